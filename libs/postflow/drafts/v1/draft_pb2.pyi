@@ -1,0 +1,102 @@
+import datetime
+
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from postflow.rules.v1 import rules_pb2 as _rules_pb2
+from postflow.target.v1 import target_pb2 as _target_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class DraftState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DRAFT_STATE_UNSPECIFIED: _ClassVar[DraftState]
+    DRAFT_STATE_DRAFT: _ClassVar[DraftState]
+    DRAFT_STATE_SCHEDULED: _ClassVar[DraftState]
+    DRAFT_STATE_PUBLISHING: _ClassVar[DraftState]
+    DRAFT_STATE_PUBLISHED: _ClassVar[DraftState]
+    DRAFT_STATE_PARTIALLY_PUBLISHED: _ClassVar[DraftState]
+    DRAFT_STATE_FAILED: _ClassVar[DraftState]
+    DRAFT_STATE_NEEDS_ATTENTION: _ClassVar[DraftState]
+DRAFT_STATE_UNSPECIFIED: DraftState
+DRAFT_STATE_DRAFT: DraftState
+DRAFT_STATE_SCHEDULED: DraftState
+DRAFT_STATE_PUBLISHING: DraftState
+DRAFT_STATE_PUBLISHED: DraftState
+DRAFT_STATE_PARTIALLY_PUBLISHED: DraftState
+DRAFT_STATE_FAILED: DraftState
+DRAFT_STATE_NEEDS_ATTENTION: DraftState
+
+class Draft(_message.Message):
+    __slots__ = ("id", "content", "targets", "revision", "content_digest", "approved", "approve_time", "approver", "state", "target_states", "schedule_time", "publish_time", "etag", "create_time", "update_time")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    TARGETS_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    APPROVED_FIELD_NUMBER: _ClassVar[int]
+    APPROVE_TIME_FIELD_NUMBER: _ClassVar[int]
+    APPROVER_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    TARGET_STATES_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_TIME_FIELD_NUMBER: _ClassVar[int]
+    PUBLISH_TIME_FIELD_NUMBER: _ClassVar[int]
+    ETAG_FIELD_NUMBER: _ClassVar[int]
+    CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    UPDATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    content: DraftContent
+    targets: _containers.RepeatedCompositeFieldContainer[_target_pb2.Target]
+    revision: int
+    content_digest: str
+    approved: bool
+    approve_time: _timestamp_pb2.Timestamp
+    approver: str
+    state: DraftState
+    target_states: _containers.RepeatedCompositeFieldContainer[TargetState]
+    schedule_time: _timestamp_pb2.Timestamp
+    publish_time: _timestamp_pb2.Timestamp
+    etag: str
+    create_time: _timestamp_pb2.Timestamp
+    update_time: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., content: _Optional[_Union[DraftContent, _Mapping]] = ..., targets: _Optional[_Iterable[_Union[_target_pb2.Target, _Mapping]]] = ..., revision: _Optional[int] = ..., content_digest: _Optional[str] = ..., approved: _Optional[bool] = ..., approve_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., approver: _Optional[str] = ..., state: _Optional[_Union[DraftState, str]] = ..., target_states: _Optional[_Iterable[_Union[TargetState, _Mapping]]] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., publish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., etag: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class DraftContent(_message.Message):
+    __slots__ = ("text", "hashtags", "channel_texts")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    HASHTAGS_FIELD_NUMBER: _ClassVar[int]
+    CHANNEL_TEXTS_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    hashtags: _containers.RepeatedScalarFieldContainer[str]
+    channel_texts: _containers.RepeatedCompositeFieldContainer[ChannelText]
+    def __init__(self, text: _Optional[str] = ..., hashtags: _Optional[_Iterable[str]] = ..., channel_texts: _Optional[_Iterable[_Union[ChannelText, _Mapping]]] = ...) -> None: ...
+
+class ChannelText(_message.Message):
+    __slots__ = ("channel", "text")
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    channel: str
+    text: str
+    def __init__(self, channel: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
+
+class TargetState(_message.Message):
+    __slots__ = ("target", "post_job_id", "post_job_state", "schedule_time", "publish_time", "external_url", "error_message")
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    POST_JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    POST_JOB_STATE_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_TIME_FIELD_NUMBER: _ClassVar[int]
+    PUBLISH_TIME_FIELD_NUMBER: _ClassVar[int]
+    EXTERNAL_URL_FIELD_NUMBER: _ClassVar[int]
+    ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    target: _target_pb2.Target
+    post_job_id: str
+    post_job_state: str
+    schedule_time: _timestamp_pb2.Timestamp
+    publish_time: _timestamp_pb2.Timestamp
+    external_url: str
+    error_message: str
+    def __init__(self, target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., post_job_id: _Optional[str] = ..., post_job_state: _Optional[str] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., publish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., external_url: _Optional[str] = ..., error_message: _Optional[str] = ...) -> None: ...

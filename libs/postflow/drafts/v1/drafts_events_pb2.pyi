@@ -1,0 +1,28 @@
+from postflow.target.v1 import target_pb2 as _target_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class DraftSaved(_message.Message):
+    __slots__ = ("organization_id", "draft_id", "version", "revision", "content", "content_digest", "approved", "targets")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    DRAFT_ID_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    APPROVED_FIELD_NUMBER: _ClassVar[int]
+    TARGETS_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    draft_id: str
+    version: int
+    revision: int
+    content: bytes
+    content_digest: str
+    approved: bool
+    targets: _containers.RepeatedCompositeFieldContainer[_target_pb2.Target]
+    def __init__(self, organization_id: _Optional[str] = ..., draft_id: _Optional[str] = ..., version: _Optional[int] = ..., revision: _Optional[int] = ..., content: _Optional[bytes] = ..., content_digest: _Optional[str] = ..., approved: _Optional[bool] = ..., targets: _Optional[_Iterable[_Union[_target_pb2.Target, _Mapping]]] = ...) -> None: ...

@@ -1,0 +1,77 @@
+from postflow.publisher.v1 import post_job_pb2 as _post_job_pb2
+from postflow.rules.v1 import rules_pb2 as _rules_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class WithdrawOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    WITHDRAW_OUTCOME_UNSPECIFIED: _ClassVar[WithdrawOutcome]
+    WITHDRAW_OUTCOME_WITHDRAWN: _ClassVar[WithdrawOutcome]
+    WITHDRAW_OUTCOME_TOO_LATE: _ClassVar[WithdrawOutcome]
+WITHDRAW_OUTCOME_UNSPECIFIED: WithdrawOutcome
+WITHDRAW_OUTCOME_WITHDRAWN: WithdrawOutcome
+WITHDRAW_OUTCOME_TOO_LATE: WithdrawOutcome
+
+class GetPostJobRequest(_message.Message):
+    __slots__ = ("organization_id", "post_job_id")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    POST_JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    post_job_id: str
+    def __init__(self, organization_id: _Optional[str] = ..., post_job_id: _Optional[str] = ...) -> None: ...
+
+class GetPostJobResponse(_message.Message):
+    __slots__ = ("post_job", "attempts")
+    POST_JOB_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    post_job: _post_job_pb2.PostJob
+    attempts: _containers.RepeatedCompositeFieldContainer[_post_job_pb2.Attempt]
+    def __init__(self, post_job: _Optional[_Union[_post_job_pb2.PostJob, _Mapping]] = ..., attempts: _Optional[_Iterable[_Union[_post_job_pb2.Attempt, _Mapping]]] = ...) -> None: ...
+
+class ListPostJobsRequest(_message.Message):
+    __slots__ = ("organization_id", "draft_id", "social_account_id", "states", "page_size", "page_token")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    DRAFT_ID_FIELD_NUMBER: _ClassVar[int]
+    SOCIAL_ACCOUNT_ID_FIELD_NUMBER: _ClassVar[int]
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    draft_id: str
+    social_account_id: str
+    states: _containers.RepeatedScalarFieldContainer[_post_job_pb2.PostJobState]
+    page_size: int
+    page_token: str
+    def __init__(self, organization_id: _Optional[str] = ..., draft_id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_post_job_pb2.PostJobState, str]]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListPostJobsResponse(_message.Message):
+    __slots__ = ("post_jobs", "next_page_token")
+    POST_JOBS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    post_jobs: _containers.RepeatedCompositeFieldContainer[_post_job_pb2.PostJob]
+    next_page_token: str
+    def __init__(self, post_jobs: _Optional[_Iterable[_Union[_post_job_pb2.PostJob, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class WithdrawContentRequest(_message.Message):
+    __slots__ = ("organization_id", "draft_id", "below_revision")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    DRAFT_ID_FIELD_NUMBER: _ClassVar[int]
+    BELOW_REVISION_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    draft_id: str
+    below_revision: int
+    def __init__(self, organization_id: _Optional[str] = ..., draft_id: _Optional[str] = ..., below_revision: _Optional[int] = ...) -> None: ...
+
+class WithdrawContentResponse(_message.Message):
+    __slots__ = ("outcome", "in_flight_post_job_ids")
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_POST_JOB_IDS_FIELD_NUMBER: _ClassVar[int]
+    outcome: WithdrawOutcome
+    in_flight_post_job_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, outcome: _Optional[_Union[WithdrawOutcome, str]] = ..., in_flight_post_job_ids: _Optional[_Iterable[str]] = ...) -> None: ...

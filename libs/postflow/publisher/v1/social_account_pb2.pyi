@@ -1,0 +1,42 @@
+import datetime
+
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class SocialAccountState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SOCIAL_ACCOUNT_STATE_UNSPECIFIED: _ClassVar[SocialAccountState]
+    SOCIAL_ACCOUNT_STATE_CONNECTED: _ClassVar[SocialAccountState]
+    SOCIAL_ACCOUNT_STATE_DISCONNECTED: _ClassVar[SocialAccountState]
+SOCIAL_ACCOUNT_STATE_UNSPECIFIED: SocialAccountState
+SOCIAL_ACCOUNT_STATE_CONNECTED: SocialAccountState
+SOCIAL_ACCOUNT_STATE_DISCONNECTED: SocialAccountState
+
+class SocialAccount(_message.Message):
+    __slots__ = ("id", "provider", "external_account_id", "display_name", "channels", "state", "version", "create_time", "update_time")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    PROVIDER_FIELD_NUMBER: _ClassVar[int]
+    EXTERNAL_ACCOUNT_ID_FIELD_NUMBER: _ClassVar[int]
+    DISPLAY_NAME_FIELD_NUMBER: _ClassVar[int]
+    CHANNELS_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    UPDATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    provider: str
+    external_account_id: str
+    display_name: str
+    channels: _containers.RepeatedScalarFieldContainer[str]
+    state: SocialAccountState
+    version: int
+    create_time: _timestamp_pb2.Timestamp
+    update_time: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., provider: _Optional[str] = ..., external_account_id: _Optional[str] = ..., display_name: _Optional[str] = ..., channels: _Optional[_Iterable[str]] = ..., state: _Optional[_Union[SocialAccountState, str]] = ..., version: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...

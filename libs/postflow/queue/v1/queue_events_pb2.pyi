@@ -1,0 +1,31 @@
+import datetime
+
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from postflow.target.v1 import target_pb2 as _target_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class SlotScheduled(_message.Message):
+    __slots__ = ("organization_id", "slot_id", "revision", "draft_id", "social_account_id", "targets", "schedule_time", "time_zone")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    SLOT_ID_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    DRAFT_ID_FIELD_NUMBER: _ClassVar[int]
+    SOCIAL_ACCOUNT_ID_FIELD_NUMBER: _ClassVar[int]
+    TARGETS_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_TIME_FIELD_NUMBER: _ClassVar[int]
+    TIME_ZONE_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    slot_id: str
+    revision: int
+    draft_id: str
+    social_account_id: str
+    targets: _containers.RepeatedCompositeFieldContainer[_target_pb2.Target]
+    schedule_time: _timestamp_pb2.Timestamp
+    time_zone: str
+    def __init__(self, organization_id: _Optional[str] = ..., slot_id: _Optional[str] = ..., revision: _Optional[int] = ..., draft_id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., targets: _Optional[_Iterable[_Union[_target_pb2.Target, _Mapping]]] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., time_zone: _Optional[str] = ...) -> None: ...
