@@ -1,0 +1,47 @@
+"""Alembic, driven from code: no ini file, one environment for all services."""
+
+from pathlib import Path
+
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Connection, MetaData, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.pool import NullPool
+
+_LOCK = "select pg_advisory_lock(hashtext('postflow migrations'))"
+
+
+async def run(url: str, versions: Path) -> None:
+    engine = create_async_engine(make_url(url).set(drivername="postgresql+asyncpg"), poolclass=NullPool)
+    async with engine.connect() as connection:
+        await connection.execute(text(_LOCK))  # held until the connection closes
+        await connection.commit()
+        await connection.run_sync(_upgrade, versions)
+        await connection.commit()
+    await engine.dispose()
+
+
+async def drift(url: str, metadata: MetaData) -> list[str]:
+    """How the database differs from what the code declares; empty when it does not."""
+    engine = create_async_engine(make_url(url).set(drivername="postgresql+asyncpg"), poolclass=NullPool)
+    async with engine.connect() as connection:
+        differences = await connection.run_sync(_compare, metadata)
+    await engine.dispose()
+    return differences
+
+
+def _upgrade(connection: Connection, versions: Path) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "environment"))
+    config.set_main_option("version_locations", str(versions))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _compare(connection: Connection, metadata: MetaData) -> list[str]:
+    context = MigrationContext.configure(connection, opts={"compare_type": True})
+    return [str(difference) for difference in compare_metadata(context, metadata)]

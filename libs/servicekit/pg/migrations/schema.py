@@ -1,0 +1,60 @@
+"""Brings a database to the newest revision, and says whether it is there."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import asyncpg
+from sqlalchemy import text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError
+
+from servicekit.pg.database import Database
+from servicekit.pg.errors import sqlstate
+
+_UNDEFINED_TABLE = "42P01"
+_VERSION = "select version_num from alembic_version"
+
+
+class SchemaTooOld(Exception):
+    """The database lacks migrations that this process needs."""
+
+
+def newest(package: str) -> str:
+    names = (entry.name for entry in files(package).iterdir())
+    return max(name[:4] for name in names if name[:4].isdigit() and name.endswith(".py"))
+
+
+async def pending(url: str, package: str) -> bool:
+    connection = await asyncpg.connect(make_url(url).set(drivername="postgresql").render_as_string(hide_password=False))
+    try:
+        found = await connection.fetchval(_VERSION)
+    except asyncpg.UndefinedTableError:
+        found = None
+    finally:
+        await connection.close()
+    return found is None or found < newest(package)
+
+
+async def upgrade(url: str, package: str) -> None:
+    """Runs what is pending. Two processes that do so at once take turns, and the second finds nothing to do."""
+    if not await pending(url, package):
+        return
+    from servicekit.pg.migrations.alembic_run import run  # heavy, and rarely needed
+
+    await run(url, Path(str(files(package))))
+
+
+async def check(database: Database, package: str) -> None:
+    """A newer database is fine: migrations only add until every old process is gone."""
+    wanted = newest(package)
+    try:
+        async with database.read() as connection:
+            found = (await connection.execute(text(_VERSION))).scalar_one()
+    except DBAPIError as error:
+        if sqlstate(error) != _UNDEFINED_TABLE:
+            raise
+        found = "nothing"
+    if found == "nothing" or found < wanted:
+        raise SchemaTooOld(
+            f"the database is at revision {found}, this process needs {wanted}: run the migrations first"
+        )

@@ -1,0 +1,73 @@
+"""The tables that every service's database has, and the migration step that makes them."""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Identity,
+    Index,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    text,
+)
+from sqlalchemy.dialects.postgresql import TIMESTAMP
+
+Timestamp = TIMESTAMP(timezone=True)
+
+
+def add_service_tables(metadata: MetaData) -> None:
+    """Adds outbox, inbox, request_ledger and dead_letter. A change of a table here is a migration in every service."""
+    outbox = Table(
+        "outbox",
+        metadata,
+        Column("position", BigInteger, Identity(always=True), primary_key=True),
+        Column("event_id", Text, nullable=False),
+        Column("subject", Text, nullable=False),
+        Column("payload", LargeBinary, nullable=False),
+        Column("create_time", Timestamp, nullable=False),
+        # Where the stream put it: the stream's creation time and the sequence; null until the stream acknowledged it.
+        Column("stream_time", Timestamp),
+        Column("stream_sequence", BigInteger),
+    )
+    Index("outbox_unpublished", outbox.c.position, postgresql_where=text("stream_sequence is null"))
+    Index("outbox_published", outbox.c.stream_sequence, postgresql_where=text("stream_sequence is not null"))
+
+    inbox = Table(
+        "inbox",
+        metadata,
+        Column("consumer", Text, nullable=False),
+        Column("event_id", Text, nullable=False),
+        Column("receive_time", Timestamp, nullable=False),
+        PrimaryKeyConstraint("consumer", "event_id"),
+    )
+    Index("inbox_age", inbox.c.receive_time, postgresql_using="brin")
+
+    ledger = Table(
+        "request_ledger",
+        metadata,
+        Column("organization_id", Text, nullable=False),
+        Column("method", Text, nullable=False),
+        Column("request_id", Text, nullable=False),
+        Column("request_digest", LargeBinary, nullable=False),
+        # What a call that must write elsewhere too has already decided; null when there is nothing in between.
+        Column("intention", LargeBinary),
+        # Null while the call is under way.
+        Column("response", LargeBinary),
+        Column("create_time", Timestamp, nullable=False),
+        PrimaryKeyConstraint("organization_id", "method", "request_id"),
+    )
+    Index("request_ledger_age", ledger.c.create_time, postgresql_using="brin")
+
+    letters = Table(
+        "dead_letter",
+        metadata,
+        Column("id", Text, primary_key=True),
+        Column("consumer", Text, nullable=False),
+        Column("subject", Text, nullable=False),
+        Column("reason", Text, nullable=False),
+        Column("payload", LargeBinary, nullable=False),
+        Column("create_time", Timestamp, nullable=False),
+    )
+    Index("dead_letter_age", letters.c.create_time)

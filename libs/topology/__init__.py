@@ -1,0 +1,58 @@
+"""The two streams that join the services, as code: names, subjects, limits. Whoever connects makes sure that they exist."""
+
+import zlib
+from datetime import timedelta
+
+from servicekit.bus.streams import ConsumerSpec, StreamSpec
+
+PARTITIONS = 64
+"""How many tokens the accounts are spread over; fixed for ever, because a held command keeps its subject."""
+
+EVENTS = StreamSpec(
+    name="EVENTS",
+    subjects=("events.>",),
+    work_queue=False,
+    max_age=timedelta(days=30),
+)
+
+PUBLISH = StreamSpec(
+    name="PUBLISH",
+    subjects=("publish.*.*",),
+    work_queue=True,
+    max_age=timedelta(days=1),
+)
+
+
+def events_subject(context: str, organization_id: str, aggregate: str) -> str:
+    return f"events.{context}.{organization_id}.{aggregate}"
+
+
+def publish_subject(organization_id: str, social_account_id: str) -> str:
+    return f"publish.{partition(organization_id, social_account_id)}.{organization_id}"
+
+
+def partition(organization_id: str, social_account_id: str) -> int:
+    return zlib.crc32(f"{organization_id}/{social_account_id}".encode()) % PARTITIONS
+
+
+def event_consumer(service: str, *contexts: str) -> ConsumerSpec:
+    """The one durable of a service that follows what the given contexts announce."""
+    return ConsumerSpec(
+        stream=EVENTS.name,
+        durable=f"{service}-events",
+        filter_subjects=tuple(f"events.{context}.>" for context in contexts),
+    )
+
+
+def publish_consumers(durables: int) -> list[ConsumerSpec]:
+    """The partitions, dealt out to this many durables."""
+    if durables == 1:
+        return [ConsumerSpec(stream=PUBLISH.name, durable="publisher-0", filter_subjects=("publish.>",))]
+    return [
+        ConsumerSpec(
+            stream=PUBLISH.name,
+            durable=f"publisher-{index}of{durables}",
+            filter_subjects=tuple(f"publish.{token}.>" for token in range(index, PARTITIONS, durables)),
+        )
+        for index in range(durables)
+    ]
