@@ -1,0 +1,15 @@
+"""What can go wrong around the servers, said so that a person can act on it."""
+
+
+class StackError(Exception):
+    """The message is printed as it is; it says what to do."""
+
+
+class PortInUse(StackError):
+    def __init__(self, what: str, port: int, advice: str = "stop what listens there or choose another port") -> None:
+        super().__init__(f"port {port} ({what}) is already in use: {advice}")
+        self.port = port
+
+
+class FolderInUse(StackError):
+    pass

@@ -1,0 +1,48 @@
+"""Servers that an earlier run left behind in a folder whose lock we now hold (their death signal was still on its way, or came to nothing)."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+POLL_SECONDS = 0.02
+
+
+async def end_leftovers(folder: Path, steps: Sequence[tuple[signal.Signals, float]]) -> bool:
+    """Signals every process that works in `folder` until none is left; says whether there were any."""
+    found = bool(working_in(folder))
+    for number, seconds in (*steps, (signal.SIGKILL, 10.0)):
+        for pid in working_in(folder):
+            _signal(pid, number)
+        if await _emptied(folder, seconds):
+            return found
+    raise TimeoutError(f"processes {working_in(folder)} in {folder} cannot be ended")
+
+
+def working_in(folder: Path) -> list[int]:
+    target = os.path.realpath(folder)
+    return [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and _cwd(entry) == target]
+
+
+def _cwd(pid: str) -> str | None:
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")
+    except OSError:
+        return None
+
+
+async def _emptied(folder: Path, seconds: float) -> bool:
+    deadline = asyncio.get_running_loop().time() + seconds
+    while working_in(folder):
+        if asyncio.get_running_loop().time() > deadline:
+            return False
+        await asyncio.sleep(POLL_SECONDS)
+    return True
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass

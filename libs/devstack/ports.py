@@ -1,0 +1,57 @@
+"""Free ports that stay free: below the kernel's ephemeral range no outgoing connection takes one while its server restarts."""
+
+import errno
+import random
+import socket
+from pathlib import Path
+
+LOWEST = 20_000
+EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_given: set[int] = set()
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    for port in random.sample(range(LOWEST, _ephemeral_start()), k=200):
+        if port not in _given and _binds(host, port, reuse=False):
+            _given.add(port)
+            return port
+    return _any_port(host)
+
+
+def is_free(host: str, port: int) -> bool:
+    """Whether a server could listen here now (connections that linger after an earlier server do not count)."""
+    return port == 0 or _binds(host, port, reuse=True)
+
+
+def split(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _ephemeral_start() -> int:
+    try:
+        start = int(EPHEMERAL_RANGE.read_text().split()[0])
+    except OSError:
+        start = 32_768
+    return start if start > LOWEST + 1_000 else 32_768
+
+
+def _binds(host: str, port: int, *, reuse: bool) -> bool:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        if reuse:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                return False
+            raise
+    return True
+
+
+def _any_port(host: str) -> int:
+    with socket.socket() as listener:
+        listener.bind((host, 0))
+        port: int = listener.getsockname()[1]
+        return port
