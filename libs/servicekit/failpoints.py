@@ -1,0 +1,103 @@
+"""Named places where a test can kill, stall or break a process. Inert unless POSTFLOW_FAILPOINTS names one.
+
+A module declares its names once and passes through them: `SENT = declare("courier.sent")`, `await failpoint(SENT)`.
+A specification is `name=action`, comma separated; an action is `kill`, `sleep:SECONDS` or `raise`, each with an
+optional `:PROBABILITY` behind it.
+"""
+
+import asyncio
+import os
+import random
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["kill", "sleep", "raise"]
+
+
+class FailpointSpecError(ValueError):
+    """The specification is wrong, or not allowed here."""
+
+
+class FailpointHit(Exception):
+    """What `raise` raises: an error that nobody expects."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    kind: Kind
+    seconds: float = 0.0
+    probability: float = 1.0
+
+
+_declared: set[str] = set()
+_active: dict[str, Action] = {}
+
+
+def declare(name: str) -> str:
+    """Makes a name known; one place in the code declares it."""
+    if name in _declared:
+        raise FailpointSpecError(f"failpoint {name} is declared twice")
+    _declared.add(name)
+    return name
+
+
+def declared() -> frozenset[str]:
+    """Every name of the modules imported so far."""
+    return frozenset(_declared)
+
+
+async def failpoint(name: str) -> None:
+    if _active and (action := _active.get(name)) and random.random() < action.probability:
+        await _perform(name, action)
+
+
+def install(specification: str, environment: str) -> None:
+    """Arms what the specification names and disarms all else. Refused in production."""
+    actions = parse(specification)
+    if actions and environment == "production":
+        raise FailpointSpecError("failpoints are refused in production")
+    if unknown := sorted(actions.keys() - _declared):
+        raise FailpointSpecError(f"unknown failpoints {', '.join(unknown)}; known: {', '.join(sorted(_declared))}")
+    _active.clear()
+    _active.update(actions)
+
+
+def parse(specification: str) -> Mapping[str, Action]:
+    return dict(_parse_entry(entry.strip()) for entry in specification.split(",") if entry.strip())
+
+
+def _parse_entry(entry: str) -> tuple[str, Action]:
+    name, _, text = entry.partition("=")
+    match text.split(":"):
+        case ["kill" | "raise" as kind]:
+            return name, Action(kind=kind)
+        case ["kill" | "raise" as kind, probability]:
+            return name, Action(kind=kind, probability=_number(entry, probability, most=1.0))
+        case ["sleep", seconds]:
+            return name, Action(kind="sleep", seconds=_number(entry, seconds))
+        case ["sleep", seconds, probability]:
+            chance = _number(entry, probability, most=1.0)
+            return name, Action(kind="sleep", seconds=_number(entry, seconds), probability=chance)
+    raise FailpointSpecError(f"{entry!r} is none of name=kill, name=sleep:SECONDS, name=raise [:PROBABILITY]")
+
+
+def _number(entry: str, text: str, *, most: float = 3600.0) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value <= most:
+        raise FailpointSpecError(f"{entry!r}: {text!r} is not a number from 0 to {most:g}")
+    return value
+
+
+async def _perform(name: str, action: Action) -> None:
+    match action.kind:
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "sleep":
+            await asyncio.sleep(action.seconds)
+        case "raise":
+            raise FailpointHit(name)

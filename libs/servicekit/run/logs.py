@@ -1,0 +1,60 @@
+"""JSON lines on stderr: one object per line, whatever a value contains."""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+from opentelemetry import trace
+
+from servicekit.run import context
+
+_NOISY = ("aiohttp.access", "alembic", "asyncio", "asyncpg", "grpc", "nats", "opentelemetry", "sqlalchemy")
+_STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "color_message"}
+
+
+def configure(service: str, level: str, stream: TextIO | None = None) -> None:
+    """`level` is a name of the logging module; an unknown one is a ValueError."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonFormatter(service))
+    root = logging.getLogger()
+    root.setLevel(level.upper())
+    root.handlers[:] = [handler]
+    for name in _NOISY:
+        logging.getLogger(name).setLevel(max(root.level, logging.WARNING))
+    logging.captureWarnings(capture=True)
+
+
+class JsonFormatter(logging.Formatter):
+    def __init__(self, service: str) -> None:
+        super().__init__()
+        self._service = service
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "service": self._service,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line.update(_work())
+        line.update((key, value) for key, value in record.__dict__.items() if key not in _STANDARD)
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        # A Secret, like everything that JSON does not know, shows its str().
+        return json.dumps(line, default=str)
+
+
+def _work() -> dict[str, str]:
+    """What the line is about, as far as it is known."""
+    found: dict[str, str] = {}
+    if request_id := context.request_id.get():
+        found["request_id"] = request_id
+    if organization_id := context.organization_id.get():
+        found["organization_id"] = organization_id
+    span = trace.get_current_span().get_span_context()
+    if span.is_valid:
+        found["trace_id"] = trace.format_trace_id(span.trace_id)
+    return found

@@ -1,0 +1,74 @@
+"""From the command line to a running process: settings, logs, telemetry, signals, exit code."""
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from servicekit import failpoints
+from servicekit.run import logs, settings
+from servicekit.run.process import Process, serve
+from servicekit.run.settings import ProcessSettings, SettingsError
+
+S = TypeVar("S", bound=ProcessSettings)
+
+_OK, _FAILED, _MISCONFIGURED, _STUCK = 0, 1, 2, 70
+
+_log = logging.getLogger(__name__)
+
+
+def run_main(service: str, settings_type: type[S], compose: Callable[[S], Awaitable[Process]]) -> int:
+    """Runs the process that `compose` wires, until SIGTERM or SIGINT; a second signal ends it on the spot."""
+    logs.configure(service, os.environ.get("POSTFLOW_LOG_LEVEL", "INFO"))
+    try:
+        loaded = settings.load(settings_type, service, os.environ)
+        logs.configure(service, loaded.log_level)
+        failpoints.install(loaded.failpoints, loaded.environment)
+        return _run(service, loaded, compose)
+    except (SettingsError, failpoints.FailpointSpecError) as error:
+        _log.critical("%s", error)
+        return _MISCONFIGURED
+
+
+def _run(service: str, loaded: S, compose: Callable[[S], Awaitable[Process]]) -> int:
+    # Imported here: a service's tests need neither.
+    import uvloop  # noqa: PLC0415
+
+    from servicekit.run import providers  # noqa: PLC0415
+
+    telemetry = providers.start(service, loaded.metrics_listen)
+    _log.info("metrics on %s", telemetry.metrics_address)
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_serve(loaded, compose))
+    except SettingsError:
+        raise
+    except Exception:  # noqa: BLE001 - the outermost edge: a crash is a log line too
+        _log.critical("the process failed", exc_info=True)
+        return _FAILED
+    finally:
+        telemetry.shutdown()
+    return _OK
+
+
+async def _serve(loaded: S, compose: Callable[[S], Awaitable[Process]]) -> None:
+    stop = asyncio.Event()
+    process = await compose(loaded)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, _on_signal, number, stop, process)
+    await serve(process, stop)
+
+
+def _on_signal(number: signal.Signals, stop: asyncio.Event, process: Process) -> None:
+    if stop.is_set():
+        _log.warning("%s again: ends at once", number.name)
+        os._exit(128 + number)
+    _log.info("%s", number.name)
+    stop.set()
+    # The last bound of all: a part that ignores its cancellation, a thread that hangs.
+    guard = threading.Timer(process.stop_limit, os._exit, (_STUCK,))
+    guard.daemon = True
+    guard.start()

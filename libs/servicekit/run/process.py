@@ -1,0 +1,185 @@
+"""The life of a process: start, wait for what it needs, serve, drain, close. Every wait has a bound."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Protocol
+
+from servicekit.run.loops import Background, backoff
+from servicekit.run.transient import is_transient
+
+Step = Callable[[], Awaitable[object]]
+
+_CLOSER_LIMIT = 5.0  # seconds for each closer, and for what was cancelled to end
+
+_log = logging.getLogger(__name__)
+
+
+class Server(Protocol):
+    async def start(self) -> None:
+        """Listens, and tells everybody who asks that it is not serving yet."""
+        ...
+
+    async def set_serving(self, *, serving: bool) -> None: ...
+
+    async def stop(self, grace: float) -> None:
+        """Takes no new call; those in flight have `grace` seconds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """The parts of a process, wired. Starters run in order, each again and again while a dependency is away. Closers run
+    in order, each whatever became of the one before, and also when what they close was never started."""
+
+    name: str
+    server: Server
+    starters: Mapping[str, Step] = field(default_factory=dict)
+    consumers: Sequence[Background] = ()
+    loops: Sequence[Background] = ()
+    closers: Mapping[str, Step] = field(default_factory=dict)
+    grace: timedelta = timedelta(seconds=20)
+
+    @property
+    def stop_limit(self) -> float:
+        """Seconds within which a process that was told to stop has stopped."""
+        return self.grace.total_seconds() + _CLOSER_LIMIT * (len(self.closers) + 4)
+
+
+async def serve(process: Process, stop: asyncio.Event, ready: asyncio.Event | None = None) -> None:
+    """Runs until `stop` is set. A part that fails sets it too; then the others drain and the failure is raised."""
+    life = _Life(process, stop)
+    try:
+        await process.server.start()
+        if await life.start():
+            await life.work(ready)
+    finally:
+        await life.close()
+    life.check()
+
+
+class _Life:
+    def __init__(self, process: Process, stop: asyncio.Event) -> None:
+        self._process = process
+        self._stop = stop
+        self._deadline = 0.0  # of all draining together, on the clock of the event loop
+        self._failures: list[Exception] = []
+
+    async def start(self) -> bool:
+        """Whether everything was started before somebody said stop."""
+        for name, starter in self._process.starters.items():
+            if not await _unless(self._stop, _patiently(name, starter)):
+                return False
+        return not self._stop.is_set()
+
+    async def work(self, ready: asyncio.Event | None) -> None:
+        stop_consumers, stop_loops = asyncio.Event(), asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            consumers = [self._spawn(group, part, stop_consumers) for part in self._process.consumers]
+            loops = [self._spawn(group, part, stop_loops) for part in self._process.loops]
+            await self._process.server.set_serving(serving=True)
+            _log.info("serving")
+            if ready:
+                ready.set()
+            await self._stop.wait()
+            _log.info("stopping")
+            self._deadline = _now() + self._process.grace.total_seconds()
+            await self._process.server.set_serving(serving=False)
+            # Consumers first: the loops carry on what they have done.
+            stop_consumers.set()
+            await self._finish(consumers)
+            stop_loops.set()
+            await self._finish(loops)
+
+    async def close(self) -> None:
+        # Without a drain behind it (a start that failed) nothing is in flight.
+        left = self._left()
+        await self._bounded("server", self._process.server.stop(left), left + _CLOSER_LIMIT)
+        for name, closer in self._process.closers.items():
+            await self._bounded(name, closer(), _CLOSER_LIMIT)
+        _log.info("stopped")
+
+    def check(self) -> None:
+        if self._failures:
+            raise self._failures[0]
+
+    def _spawn(self, group: asyncio.TaskGroup, part: Background, stop: asyncio.Event) -> asyncio.Task[None]:
+        return group.create_task(self._supervise(part, stop), name=part.name)
+
+    async def _supervise(self, part: Background, stop: asyncio.Event) -> None:
+        try:
+            await part.run(stop)
+        except Exception as error:  # noqa: BLE001 - the loop runner: whatever fails ends the process in order
+            self._fail(part.name, error)
+        else:
+            if not stop.is_set():
+                self._fail(part.name, RuntimeError(f"{part.name} ended by itself"))
+
+    def _fail(self, name: str, error: Exception) -> None:
+        _log.critical("%s failed", name, exc_info=error)
+        self._failures.append(error)
+        self._stop.set()
+
+    async def _finish(self, tasks: Iterable[asyncio.Task[None]]) -> None:
+        running = [task for task in tasks if not task.done()]
+        if not running:
+            return
+        _, late = await asyncio.wait(running, timeout=self._left())
+        for task in late:
+            _log.error("%s did not finish in time and is cut off", task.get_name())
+            task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=_CLOSER_LIMIT)
+
+    def _left(self) -> float:
+        return max(self._deadline - _now(), 0.0)
+
+    async def _bounded(self, name: str, work: Awaitable[object], limit: float) -> None:
+        try:
+            async with asyncio.timeout(limit):
+                await work
+        except Exception as error:  # noqa: BLE001 - as above: the other closers still have their turn
+            if is_transient(error):
+                _log.warning("closing %s: %r", name, error)
+            else:
+                self._fail(f"closing {name}", error)
+
+
+async def _patiently(name: str, starter: Step) -> None:
+    failures = 0
+    while True:
+        try:
+            await starter()
+        except Exception as error:
+            if not is_transient(error):
+                raise
+            delay = backoff(failures)
+            failures += 1
+            _log.warning("starting %s: %r; again in %.1f s", name, error, delay)
+            await asyncio.sleep(delay)
+        else:
+            return
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+    """Does the work, or gives it up when `stop` is set; whether it was done."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(work)
+            watcher = group.create_task(_cancel_when(stop, task))
+            await asyncio.wait((task,))
+            watcher.cancel()
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return not task.cancelled()
+
+
+async def _cancel_when(stop: asyncio.Event, task: asyncio.Task[None]) -> None:
+    await stop.wait()
+    task.cancel()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

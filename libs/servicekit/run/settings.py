@@ -1,0 +1,162 @@
+"""Settings of a process: a frozen dataclass filled from the environment, checked as a whole before anything starts.
+
+The field `nats_url` of the service `queue` is read from POSTFLOW_QUEUE_NATS_URL, else POSTFLOW_NATS_URL.
+"""
+
+import dataclasses
+import logging
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, NoReturn, TypeVar, get_args, get_type_hints
+
+T = TypeVar("T")
+
+_PREFIX = "POSTFLOW_"
+# One environment may serve all processes, and this variable is how the others find a service.
+_MEANT_FOR_OTHERS = frozenset({"TARGET"})
+_BOOLEANS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+
+_log = logging.getLogger(__name__)
+
+
+class SettingsError(Exception):
+    """Names every variable that is wrong, each with what it should be."""
+
+
+class Secret:
+    """A text that shows itself only to who asks by name: not in a log, a traceback's repr, JSON or a pickle."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        return self._value
+
+    def __repr__(self) -> str:
+        return "***"
+
+    def __format__(self, _specification: str) -> str:
+        return "***"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._value == self._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Secret is not pickled")
+
+
+class Environment(StrEnum):
+    DEVELOPMENT = "development"
+    PRODUCTION = "production"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessSettings:
+    """What every process has; a service adds its own fields and the defaults of the two addresses."""
+
+    listen: str  # gRPC address, host:port; port 0 = any free one
+    metrics_listen: str  # address of /metrics, host:port; port 0 = any free one
+    environment: Environment = Environment.DEVELOPMENT
+    log_level: str = "INFO"
+    failpoints: str = ""  # see servicekit.failpoints
+    grace: timedelta = timedelta(seconds=20)  # for what is in flight when the process is told to stop
+
+
+def load(cls: type[T], service: str, environ: Mapping[str, str]) -> T:
+    own_prefix = f"{_PREFIX}{service.upper()}_"
+    fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    types = get_type_hints(cls)
+    values: dict[str, Any] = {}
+    problems: list[str] = []
+    for name, field in fields.items():
+        variables = (own_prefix + name.upper(), _PREFIX + name.upper())
+        variable = next((candidate for candidate in variables if candidate in environ), None)
+        if variable is not None:
+            try:
+                values[name] = _parse(types[name], environ[variable])
+            except ValueError as error:
+                problems.append(f"{variable}: {error}")
+        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            problems.append(f"{variables[0]} (or {variables[1]}) is not set")
+    if problems:
+        raise SettingsError("; ".join(problems))
+    for variable in _unknown(own_prefix, fields.keys() | {"target"}, environ):
+        _log.warning("unknown setting %s is ignored", variable)
+    try:
+        return cls(**values)
+    except ValueError as error:
+        raise SettingsError(f"settings of {service}: {error}") from None
+
+
+def _unknown(own_prefix: str, names: set[str], environ: Mapping[str, str]) -> Iterator[str]:
+    known = {own_prefix + name.upper() for name in names}
+    return (variable for variable in sorted(environ) if variable.startswith(own_prefix) and variable not in known)
+
+
+def _parse(wanted: Any, text: str) -> Any:
+    if isinstance(wanted, UnionType):
+        wanted = next(kind for kind in get_args(wanted) if kind is not NoneType)
+    if wanted in _PARSERS:
+        return _PARSERS[wanted](text)
+    if isinstance(wanted, type) and issubclass(wanted, StrEnum):
+        return _choice(wanted, text)
+    raise TypeError(f"settings have no parser for {wanted!r}")
+
+
+def _choice(wanted: type[StrEnum], text: str) -> StrEnum:
+    try:
+        return wanted(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is none of {', '.join(wanted)}") from None
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a whole number") from None
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"{text!r} is not a number")
+    return value
+
+
+def _boolean(text: str) -> bool:
+    try:
+        return _BOOLEANS[text.lower()]
+    except KeyError:
+        raise ValueError(f"{text!r} is neither true nor false") from None
+
+
+def _seconds(text: str) -> timedelta:
+    value = _number(text)
+    if not 0 <= value <= timedelta.max.total_seconds():
+        raise ValueError(f"{text!r} is not a number of seconds")
+    return timedelta(seconds=value)
+
+
+_PARSERS: Mapping[Any, Callable[[str], Any]] = {
+    str: str,
+    int: _integer,
+    float: _number,
+    bool: _boolean,
+    timedelta: _seconds,
+    Path: Path,
+    Secret: Secret,
+}
