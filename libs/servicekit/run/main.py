@@ -35,9 +35,9 @@ def run_main(service: str, settings_type: type[S], compose: Callable[[S], Awaita
 
 def _run(service: str, loaded: S, compose: Callable[[S], Awaitable[Process]]) -> int:
     # Imported here: a service's tests need neither.
-    import uvloop  # noqa: PLC0415
+    import uvloop
 
-    from servicekit.run import providers  # noqa: PLC0415
+    from servicekit.run import providers
 
     telemetry = providers.start(service, loaded.metrics_listen)
     _log.info("metrics on %s", telemetry.metrics_address)

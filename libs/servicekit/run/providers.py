@@ -96,8 +96,8 @@ def _exports(signal: str) -> bool:
 
 def _add_otlp_traces(tracers: TracerProvider) -> None:
     # Imported here: a fifth of a second that only an exporting process should pay.
-    from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+    from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
 
@@ -105,8 +105,8 @@ def _add_otlp_traces(tracers: TracerProvider) -> None:
 def _readers() -> list[MetricReader]:
     readers: list[MetricReader] = [PrometheusMetricReader()]
     if _exports("METRICS"):
-        from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter  # noqa: PLC0415
-        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader  # noqa: PLC0415
+        from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
+        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
         readers.append(PeriodicExportingMetricReader(OTLPMetricExporter()))
     return readers
@@ -115,7 +115,7 @@ def _readers() -> list[MetricReader]:
 def _serve_metrics(listen: str) -> str:
     host, _, port = listen.rpartition(":")
     try:
-        server, _thread = start_http_server(int(port), host.strip("[]") or "0.0.0.0")
+        server, _thread = start_http_server(int(port), host.strip("[]"))
     except (OSError, ValueError) as error:
         raise SettingsError(f"metrics cannot be served on {listen!r}: {error}") from None
     return f"{host}:{server.server_port}"
