@@ -56,3 +56,13 @@ class SocialAccountConnected(_message.Message):
     organization_id: str
     social_account: _social_account_pb2.SocialAccount
     def __init__(self, organization_id: _Optional[str] = ..., social_account: _Optional[_Union[_social_account_pb2.SocialAccount, _Mapping]] = ...) -> None: ...
+
+class SocialAccountDisconnected(_message.Message):
+    __slots__ = ("organization_id", "social_account", "error_message")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    SOCIAL_ACCOUNT_FIELD_NUMBER: _ClassVar[int]
+    ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    social_account: _social_account_pb2.SocialAccount
+    error_message: str
+    def __init__(self, organization_id: _Optional[str] = ..., social_account: _Optional[_Union[_social_account_pb2.SocialAccount, _Mapping]] = ..., error_message: _Optional[str] = ...) -> None: ...
