@@ -1,7 +1,8 @@
 """Where the servers' programs are: in the virtual environment, or in a copy that an unprivileged user can reach.
 
-PostgreSQL refuses to run as root. Started by root it runs as `nobody`, who can use the programs in the virtual environment unless that lies in
-a private place such as /root; then they are copied once, into a folder of our own below /var/cache (or /var/tmp, /tmp).
+PostgreSQL refuses to run as root. Started by root it runs as `nobody`, who can use the programs in the virtual
+environment unless that lies in a private place such as /root; then they are copied once, into a folder of our own below
+/var/cache (or /var/tmp, /tmp).
 """
 
 import hashlib
@@ -30,7 +31,9 @@ def unprivileged_uid() -> int | None:
     try:
         return pwd.getpwnam("nobody").pw_uid
     except KeyError:
-        raise StackError("PostgreSQL does not run as root and there is no user `nobody`: start as an ordinary user") from None
+        raise StackError(
+            "PostgreSQL does not run as root and there is no user `nobody`: start as an ordinary user"
+        ) from None
 
 
 def postgres_programs(uid: int | None) -> Path:
@@ -92,7 +95,9 @@ def _copy(site: Path, target: Path) -> None:
     partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         for part in NEEDED:
-            shutil.copytree(site / part, partial / part, symlinks=True, ignore=shutil.ignore_patterns("*.a", "pkgconfig"))
+            shutil.copytree(
+                site / part, partial / part, symlinks=True, ignore=shutil.ignore_patterns("*.a", "pkgconfig")
+            )
         for folder in (partial, *(entry for entry in partial.rglob("*") if entry.is_dir() and not entry.is_symlink())):
             folder.chmod(0o755)
         for file in (entry for entry in partial.rglob("*") if entry.is_file() and not entry.is_symlink()):
@@ -106,7 +111,11 @@ def _copy(site: Path, target: Path) -> None:
 
 def _is_ours(folder: Path) -> bool:
     facts = folder.lstat()
-    return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid() and not facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return (
+        stat.S_ISDIR(facts.st_mode)
+        and facts.st_uid == os.geteuid()
+        and not facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    )
 
 
 def _fingerprint(site: Path) -> str:

@@ -32,8 +32,9 @@ class FolderLock:
         except BlockingIOError:
             holder = os.read(descriptor, 32).decode(errors="replace").strip()
             os.close(descriptor)
-            message = f"{self._path.parent} is in use by process {holder or 'unknown'}: stop it, or choose another state folder"
-            raise FolderInUse(message) from None
+            raise FolderInUse(
+                f"{self._path.parent} is in use by process {holder or 'unknown'}: stop it, or choose another folder"
+            ) from None
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())
         self._descriptor = descriptor
@@ -55,7 +56,9 @@ class StateFolder:
         private_folder(self.path)
         if not self._marked():
             if any(self.path.iterdir()):
-                raise StackError(f"{self.path} is not empty and not a PostFlow state folder: nothing was touched, choose another one")
+                raise StackError(
+                    f"{self.path} is not empty and not a PostFlow state folder: nothing was touched, choose another one"
+                )
             (self.path / MARKER).write_text(MARKER_TEXT)
         self.lock.acquire()
 
@@ -78,7 +81,9 @@ def private_folder(path: Path) -> Path:
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     owner = path.stat().st_uid
     if owner != os.geteuid():
-        raise StackError(f"{path} belongs to user id {owner}, not to {os.geteuid()}: run as that user, or choose another folder")
+        raise StackError(
+            f"{path} belongs to user id {owner}, not to {os.geteuid()}: run as that user, or choose another folder"
+        )
     return path
 
 

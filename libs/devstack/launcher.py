@@ -1,9 +1,10 @@
 """Runs in every child before its program: ties the child's life to ours, gives up root, then becomes the program.
 
-Started as `python -I -S launcher.py PARENT SIGNAL UID FOLDER PROGRAM ARGUMENT...` (8 ms). It is a program of its own and not a `preexec_fn`,
-because code between fork and exec can deadlock in a process that has threads (grpc has). UID `-` keeps the user. FOLDER `-` is none;
-otherwise the program starts in it, and `{folder}` in an argument becomes a path to it. With a change of user that path needs no permission on
-the folders above, so that an unprivileged server can keep its data in a private place, for example below /root.
+Started as `python -I -S launcher.py PARENT SIGNAL UID FOLDER PROGRAM ARGUMENT...` (8 ms). It is a program of its own and
+not a `preexec_fn`, because code between fork and exec can deadlock in a process that has threads (grpc has). UID `-`
+keeps the user. FOLDER `-` is none; otherwise the program starts in it, and `{folder}` in an argument becomes a path to
+it. With a change of user that path needs no permission on the folders above, so that an unprivileged server can keep
+its data in a private place, for example below /root.
 """
 
 import ctypes
@@ -23,7 +24,7 @@ def main(parent: str, death_signal: str, uid: str, folder: str, *command: str) -
         drop_privileges(int(uid))
     for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
         signal.signal(ignored_by_python, signal.SIG_DFL)
-    # After the change of user, which would clear it; and before the check, which closes the race with a parent that died meanwhile.
+    # After the change of user, which would clear it; before the check, which covers a parent that died meanwhile.
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, int(death_signal)) != 0:
         sys.exit(f"prctl: {os.strerror(ctypes.get_errno())}")
     if os.getppid() != int(parent):

@@ -1,9 +1,13 @@
-"""Servers that an earlier run left behind in a folder whose lock we now hold (their death signal was still on its way, or came to nothing)."""
+"""Servers that an earlier run left behind, in a folder whose lock we now hold.
+
+Their death signal may still be on its way, or has come to nothing.
+"""
 
 import asyncio
 import os
 import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 POLL_SECONDS = 0.02
@@ -21,13 +25,13 @@ async def end_leftovers(folder: Path, steps: Sequence[tuple[signal.Signals, floa
 
 
 def working_in(folder: Path) -> list[int]:
-    target = os.path.realpath(folder)
-    return [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and _cwd(entry) == target]
+    target = folder.resolve()
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _cwd(entry) == target]
 
 
-def _cwd(pid: str) -> str | None:
+def _cwd(process: Path) -> Path | None:
     try:
-        return os.readlink(f"/proc/{pid}/cwd")
+        return (process / "cwd").readlink()
     except OSError:
         return None
 
@@ -42,7 +46,5 @@ async def _emptied(folder: Path, seconds: float) -> bool:
 
 
 def _signal(pid: int, number: signal.Signals) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass

@@ -23,8 +23,10 @@ PORT_TRIES = 5
 class EmbeddedNats:
     """Not for several processes at once: the folder is locked while the server runs."""
 
-    def __init__(self, folder: Path, *, port: int = 0, sync_always: bool = False, on_line: Callable[[str], None] | None = None) -> None:
-        """With `sync_always` a message is on the disk before it is acknowledged; without, only a crash of the machine can lose one."""
+    def __init__(
+        self, folder: Path, *, port: int = 0, sync_always: bool = False, on_line: Callable[[str], None] | None = None
+    ) -> None:
+        """With `sync_always` a message is on the disk before it is acknowledged; without, the machine's crash can lose it."""
         self._folder = folder.absolute()
         self._lock = FolderLock(self._folder)
         self._wanted_port = port
@@ -122,4 +124,7 @@ class EmbeddedNats:
     def _settings(self) -> str:
         jetstream = {"store_dir": str(self._folder), "sync_interval": self._sync}
         # The configuration format is a superset of JSON.
-        return json.dumps({"server_name": "postflow", "host": HOST, "port": self.port, "logtime_utc": True, "jetstream": jetstream}, indent=1)
+        return json.dumps(
+            {"server_name": "postflow", "host": HOST, "port": self.port, "logtime_utc": True, "jetstream": jetstream},
+            indent=1,
+        )

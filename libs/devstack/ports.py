@@ -1,4 +1,4 @@
-"""Free ports that stay free: below the kernel's ephemeral range no outgoing connection takes one while its server restarts."""
+"""Free ports that stay free while their server restarts: below the range that outgoing connections take theirs from."""
 
 import errno
 import random

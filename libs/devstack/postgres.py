@@ -58,14 +58,22 @@ COMMON_OPTIONS = {
 }
 OPTIONS = {
     Mode.DURABLE: {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "shared_buffers": "256MB"},
-    Mode.FAST: {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "128MB", "scram_iterations": "1"},
+    Mode.FAST: {
+        "fsync": "off",
+        "synchronous_commit": "off",
+        "full_page_writes": "off",
+        "shared_buffers": "128MB",
+        "scram_iterations": "1",
+    },
 }
 
 
 class EmbeddedPostgres:
     """Not for several processes at once: the folder is locked while the server runs."""
 
-    def __init__(self, folder: Path, *, port: int = 0, mode: Mode = Mode.DURABLE, on_line: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, port: int = 0, mode: Mode = Mode.DURABLE, on_line: Callable[[str], None] | None = None
+    ) -> None:
         self._folder = folder.absolute()
         self._cluster = self._folder / "cluster"
         self._data = self._cluster / "data"
@@ -101,7 +109,7 @@ class EmbeddedPostgres:
         return f"postgresql://{role}:{self._passwords[role]}@{HOST}:{self.port}/{database}"
 
     async def start(self) -> None:
-        """Makes the cluster if there is none, takes over from a run that was killed, and returns when connections are accepted."""
+        """Makes the cluster if there is none, takes over from a killed run, returns when connections are accepted."""
         assert not self.running
         private_folder(self._folder)
         self._lock.acquire()
@@ -143,7 +151,7 @@ class EmbeddedPostgres:
         self._lock.release()
 
     async def provide(self, names: Iterable[str]) -> dict[str, str]:
-        """A database and a role of its own for each name, made where missing; returns their URLs. Nobody else may connect to it."""
+        """For each name a database that only a role of its own may connect to, made where missing; returns their URLs."""
         names = list(names)
         for name in names:
             await self._provide_role(ROLE_PREFIX + name)
@@ -178,7 +186,9 @@ class EmbeddedPostgres:
             return
         version = (self._data / "PG_VERSION").read_text().strip()
         if version != MAJOR:
-            raise StackError(f"{self._data} was made by PostgreSQL {version}, this is {MAJOR}: export it there, or wipe it with --reset")
+            raise StackError(
+                f"{self._data} is of PostgreSQL {version}, this is {MAJOR}: dump it with that version, or wipe it with --reset"
+            )
         if self._postmaster_file.exists():
             await self._evict()
 
@@ -200,7 +210,9 @@ class EmbeddedPostgres:
         settings = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
         # When we are killed, tests want it gone at once; otherwise it should end in order.
         death_signal = IMMEDIATE_SHUTDOWN if self._mode is Mode.FAST else FAST_SHUTDOWN
-        self._child = await self._run("postgres", "-D", self._path("data"), *settings, death_signal=death_signal, on_line=self._on_line)
+        self._child = await self._run(
+            "postgres", "-D", self._path("data"), *settings, death_signal=death_signal, on_line=self._on_line
+        )
         return self._child
 
     async def _became_ready(self, child: Child) -> bool:
@@ -227,7 +239,8 @@ class EmbeddedPostgres:
             await self._child.stop(*steps)
 
     async def _evict(self) -> None:
-        """Ends what still runs on our data, and only then removes the lock file that would refuse a start after its process id was given anew."""
+        """Ends what still runs on our data. Only then is it safe to remove the server's own lock file, which would
+        refuse a start once its process id belongs to somebody else."""
         if not self._data.exists():
             return
         await end_leftovers(self._data, ((FAST_SHUTDOWN, 10.0), (IMMEDIATE_SHUTDOWN, 10.0)))
@@ -296,7 +309,9 @@ class EmbeddedPostgres:
         if self._passwords_file.exists():
             self._passwords = json.loads(self._passwords_file.read_text())
         elif self._data.exists():
-            raise StackError(f"{self._passwords_file} is missing, but there is data: put it back, or wipe the data with --reset")
+            raise StackError(
+                f"{self._passwords_file} is missing, but there is data: put it back, or wipe the data with --reset"
+            )
         else:
             self._add_password(SUPERUSER)
 

@@ -18,9 +18,11 @@ DRAIN_SECONDS = 1.0
 
 
 class Child(asyncio.SubprocessProtocol):
-    """Start from a thread that lives as long as the child should: Linux ties the child's life to the *thread* that made it."""
+    """Start it from a thread that lives on: Linux ties the child's life to the *thread* that made it."""
 
-    def __init__(self, name: str, on_line: Callable[[str], None] | None, on_exit: Callable[["Child"], None] | None) -> None:
+    def __init__(
+        self, name: str, on_line: Callable[[str], None] | None, on_exit: Callable[["Child"], None] | None
+    ) -> None:
         loop = asyncio.get_running_loop()
         self.name = name
         self.lines: deque[str] = deque(maxlen=KEPT_LINES)
@@ -48,7 +50,15 @@ class Child(asyncio.SubprocessProtocol):
         """`folder` stands for `{folder}` in the command; `uid` runs it as that user (for root only)."""
         child = cls(name, on_line, on_exit)
         user = "-" if uid is None else str(uid)
-        launch = [os.path.realpath(sys.executable), "-I", "-S", str(LAUNCHER), str(os.getpid()), str(int(death_signal)), user]
+        launch = [
+            os.path.realpath(sys.executable),
+            "-I",
+            "-S",
+            str(LAUNCHER),
+            str(os.getpid()),
+            str(int(death_signal)),
+            user,
+        ]
         await asyncio.get_running_loop().subprocess_exec(
             lambda: child,
             *launch,
@@ -93,7 +103,7 @@ class Child(asyncio.SubprocessProtocol):
         return code
 
     async def says(self, text: str, within: float) -> bool:
-        """Waits for a line that contains the text; False when the child ended first. TimeoutError when neither happened in time."""
+        """Waits for a line with that text; False when the child ended first, TimeoutError when neither happened."""
         if any(text in line for line in self.lines):
             return True
         said = asyncio.get_running_loop().create_future()
