@@ -1,6 +1,6 @@
 """Runs in every child before its program: ties the child's life to ours, gives up root, then becomes the program.
 
-Started as `python -I -S launcher.py PARENT SIGNAL UID FOLDER PROGRAM ARGUMENT...` (8 ms). It is a program of its own and
+Started as `python -I -S launcher.py PARENT SIGNAL UID FOLDER PROGRAM ARGUMENT...` (8 ms). It is a program of its own,
 not a `preexec_fn`, because code between fork and exec can deadlock in a process that has threads (grpc has). UID `-`
 keeps the user. FOLDER `-` is none; otherwise the program starts in it, and `{folder}` in an argument becomes a path to
 it. With a change of user that path needs no permission on the folders above, so that an unprivileged server can keep

@@ -25,15 +25,17 @@ async def end_leftovers(folder: Path, steps: Sequence[tuple[signal.Signals, floa
 
 
 def working_in(folder: Path) -> list[int]:
+    """Processes whose working folder is this one or lies below it."""
     target = folder.resolve()
-    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _cwd(entry) == target]
+    processes = (entry for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    return [int(process.name) for process in processes if _works_in(process, target)]
 
 
-def _cwd(process: Path) -> Path | None:
+def _works_in(process: Path, folder: Path) -> bool:
     try:
-        return (process / "cwd").readlink()
+        return (process / "cwd").readlink().is_relative_to(folder)
     except OSError:
-        return None
+        return False
 
 
 async def _emptied(folder: Path, seconds: float) -> bool:

@@ -26,7 +26,7 @@ class EmbeddedNats:
     def __init__(
         self, folder: Path, *, port: int = 0, sync_always: bool = False, on_line: Callable[[str], None] | None = None
     ) -> None:
-        """With `sync_always` a message is on the disk before it is acknowledged; without, the machine's crash can lose it."""
+        """With `sync_always` a message is on disk before it is acknowledged; else the machine's crash can lose it."""
         self._folder = folder.absolute()
         self._lock = FolderLock(self._folder)
         self._wanted_port = port

@@ -36,7 +36,7 @@ class Mode(StrEnum):
     DURABLE = "durable"
     """Survives anything, as in production: for `postflow up` and for benchmarks."""
     FAST = "fast"
-    """Loses data when the machine (not the server) dies: for tests."""
+    """Loses data when the machine dies, but not when the server does: for tests."""
 
 
 COMMON_OPTIONS = {
@@ -60,7 +60,7 @@ OPTIONS = {
     Mode.DURABLE: {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "shared_buffers": "256MB"},
     Mode.FAST: {
         "fsync": "off",
-        "synchronous_commit": "off",
+        "synchronous_commit": "on",
         "full_page_writes": "off",
         "shared_buffers": "128MB",
         "scram_iterations": "1",
@@ -151,7 +151,7 @@ class EmbeddedPostgres:
         self._lock.release()
 
     async def provide(self, names: Iterable[str]) -> dict[str, str]:
-        """For each name a database that only a role of its own may connect to, made where missing; returns their URLs."""
+        """For each name a database that only its own role may connect to, made where missing; returns their URLs."""
         names = list(names)
         for name in names:
             await self._provide_role(ROLE_PREFIX + name)
@@ -180,6 +180,7 @@ class EmbeddedPostgres:
     async def _prepare(self) -> None:
         self._programs = await asyncio.to_thread(postgres_programs, self._uid)
         self._load_passwords()
+        await self._evict()
         if not self._data.exists():
             self._own_cluster_folder()
             await self._initialise()
@@ -187,10 +188,8 @@ class EmbeddedPostgres:
         version = (self._data / "PG_VERSION").read_text().strip()
         if version != MAJOR:
             raise StackError(
-                f"{self._data} is of PostgreSQL {version}, this is {MAJOR}: dump it with that version, or wipe it with --reset"
+                f"{self._data} is of PostgreSQL {version}, not {MAJOR}: dump it with that one, or wipe it with --reset"
             )
-        if self._postmaster_file.exists():
-            await self._evict()
 
     async def _listen(self) -> None:
         for _ in range(PORT_TRIES):
@@ -241,9 +240,7 @@ class EmbeddedPostgres:
     async def _evict(self) -> None:
         """Ends what still runs on our data. Only then is it safe to remove the server's own lock file, which would
         refuse a start once its process id belongs to somebody else."""
-        if not self._data.exists():
-            return
-        await end_leftovers(self._data, ((FAST_SHUTDOWN, 10.0), (IMMEDIATE_SHUTDOWN, 10.0)))
+        await end_leftovers(self._cluster, ((FAST_SHUTDOWN, 10.0), (IMMEDIATE_SHUTDOWN, 10.0)))
         self._postmaster_file.unlink(missing_ok=True)
 
     @property
@@ -266,8 +263,14 @@ class EmbeddedPostgres:
             *("--encoding=UTF8", "--locale-provider=builtin", "--locale=C.UTF-8", "--no-instructions"),
             *safe,
         )
-        code = await initdb.wait(INITDB_SECONDS)
-        password_file.unlink()
+        try:
+            code = await initdb.wait(INITDB_SECONDS)
+        except BaseException:
+            os.killpg(initdb.pid, signal.SIGKILL)
+            await initdb.wait()
+            raise
+        finally:
+            password_file.unlink()
         if code != 0:
             raise initdb.failure("failed")
         (self._cluster / "new").rename(self._data)

@@ -1,0 +1,41 @@
+"""A database per test: a clone of a template that was migrated once in the session."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from itertools import count
+
+from devstack.postgres import ROLE_PREFIX, EmbeddedPostgres
+
+
+async def migrate(url: str, service: str) -> None:
+    from servicekit.pg import migrations
+
+    await migrations.upgrade(url, f"{service}_service.adapters.postgres.migrations")
+
+
+class Databases:
+    def __init__(self, postgres: EmbeddedPostgres, migrate: Callable[[str, str], Awaitable[None]] = migrate) -> None:
+        self._postgres = postgres
+        self._migrate = migrate
+        self._numbers = count(1)
+        self._templates: set[str] = set()
+        self._turn = asyncio.Lock()
+
+    async def empty(self) -> str:
+        """The URL of a new database with nothing in it; its owner is the superuser."""
+        return await self._postgres.create_database(self._name("empty"))
+
+    async def migrated(self, service: str) -> str:
+        """The URL of a new database with the service's tables, as the service's own role."""
+        async with self._turn:
+            if service not in self._templates:
+                urls = await self._postgres.provide([service])
+                await self._migrate(urls[service], service)
+                self._templates.add(service)
+        return await self._postgres.create_database(self._name(service), template=service, owner=ROLE_PREFIX + service)
+
+    async def drop(self, url: str) -> None:
+        await self._postgres.drop_database(url.rpartition("/")[2])
+
+    def _name(self, kind: str) -> str:
+        return f"{kind}_{next(self._numbers)}"

@@ -1,0 +1,32 @@
+"""Waiting for a condition, in place of a sleep."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+POLL_SECONDS = 0.02
+
+
+async def eventually(condition: Callable[[], T | Awaitable[T]], *, within: float = 10.0) -> T:
+    """The first true value of the condition. A condition that raises AssertionError is not met yet.
+
+    At the end of the time the last AssertionError is raised, or one that shows the last value.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + within
+    while True:
+        try:
+            found = condition()
+            value = await found if isawaitable(found) else found
+        except AssertionError:
+            if loop.time() > deadline:
+                raise
+        else:
+            if value:
+                return value
+            if loop.time() > deadline:
+                raise AssertionError(f"not within {within} s; at last it was {value!r}")
+        await asyncio.sleep(POLL_SECONDS)
