@@ -1,0 +1,27 @@
+"""Local days: which one an instant belongs to, and from when until when one lasts."""
+
+from datetime import UTC, date, datetime, time
+
+from civil.zones import DAY, Zone, in_utc
+
+
+def local_day(instant: datetime, zone: Zone) -> date:
+    """The date on the wall at that instant."""
+    return (in_utc(instant) + zone.offset_at(instant)).date()
+
+
+def day_bounds(day: date, zone: Zone) -> tuple[datetime, datetime]:
+    """From the first instant with this date on the wall (included) to the end of the last one (excluded), in UTC.
+
+    A day that does not exist is empty: both bounds are the instant at which the clocks passed over it. Where clocks
+    went back over midnight (Goose Bay until 2010, at 00:01) the bounds of the two days overlap by the time in which
+    the dates alternate, so that between the bounds of a day lies every instant of it.
+    """
+    midnight = datetime.combine(day, time(), UTC)
+    stretches = list(zone.stretches(midnight - DAY, midnight + 2 * DAY))
+    readings = [(max(s.start, midnight - s.offset), min(s.end, midnight + DAY - s.offset)) for s in stretches]
+    shown = [(start, end) for start, end in readings if start < end]
+    if not shown:
+        passed = next(s.start for s in stretches if s.start + s.offset > midnight)
+        return passed, passed
+    return shown[0][0], shown[-1][1]

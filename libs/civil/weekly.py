@@ -1,0 +1,121 @@
+"""Weekly slots, such as Monday 09:00 in Berlin, and the instants at which they occur.
+
+A time that the clocks jump over is shifted forward by the length of the jump; of a time that they show twice the
+first counts; a slot on a date that does not exist is dropped; two slots at one instant are one.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from typing import NamedTuple, TypeAlias
+
+from civil.zones import DAY, EARLIEST, LATEST, ZERO, Stretch, Zone, in_utc
+
+_WEEK = 7 * DAY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class WeeklySlot:
+    """A recurring local time. `day` is 0 for Sunday to 6 for Saturday."""
+
+    day: int
+    hour: int
+    minute: int
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.day <= 6 and 0 <= self.hour <= 23 and 0 <= self.minute <= 59):
+            raise ValueError(f"not a time of the week: day {self.day}, {self.hour}:{self.minute}")
+
+    @property
+    def since_sunday(self) -> timedelta:
+        return timedelta(days=self.day, hours=self.hour, minutes=self.minute)
+
+
+class Occurrence(NamedTuple):
+    """One instant of a weekly slot."""
+
+    instant: datetime
+    """In UTC."""
+    offset: timedelta
+    """Local time minus UTC at that instant."""
+    shift: timedelta
+    """How much later than the slot says: zero, unless the clocks jumped over the slot's own time."""
+    slot: WeeklySlot
+
+    @property
+    def local(self) -> datetime:
+        """What the wall shows at that instant, naive."""
+        return (self.instant + self.offset).replace(tzinfo=None)
+
+    @property
+    def local_date(self) -> date:
+        return self.local.date()
+
+    @property
+    def local_time(self) -> time:
+        return self.local.time()
+
+    @property
+    def nominal(self) -> datetime:
+        """What the slot asks for, naive, even if the wall never showed it."""
+        return self.local - self.shift
+
+    @property
+    def shifted(self) -> bool:
+        return self.shift != ZERO
+
+
+_Week: TypeAlias = tuple[tuple[timedelta, WeeklySlot], ...]
+
+
+def occurrences(
+    slots: Iterable[WeeklySlot], zone: Zone, *, after: datetime, until: datetime | None = None
+) -> Iterator[Occurrence]:
+    """Every occurrence with `after` < instant <= `until`, in time order and lazily.
+
+    Without slots there is none; with slots and without `until` they go on to the end of the calendar.
+    """
+    week: _Week = tuple(sorted({slot.since_sunday: slot for slot in slots}.items()))
+    if not week:
+        return
+    start, end = _just_after(after), LATEST if until is None else _just_after(until)
+    # A jump reaches a day at most: what it shifts, or shows for the second time, lies before `settled`.
+    for stretch in zone.stretches(start - DAY, end):
+        settled = stretch.start + abs(stretch.jump)
+        if stretch.jump > ZERO:
+            yield from (found for found in _after_gap(week, stretch, settled) if start <= found.instant < end)
+        yield from _read(week, max(settled, start), min(stretch.end, end), stretch.offset)
+
+
+def _after_gap(week: _Week, stretch: Stretch, settled: datetime) -> list[Occurrence]:
+    """While the shifted slots of the gap fall among those whose own time it is. The latter win where they meet."""
+    own = {found.instant: found for found in _read(week, stretch.start, settled, stretch.offset)}
+    jumped_over = _read(week, stretch.start, settled, stretch.before)
+    shifted = {
+        found.instant: found._replace(offset=stretch.offset, shift=stretch.jump)
+        for found in jumped_over
+        if not _date_is_missing(found, stretch.start, settled)
+    }
+    return sorted((shifted | own).values())
+
+
+def _date_is_missing(jumped_over: Occurrence, start: datetime, settled: datetime) -> bool:
+    midnight = jumped_over.instant - timedelta(hours=jumped_over.slot.hour, minutes=jumped_over.slot.minute)
+    return start <= midnight and midnight + DAY <= settled
+
+
+def _read(week: _Week, start: datetime, end: datetime, offset: timedelta) -> Iterator[Occurrence]:
+    """The slots in [start, end) on a clock with this offset throughout."""
+    wall = start + offset
+    sunday = wall.replace(hour=0, minute=0, second=0, microsecond=0) - DAY * (wall.isoweekday() % 7) - offset
+    while sunday < end:
+        whole = start <= sunday and sunday + _WEEK <= end
+        for since_sunday, slot in week:
+            instant = sunday + since_sunday
+            if whole or start <= instant < end:
+                yield Occurrence(instant, offset, ZERO, slot)
+        sunday += _WEEK
+
+
+def _just_after(instant: datetime) -> datetime:
+    return min(max(in_utc(instant), EARLIEST), LATEST) + datetime.resolution

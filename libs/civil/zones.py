@@ -1,0 +1,154 @@
+"""Time zones, from the pinned `tzdata` package only: the operating system's copy may be another year's law."""
+
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cache, lru_cache
+from importlib import resources
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+import tzdata  # type: ignore[import-untyped]
+
+DAY = timedelta(days=1)
+ZERO = timedelta()
+
+# Between these, with room for a year's walk on either side, a datetime can hold the wall time of every zone.
+EARLIEST = datetime(3, 1, 1, tzinfo=UTC)
+LATEST = datetime(9998, 1, 1, tzinfo=UTC)
+
+_SECOND = timedelta(seconds=1)
+_DAYS_BETWEEN_READINGS = 3
+
+_NOT_A_PLACE = frozenset({"Factory"})
+_LONGEST_SHOWN = 64
+
+
+class UnknownZone(ValueError):
+    """Not an IANA name of this database. `suggestions` holds the names that were probably meant, if any."""
+
+    def __init__(self, name: str, suggestions: tuple[str, ...] = ()) -> None:
+        shown = name if len(name) <= _LONGEST_SHOWN else f"{name[:_LONGEST_SHOWN]}..."
+        hint = f"; did you mean {' or '.join(suggestions)}?" if suggestions else ""
+        super().__init__(f"{shown!r} is not an IANA time zone{hint}")
+        self.name = name
+        self.suggestions = suggestions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """A run of time with one UTC offset: from `start` (included) to `end` (excluded)."""
+
+    start: datetime
+    end: datetime
+    offset: timedelta
+    before: timedelta
+
+    @property
+    def jump(self) -> timedelta:
+        """How far the clocks went forward at `start`: positive is a gap, negative an overlap, zero neither."""
+        return self.offset - self.before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Zone:
+    """A time zone; `find_zone` makes them."""
+
+    name: str
+    _info: ZoneInfo = field(repr=False, compare=False)
+
+    def offset_at(self, instant: datetime) -> timedelta:
+        return _offset_at(self._info, instant)
+
+    def stretches(self, start: datetime, end: datetime) -> Iterator[Stretch]:
+        """What covers [start, end) (both in UTC), in order and lazily; the first and the last are clipped to it.
+
+        A stretch is also cut at the turn of a year, but never within a day of its jump: no jump known reaches further.
+        """
+        offset = before = self.offset_at(start)
+        for year in range(start.year, end.year + 1):
+            for at, changed in _changes(self._info, year):
+                if start < at < end:
+                    yield Stretch(start=start, end=at, offset=offset, before=before)
+                    start, offset, before = at, changed, offset
+            turn = datetime(year + 1, 1, 1, tzinfo=UTC)
+            if start + DAY <= turn < end:
+                yield Stretch(start=start, end=turn, offset=offset, before=before)
+                start, before = turn, offset
+        if start < end:
+            yield Stretch(start=start, end=end, offset=offset, before=before)
+
+
+@cache
+def find_zone(name: str) -> Zone:
+    """The zone of that exact IANA name; raises UnknownZone."""
+    if name not in zone_names():
+        raise UnknownZone(name, _suggestions(name))
+    with resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
+        return Zone(name=name, _info=ZoneInfo.from_file(file, key=name))
+
+
+@cache
+def zone_names() -> frozenset[str]:
+    return frozenset(resources.files("tzdata").joinpath("zones").read_text().split()) - _NOT_A_PLACE
+
+
+def tzdata_version() -> str:
+    """The release of the IANA database that every answer of this package rests on, such as "2026f"."""
+    version: str = tzdata.IANA_VERSION
+    return version
+
+
+def in_utc(instant: datetime) -> datetime:
+    assert instant.tzinfo is not None, "an instant is an aware datetime"
+    return instant.astimezone(UTC)
+
+
+def _offset_at(info: ZoneInfo, instant: datetime) -> timedelta:
+    offset = instant.astimezone(info).utcoffset()
+    assert offset is not None
+    return offset
+
+
+@lru_cache(maxsize=8192)
+def _changes(info: ZoneInfo, year: int) -> tuple[tuple[datetime, timedelta], ...]:
+    """When the offset changed after the first instant of a UTC year, up to that of the next, and to what.
+
+    zoneinfo does not tell, so offsets are read every few days. That is exact as long as no two changes lie closer;
+    the closest so far lie a week apart, and a test holds every release of the database to the distance.
+    """
+    start, end = datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)
+    probes = [*(start + DAY * day for day in range(0, 365, _DAYS_BETWEEN_READINGS)), end]
+    readings = [(probe, _offset_at(info, probe)) for probe in probes]
+    return tuple(
+        (_first_instant(info, offset, after=before, until=at), offset)
+        for (before, previous), (at, offset) in pairwise(readings)
+        if previous != offset
+    )
+
+
+def _first_instant(info: ZoneInfo, offset: timedelta, *, after: datetime, until: datetime) -> datetime:
+    """The second from which the zone has this offset."""
+    seconds = range((until - after) // _SECOND)
+    return after + _SECOND * bisect_left(seconds, 1, key=lambda n: _offset_at(info, after + _SECOND * n) == offset)
+
+
+def _suggestions(name: str) -> tuple[str, ...]:
+    return _names_by_spelling().get(_spelling(name), ()) if len(name) <= _LONGEST_SHOWN else ()
+
+
+@cache
+def _names_by_spelling() -> dict[str, tuple[str, ...]]:
+    """Every name under the letters of the whole, and of its last part: people write `new york` and `europe/berlin`."""
+    found = defaultdict[str, set[str]](set)
+    for name in zone_names():
+        found[_spelling(name)].add(name)
+        found[_spelling(name.rpartition("/")[2])].add(name)
+    return {spelling: tuple(sorted(names)) for spelling, names in found.items()}
+
+
+def _spelling(name: str) -> str:
+    return re.sub(r"[^a-z0-9+-]|-(?!\d)", "", name.casefold())

@@ -1,0 +1,303 @@
+"""Every answer against a walk over the minutes of UTC that reads the wall clock straight from the compiled database.
+
+Nothing here shares code with civil or zoneinfo.
+"""
+
+import calendar
+import re
+import struct
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
+from importlib import resources
+from itertools import pairwise
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from civil.days import day_bounds, local_day
+from civil.weekly import Occurrence, WeeklySlot, occurrences
+from civil.zones import find_zone, zone_names
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DAY = 1440
+WEEK = 7 * DAY
+LAST_YEAR = 2100
+
+
+class Change(NamedTuple):
+    """Clocks leave one offset for another; the offsets in seconds, the instant in seconds since 1970."""
+
+    at: int
+    before: int
+    after: int
+
+
+class WallClock:
+    """The clock of one zone, in minutes: of UTC since 1970, and of the same count as if the wall were UTC."""
+
+    def __init__(self, compiled: bytes) -> None:
+        listed, footer = read(compiled)
+        ruled = changes_by_rule(footer, since=listed[-1].at, offset=listed[-1].after)
+        self.changes = [change for change in (*listed, *ruled) if change.before != change.after]
+        self._at = [change.at for change in self.changes]
+        self._offsets = [listed[0].before, *(change.after for change in self.changes)]
+
+    def wall(self, minute: int) -> int:
+        return minute + self._offsets[bisect_right(self._at, minute * 60)] // 60
+
+
+def read(compiled: bytes) -> tuple[list[Change], str]:
+    """What a compiled zone lists, after an entry for the beginning of time, and its rule for later (RFC 9636)."""
+
+    def counts(at: int) -> tuple[int, ...]:
+        assert compiled[at : at + 4] == b"TZif"
+        return struct.unpack_from(">6l", compiled, at + 20)
+
+    utc, standard, leaps, changes, types, letters = counts(0)
+    header = 44 + changes * 5 + types * 6 + letters + leaps * 8 + standard + utc
+    utc, standard, leaps, changes, types, letters = counts(header)
+    body = header + 44
+    kinds = body + changes * 9
+    offsets = [int(struct.unpack_from(">l", compiled, kinds + 6 * n)[0]) for n in range(types)]
+    instants = [-(2**60), *struct.unpack_from(f">{changes}q", compiled, body)]
+    after = [offsets[0], *(offsets[kind] for kind in compiled[body + changes * 8 : kinds])]
+    before = [offsets[0], *after[:-1]]
+    footer = compiled[kinds + types * 6 + letters + leaps * 12 + standard + utc :].decode().strip()
+    return [Change(*change) for change in zip(instants, before, after, strict=True)], footer
+
+
+def changes_by_rule(footer: str, since: int, offset: int) -> Iterator[Change]:
+    """Such as `<-02>2<-01>,M3.5.0/-1,M10.5.0/0`: two offsets west of UTC, two dates with their local times."""
+    name, clock_time = r"(?:<[^>]+>|[A-Za-z]+)", r"[+-]?\d+(?::\d+)?"
+    rule = re.fullmatch(
+        rf"{name}({clock_time}){name}({clock_time})?,M([\d.]+)(?:/({clock_time}))?,M([\d.]+)(?:/({clock_time}))?",
+        footer,
+    )
+    if rule is None:
+        assert "," not in footer
+        return
+    west, west_in_summer, begins, begins_at, ends, ends_at = rule.groups()
+    standard = -_clock_seconds(west)
+    summer = -_clock_seconds(west_in_summer) if west_in_summer else standard + 3600
+    for year in range(1970, LAST_YEAR + 1):
+        turns = [
+            Change(_ruled_day(year, begins) + _clock_seconds(begins_at or "2") - standard, standard, summer),
+            Change(_ruled_day(year, ends) + _clock_seconds(ends_at or "2") - summer, summer, standard),
+        ]
+        for change in sorted(turns):
+            if change.at > since and change.before == offset:
+                yield change
+                offset = change.after
+
+
+def _ruled_day(year: int, rule: str) -> int:
+    """Month.week.weekday: the second at which that day would start in UTC; week 5 is the last."""
+    month, week, weekday = map(int, rule.split("."))
+    days = [day for day in calendar.Calendar(6).itermonthdates(year, month) if day.month == month]
+    chosen = [day for day in days if day.isoweekday() % 7 == weekday]
+    return (chosen[min(week, len(chosen)) - 1] - date(1970, 1, 1)).days * 86_400
+
+
+def _clock_seconds(text: str) -> int:
+    hours, _, minutes = text.lstrip("+-").partition(":")
+    return (int(hours) * 3600 + int(minutes or 0) * 60) * (-1 if text.startswith("-") else 1)
+
+
+def compiled(name: str) -> bytes:
+    return resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).read_bytes()
+
+
+@cache
+def clock(name: str) -> WallClock:
+    return WallClock(compiled(name))
+
+
+@cache
+def distinct_zones() -> tuple[str, ...]:
+    """One name for each zone that differs from all others."""
+    return tuple(sorted({compiled(name): name for name in sorted(zone_names(), reverse=True)}.values()))
+
+
+def seconds(year: int) -> int:
+    return int((datetime(year, 1, 1, tzinfo=UTC) - EPOCH).total_seconds())
+
+
+def instant_of(minute: int) -> datetime:
+    return EPOCH + timedelta(minutes=minute)
+
+
+def slot_at(wall: int) -> WeeklySlot:
+    hour, minute = divmod(wall % DAY, 60)
+    return WeeklySlot(day=(wall // DAY + 4) % 7, hour=hour, minute=minute)
+
+
+def answer(minute: int, wall: int, nominal: int) -> Occurrence:
+    offset, shift = timedelta(minutes=wall - minute), timedelta(minutes=wall - nominal)
+    return Occurrence(instant_of(minute), offset, shift, slot_at(nominal))
+
+
+def answers(slots: Iterable[WeeklySlot], zone: WallClock, after: int, until: int) -> list[Occurrence]:
+    """The policy in words, on a walk over every minute; a jump reaches a day at most, so the walk is longer by more."""
+    walk = range(after - 30 * 60, until + 30 * 60)
+    walls = [zone.wall(minute) for minute in walk]
+    first_shown: dict[int, int] = {}
+    for minute, wall in zip(walk, walls, strict=True):
+        first_shown.setdefault(wall, minute)
+    dates = {wall // DAY for wall in first_shown}
+    jumped_over = {
+        skipped: later - earlier - 1
+        for earlier, later in pairwise(walls)
+        for skipped in range(earlier + 1, later)
+        if skipped not in first_shown
+    }
+    wanted = {(slot.day * DAY + slot.hour * 60 + slot.minute) for slot in slots}
+    found: dict[int, Occurrence] = {}
+    for skipped, length in jumped_over.items():
+        if (skipped + 4 * DAY) % WEEK in wanted and skipped // DAY in dates:
+            minute = first_shown[skipped + length]
+            found[minute] = answer(minute, skipped + length, skipped)
+    for wall, minute in first_shown.items():
+        if (wall + 4 * DAY) % WEEK in wanted:
+            found[minute] = answer(minute, wall, wall)
+    return [found[minute] for minute in sorted(found) if after < minute <= until]
+
+
+def asked(slots: Iterable[WeeklySlot], name: str, after: int, until: int) -> list[Occurrence]:
+    return list(occurrences(slots, find_zone(name), after=instant_of(after), until=instant_of(until)))
+
+
+def changes_by_kind(first_year: int, last_year: int) -> dict[Change, list[str]]:
+    """Zones that change from the same offset to the same offset at the same instant read alike around it."""
+    kinds = defaultdict[Change, list[str]](list)
+    for name in distinct_zones():
+        for change in clock(name).changes:
+            if seconds(first_year) <= change.at < seconds(last_year + 1):
+                kinds[change].append(name)
+    return kinds
+
+
+def edge_walls(change: Change) -> set[int]:
+    """Wall times at both sides of both edges of the gap or overlap, inside it, and at the midnights around."""
+    edges = [(change.at + change.before) // 60, (change.at + change.after) // 60]
+    edges += [edge // DAY * DAY + midnight for edge in edges for midnight in (0, DAY)]
+    return {edge + near for edge in edges for near in (-61, -60, -31, -30, -1, 0, 1, 15, 29, 30, 31, 59, 60, 61)}
+
+
+def test_the_changes_of_a_zone_lie_days_apart_and_reach_a_day_at_most() -> None:
+    """What civil rests on: one change between two daily readings, and none within the reach of another."""
+    for name in distinct_zones():
+        changes = clock(name).changes
+        assert all(abs(change.after - change.before) <= 86_400 for change in changes), name
+        assert all(later.at - earlier.at > 3 * 86_400 for earlier, later in pairwise(changes)), name
+
+
+def test_every_change_of_every_zone_is_found_to_the_second() -> None:
+    start, end = EPOCH, EPOCH + timedelta(seconds=seconds(2038))
+    for name in distinct_zones():
+        stretches = list(find_zone(name).stretches(start, end))
+        assert (stretches[0].start, stretches[-1].end) == (start, end)
+        assert all(earlier.end == later.start for earlier, later in pairwise(stretches))
+        found = [(int((s.start - EPOCH).total_seconds()), s.before, s.offset) for s in stretches if s.jump]
+        assert found == [
+            (change.at, timedelta(seconds=change.before), timedelta(seconds=change.after))
+            for change in clock(name).changes
+            if 0 < change.at < seconds(2038)
+        ], name
+
+
+def test_slots_around_every_change_of_every_zone() -> None:
+    """Asked at once, and in two halves that meet while the jump still has its effect."""
+    kinds = changes_by_kind(2010, 2037)
+    assert sum(map(len, kinds.values())) > 5_000
+    for change, names in kinds.items():
+        slots = {slot_at(wall) for wall in edge_walls(change)}
+        middle = change.at // 60 + abs(change.after - change.before) // 120
+        after, until = middle - 30 * 60, middle + 54 * 60
+        expected = answers(slots, clock(names[0]), after, until)
+        for name in names:
+            assert asked(slots, name, after, until) == expected, (name, change)
+            halves = asked(slots, name, after, middle) + asked(slots, name, middle, until)
+            assert halves == expected, (name, change)
+
+
+def test_a_daily_slot_occurs_once_on_every_date_there_is() -> None:
+    daily = [WeeklySlot(day=day, hour=2, minute=30) for day in range(7)]
+    after, until = seconds(2010) // 60, seconds(2038) // 60
+    for name in distinct_zones():
+        found = asked(daily, name, after, until)
+        dates = [(one.instant + (one.offset - one.shift)).toordinal() for one in found]
+        steps = {later - earlier for earlier, later in pairwise(dates)}
+        assert steps == ({1, 2} if name in {"Pacific/Apia", "Pacific/Fakaofo"} else {1}), name
+
+
+def test_days_around_every_change_of_every_zone() -> None:
+    for change, names in changes_by_kind(2010, 2037).items():
+        middle = change.at // 60
+        walk = range(middle - 3 * DAY, middle + 3 * DAY)
+        shown = defaultdict[int, list[int]](list)
+        for minute in walk:
+            shown[clock(names[0]).wall(minute) // DAY].append(minute)
+        today = clock(names[0]).wall(middle) // DAY
+        for day in range(today - 1, today + 2):
+            minutes = shown[day] or [shown[day + 1][0], shown[day + 1][0] - 1]
+            expected = instant_of(minutes[0]), instant_of(minutes[-1] + 1)
+            for name in names:
+                assert day_bounds(date(1970, 1, 1) + timedelta(days=day), find_zone(name)) == expected, (name, change)
+
+
+@st.composite
+def moments(draw: st.DrawFn) -> tuple[str, int]:
+    """A zone and a minute, half of the time near one of its changes."""
+    name = draw(st.sampled_from(distinct_zones()))
+    near = [change.at // 60 for change in clock(name).changes if seconds(1973) <= change.at < seconds(2037)]
+    anywhere = st.integers(seconds(1973) // 60, seconds(2037) // 60)
+    if not near:
+        return name, draw(anywhere)
+    return name, draw(anywhere | st.builds(int.__add__, st.sampled_from(near), st.integers(-3 * DAY, 2 * DAY)))
+
+
+weekly_slots = st.builds(
+    WeeklySlot, day=st.integers(0, 6), hour=st.integers(0, 23), minute=st.sampled_from([0, 1, 15, 30, 45, 59])
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(moments(), st.lists(weekly_slots, min_size=1, max_size=40), st.integers(0, 9 * DAY))
+def test_any_slots_in_any_zone(moment: tuple[str, int], slots: list[WeeklySlot], length: int) -> None:
+    name, after = moment
+    assert asked(slots, name, after, after + length) == answers(slots, clock(name), after, after + length)
+
+
+@settings(deadline=None, max_examples=200)
+@given(moments(), st.lists(weekly_slots, max_size=20), st.integers(0, 60 * DAY), st.integers(0, 60 * DAY))
+def test_neighbouring_intervals_add_up(
+    moment: tuple[str, int], slots: list[WeeklySlot], first: int, second: int
+) -> None:
+    name, after = moment
+    middle, until = after + first, after + first + second
+    whole = asked(slots, name, after, until)
+    assert whole == asked(slots, name, after, middle) + asked(slots, name, middle, until)
+    assert all(earlier.instant < later.instant for earlier, later in pairwise(whole))
+
+
+@settings(deadline=None, max_examples=300)
+@given(moments())
+def test_an_instant_lies_within_the_bounds_of_its_day(moment: tuple[str, int]) -> None:
+    name, minute = moment
+    day = local_day(instant_of(minute), find_zone(name))
+    start, end = day_bounds(day, find_zone(name))
+    assert (day - date(1970, 1, 1)).days == clock(name).wall(minute) // DAY
+    assert start <= instant_of(minute) < end
+    assert local_day(start, find_zone(name)) == day == local_day(end - timedelta.resolution, find_zone(name))
+
+
+@pytest.mark.parametrize("name", ["Africa/Casablanca", "Antarctica/Troll", "Australia/Lord_Howe", "America/Nuuk"])
+def test_every_quarter_of_an_hour_through_two_years(name: str) -> None:
+    every_quarter = [slot_at(wall) for wall in range(0, WEEK, 15)]
+    after, until = seconds(2024) // 60, seconds(2026) // 60
+    assert asked(every_quarter, name, after, until) == answers(every_quarter, clock(name), after, until)
