@@ -1,15 +1,14 @@
-"""One NATS connection per process; it reconnects for ever and never blocks the start of a server that works without it."""
+"""One NATS connection per process. A `Client` can be handed around before it is connected, and reconnects for ever."""
 
 import logging
 
-import nats
 from nats.aio.client import Client
 
 log = logging.getLogger(__name__)
 
 
-async def connect(url: str, *, name: str) -> Client:
-    """Waits until the server answers; the caller bounds the wait."""
+async def connect(client: Client, url: str, *, name: str) -> None:
+    """Waits until the server answers, however long; the caller bounds the wait."""
 
     async def on_error(error: Exception) -> None:
         log.warning("nats: %s", error or type(error).__name__)
@@ -20,10 +19,10 @@ async def connect(url: str, *, name: str) -> Client:
     async def on_reconnect() -> None:
         log.info("nats: connected again")
 
-    return await nats.connect(
+    await client.connect(
         url,
         name=name,
-        inbox_prefix=f"_INBOX_{name}".encode(),
+        inbox_prefix=f"_INBOX_{name}",
         error_cb=on_error,
         disconnected_cb=on_disconnect,
         reconnected_cb=on_reconnect,

@@ -54,14 +54,13 @@ class PipelinedPublisher:
     def __init__(self, connection: Client, *, timeout: float = 5.0) -> None:
         self._connection = connection
         self._timeout = timeout
-        self._inbox = connection.new_inbox()
+        self._inbox = ""
         self._tokens = itertools.count()
         self._waiting: dict[str, tuple[_Batch, int]] = {}
-        self._subscribed = False
 
     async def publish(self, messages: Sequence[Outgoing]) -> list[Stored | None]:
-        if not self._subscribed:
-            self._subscribed = True
+        if not self._inbox:
+            self._inbox = self._connection.new_inbox()
             await self._connection.subscribe(f"{self._inbox}.*", cb=self._answered)
         answers: list[Stored | None] = []
         for start in range(0, len(messages), _WINDOW):

@@ -45,7 +45,7 @@ class PullLoop:
         self._receive = receive
         self._room = room
         self._ensure_stream = ensure_stream
-        self._inbox = connection.new_inbox()
+        self._inbox = ""
         self._held = 0
         self._asked = 0
         self._heard = 0.0
@@ -64,6 +64,7 @@ class PullLoop:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Pulls until `stop`; deliveries already made stay with the consumer."""
+        self._inbox = self._connection.new_inbox()
         subscription = await self._connection.subscribe(self._inbox, cb=self._on_message)
         while not stop.is_set():
             if self._broken or self._connection.stats["reconnects"] != self._reconnects:
