@@ -3,8 +3,13 @@
 import logging
 
 from nats.aio.client import Client
+from nats.errors import Error as NatsError
+
+from servicekit.run import transient
 
 log = logging.getLogger(__name__)
+
+transient.recognise(lambda error: isinstance(error, NatsError))
 
 
 async def connect(client: Client, url: str, *, name: str) -> None:
@@ -27,7 +32,7 @@ async def connect(client: Client, url: str, *, name: str) -> None:
         disconnected_cb=on_disconnect,
         reconnected_cb=on_reconnect,
         connect_timeout=2,
-        reconnect_time_wait=0.25,
+        reconnect_time_wait=1,
         max_reconnect_attempts=-1,
         ping_interval=10,
         max_outstanding_pings=2,

@@ -23,8 +23,8 @@ from servicekit.bus.streams import ConsumerSpec
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.dead_letters import DeadLetters
-from servicekit.pg.errors import is_transient
 from servicekit.pg.inbox import Inbox
+from servicekit.run.transient import is_transient
 
 log = logging.getLogger(__name__)
 

@@ -4,6 +4,8 @@ import asyncpg
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from servicekit.run import transient
+
 _RERUN = frozenset({"40P01", "40001"})  # deadlock detected, serialization failure
 _AWAY = ("08", "57P", "53")  # connection lost, shut down or starting up, out of connections or memory
 
@@ -33,3 +35,6 @@ def is_transient(error: BaseException) -> bool:
         | OSError
         | asyncpg.InterfaceError,
     )
+
+
+transient.recognise(is_transient)

@@ -11,17 +11,15 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol
 
-from nats.errors import Error as NatsError
 from opentelemetry import metrics
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
 
 from postflow.bus.v1 import bus_pb2
 from servicekit.bus.publisher import Outgoing, Publisher
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.errors import is_transient
 from servicekit.pg.outbox import OutboxRow
+from servicekit.run.transient import is_transient
 
 log = logging.getLogger(__name__)
 
@@ -198,12 +196,10 @@ class Relay:
         """False when the database or the stream is away: the rows are safe, and the next pass finds them."""
         try:
             await step()
-        except (NatsError, TimeoutError) as error:
-            log.warning("%s: the stream is away: %s", self.name, error or type(error).__name__)
-        except (DBAPIError, OSError) as error:
+        except Exception as error:
             if not is_transient(error):
                 raise
-            log.warning("%s: the database is away: %s", self.name, error)
+            log.warning("%s: the stream or the database is away: %r", self.name, error)
         else:
             return True
         return False
