@@ -31,8 +31,11 @@ class Server(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """The parts of a process, wired. Starters run in order, each again and again while a dependency is away. Closers run
-    in order, each whatever became of the one before, and also when what they close was never started."""
+    """The parts of a process, wired.
+
+    Starters run in order, each again and again while a dependency is away. Closers run in order, each whatever became
+    of the one before, and also when what they close was never started.
+    """
 
     name: str
     server: Server
