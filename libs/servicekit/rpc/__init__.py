@@ -1,0 +1,17 @@
+"""gRPC: the server with its edge, the channels to other services, faults as statuses, pages."""
+
+from servicekit.rpc.channel import open_channel
+from servicekit.rpc.paging import Page, next_page_token, read_page
+from servicekit.rpc.server import AddressInUse, RpcServer
+from servicekit.rpc.status import calling, fault_from_error
+
+__all__ = [
+    "AddressInUse",
+    "Page",
+    "RpcServer",
+    "calling",
+    "fault_from_error",
+    "next_page_token",
+    "open_channel",
+    "read_page",
+]

@@ -1,0 +1,212 @@
+"""The edge of a server, one layer around each handler: decode, check, bound in time, answer or refuse, and be seen.
+
+It is one of the places that catch every exception: what is no Fault leaves as a bare INTERNAL with the request id, and
+its text goes only to our log.
+"""
+
+import asyncio
+import inspect
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, NoReturn, TypeAlias, TypeVar
+
+import grpc
+from google.protobuf.message import DecodeError, Message
+
+from servicekit.faults import DeadlineExceeded, Fault, InvalidRequest, LimitReached, Unavailable
+from servicekit.ids import IdSource
+from servicekit.rpc.observe import REQUEST_ID_KEY, Call, Seen
+from servicekit.rpc.status import Refusal, refusal_of
+from servicekit.rpc.validation import Validator
+from servicekit.run import context
+from servicekit.run.transient import is_transient
+
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+T = TypeVar("T")
+
+MAX_MESSAGE_BYTES = 256 * 1024
+# A longer deadline is cut to this: nobody waits for ever, and a handler must not either.
+LONGEST_CALL = timedelta(minutes=10)
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    seen: Seen
+    decode: Callable[[bytes], Message]
+    encode: Callable[[Message], bytes]
+    validate: Validator
+    has_organization: bool
+    default_deadline: timedelta | None  # of a call that brings none; None: as long as it takes
+
+
+def guard(method: Method, handler: Handler, ids: IdSource) -> Handler:
+    """The handler with the edge around it."""
+    if handler.unary_unary:
+        return grpc.unary_unary_rpc_method_handler(_unary(method, handler.unary_unary, ids))
+    read, encode = _reader(method), _encoder(method)
+    if handler.unary_stream:
+        answer = _stream(method, handler.unary_stream, ids, read)
+        return grpc.unary_stream_rpc_method_handler(answer, response_serializer=encode)
+    if handler.stream_stream:
+        answer = _stream(method, handler.stream_stream, ids, _as_it_is)
+        return grpc.stream_stream_rpc_method_handler(answer, request_deserializer=read, response_serializer=encode)
+    raise TypeError(f"{method.seen.name}: a stream of requests with one answer is not supported")
+
+
+def _unary(method: Method, behavior: Callable[..., Awaitable[Message]], ids: IdSource) -> Callable[..., Any]:
+    read, encode = _reader(method), _encoder(method)
+
+    async def answer(raw: bytes, rpc: Context) -> bytes:
+        call = Call(method.seen, rpc, ids)
+        try:
+            limit = _limit(method, rpc)
+            request = read(raw)
+            working = behavior(request, rpc)
+            encoded = encode(await (working if limit is None else _within(limit, working)))
+        except BaseException as error:  # noqa: BLE001 - the edge
+            await _refuse(call, rpc, error)
+        rpc.set_trailing_metadata(((REQUEST_ID_KEY, call.request_id),))
+        call.end("OK")
+        return encoded
+
+    return answer
+
+
+def _stream(
+    method: Method, behavior: Callable[..., Any], ids: IdSource, read: Callable[[Any], Any]
+) -> Callable[..., Any]:
+    pump = _pump if inspect.isasyncgenfunction(behavior) else _hand_over
+
+    async def answer(source: Any, rpc: Context) -> None:
+        call = Call(method.seen, rpc, ids)
+        try:
+            limit = _limit(method, rpc)
+            request = read(source)
+            # Before the first answer, which may be long in coming.
+            await rpc.send_initial_metadata(((REQUEST_ID_KEY, call.request_id),))
+            working = pump(behavior, request, rpc)
+            await (working if limit is None else _within(limit, working))
+        except BaseException as error:  # noqa: BLE001 - the edge
+            await _refuse(call, rpc, error)
+        rpc.set_trailing_metadata(((REQUEST_ID_KEY, call.request_id),))
+        call.end("OK")
+
+    return answer
+
+
+async def _pump(behavior: Callable[..., AsyncIterator[Message]], request: Any, rpc: Context) -> None:
+    async with aclosing(behavior(request, rpc)) as responses:  # type: ignore[type-var]
+        async for response in responses:
+            await rpc.write(response)
+
+
+async def _hand_over(behavior: Callable[..., Awaitable[None]], request: Any, rpc: Context) -> None:
+    """A handler that writes by itself, such as Health/Watch."""
+    await behavior(request, rpc)
+
+
+def _reader(method: Method) -> Callable[[bytes], Message]:
+    def read(raw: bytes) -> Message:
+        try:
+            request = method.decode(raw)
+        except DecodeError:
+            raise InvalidRequest("MALFORMED_REQUEST", "the bytes do not decode to the request's type") from None
+        if method.has_organization:
+            context.organization_id.set(request.organization_id)  # type: ignore[attr-defined]
+        method.validate(request)
+        return request
+
+    return read
+
+
+def _encoder(method: Method) -> Callable[[Message], bytes]:
+    def encode(response: Message) -> bytes:
+        encoded = method.encode(response)
+        if len(encoded) > MAX_MESSAGE_BYTES:
+            raise LimitReached("RESPONSE_TOO_LARGE", f"the answer exceeds {MAX_MESSAGE_BYTES} bytes; ask for less")
+        return encoded
+
+    return encode
+
+
+def _as_it_is(requests: Any) -> Any:
+    return requests
+
+
+def _limit(method: Method, rpc: Context) -> float | None:
+    """Seconds after which we must end the call ourselves; gRPC ends it when the caller's own deadline passes."""
+    told: float | None = rpc.time_remaining()
+    allowed = method.default_deadline if told is None else LONGEST_CALL
+    seconds = allowed.total_seconds() if allowed else None
+    if told is not None and seconds is not None and told <= seconds:
+        seconds, limit = told, None
+    else:
+        limit = seconds
+    if seconds is not None:
+        context.deadline.set(time.monotonic() + seconds)
+    return limit
+
+
+async def _within(seconds: float, working: Awaitable[T]) -> T:
+    scope = asyncio.timeout(seconds)
+    try:
+        async with scope:
+            return await working
+    except TimeoutError:
+        if not scope.expired():
+            raise
+        raise DeadlineExceeded("DEADLINE_EXCEEDED", f"the call did not end within {seconds:g} seconds") from None
+
+
+async def _refuse(call: Call, rpc: Context, error: BaseException) -> NoReturn:
+    if isinstance(error, grpc.aio.AbortError):  # the handler has refused by itself
+        call.end(rpc.code().name)
+        raise error
+    if isinstance(error, asyncio.CancelledError) or _is_hang_up(error):
+        call.end("DEADLINE_EXCEEDED" if rpc.time_remaining() == 0 else "CANCELLED")
+        raise error
+    if not isinstance(error, Exception):
+        raise error
+    refusal = _refusal_of(error, call, rpc)
+    rpc.set_trailing_metadata(((REQUEST_ID_KEY, call.request_id), *refusal.metadata))
+    call.end(refusal.code.name, refusal.reason)
+    await rpc.abort(refusal.code, refusal.message)
+
+
+def _is_hang_up(error: BaseException) -> bool:
+    """gRPC could not write: the client is gone, or the server is stopped."""
+    return isinstance(error, grpc.aio.BaseError) and not isinstance(error, grpc.aio.UsageError)
+
+
+def _refusal_of(error: Exception, call: Call, rpc: Context) -> Refusal:
+    if isinstance(error, NotImplementedError) and rpc.code() is grpc.StatusCode.UNIMPLEMENTED:
+        # The generated servicer's own answer for a method that nobody has written.
+        return Refusal(code=grpc.StatusCode.UNIMPLEMENTED, message="not implemented", reason="")
+    try:
+        if fault := _fault_in(error):
+            return refusal_of(fault)
+    except Exception:  # noqa: BLE001 - a fault of ours that does not encode must not leak either
+        _log.exception("a fault that cannot be told")
+    _log.error("unhandled exception", exc_info=error)
+    message = f"internal error; request id {call.request_id}"
+    return Refusal(code=grpc.StatusCode.INTERNAL, message=message, reason=type(error).__name__)
+
+
+def _fault_in(error: Exception) -> Fault | None:
+    """The fault itself, the first of those that a TaskGroup collected, or that something we need is away."""
+    if isinstance(error, Fault):
+        return error
+    if isinstance(error, ExceptionGroup):
+        faults = [_fault_in(one) for one in error.exceptions]
+        return faults[0] if all(faults) else None
+    if is_transient(error):
+        _log.warning("a dependency is away: %r", error)
+        return Unavailable("DEPENDENCY_UNAVAILABLE", "something that this call needs is away; try again")
+    return None

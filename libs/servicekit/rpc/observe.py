@@ -1,0 +1,95 @@
+"""What is seen of one call on the server: its span, its duration by method and code, its line in the access log.
+
+Written by us because the contrib instrumentation costs a multiple of it, breaks Health/Watch and misreports codes.
+"""
+
+import logging
+import re
+import time
+from typing import Any
+
+import grpc
+from opentelemetry import context as otel_context
+from opentelemetry import metrics, trace
+from opentelemetry.trace import SpanKind, StatusCode
+
+from servicekit.ids import IdSource
+from servicekit.run import context, telemetry
+
+REQUEST_ID_KEY = "x-request-id"
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+_DEFECTS = frozenset({"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"})
+
+_log = logging.getLogger("servicekit.rpc.access")
+_tracer = trace.get_tracer(__name__)
+_duration = metrics.get_meter(__name__).create_histogram(
+    "rpc.server.call.duration",
+    unit="s",
+    description="Time from the arrival of a call to its answer.",
+    explicit_bucket_boundaries_advisory=[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+)
+
+
+class Seen:
+    """Everything about a method that is the same for each of its calls."""
+
+    def __init__(self, service: str, method: str, log_level: int = logging.INFO) -> None:
+        self.name = f"{service}/{method}"
+        self.log_level = log_level
+        self.span = {"rpc.system": "grpc", "rpc.service": service, "rpc.method": method}
+        self._metrics: dict[str, dict[str, str]] = {}
+
+    def metric(self, code: str) -> dict[str, str]:
+        if code not in self._metrics:
+            self._metrics[code] = {"rpc.method": self.name, "rpc.response.status_code": code}
+        return self._metrics[code]
+
+
+class Call:
+    """One call. It has a task, and so a context, of its own: what is set here ends with it."""
+
+    __slots__ = ("_context", "_method", "_span", "_started", "request_id")
+
+    def __init__(self, method: Seen, rpc: "grpc.aio.ServicerContext[Any, Any]", ids: IdSource) -> None:
+        self._started = time.perf_counter()
+        self._method = method
+        self._context = rpc
+        request_id = parent = ""
+        for key, value in rpc.invocation_metadata() or ():
+            if key == REQUEST_ID_KEY and isinstance(value, str) and _REQUEST_ID.fullmatch(value):
+                request_id = value
+            elif key == telemetry.HEADER and isinstance(value, str):
+                parent = value
+        self.request_id = request_id or ids.new()
+        context.request_id.set(self.request_id)
+        started_from = telemetry.parent(parent)
+        self._span = _tracer.start_span(method.name, context=started_from, kind=SpanKind.SERVER, attributes=method.span)
+        otel_context.attach(trace.set_span_in_context(self._span, started_from))
+
+    def end(self, code: str, reason: str = "") -> None:
+        seconds = time.perf_counter() - self._started
+        _duration.record(seconds, self._method.metric(code))
+        if self._span.is_recording():
+            self._describe(code, reason)
+        self._span.end()
+        if _log.isEnabledFor(self._method.log_level):
+            self._write(code, reason, seconds)
+
+    def _describe(self, code: str, reason: str) -> None:
+        self._span.set_attributes(
+            {"rpc.grpc.status_code": grpc.StatusCode[code].value[0], "postflow.request_id": self.request_id}
+        )
+        if code in _DEFECTS:
+            self._span.set_status(StatusCode.ERROR, reason or code)
+
+    def _write(self, code: str, reason: str, seconds: float) -> None:
+        fields = {
+            "method": self._method.name,
+            "code": code,
+            "duration_ms": round(seconds * 1000, 2),
+            "peer": self._context.peer(),
+        }
+        if reason:
+            fields["reason"] = reason
+        _log.log(self._method.log_level, "call", extra=fields)

@@ -1,0 +1,64 @@
+"""Page tokens: opaque to the caller, and good only for the request that they were given for."""
+
+import base64
+import binascii
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf.message import Message
+
+from servicekit.faults import InvalidField
+
+DEFAULT_PAGE_SIZE = 50
+MAX_PAGE_SIZE = 200
+
+Cursor = tuple[str | int, ...]
+
+_DIGEST = 8  # bytes; it catches mistakes, not forgers: a cursor is only ever a position within what the caller may see
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    size: int
+    after: Cursor | None  # the position behind which the page begins; None: at the beginning
+
+
+def read_page(request: Any) -> Page:
+    """What `page_size` and `page_token` of a request ask for."""
+    if request.page_size < 0:
+        raise InvalidField("page_size", "must not be negative")
+    return Page(
+        size=min(request.page_size or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE),
+        after=_read(request) if request.page_token else None,
+    )
+
+
+def next_page_token(request: Message, last: Cursor) -> str:
+    """The token of the page behind `last`, for the same request."""
+    cursor = json.dumps(last, separators=(",", ":")).encode()
+    return base64.urlsafe_b64encode(_digest(request, cursor) + cursor).rstrip(b"=").decode()
+
+
+def _read(request: Any) -> Cursor:
+    token = request.page_token
+    try:
+        raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+    except (binascii.Error, ValueError):
+        raw = b""
+    digest, cursor = raw[:_DIGEST], raw[_DIGEST:]
+    if digest != _digest(request, cursor):
+        raise InvalidField("page_token", "was not given for this request")
+    return tuple(json.loads(cursor))
+
+
+def _digest(request: Message, cursor: bytes) -> bytes:
+    """Of the position and of everything that chooses the rows; the size of the page may change on the way."""
+    bare = type(request)()
+    bare.CopyFrom(request)
+    bare.ClearField("page_token")
+    bare.ClearField("page_size")
+    content = bare.SerializeToString(deterministic=True)
+    key = f"{bare.DESCRIPTOR.full_name}\n".encode()
+    return hashlib.blake2b(key + len(content).to_bytes(4) + content + cursor, digest_size=_DIGEST).digest()

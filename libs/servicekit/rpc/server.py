@@ -1,0 +1,147 @@
+"""The gRPC server of a process: our services with the edge around each method, health, and reflection."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
+
+from servicekit.ids import IdSource
+from servicekit.rpc.edge import MAX_MESSAGE_BYTES, Handler, Method, guard
+from servicekit.rpc.observe import Seen
+from servicekit.rpc.validation import validator
+
+Servicers = Iterable[tuple[Callable[[Any, Any], None], object]]
+
+DEFAULT_DEADLINE = timedelta(seconds=10)
+
+_REFLECTION_V1ALPHA = reflection.SERVICE_NAME
+_REFLECTION_V1 = "grpc.reflection.v1.ServerReflection"  # the same messages under a newer name
+_HEALTH_LIMIT = 2.0  # seconds to tell the watchers
+
+_log = logging.getLogger(__name__)
+
+
+class AddressInUse(Exception):
+    """The server cannot listen where it was told to."""
+
+
+class RpcServer:
+    """Listens on `listen` (host:port, port 0 for any free one) once it is started or its port is asked for.
+
+    `servicers` are pairs of the generated `add_XServicer_to_server` and the servicer. A unary call without a deadline
+    gets `DEFAULT_DEADLINE`, a stream none; `deadlines` says otherwise for a method, by "package.Service/Method".
+    """
+
+    def __init__(
+        self,
+        *,
+        listen: str,
+        servicers: Servicers,
+        ids: IdSource,
+        deadlines: Mapping[str, timedelta | None] | None = None,
+        max_concurrent_calls: int = 2000,
+        max_connection_age: timedelta = timedelta(minutes=5),
+    ) -> None:
+        self._listen = listen
+        self._port = 0
+        self._health = health.aio.HealthServicer()
+        self._server = grpc.aio.server(
+            options=_options(max_connection_age), maximum_concurrent_rpcs=max_concurrent_calls
+        )
+        methods = _Methods(ids, deadlines or {})
+        for add, servicer in servicers:
+            add(servicer, methods)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, methods)
+        reflected = reflection.aio.ReflectionServicer([*methods.handlers, _REFLECTION_V1ALPHA, _REFLECTION_V1])
+        reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflected, methods)
+        methods.handlers[_REFLECTION_V1] = methods.handlers[_REFLECTION_V1ALPHA]
+        methods.check_deadlines()
+        for service, handlers in methods.handlers.items():
+            self._server.add_registered_method_handlers(service, handlers)
+
+    @property
+    def port(self) -> int:
+        """The port it listens on, also before it is started: calls then wait until it is."""
+        if not self._port:
+            try:
+                self._port = self._server.add_insecure_port(self._listen)
+            except RuntimeError as error:
+                raise AddressInUse(f"cannot listen on {self._listen}: taken, or not an address of ours") from error
+        return self._port
+
+    async def start(self) -> None:
+        port = self.port
+        await self.set_serving(serving=False)
+        await self._server.start()
+        _log.info("listening on port %d", port)
+
+    async def set_serving(self, *, serving: bool) -> None:
+        status = health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
+        # Bounded, because the servicer waits for watchers that do not read.
+        async with asyncio.timeout(_HEALTH_LIMIT):
+            await self._health.set("", status)
+
+    async def stop(self, grace: float) -> None:
+        """Takes no new call; those in flight have `grace` seconds, then they are cancelled."""
+        await self._server.stop(grace)
+
+
+class _Methods:
+    """Takes the place of a server for the generated code, and keeps what it registers, each with the edge around."""
+
+    def __init__(self, ids: IdSource, deadlines: Mapping[str, timedelta | None]) -> None:
+        self._ids = ids
+        self._deadlines = deadlines
+        self.handlers: dict[str, dict[str, Handler]] = {}
+
+    def add_generic_rpc_handlers(self, handlers: object) -> None:
+        """The same handlers once more, for older servers."""
+
+    def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Handler]) -> None:
+        self.handlers[service] = {
+            name: guard(self._method(service, name, handler), handler, self._ids) for name, handler in handlers.items()
+        }
+
+    def check_deadlines(self) -> None:
+        known = {f"{service}/{name}" for service, handlers in self.handlers.items() for name in handlers}
+        if unknown := sorted(self._deadlines.keys() - known):
+            raise ValueError(f"deadlines for methods that do not exist: {', '.join(unknown)}")
+
+    def _method(self, service: str, name: str, handler: Handler) -> Method:
+        ours = not service.startswith("grpc.")
+        decode: Any = handler.request_deserializer  # the FromString of the request's type
+        encode: Any = handler.response_serializer
+        request_type: Any = decode.__self__.DESCRIPTOR
+        return Method(
+            seen=Seen(service, name, logging.INFO if ours else logging.DEBUG),
+            decode=decode,
+            encode=encode,
+            validate=validator(request_type),
+            has_organization="organization_id" in request_type.fields_by_name,
+            default_deadline=self._deadlines.get(
+                f"{service}/{name}", DEFAULT_DEADLINE if ours and handler.unary_unary else None
+            ),
+        )
+
+
+def _options(max_connection_age: timedelta) -> list[tuple[str, int]]:
+    age = int(max_connection_age.total_seconds() * 1000)
+    return [
+        ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+        # A second process on the same port would take half of the calls in silence.
+        ("grpc.so_reuseport", 0),
+        # Clients connect anew now and then, and so find servers that came later. A watch is cut after twice the age.
+        ("grpc.max_connection_age_ms", age),
+        ("grpc.max_connection_age_grace_ms", age),
+        ("grpc.keepalive_time_ms", 60_000),
+        ("grpc.keepalive_timeout_ms", 20_000),
+        # Less than the 30 s between the pings of our own channels, else they are cut off for pinging too often.
+        ("grpc.http2.min_ping_interval_without_data_ms", 20_000),
+        ("grpc.keepalive_permit_without_calls", 1),
+    ]
