@@ -12,6 +12,7 @@ import shutil
 import stat
 import sysconfig
 import tempfile
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -36,12 +37,12 @@ def unprivileged_uid() -> int | None:
         ) from None
 
 
-def postgres_programs(uid: int | None) -> Path:
-    """The folder with `initdb` and `postgres`, reachable by that user."""
-    site = _site_packages()
+def postgres_programs(uid: int | None, site: Path | None = None, caches: Sequence[Path] = CACHES) -> Path:
+    """The folder with `initdb` and `postgres`, reachable by that user. `site` is where the wheel is installed."""
+    site = site or site_packages()
     if uid is None or all(reachable(site / part, uid) for part in NEEDED):
         return site / PACKAGE / SERVER / "bin"
-    return _copy_of(site, uid) / PACKAGE / SERVER / "bin"
+    return _copy_of(site, uid, caches) / PACKAGE / SERVER / "bin"
 
 
 def nats_server() -> Path:
@@ -67,7 +68,7 @@ def _may_enter(facts: os.stat_result, uid: int, gid: int) -> bool:
     return bool(facts.st_mode & stat.S_IXOTH)
 
 
-def _site_packages() -> Path:
+def site_packages() -> Path:
     # find_spec reads no code of the package: importing it would start its own management of servers and users.
     spec = find_spec(PACKAGE)
     if spec is None or spec.origin is None:
@@ -75,11 +76,14 @@ def _site_packages() -> Path:
     return Path(spec.origin).parent.parent
 
 
-def _copy_of(site: Path, uid: int) -> Path:
+def _copy_of(site: Path, uid: int, caches: Sequence[Path]) -> Path:
     name = f"postflow-{SERVER}-{_fingerprint(site)}"
     problems: list[str] = []
-    for cache in CACHES:
+    for cache in caches:
         target = cache / name
+        if not reachable(cache, uid):
+            problems.append(f"{cache} is not reachable")
+            continue
         try:
             if not target.exists():
                 _copy(site, target)
