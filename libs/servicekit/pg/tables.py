@@ -32,7 +32,12 @@ def add_service_tables(metadata: MetaData) -> None:
         Column("stream_sequence", BigInteger),
     )
     Index("outbox_unpublished", outbox.c.position, postgresql_where=text("stream_sequence is null"))
-    Index("outbox_published", outbox.c.stream_sequence, postgresql_where=text("stream_sequence is not null"))
+    Index(
+        "outbox_published",
+        outbox.c.stream_time,
+        outbox.c.stream_sequence,
+        postgresql_where=text("stream_sequence is not null"),
+    )
 
     inbox = Table(
         "inbox",
@@ -42,7 +47,7 @@ def add_service_tables(metadata: MetaData) -> None:
         Column("receive_time", Timestamp, nullable=False),
         PrimaryKeyConstraint("consumer", "event_id"),
     )
-    Index("inbox_age", inbox.c.receive_time, postgresql_using="brin")
+    Index("inbox_age", inbox.c.receive_time)
 
     ledger = Table(
         "request_ledger",
@@ -58,7 +63,7 @@ def add_service_tables(metadata: MetaData) -> None:
         Column("create_time", Timestamp, nullable=False),
         PrimaryKeyConstraint("organization_id", "method", "request_id"),
     )
-    Index("request_ledger_age", ledger.c.create_time, postgresql_using="brin")
+    Index("request_ledger_age", ledger.c.create_time)
 
     letters = Table(
         "dead_letter",

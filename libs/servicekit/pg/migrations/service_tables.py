@@ -15,7 +15,7 @@ _V1 = (
     )
     """,
     "create index outbox_unpublished on outbox (position) where stream_sequence is null",
-    "create index outbox_published on outbox (stream_sequence) where stream_sequence is not null",
+    "create index outbox_published on outbox (stream_time, stream_sequence) where stream_sequence is not null",
     """
     create table inbox (
         consumer text not null,
@@ -24,7 +24,7 @@ _V1 = (
         primary key (consumer, event_id)
     )
     """,
-    "create index inbox_age on inbox using brin (receive_time)",
+    "create index inbox_age on inbox (receive_time)",
     """
     create table request_ledger (
         organization_id text not null,
@@ -37,7 +37,7 @@ _V1 = (
         primary key (organization_id, method, request_id)
     )
     """,
-    "create index request_ledger_age on request_ledger using brin (create_time)",
+    "create index request_ledger_age on request_ledger (create_time)",
     """
     create table dead_letter (
         id text primary key,
