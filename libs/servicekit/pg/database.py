@@ -7,7 +7,9 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TypeVar
 
-from sqlalchemy.engine import make_url
+import asyncpg
+from sqlalchemy import URL, event
+from sqlalchemy.engine import ExceptionContext, make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
@@ -24,11 +26,12 @@ _SESSION = {
     "enable_seqscan": "off",
     "jit": "off",
     "timezone": "UTC",
+    "idle_in_transaction_session_timeout": "60000",
 }
 
 
 class Transaction:
-    """An open transaction. Callbacks given to `after_commit` run once its COMMIT has been confirmed, never otherwise."""
+    """An open transaction. Callbacks given to `after_commit` run once its COMMIT has been confirmed, and never else."""
 
     def __init__(self, connection: AsyncConnection) -> None:
         self.connection = connection
@@ -50,20 +53,28 @@ class Database:
         application: str,
         pool_size: int = 8,
         statement_timeout: timedelta = timedelta(seconds=30),
+        lock_timeout: timedelta = timedelta(seconds=10),
     ) -> None:
         settings = _SESSION | {
             "application_name": application,
-            "statement_timeout": str(int(statement_timeout.total_seconds() * 1000)),
-            "idle_in_transaction_session_timeout": "60000",
+            "statement_timeout": _milliseconds(statement_timeout),
+            "lock_timeout": _milliseconds(lock_timeout),
         }
         self.engine: AsyncEngine = create_async_engine(
-            make_url(url).set(drivername="postgresql+asyncpg"),
+            async_url(url),
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=10,
             pool_use_lifo=True,
-            connect_args={"server_settings": settings, "timeout": 5},
+            hide_parameters=True,
+            connect_args={
+                "server_settings": settings,
+                "timeout": 5,
+                # For a server that stands still: its own limit should have answered long before.
+                "command_timeout": statement_timeout.total_seconds() + 5,
+            },
         )
+        event.listen(self.engine.sync_engine, "handle_error", _forget_rows)
         self._reader = self.engine.execution_options(isolation_level="AUTOCOMMIT")
 
     @asynccontextmanager
@@ -94,3 +105,22 @@ class Database:
 
     async def dispose(self) -> None:
         await self.engine.dispose()
+
+
+def async_url(url: str) -> URL:
+    """For asyncpg, which knows libpq's `sslmode` under another name."""
+    parsed = make_url(url).set(drivername="postgresql+asyncpg")
+    query = {"ssl" if name == "sslmode" else name: value for name, value in parsed.query.items()}
+    return parsed.set(query=query)
+
+
+def _milliseconds(duration: timedelta) -> str:
+    return str(int(duration.total_seconds() * 1000))
+
+
+def _forget_rows(context: ExceptionContext) -> None:
+    """PostgreSQL quotes the refused row in the error's detail; what stands in rows has no business in a log."""
+    original = context.original_exception
+    cause = original.__cause__
+    if isinstance(cause, asyncpg.PostgresError):
+        cause.detail = None

@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from servicekit.ids import IdSource
 from servicekit.pg.clock import DatabaseClock
-from servicekit.pg.database import Database
+from servicekit.pg.database import Database, Transaction
 
 _INSERT = text("""
     insert into dead_letter (id, consumer, subject, reason, payload, create_time)
@@ -36,12 +36,25 @@ class DeadLetters:
         self._ids = ids
 
     async def add(self, *, consumer: str, subject: str, reason: str, payload: bytes) -> None:
-        async with self._database.read() as connection:
-            await connection.execute(
-                _INSERT,
-                {"id": self._ids.new(), "consumer": consumer, "subject": subject, "reason": reason, "payload": payload}
-                | {"now": await self._clock.now(connection)},
-            )
+        async with self._database.transaction() as tx:
+            now = await self._clock.now(tx.connection)
+            await self.add_in(tx, consumer=consumer, subject=subject, reason=reason, payload=payload, now=now)
+
+    async def add_in(
+        self, tx: Transaction, *, consumer: str, subject: str, reason: str, payload: bytes, now: datetime
+    ) -> None:
+        """In a transaction of the caller's, for a letter that must be written once."""
+        await tx.connection.execute(
+            _INSERT,
+            {
+                "id": self._ids.new(),
+                "consumer": consumer,
+                "subject": subject,
+                "reason": reason,
+                "payload": payload,
+                "now": now,
+            },
+        )
 
     async def list(self, *, limit: int = 100) -> Sequence[DeadLetter]:
         async with self._database.read() as connection:

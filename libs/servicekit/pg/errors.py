@@ -1,13 +1,16 @@
 """Which database errors mean "away for now", and which mean "run the same transaction again"."""
 
+import socket
+
 import asyncpg
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from servicekit.run import transient
 
 _RERUN = frozenset({"40P01", "40001"})  # deadlock detected, serialization failure
-_AWAY = ("08", "57P", "53")  # connection lost, shut down or starting up, out of connections or memory
+# Connection lost; shut down or starting up; out of connections, memory or disk; a lock that was not given in time.
+_AWAY = ("08", "57P", "53", "55P03")
 
 
 def sqlstate(error: BaseException) -> str:
@@ -16,7 +19,8 @@ def sqlstate(error: BaseException) -> str:
 
 
 def is_rerunnable(error: BaseException) -> bool:
-    return sqlstate(error) in _RERUN
+    """A lost deadlock, or a statement prepared before a migration changed its table."""
+    return sqlstate(error) in _RERUN or isinstance(_cause(error), asyncpg.InvalidCachedStatementError)
 
 
 def is_transient(error: BaseException) -> bool:
@@ -25,16 +29,12 @@ def is_transient(error: BaseException) -> bool:
         return True
     if sqlstate(error).startswith(_AWAY) or is_rerunnable(error):
         return True
-    return isinstance(
-        error,
-        OperationalError
-        | InterfaceError
-        | PoolTimeout
-        | ConnectionError
-        | TimeoutError
-        | OSError
-        | asyncpg.InterfaceError,
-    )
+    # Before there is a connection, the operating system's own errors come through.
+    return isinstance(error, PoolTimeout | ConnectionError | TimeoutError | socket.gaierror) or type(error) is OSError
+
+
+def _cause(error: BaseException) -> BaseException | None:
+    return error.orig.__cause__ if isinstance(error, DBAPIError) and error.orig else error
 
 
 transient.recognise(is_transient)

@@ -21,17 +21,21 @@ class Retention:
 
 # The oldest rows are looked at, not the whole table: a table without old rows costs one short index scan.
 _OUTBOX = text(f"""
-    delete from outbox where position in (
+    delete from outbox where position = any(array(
         select position from (
             select position, create_time, stream_sequence from outbox order by position limit {_BATCH}
         ) as oldest
         where stream_sequence is not null and create_time < :cutoff
-    )
-""")
+    ))
+""")  # noqa: S608 - a constant
+_AGE = {"inbox": "receive_time", "request_ledger": "create_time", "dead_letter": "create_time"}
 _BY_AGE = {
-    "inbox": text("delete from inbox where receive_time < :cutoff"),
-    "request_ledger": text("delete from request_ledger where create_time < :cutoff"),
-    "dead_letter": text("delete from dead_letter where create_time < :cutoff"),
+    table: text(f"""
+        delete from {table} where ctid = any(array(
+            select ctid from {table} where {age} < :cutoff order by {age} limit {_BATCH}
+        ))
+    """)  # noqa: S608 - constants
+    for table, age in _AGE.items()
 }
 
 
@@ -45,7 +49,8 @@ class Housekeeping:
         """True: there is more to delete."""
         async with self._database.read() as connection:
             now = await self._clock.now(connection)
-            deleted = await connection.execute(_OUTBOX, {"cutoff": now - self._retention.outbox})
-            for table, statement in _BY_AGE.items():
-                await connection.execute(statement, {"cutoff": now - getattr(self._retention, table)})
-        return deleted.rowcount >= _BATCH
+            counts = [
+                (await connection.execute(statement, {"cutoff": now - getattr(self._retention, table)})).rowcount
+                for table, statement in {"outbox": _OUTBOX, **_BY_AGE}.items()
+            ]
+        return max(counts) >= _BATCH

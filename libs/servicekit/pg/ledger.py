@@ -1,4 +1,4 @@
-"""The request ledger: the answer to a mutating call, kept under the caller's `request_id` in the call's own transaction."""
+"""The request ledger: the answer to a mutating call, kept under its `request_id` in the call's own transaction."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,19 +1,24 @@
 """The outbox: facts to announce, written in the transaction that made them true."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
 from opentelemetry import trace
-from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from sqlalchemy import text
 
 from postflow.bus.v1 import bus_pb2
 from servicekit.ids import IdSource
 from servicekit.pg.database import Transaction
+from servicekit.run.telemetry import traceparent
 
-_PROPAGATOR = TraceContextTextMapPropagator()
+MOST_BYTES = 512 * 1024
+"""Of one announcement. The stream takes a megabyte; a message that it refused would stay in the outbox for ever."""
+
+_SUBJECT = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 INSERT_ROWS = """
     insert into outbox (event_id, subject, payload, create_time)
@@ -63,8 +68,9 @@ class Outbox:
     def rows(self, announcements: Sequence[Announcement], *, now: datetime) -> list[OutboxRow]:
         """For a statement that stores the rows itself, together with what they announce."""
         current = current_traceparent()
-        seconds, micros = divmod(int(now.timestamp() * 1_000_000), 1_000_000)
-        return [self._row(each, current, seconds, micros * 1000) for each in announcements]
+        occur_time = Timestamp()
+        occur_time.FromDatetime(now)
+        return [self._row(each, current, occur_time) for each in announcements]
 
     @staticmethod
     def parameters(rows: Sequence[OutboxRow]) -> dict[str, list[str] | list[bytes]]:
@@ -75,31 +81,30 @@ class Outbox:
         }
 
     def stored(self, tx: Transaction, rows: Sequence[OutboxRow], positions: Sequence[int]) -> None:
-        """INSERT ... SELECT numbers its rows in the order of the arrays, so the smallest position is the first row's."""
+        """INSERT ... SELECT numbers its rows in the order of the arrays: the smallest position is the first row's."""
         placed = [
             OutboxRow(position, row.event_id, row.subject, row.payload)
             for position, row in zip(sorted(positions), rows, strict=True)
         ]
         tx.after_commit(lambda: self._offer(placed))
 
-    def _row(self, each: Announcement, current: str, seconds: int, nanos: int) -> OutboxRow:
+    def _row(self, each: Announcement, current: str, occur_time: Timestamp) -> OutboxRow:
         event = bus_pb2.Event(
             id=self._ids.new(),
             type=each.message.DESCRIPTOR.full_name,
             organization_id=each.organization_id,
             aggregate_id=each.aggregate_id,
+            occur_time=occur_time,
             payload=each.message.SerializeToString(),
             traceparent=each.traceparent or current,
         )
-        event.occur_time.seconds = seconds
-        event.occur_time.nanos = nanos
-        return OutboxRow(0, event.id, each.subject, bus_pb2.Envelope(events=[event]).SerializeToString())
+        payload = bus_pb2.Envelope(events=[event]).SerializeToString()
+        # Refused here, where a caller learns of it, and not by the server after the commit.
+        if len(payload) > MOST_BYTES or not _SUBJECT.fullmatch(each.subject):
+            raise ValueError(f"cannot announce {event.type} of {len(payload)} bytes on {each.subject!r}")
+        return OutboxRow(0, event.id, each.subject, payload)
 
 
 def current_traceparent() -> str:
     """The trace context in force, if it is sampled; nothing otherwise, so that unsampled work carries no weight."""
-    if not trace.get_current_span().get_span_context().trace_flags.sampled:
-        return ""
-    carrier: dict[str, str] = {}
-    _PROPAGATOR.inject(carrier)
-    return carrier.get("traceparent", "")
+    return traceparent() if trace.get_current_span().get_span_context().trace_flags.sampled else ""
