@@ -1,0 +1,273 @@
+"""The SQL of drafts and of what became of them: one method per question."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from drafts_service.domain.content import Body
+from drafts_service.domain.draft import Approval, Draft, Withdrawal
+from drafts_service.domain.post_job import DraftState, JobState, PostJob, PostJobEvent, Progress
+from drafts_service.domain.target import Target
+
+DraftKey = tuple[str, str]
+"""Organization and id."""
+
+_FIND = """
+    select organization_id, id, content, content_digest, targets, revision, version, edit_version,
+        approved_digest, approve_time, approver, withdraw_below, withdraw_due_time,
+        state, schedule_time, publish_time, create_time, update_time
+    from draft where organization_id = :organization_id and id = :id
+"""
+_GET = text(_FIND)
+_LOAD = text(f"{_FIND} for update")
+_INSERT = text("""
+    insert into draft (organization_id, id, content, content_digest, targets, revision, version, edit_version,
+        state, schedule_time, publish_time, create_time, update_time)
+    values (:organization_id, :id, :content, :content_digest, cast(:targets as jsonb), :revision, :version,
+        :edit_version, :state, :schedule_time, :publish_time, :create_time, :update_time)
+    on conflict do nothing
+""")
+_SAVE = text("""
+    update draft set content = :content, content_digest = :content_digest, targets = cast(:targets as jsonb),
+        revision = :revision, version = :version, edit_version = :edit_version,
+        approved_digest = :approved_digest, approve_time = :approve_time, approver = :approver,
+        withdraw_below = :withdraw_below, withdraw_due_time = :withdraw_due_time, update_time = :update_time
+    where organization_id = :organization_id and id = :id
+""")
+_WITHDRAWN = text("""
+    update draft set withdraw_below = null, withdraw_due_time = null
+    where organization_id = :organization_id and id = :id and withdraw_below <= :below
+""")
+_CLAIM_WITHDRAWALS = text("""
+    with due as materialized (
+        select organization_id, id from draft where withdraw_due_time <= :now
+        order by withdraw_due_time limit :limit for update skip locked
+    )
+    update draft set withdraw_due_time = :next from due
+    where draft.organization_id = due.organization_id and draft.id = due.id
+    returning draft.organization_id, draft.id, draft.withdraw_below
+""")
+_JOBS = text("""
+    select organization_id, id, draft_id, version, social_account_id, channel, destination,
+        state, schedule_time, publish_time, external_url, error_message
+    from post_job where organization_id = :organization_id and draft_id = :draft_id
+""")
+
+# Locks are taken in one order, so that batches which share drafts wait for one another instead of dying of it.
+_LOCK = text("""
+    select organization_id, id from draft
+    where (organization_id, id) in (select * from unnest(cast(:organizations as text[]), cast(:ids as text[])))
+    order by organization_id, id for update
+""")
+_LOCK_ABSENT = text("""
+    select pg_advisory_xact_lock(hashtextextended(name, 0))
+    from (select distinct name from unnest(cast(:names as text[])) as name order by name) as ordered
+""")
+_JOBS_OF = text("""
+    select post_job.organization_id, id, post_job.draft_id, version, social_account_id, channel, destination,
+        state, schedule_time, publish_time, external_url, error_message
+    from unnest(cast(:organizations as text[]), cast(:ids as text[])) as wanted (organization_id, draft_id)
+    join post_job on post_job.organization_id = wanted.organization_id and post_job.draft_id = wanted.draft_id
+""")
+_REFLECT = text("""
+    with events as (
+        insert into post_job_event (organization_id, post_job_id, version, draft_id, kind, payload, occur_time)
+        select * from unnest(cast(:event_organizations as text[]), cast(:event_jobs as text[]),
+            cast(:event_versions as bigint[]), cast(:event_drafts as text[]), cast(:event_kinds as text[]),
+            cast(:event_payloads as bytea[]), cast(:event_times as timestamptz[]))
+        on conflict do nothing
+    ), jobs as (
+        insert into post_job (organization_id, id, draft_id, version, social_account_id, channel, destination,
+            state, schedule_time, publish_time, external_url, error_message)
+        select * from unnest(cast(:job_organizations as text[]), cast(:job_ids as text[]), cast(:job_drafts as text[]),
+            cast(:job_versions as bigint[]), cast(:job_accounts as text[]), cast(:job_channels as text[]),
+            cast(:job_destinations as text[]), cast(:job_states as text[]), cast(:job_schedule_times as timestamptz[]),
+            cast(:job_publish_times as timestamptz[]), cast(:job_urls as text[]), cast(:job_errors as text[]))
+        on conflict (organization_id, id) do update set version = excluded.version, state = excluded.state,
+            schedule_time = excluded.schedule_time, publish_time = excluded.publish_time,
+            external_url = excluded.external_url, error_message = excluded.error_message
+        where post_job.version < excluded.version
+    )
+    update draft set state = folded.state, schedule_time = folded.schedule_time, publish_time = folded.publish_time,
+        update_time = :now
+    from unnest(cast(:draft_organizations as text[]), cast(:draft_ids as text[]), cast(:draft_states as text[]),
+        cast(:draft_schedule_times as timestamptz[]), cast(:draft_publish_times as timestamptz[]))
+        as folded (organization_id, id, state, schedule_time, publish_time)
+    where draft.organization_id = folded.organization_id and draft.id = folded.id
+        and (draft.state, draft.schedule_time, draft.publish_time)
+            is distinct from (folded.state, folded.schedule_time, folded.publish_time)
+    returning draft.state
+""")
+
+
+async def find(connection: AsyncConnection, organization_id: str, draft_id: str) -> Draft | None:
+    row = (await connection.execute(_GET, {"organization_id": organization_id, "id": draft_id})).one_or_none()
+    return _draft(row) if row else None
+
+
+async def lock(connection: AsyncConnection, organization_id: str, draft_id: str) -> Draft | None:
+    """The draft, which stays as it is until the end of the transaction."""
+    row = (await connection.execute(_LOAD, {"organization_id": organization_id, "id": draft_id})).one_or_none()
+    return _draft(row) if row else None
+
+
+async def insert(connection: AsyncConnection, draft: Draft) -> bool:
+    """False: its id is in use."""
+    return (await connection.execute(_INSERT, _columns(draft))).rowcount == 1
+
+
+async def save(connection: AsyncConnection, draft: Draft) -> None:
+    """What users change; what events change (its progress) is left alone."""
+    await connection.execute(_SAVE, _columns(draft))
+
+
+async def withdrawn(connection: AsyncConnection, organization_id: str, draft_id: str, *, below: int) -> None:
+    """Publisher has confirmed it. A withdrawal of a later revision stays to be confirmed."""
+    await connection.execute(_WITHDRAWN, {"organization_id": organization_id, "id": draft_id, "below": below})
+
+
+async def claim_withdrawals(
+    connection: AsyncConnection, *, now: datetime, next_time: datetime, limit: int
+) -> list[tuple[DraftKey, int]]:
+    """Drafts with a withdrawal that is due, each with its revision; due again at `next_time` unless it is confirmed."""
+    rows = await connection.execute(_CLAIM_WITHDRAWALS, {"now": now, "next": next_time, "limit": limit})
+    return [((row.organization_id, row.id), row.withdraw_below) for row in rows]
+
+
+async def jobs(connection: AsyncConnection, organization_id: str, draft_id: str) -> list[PostJob]:
+    rows = await connection.execute(_JOBS, {"organization_id": organization_id, "draft_id": draft_id})
+    return [_job(row) for row in rows]
+
+
+async def lock_all(connection: AsyncConnection, keys: Collection[DraftKey]) -> set[DraftKey]:
+    """Locks the drafts, and the ids of those that are not here against being created; returns those that are."""
+    found = await _lock_rows(connection, keys)
+    if absent := set(keys) - found:
+        await lock_absent(connection, absent)
+        found |= await _lock_rows(connection, absent)
+    return found
+
+
+async def lock_absent(connection: AsyncConnection, keys: Collection[DraftKey]) -> None:
+    """Whoever creates a draft under an id that may have events, and whoever stores such events, take turns."""
+    await connection.execute(_LOCK_ABSENT, {"names": [f"draft {organization} {key}" for organization, key in keys]})
+
+
+async def jobs_of(connection: AsyncConnection, keys: Collection[DraftKey]) -> list[PostJob]:
+    return [_job(row) for row in await connection.execute(_JOBS_OF, _arrays(keys))]
+
+
+async def reflect(
+    connection: AsyncConnection,
+    *,
+    events: Sequence[PostJobEvent],
+    newest: Sequence[PostJob],
+    folded: Mapping[DraftKey, Progress],
+    now: datetime,
+) -> list[DraftState]:
+    """Stores events, the newest of each job and the state of each draft; returns the drafts' states that are news."""
+    drafts = list(folded.items())
+    result = await connection.execute(
+        _REFLECT,
+        {
+            "event_organizations": [event.job.organization_id for event in events],
+            "event_jobs": [event.job.id for event in events],
+            "event_versions": [event.job.version for event in events],
+            "event_drafts": [event.job.draft_id for event in events],
+            "event_kinds": [event.kind for event in events],
+            "event_payloads": [event.payload for event in events],
+            "event_times": [event.occur_time for event in events],
+            "job_organizations": [job.organization_id for job in newest],
+            "job_ids": [job.id for job in newest],
+            "job_drafts": [job.draft_id for job in newest],
+            "job_versions": [job.version for job in newest],
+            "job_accounts": [job.target.social_account_id for job in newest],
+            "job_channels": [job.target.channel for job in newest],
+            "job_destinations": [job.target.destination for job in newest],
+            "job_states": [job.state for job in newest],
+            "job_schedule_times": [job.schedule_time for job in newest],
+            "job_publish_times": [job.publish_time for job in newest],
+            "job_urls": [job.external_url for job in newest],
+            "job_errors": [job.error_message for job in newest],
+            "draft_organizations": [key[0] for key, _ in drafts],
+            "draft_ids": [key[1] for key, _ in drafts],
+            "draft_states": [progress.state for _, progress in drafts],
+            "draft_schedule_times": [progress.schedule_time for _, progress in drafts],
+            "draft_publish_times": [progress.publish_time for _, progress in drafts],
+            "now": now,
+        },
+    )
+    return [DraftState(state) for (state,) in result]
+
+
+async def _lock_rows(connection: AsyncConnection, keys: Collection[DraftKey]) -> set[DraftKey]:
+    return {(row[0], row[1]) for row in await connection.execute(_LOCK, _arrays(keys))}
+
+
+def _arrays(keys: Collection[DraftKey]) -> dict[str, list[str]]:
+    return {"organizations": [key[0] for key in keys], "ids": [key[1] for key in keys]}
+
+
+def _columns(draft: Draft) -> dict[str, object]:
+    approval, withdrawal = draft.approval, draft.withdrawal
+    return {
+        "organization_id": draft.organization_id,
+        "id": draft.id,
+        "content": draft.body.encoded,
+        "content_digest": draft.body.digest,
+        "targets": json.dumps([[each.social_account_id, each.channel, each.destination] for each in draft.targets]),
+        "revision": draft.revision,
+        "version": draft.version,
+        "edit_version": draft.edit_version,
+        "approved_digest": approval.digest if approval else None,
+        "approve_time": approval.time if approval else None,
+        "approver": approval.approver if approval else None,
+        "withdraw_below": withdrawal.below if withdrawal else None,
+        "withdraw_due_time": withdrawal.due if withdrawal else None,
+        "state": draft.progress.state,
+        "schedule_time": draft.progress.schedule_time,
+        "publish_time": draft.progress.publish_time,
+        "create_time": draft.create_time,
+        "update_time": draft.update_time,
+    }
+
+
+def _draft(row: Row[Any]) -> Draft:
+    return Draft(
+        organization_id=row.organization_id,
+        id=row.id,
+        body=Body(encoded=row.content, digest=row.content_digest),
+        targets=tuple(
+            Target(social_account_id=account, channel=channel, destination=destination)
+            for account, channel, destination in json.loads(row.targets)
+        ),
+        create_time=row.create_time,
+        update_time=row.update_time,
+        approval=Approval(digest=row.approved_digest, time=row.approve_time, approver=row.approver)
+        if row.approved_digest
+        else None,
+        revision=row.revision,
+        version=row.version,
+        edit_version=row.edit_version,
+        withdrawal=Withdrawal(below=row.withdraw_below, due=row.withdraw_due_time) if row.withdraw_below else None,
+        progress=Progress(state=DraftState(row.state), schedule_time=row.schedule_time, publish_time=row.publish_time),
+    )
+
+
+def _job(row: Row[Any]) -> PostJob:
+    return PostJob(
+        organization_id=row.organization_id,
+        id=row.id,
+        draft_id=row.draft_id,
+        version=row.version,
+        target=Target(social_account_id=row.social_account_id, channel=row.channel, destination=row.destination),
+        state=JobState(row.state),
+        schedule_time=row.schedule_time,
+        publish_time=row.publish_time,
+        external_url=row.external_url,
+        error_message=row.error_message,
+    )

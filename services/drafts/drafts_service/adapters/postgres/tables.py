@@ -1,0 +1,67 @@
+"""Drafts' tables as the code knows them; the migrations make them, and a test holds the two together."""
+
+from sqlalchemy import BigInteger, Column, Index, LargeBinary, MetaData, PrimaryKeyConstraint, Table, Text, text
+from sqlalchemy.dialects.postgresql import JSONB
+
+from servicekit.pg.tables import Timestamp, add_service_tables
+
+metadata = MetaData()
+add_service_tables(metadata)
+
+
+draft = Table(
+    "draft",
+    metadata,
+    Column("organization_id", Text, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Column("content_digest", Text, nullable=False),
+    Column("targets", JSONB, nullable=False),
+    Column("revision", BigInteger, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("edit_version", BigInteger, nullable=False),
+    Column("approved_digest", Text),
+    Column("approve_time", Timestamp),
+    Column("approver", Text),
+    Column("withdraw_below", BigInteger),
+    Column("withdraw_due_time", Timestamp),
+    Column("state", Text, nullable=False),
+    Column("schedule_time", Timestamp),
+    Column("publish_time", Timestamp),
+    Column("create_time", Timestamp, nullable=False),
+    Column("update_time", Timestamp, nullable=False),
+    PrimaryKeyConstraint("organization_id", "id"),
+)
+Index("draft_withdrawals", draft.c.withdraw_due_time, postgresql_where=text("withdraw_due_time is not null"))
+
+post_job = Table(
+    "post_job",
+    metadata,
+    Column("organization_id", Text, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("draft_id", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("social_account_id", Text, nullable=False),
+    Column("channel", Text, nullable=False),
+    Column("destination", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("schedule_time", Timestamp),
+    Column("publish_time", Timestamp),
+    Column("external_url", Text, nullable=False),
+    Column("error_message", Text, nullable=False),
+    PrimaryKeyConstraint("organization_id", "id"),
+)
+Index("post_job_draft", post_job.c.organization_id, post_job.c.draft_id)
+
+post_job_event = Table(
+    "post_job_event",
+    metadata,
+    Column("organization_id", Text, nullable=False),
+    Column("post_job_id", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("draft_id", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("payload", LargeBinary, nullable=False),
+    Column("occur_time", Timestamp, nullable=False),
+    PrimaryKeyConstraint("organization_id", "post_job_id", "version"),
+)

@@ -1,0 +1,45 @@
+"""Publisher, over gRPC."""
+
+import logging
+from datetime import timedelta
+
+import grpc
+
+from postflow.publisher.v1.publisher_service_pb2 import (
+    WITHDRAW_OUTCOME_TOO_LATE,
+    WITHDRAW_OUTCOME_WITHDRAWN,
+    WithdrawContentRequest,
+    WithdrawContentResponse,
+)
+from postflow.publisher.v1.publisher_service_pb2_grpc import PublisherServiceStub
+from servicekit.faults import Fault, Unavailable
+from servicekit.rpc import calling
+
+log = logging.getLogger(__name__)
+
+
+class PublisherClient:
+    def __init__(self, channel: grpc.aio.Channel, *, deadline: timedelta) -> None:
+        self._stub = PublisherServiceStub(channel)
+        self._deadline = deadline.total_seconds()
+
+    async def withdraw(self, organization_id: str, draft_id: str, *, below: int) -> list[str]:
+        request = WithdrawContentRequest(organization_id=organization_id, draft_id=draft_id, below_revision=below)
+        response = await self._call(request)
+        if response.outcome not in {WITHDRAW_OUTCOME_WITHDRAWN, WITHDRAW_OUTCOME_TOO_LATE}:
+            log.error("publisher answered a withdrawal with an unknown outcome %d", response.outcome)
+            raise Unavailable("WITHDRAWAL_NOT_CONFIRMED", "the withdrawal was not confirmed")
+        return list(response.in_flight_post_job_ids)
+
+    async def _call(self, request: WithdrawContentRequest) -> WithdrawContentResponse:
+        try:
+            with calling():
+                return await self._stub.WithdrawContent(request, timeout=self._deadline)
+        except Unavailable:
+            raise
+        except (Fault, grpc.aio.AioRpcError) as error:
+            # A defect on either side; to the caller it makes no difference, the older text is not withdrawn.
+            log.exception(
+                "publisher did not withdraw draft %s below revision %d", request.draft_id, request.below_revision
+            )
+            raise Unavailable("WITHDRAWAL_NOT_CONFIRMED", "the withdrawal was not confirmed") from error

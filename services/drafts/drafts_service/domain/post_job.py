@@ -1,0 +1,131 @@
+"""Publisher's post jobs as far as drafts reflect them: which of two facts is newer, and what all of them together mean.
+
+Everything here is pure and does not depend on the order in which facts arrive, on repetitions, or on facts that were
+lost as long as a newer one of the same job came.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from drafts_service.domain.target import Target
+
+
+class JobState(StrEnum):
+    """Named as in the contract, where each has its meaning."""
+
+    PENDING = "PENDING"
+    SCHEDULED = "SCHEDULED"
+    READY = "READY"
+    SENDING = "SENDING"
+    WAITING = "WAITING"
+    BLOCKED = "BLOCKED"
+    UNKNOWN = "UNKNOWN"
+    PUBLISHED = "PUBLISHED"
+    FAILED = "FAILED"
+    MISSED = "MISSED"
+    CANCELED = "CANCELED"
+    NEEDS_ATTENTION = "NEEDS_ATTENTION"
+
+
+class DraftState(StrEnum):
+    DRAFT = "DRAFT"
+    SCHEDULED = "SCHEDULED"
+    PUBLISHING = "PUBLISHING"
+    PUBLISHED = "PUBLISHED"
+    PARTIALLY_PUBLISHED = "PARTIALLY_PUBLISHED"
+    FAILED = "FAILED"
+    NEEDS_ATTENTION = "NEEDS_ATTENTION"
+
+
+IN_FLIGHT = frozenset({JobState.SENDING, JobState.UNKNOWN})
+OPEN = frozenset({JobState.PENDING, JobState.SCHEDULED, JobState.READY, JobState.WAITING, JobState.BLOCKED})
+ENDED = frozenset({JobState.PUBLISHED, JobState.FAILED, JobState.MISSED, JobState.NEEDS_ATTENTION})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostJob:
+    """A post job as it was at its `version`."""
+
+    organization_id: str
+    id: str
+    draft_id: str
+    version: int
+    target: Target
+    state: JobState
+    schedule_time: datetime | None = None
+    publish_time: datetime | None = None
+    external_url: str = ""
+    error_message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostJobEvent:
+    """What was announced of a job, with its encoding for the archive."""
+
+    job: PostJob
+    kind: str
+    payload: bytes
+    occur_time: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """What became of a draft."""
+
+    state: DraftState = DraftState.DRAFT
+    schedule_time: datetime | None = None
+    publish_time: datetime | None = None
+
+
+def latest(jobs: Iterable[PostJob]) -> list[PostJob]:
+    """Of each job what is known of its highest version."""
+    newest: dict[tuple[str, str], PostJob] = {}
+    for job in jobs:
+        key = (job.organization_id, job.id)
+        known = newest.get(key)
+        if known is None or job.version > known.version:
+            newest[key] = job
+    return list(newest.values())
+
+
+def fold(jobs: Iterable[PostJob]) -> Progress:
+    """The state of a draft from the latest states of its jobs. Canceled jobs do not count."""
+    live = [job for job in jobs if job.state is not JobState.CANCELED]
+    unfinished = [job for job in live if job.state not in ENDED]
+    if unfinished:
+        return _of_unfinished(unfinished)
+    return _of_ended(live)
+
+
+def worth_showing(targets: Sequence[Target], jobs: Iterable[PostJob]) -> list[PostJob]:
+    """The jobs in the order of the draft's targets; behind them what is left of targets that it no longer has."""
+    places = {target: place for place, target in enumerate(targets)}
+    left = (job for job in jobs if job.target in places or job.state is not JobState.CANCELED)
+    return sorted(left, key=lambda job: (places.get(job.target, len(places)), job.id))
+
+
+def _of_unfinished(jobs: Sequence[PostJob]) -> Progress:
+    schedule_time = min((job.schedule_time for job in jobs if job.schedule_time), default=None)
+    if any(job.state in IN_FLIGHT for job in jobs):
+        state = DraftState.PUBLISHING
+    elif schedule_time:
+        state = DraftState.SCHEDULED
+    else:
+        state = DraftState.DRAFT
+    return Progress(state=state, schedule_time=schedule_time)
+
+
+def _of_ended(jobs: Sequence[PostJob]) -> Progress:
+    states = {job.state for job in jobs}
+    if not states:
+        return Progress()
+    if states == {JobState.PUBLISHED}:
+        first = min((job.publish_time for job in jobs if job.publish_time), default=None)
+        return Progress(state=DraftState.PUBLISHED, publish_time=first)
+    if JobState.NEEDS_ATTENTION in states:
+        return Progress(state=DraftState.NEEDS_ATTENTION)
+    if JobState.PUBLISHED in states:
+        return Progress(state=DraftState.PARTIALLY_PUBLISHED)
+    return Progress(state=DraftState.FAILED)

@@ -1,0 +1,116 @@
+"""Composition root of a drafts process."""
+
+import sys
+
+from nats.aio.client import Client
+
+from drafts_service.adapters.publisher_client import PublisherClient
+from drafts_service.application.approve_draft import ApproveDraft
+from drafts_service.application.complete_withdrawals import CompleteWithdrawals
+from drafts_service.application.create_draft import CreateDraft
+from drafts_service.application.get_draft import GetDraft
+from drafts_service.application.reflect_post_jobs import ReflectPostJobs
+from drafts_service.application.update_draft import UpdateDraft
+from drafts_service.application.withdrawal import Publisher
+from drafts_service.entrypoints.events import CONSUMER, routes
+from drafts_service.entrypoints.loops import loops
+from drafts_service.entrypoints.rpc import DraftsServicer
+from drafts_service.settings import DraftsSettings
+from postflow.drafts.v1.drafts_service_pb2_grpc import add_DraftsServiceServicer_to_server
+from servicekit.bus.connection import connect
+from servicekit.bus.consumer import EventConsumer
+from servicekit.bus.publisher import PipelinedPublisher
+from servicekit.bus.stream_view import StreamView
+from servicekit.bus.streams import ensure_stream
+from servicekit.ids import IdSource, Uuid7Source
+from servicekit.pg import migrations
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database
+from servicekit.pg.dead_letters import DeadLetters
+from servicekit.pg.housekeeping import Housekeeping, Retention
+from servicekit.pg.ledger import RequestLedger
+from servicekit.pg.outbox import Outbox
+from servicekit.pg.relay import Relay
+from servicekit.rpc import RpcServer, open_channel
+from servicekit.run import Process, run_main
+from topology import EVENTS
+
+MIGRATIONS = "drafts_service.adapters.postgres.migrations"
+
+
+def main() -> int:
+    return run_main("drafts", DraftsSettings, compose)
+
+
+async def compose(settings: DraftsSettings) -> Process:
+    clock, ids = DatabaseClock(), Uuid7Source()
+    database = Database(settings.database_url.reveal(), application="drafts", pool_size=settings.pool_size)
+    nats = Client()
+    jetstream = nats.jetstream()
+    relay = Relay(
+        database=database,
+        clock=clock,
+        publisher=PipelinedPublisher(nats),
+        stream=StreamView(jetstream, EVENTS.name),
+        connections=lambda: nats.stats["reconnects"],
+    )
+    channel = open_channel(settings.publisher_target)
+    publisher = PublisherClient(channel, deadline=settings.withdraw_deadline)
+    consumer = EventConsumer(
+        connection=nats,
+        spec=CONSUMER,
+        routes=routes(ReflectPostJobs()),
+        database=database,
+        clock=clock,
+        dead_letters=DeadLetters(database, clock, ids),
+        ensure_stream=lambda: ensure_stream(jetstream, EVENTS),
+    )
+    return Process(
+        name="drafts",
+        server=RpcServer(
+            listen=settings.listen,
+            servicers=[
+                (
+                    add_DraftsServiceServicer_to_server,
+                    servicer(database, ids=ids, outbox=Outbox(ids, relay.offer), publisher=publisher),
+                )
+            ],
+            ids=ids,
+        ),
+        starters={
+            "database": lambda: migrations.check(database, MIGRATIONS),
+            "nats": lambda: connect(nats, settings.nats_url, name="drafts"),
+            "events stream": lambda: ensure_stream(jetstream, EVENTS),
+        },
+        consumers=[consumer],
+        loops=[
+            relay,
+            *loops(
+                complete_withdrawals=CompleteWithdrawals(database=database, clock=clock, publisher=publisher),
+                withdraw_period=settings.withdraw_period,
+                housekeeping=Housekeeping(database, clock, Retention()),
+                housekeeping_period=settings.housekeeping_period,
+            ),
+        ],
+        closers={
+            "outbox relay": relay.flush,
+            "nats": nats.close,
+            "channel to publisher": channel.close,
+            "database": database.dispose,
+        },
+        grace=settings.grace,
+    )
+
+
+def servicer(database: Database, *, ids: IdSource, outbox: Outbox, publisher: Publisher) -> DraftsServicer:
+    clock, ledger = DatabaseClock(), RequestLedger()
+    return DraftsServicer(
+        create=CreateDraft(database=database, clock=clock, ids=ids, ledger=ledger, outbox=outbox),
+        get=GetDraft(database=database),
+        update=UpdateDraft(database=database, clock=clock, ledger=ledger, outbox=outbox, publisher=publisher),
+        approve=ApproveDraft(database=database, clock=clock, ledger=ledger, outbox=outbox),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

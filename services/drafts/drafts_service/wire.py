@@ -1,0 +1,203 @@
+"""Protobuf <-> domain, both ways: the only place where both vocabularies meet."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+
+from google.protobuf.field_mask_pb2 import FieldMask
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from drafts_service.domain.content import Body, ChannelText, Content
+from drafts_service.domain.draft import Change, Draft
+from drafts_service.domain.post_job import JobState, PostJob, PostJobEvent, worth_showing
+from drafts_service.domain.target import Target
+from postflow.bus.v1 import bus_pb2
+from postflow.drafts.v1 import draft_pb2, drafts_events_pb2
+from postflow.drafts.v1.drafts_service_pb2 import (
+    ApproveDraftRequest,
+    ApproveDraftResponse,
+    CreateDraftRequest,
+    CreateDraftResponse,
+    GetDraftResponse,
+    UpdateDraftRequest,
+    UpdateDraftResponse,
+)
+from postflow.publisher.v1 import post_job_pb2, publisher_events_pb2
+from postflow.target.v1 import target_pb2
+from servicekit.faults import InvalidField, InvalidRequest
+from servicekit.pg.ledger import RequestKey
+from servicekit.pg.outbox import Announcement
+from topology import events_subject
+
+__all__ = [
+    "ApproveDraftResponse",
+    "CreateDraftResponse",
+    "GetDraftResponse",
+    "UpdateDraftResponse",
+    "change",
+    "content",
+    "decoded_body",
+    "draft_saved",
+    "encoded_body",
+    "post_job_event",
+    "request_key",
+    "shown",
+    "targets",
+]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_JOB_STATES = {
+    number: JobState(name.removeprefix("POST_JOB_STATE_"))
+    for name, number in post_job_pb2.PostJobState.items()
+    if number != post_job_pb2.POST_JOB_STATE_UNSPECIFIED
+}
+_EVENT_KINDS = {
+    number: name.removeprefix("POST_JOB_EVENT_KIND_")
+    for name, number in publisher_events_pb2.PostJobEventKind.items()
+    if number != publisher_events_pb2.POST_JOB_EVENT_KIND_UNSPECIFIED
+}
+# In characters; the archived event has the rest.
+_LONGEST_ERROR = 1000
+_CHANGEABLE = ("content", "content.text", "content.hashtags", "content.channel_texts", "targets")
+
+
+def request_key(method: str, request: CreateDraftRequest | UpdateDraftRequest | ApproveDraftRequest) -> RequestKey:
+    return RequestKey(
+        organization_id=request.organization_id,
+        method=method,
+        request_id=request.request_id,
+        request_digest=sha256(request.SerializeToString(deterministic=True)).digest(),
+    )
+
+
+def content(message: draft_pb2.DraftContent) -> Content:
+    return Content(
+        text=message.text,
+        hashtags=tuple(message.hashtags),
+        channel_texts=tuple(ChannelText(channel=each.channel, text=each.text) for each in message.channel_texts),
+    )
+
+
+def targets(messages: Iterable[target_pb2.Target]) -> tuple[Target, ...]:
+    return tuple(map(_target, messages))
+
+
+def change(draft: draft_pb2.Draft, mask: FieldMask) -> Change:
+    if not mask.paths:
+        raise InvalidField("update_mask", "names no field")
+    for path in mask.paths:
+        if path not in _CHANGEABLE:
+            raise InvalidField("update_mask", f"{path!r} cannot be changed; {', '.join(_CHANGEABLE)} can")
+    paths = set(mask.paths)
+    given = content(draft.content)
+    return Change(
+        text=given.text if paths & {"content", "content.text"} else None,
+        hashtags=given.hashtags if paths & {"content", "content.hashtags"} else None,
+        channel_texts=given.channel_texts if paths & {"content", "content.channel_texts"} else None,
+        targets=targets(draft.targets) if "targets" in paths else None,
+    )
+
+
+def encoded_body(content: Content) -> Body:
+    message = draft_pb2.DraftContent(
+        text=content.text,
+        hashtags=content.hashtags,
+        channel_texts=[draft_pb2.ChannelText(channel=each.channel, text=each.text) for each in content.channel_texts],
+    )
+    return Body.of(message.SerializeToString(deterministic=True))
+
+
+def decoded_body(body: Body) -> Content:
+    return content(draft_pb2.DraftContent.FromString(body.encoded))
+
+
+def draft_saved(draft: Draft) -> Announcement:
+    return Announcement(
+        subject=events_subject("drafts", draft.organization_id, "draft"),
+        organization_id=draft.organization_id,
+        aggregate_id=draft.id,
+        message=drafts_events_pb2.DraftSaved(
+            organization_id=draft.organization_id,
+            draft_id=draft.id,
+            version=draft.version,
+            revision=draft.revision,
+            content=draft.body.encoded,
+            content_digest=draft.body.digest,
+            approved=draft.approval is not None,
+            targets=map(_target_message, draft.targets),
+        ),
+    )
+
+
+def post_job_event(event: bus_pb2.Event, changed: publisher_events_pb2.PostJobChanged) -> PostJobEvent:
+    """What cannot be understood is refused: the consumer parks it, and it can be driven again by a newer release."""
+    job = changed.post_job
+    if not (job.id and job.draft_id and changed.organization_id == event.organization_id):
+        raise InvalidRequest("MALFORMED_EVENT", "a PostJobChanged without its job, its draft or its organization")
+    if job.state not in _JOB_STATES:
+        raise InvalidRequest("MALFORMED_EVENT", f"unknown state {job.state} of a post job")
+    return PostJobEvent(
+        job=PostJob(
+            organization_id=changed.organization_id,
+            id=job.id,
+            draft_id=job.draft_id,
+            version=job.version,
+            target=_target(job.target),
+            state=_JOB_STATES[job.state],
+            schedule_time=_moment(job.schedule_time) if job.HasField("schedule_time") else None,
+            publish_time=_moment(job.publish_time) if job.HasField("publish_time") else None,
+            external_url=job.external_url,
+            error_message=job.error_message[:_LONGEST_ERROR],
+        ),
+        kind=_EVENT_KINDS.get(changed.kind, str(changed.kind)),
+        payload=event.payload,
+        occur_time=_moment(event.occur_time),
+    )
+
+
+def shown(draft: Draft, jobs: Sequence[PostJob]) -> draft_pb2.Draft:
+    """The draft as its readers see it."""
+    return draft_pb2.Draft(
+        id=draft.id,
+        content=draft_pb2.DraftContent.FromString(draft.body.encoded),
+        targets=map(_target_message, draft.targets),
+        revision=draft.revision,
+        content_digest=draft.body.digest,
+        approved=draft.approval is not None,
+        approve_time=draft.approval.time if draft.approval else None,
+        approver=draft.approval.approver if draft.approval else "",
+        state=f"DRAFT_STATE_{draft.progress.state}",
+        target_states=map(_target_state, worth_showing(draft.targets, jobs)),
+        schedule_time=draft.progress.schedule_time,
+        publish_time=draft.progress.publish_time,
+        etag=draft.etag,
+        create_time=draft.create_time,
+        update_time=draft.update_time,
+    )
+
+
+def _target_state(job: PostJob) -> draft_pb2.TargetState:
+    return draft_pb2.TargetState(
+        target=_target_message(job.target),
+        post_job_id=job.id,
+        post_job_state=job.state,
+        schedule_time=job.schedule_time,
+        publish_time=job.publish_time,
+        external_url=job.external_url,
+        error_message=job.error_message,
+    )
+
+
+def _target(message: target_pb2.Target) -> Target:
+    return Target(social_account_id=message.social_account_id, channel=message.channel, destination=message.destination)
+
+
+def _target_message(target: Target) -> target_pb2.Target:
+    return target_pb2.Target(
+        social_account_id=target.social_account_id, channel=target.channel, destination=target.destination
+    )
+
+
+def _moment(timestamp: Timestamp) -> datetime:
+    # Several times cheaper than ToDatetime(), and PostgreSQL keeps microseconds, too.
+    return _EPOCH + timedelta(seconds=timestamp.seconds, microseconds=timestamp.nanos // 1000)

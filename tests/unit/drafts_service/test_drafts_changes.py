@@ -1,0 +1,137 @@
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from drafts_service.domain.content import Body, ChannelText, Content
+from drafts_service.domain.draft import (
+    PATIENCE,
+    Change,
+    Draft,
+    Withdrawal,
+    approved,
+    edited,
+    found,
+    require_changeable,
+    require_digest,
+    require_etag,
+)
+from drafts_service.domain.post_job import JobState, PostJob, Progress
+from drafts_service.domain.target import Target
+from servicekit.faults import Conflict, NotFound, Refused
+
+NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+LATER = NINE + timedelta(minutes=5)
+OLD, NEW = Body.of(b"old"), Body.of(b"new")
+A, B = (Target(social_account_id=name, channel="facebook") for name in "ab")
+DRAFT = Draft(organization_id="org", id="draft", body=OLD, targets=(A, B), create_time=NINE, update_time=NINE)
+APPROVED = approved(DRAFT, approver="ann", now=NINE)
+
+
+def test_a_change_of_content_raises_the_revision_and_loses_the_approval() -> None:
+    draft = edited(APPROVED, body=NEW, targets=APPROVED.targets, now=LATER)
+    assert (draft.body, draft.approval, draft.update_time) == (NEW, None, LATER)
+    assert (draft.revision, draft.version, draft.edit_version) == (2, 3, 3)
+
+
+def test_a_change_of_targets_alone_raises_the_revision_and_keeps_the_approval() -> None:
+    draft = edited(APPROVED, body=OLD, targets=(A,), now=LATER)
+    assert (draft.targets, draft.revision, draft.approval) == ((A,), 2, APPROVED.approval)
+
+
+@pytest.mark.parametrize("before", [DRAFT, APPROVED])
+def test_what_changes_nothing_is_no_change(before: Draft) -> None:
+    assert edited(before, body=OLD, targets=(B, A), now=LATER) is before
+
+
+def test_nothing_of_a_draft_that_was_never_approved_needs_to_be_withdrawn() -> None:
+    assert edited(DRAFT, body=NEW, targets=DRAFT.targets, now=LATER).withdrawal is None
+
+
+@pytest.mark.parametrize(("body", "targets"), [(NEW, (A, B)), (OLD, (A,))])
+def test_a_change_of_an_approved_draft_withdraws_what_is_older(body: Body, targets: tuple[Target, ...]) -> None:
+    draft = edited(APPROVED, body=body, targets=targets, now=LATER)
+    assert draft.withdrawal == Withdrawal(below=2, due=LATER + PATIENCE)
+
+
+def test_a_withdrawal_that_is_not_confirmed_yet_is_carried_on_by_the_next_change() -> None:
+    once = edited(APPROVED, body=NEW, targets=APPROVED.targets, now=NINE)
+    twice = edited(once, body=OLD, targets=once.targets, now=LATER)
+    assert twice.approval is None
+    assert twice.withdrawal == Withdrawal(below=3, due=LATER + PATIENCE)
+
+
+def test_going_back_to_the_approved_content_does_not_bring_the_approval_back() -> None:
+    once = replace(edited(APPROVED, body=NEW, targets=APPROVED.targets, now=NINE), withdrawal=None)
+    assert edited(once, body=OLD, targets=once.targets, now=LATER).approval is None
+
+
+def test_approving_binds_the_approval_to_the_content() -> None:
+    assert APPROVED.approval
+    assert (APPROVED.approval.digest, APPROVED.approval.approver, APPROVED.approval.time) == (OLD.digest, "ann", NINE)
+    assert (APPROVED.revision, APPROVED.version, APPROVED.edit_version) == (1, 2, 2)
+
+
+def test_approving_twice_is_one_approval() -> None:
+    assert approved(APPROVED, approver="bob", now=LATER) is APPROVED
+
+
+def test_a_draft_whose_older_text_is_not_withdrawn_yet_can_be_approved() -> None:
+    changed = edited(APPROVED, body=NEW, targets=APPROVED.targets, now=NINE)
+    again = approved(changed, approver="bob", now=LATER)
+    assert again.approval
+    assert again.approval.digest == NEW.digest
+    assert again.withdrawal == changed.withdrawal
+
+
+def test_the_etag_changes_with_what_users_change_and_not_with_what_events_change() -> None:
+    changed = edited(APPROVED, body=OLD, targets=(A,), now=NINE)
+    assert len({DRAFT.etag, APPROVED.etag, changed.etag}) == 3
+    assert replace(APPROVED, progress=Progress(schedule_time=LATER), withdrawal=None).etag == APPROVED.etag
+
+
+def test_a_draft_under_the_id_of_another_has_another_etag() -> None:
+    assert replace(DRAFT, create_time=LATER).etag != DRAFT.etag
+
+
+def test_a_stale_etag_is_a_conflict_and_none_is_no_condition() -> None:
+    require_etag(APPROVED, "")
+    require_etag(APPROVED, APPROVED.etag)
+    with pytest.raises(Conflict) as conflict:
+        require_etag(APPROVED, DRAFT.etag)
+    assert conflict.value.reason == "ETAG_MISMATCH"
+
+
+def test_another_digest_is_a_conflict_and_none_is_no_condition() -> None:
+    require_digest(DRAFT, "")
+    require_digest(DRAFT, OLD.digest)
+    with pytest.raises(Conflict) as conflict:
+        require_digest(DRAFT, NEW.digest)
+    assert conflict.value.reason == "DIGEST_MISMATCH"
+
+
+@pytest.mark.parametrize("state", JobState)
+def test_a_draft_can_be_changed_until_a_target_has_gone_out(state: JobState) -> None:
+    job = PostJob(organization_id="org", id="job", draft_id="draft", version=1, target=A, state=state)
+    if state is not JobState.PUBLISHED:
+        require_changeable(DRAFT, [job])
+        return
+    with pytest.raises(Refused) as refusal:
+        require_changeable(DRAFT, [job])
+    assert refusal.value.reason == "DRAFT_PUBLISHED"
+
+
+def test_a_draft_that_is_not_there_is_not_found() -> None:
+    assert found(DRAFT, DRAFT.id) is DRAFT
+    with pytest.raises(NotFound) as absence:
+        found(None, "draft")
+    assert (absence.value.reason, absence.value.metadata) == ("DRAFT_NOT_FOUND", {"draft_id": "draft"})
+
+
+def test_a_change_leaves_alone_what_it_does_not_name() -> None:
+    texts = (ChannelText(channel="facebook", text="few"),)
+    content = Content(text="all", hashtags=("one",), channel_texts=texts)
+    assert Change().of(content) == content
+    assert Change(text="new").of(content) == replace(content, text="new")
+    assert Change(hashtags=()).of(content) == replace(content, hashtags=())
+    assert Change(channel_texts=()).of(content) == replace(content, channel_texts=())

@@ -1,0 +1,185 @@
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drafts_service.domain.post_job import (
+    ENDED,
+    IN_FLIGHT,
+    OPEN,
+    DraftState,
+    JobState,
+    PostJob,
+    Progress,
+    fold,
+    latest,
+    worth_showing,
+)
+from drafts_service.domain.target import Target
+
+NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+TEN = NINE + timedelta(hours=1)
+
+
+def job(
+    state: JobState,
+    *,
+    id: str = "",  # noqa: A002 - as the field is called
+    version: int = 1,
+    schedule_time: datetime | None = None,
+    publish_time: datetime | None = None,
+    account: str = "account",
+) -> PostJob:
+    return PostJob(
+        organization_id="org",
+        id=id or f"job-{state}",
+        draft_id="draft",
+        version=version,
+        target=Target(social_account_id=account, channel="facebook"),
+        state=state,
+        schedule_time=schedule_time,
+        publish_time=publish_time,
+    )
+
+
+def progress(
+    state: DraftState, *, schedule_time: datetime | None = None, publish_time: datetime | None = None
+) -> Progress:
+    return Progress(state=state, schedule_time=schedule_time, publish_time=publish_time)
+
+
+def test_every_state_of_a_job_is_in_flight_open_ended_or_canceled() -> None:
+    assert IN_FLIGHT | OPEN | ENDED | {JobState.CANCELED} == set(JobState)
+    assert len(IN_FLIGHT) + len(OPEN) + len(ENDED) + 1 == len(JobState)
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        ("", DraftState.DRAFT),
+        ("CANCELED", DraftState.DRAFT),
+        ("PENDING", DraftState.DRAFT),
+        ("PENDING PUBLISHED", DraftState.DRAFT),
+        ("BLOCKED WAITING READY", DraftState.DRAFT),
+        ("SENDING", DraftState.PUBLISHING),
+        ("UNKNOWN", DraftState.PUBLISHING),
+        ("SENDING PENDING FAILED NEEDS_ATTENTION PUBLISHED", DraftState.PUBLISHING),
+        ("PUBLISHED", DraftState.PUBLISHED),
+        ("PUBLISHED CANCELED", DraftState.PUBLISHED),
+        ("PUBLISHED FAILED", DraftState.PARTIALLY_PUBLISHED),
+        ("PUBLISHED MISSED", DraftState.PARTIALLY_PUBLISHED),
+        ("PUBLISHED FAILED NEEDS_ATTENTION", DraftState.NEEDS_ATTENTION),
+        ("PUBLISHED NEEDS_ATTENTION", DraftState.NEEDS_ATTENTION),
+        ("NEEDS_ATTENTION CANCELED", DraftState.NEEDS_ATTENTION),
+        ("FAILED", DraftState.FAILED),
+        ("MISSED", DraftState.FAILED),
+        ("FAILED MISSED CANCELED", DraftState.FAILED),
+    ],
+)
+def test_the_states_of_the_jobs_decide_that_of_the_draft_in_whatever_order(states: str, expected: DraftState) -> None:
+    jobs = [job(JobState(state)) for state in states.split()]
+    for order in permutations(jobs):
+        assert fold(order).state is expected
+
+
+@pytest.mark.parametrize("state", sorted(OPEN))
+def test_an_open_job_with_a_time_makes_the_draft_scheduled(state: JobState) -> None:
+    jobs = [job(state, schedule_time=NINE), job(JobState.PENDING, id="other"), job(JobState.FAILED)]
+    assert fold(jobs) == progress(DraftState.SCHEDULED, schedule_time=NINE)
+
+
+def test_the_earliest_time_of_what_is_still_to_go_out_is_shown() -> None:
+    jobs = [
+        job(JobState.PUBLISHED, schedule_time=NINE - timedelta(days=1), publish_time=NINE),
+        job(JobState.CANCELED, schedule_time=NINE - timedelta(days=1)),
+        job(JobState.SCHEDULED, schedule_time=TEN),
+        job(JobState.READY, schedule_time=NINE),
+    ]
+    assert fold(jobs) == progress(DraftState.SCHEDULED, schedule_time=NINE)
+
+
+def test_a_draft_keeps_its_time_while_a_target_is_being_sent() -> None:
+    assert fold([job(JobState.SENDING, schedule_time=NINE)]) == progress(DraftState.PUBLISHING, schedule_time=NINE)
+
+
+def test_a_published_draft_shows_when_its_first_target_went_out() -> None:
+    jobs = [job(JobState.PUBLISHED, id="b", publish_time=TEN), job(JobState.PUBLISHED, id="a", publish_time=NINE)]
+    assert fold(jobs) == progress(DraftState.PUBLISHED, publish_time=NINE)
+
+
+def test_a_draft_that_went_out_in_part_shows_no_publish_time() -> None:
+    jobs = [job(JobState.PUBLISHED, publish_time=NINE), job(JobState.FAILED)]
+    assert fold(jobs).publish_time is None
+
+
+def test_jobs_of_two_organizations_with_one_id_are_two_jobs() -> None:
+    ours = job(JobState.PENDING, id="job", version=7)
+    theirs = PostJob(
+        organization_id="other", id="job", draft_id="draft", version=1, target=ours.target, state=JobState.FAILED
+    )
+    assert latest([ours, theirs]) == [ours, theirs]
+
+
+def test_targets_come_in_the_order_of_the_draft_and_former_ones_behind_unless_they_were_canceled() -> None:
+    targets = [Target(social_account_id=name, channel="facebook") for name in ("second", "first")]
+    former = job(JobState.PUBLISHED, id="a", account="former")
+    canceled = job(JobState.CANCELED, id="b", account="canceled")
+    first = job(JobState.CANCELED, id="c", account="first")
+    second = job(JobState.PENDING, id="d", account="second")
+    assert worth_showing(targets, [former, canceled, first, second]) == [second, first, former]
+
+
+moments = st.datetimes(datetime(2026, 1, 1), datetime(2027, 1, 1)).map(lambda moment: moment.replace(tzinfo=UTC))
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[list[PostJob], list[PostJob]]:
+    """Every fact of some jobs, and what arrives of it: shuffled, repeated, with losses of all but the last of each."""
+    facts: list[PostJob] = []
+    arriving: list[PostJob] = []
+    for number in range(draw(st.integers(0, 4))):
+        length = draw(st.integers(1, 5))
+        history = [
+            job(
+                draw(st.sampled_from(JobState)),
+                id=f"job-{number}",
+                version=version,
+                schedule_time=draw(st.none() | moments),
+                publish_time=draw(st.none() | moments),
+            )
+            for version in range(1, length + 1)
+        ]
+        facts += history
+        arriving += [fact for fact in history[:-1] if draw(st.booleans())] + history[-1:]
+    arriving += draw(st.lists(st.sampled_from(arriving), max_size=6)) if arriving else []
+    return facts, draw(st.permutations(arriving))
+
+
+@given(histories())
+def test_order_repetition_and_loss_of_older_facts_change_nothing(
+    histories: tuple[list[PostJob], list[PostJob]],
+) -> None:
+    facts, arriving = histories
+    assert fold(latest(arriving)) == fold(latest(facts))
+
+
+@given(histories(), st.integers(1, 5))
+def test_what_comes_in_batches_ends_as_what_comes_at_once(
+    histories: tuple[list[PostJob], list[PostJob]], size: int
+) -> None:
+    facts, arriving = histories
+    known: Sequence[PostJob] = []
+    for start in range(0, len(arriving), size):
+        known = latest([*known, *arriving[start : start + size]])
+    assert fold(known) == fold(latest(facts))
+
+
+@given(histories())
+def test_a_time_is_shown_only_where_it_means_something(histories: tuple[list[PostJob], list[PostJob]]) -> None:
+    facts, _ = histories
+    found = fold(latest(facts))
+    assert found.publish_time is None or found.state is DraftState.PUBLISHED
+    assert found.schedule_time is None or found.state in {DraftState.SCHEDULED, DraftState.PUBLISHING}
