@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from google.protobuf.message import Message
@@ -63,7 +63,9 @@ class Outbox:
             return
         rows = self.rows(announcements, now=now)
         result = await tx.connection.execute(_INSERT, self.parameters(rows) | {"now": now})
-        self.stored(tx, rows, [position for (position,) in result])
+        # INSERT ... SELECT numbers its rows in the order of the arrays: the smallest position is the first row's.
+        positions = sorted(position for (position,) in result)
+        self.stored(tx, [replace(row, position=position) for row, position in zip(rows, positions, strict=True)])
 
     def rows(self, announcements: Sequence[Announcement], *, now: datetime) -> list[OutboxRow]:
         """For a statement that stores the rows itself, together with what they announce."""
@@ -80,13 +82,9 @@ class Outbox:
             "event_payloads": [row.payload for row in rows],
         }
 
-    def stored(self, tx: Transaction, rows: Sequence[OutboxRow], positions: Sequence[int]) -> None:
-        """INSERT ... SELECT numbers its rows in the order of the arrays: the smallest position is the first row's."""
-        placed = [
-            OutboxRow(position, row.event_id, row.subject, row.payload)
-            for position, row in zip(sorted(positions), rows, strict=True)
-        ]
-        tx.after_commit(lambda: self._offer(placed))
+    def stored(self, tx: Transaction, rows: Sequence[OutboxRow]) -> None:
+        """Rows that this transaction has written, each with its position."""
+        tx.after_commit(lambda: self._offer(rows))
 
     def _row(self, each: Announcement, current: str, occur_time: Timestamp) -> OutboxRow:
         event = bus_pb2.Event(

@@ -2,33 +2,41 @@
 
 What was just committed comes from memory (`offer`); what a dead process left behind is found by a sweep. Rows stay for
 a day after the stream acknowledged them, so that a stream which lost its tail, or everything, gets them again.
+
+A row's mark (the stream's creation time and the sequence) is only worth something while sequences grow. So nothing is
+marked on a connection on which the stream has not been compared with the newest marks first: otherwise new rows would
+take the numbers of lost ones, and the loss could not be seen any more.
 """
 
 import asyncio
+import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Protocol
 
 from opentelemetry import metrics
 from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from postflow.bus.v1 import bus_pb2
 from servicekit.bus.publisher import Outgoing, Publisher
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.outbox import OutboxRow
+from servicekit.run.loops import wait
 from servicekit.run.transient import is_transient
 
 log = logging.getLogger(__name__)
 
 _LINGER = 0.02
+_LOOK_PERIOD = 0.5
 _SWEEP_PERIOD = 1.0
 _VERIFY_PERIOD = 30.0
 _LEFT_BEHIND = timedelta(seconds=2)
 _MOST_PER_PASS = 1000
 _MOST_IN_MEMORY = 20_000
+_MOST_BYTES_IN_MEMORY = 32 * 1024 * 1024
 _MOST_PER_ENVELOPE = 50
 _ENVELOPE_BYTES = 256 * 1024
 
@@ -40,27 +48,34 @@ _again = _meter.create_counter(
     "postflow.outbox.republished", description="Events published again because the stream had lost them"
 )
 
+_OLDEST = text("select create_time from outbox where stream_sequence is null order by position limit 1")
+# Locked until they are marked: the sweeps of several processes share the work.
 _LEFTOVERS = text("""
-    select position, event_id, subject, payload, create_time from outbox
-    where stream_sequence is null order by position limit :limit
+    select position, event_id, subject, payload from outbox
+    where stream_sequence is null and create_time < :before
+    order by position limit :limit for update skip locked
 """)
 _MARK = text("""
     update outbox set stream_time = :stream_time, stream_sequence = stored.sequence
     from unnest(cast(:positions as bigint[]), cast(:sequences as bigint[])) as stored (position, sequence)
-    where outbox.position = stored.position
+    where outbox.position = stored.position and outbox.stream_sequence is null
 """)
 _OTHER_STREAM = text("""
     update outbox set stream_sequence = null, stream_time = null
-    where stream_sequence is not null and stream_time is distinct from :stream_time
+    where stream_sequence is not null and (stream_time < :stream_time or stream_time > :stream_time)
 """)
 _LOST_TAIL = text("""
     update outbox set stream_sequence = null, stream_time = null
-    where stream_sequence > :sequence
+    where stream_sequence is not null and stream_time = :stream_time and stream_sequence > :sequence
 """)
 _NEWEST = text("""
-    select stream_sequence, event_id from outbox
-    where stream_sequence is not null and stream_sequence < :below
-    order by stream_sequence desc limit 1 offset :skip
+    select stream_sequence, array_agg(event_id) as event_ids from outbox
+    where stream_sequence is not null and stream_time = :stream_time and stream_sequence = (
+        select stream_sequence from outbox
+        where stream_sequence is not null and stream_time = :stream_time and stream_sequence < :below
+        order by stream_sequence desc limit 1 offset :skip
+    )
+    group by stream_sequence
 """)
 
 
@@ -75,6 +90,8 @@ class Stream(Protocol):
 
 
 class Relay:
+    """`connections` counts the connections to the stream's server so far: what was lost, was lost between two."""
+
     def __init__(
         self,
         *,
@@ -91,127 +108,174 @@ class Relay:
         self._stream = stream
         self._connections = connections
         self._offered: list[OutboxRow] = []
+        self._offered_bytes = 0
         self._some = asyncio.Event()
         self._stream_time: datetime | None = None
+        self._verified: int | None = None
+        self._highest = 0
+        self._next_verify = 0.0
+        self._next_sweep = 0.0
+        self._trouble = ""
 
     def offer(self, rows: Sequence[OutboxRow]) -> None:
         """Rows that have just been committed. Beyond a bound they are left to the sweep."""
-        if len(self._offered) < _MOST_IN_MEMORY:
+        if len(self._offered) < _MOST_IN_MEMORY and self._offered_bytes < _MOST_BYTES_IN_MEMORY:
             self._offered.extend(rows)
+            self._offered_bytes += sum(len(row.payload) for row in rows)
         self._some.set()
 
     async def run(self, stop: asyncio.Event) -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._periodically(stop, self._sweep, _SWEEP_PERIOD))
-            group.create_task(self._watch(stop))
-            group.create_task(self._forward(stop))
+            watcher = group.create_task(self._wake_when(stop))
+            while not stop.is_set():
+                await self._attempt(self._pass)
+                # In trouble new rows are no reason to try again at once.
+                await wait(stop if self._trouble else self._some, _LOOK_PERIOD)
+                if self._offered and not stop.is_set():
+                    await asyncio.sleep(_LINGER)
+            watcher.cancel()
 
     async def flush(self) -> None:
         """At the end of a process: what was committed and not yet carried."""
-        while self._offered and await self._attempt(partial(self._carry, self._take())):
+        while self._offered and await self._attempt(self._carry_offered):
             log.debug("%s: flushed", self.name)
-
-    async def _forward(self, stop: asyncio.Event) -> None:
-        while not stop.is_set():
-            if await _within(self._some, 0.25):
-                await asyncio.sleep(_LINGER)
-                self._some.clear()
-                while self._offered:
-                    await self._attempt(partial(self._carry, self._take()))
-
-    def _take(self) -> list[OutboxRow]:
-        taken, self._offered = self._offered[:_MOST_PER_PASS], self._offered[_MOST_PER_PASS:]
-        return taken
-
-    async def _sweep(self) -> None:
-        async with self._database.read() as connection:
-            now = await self._clock.now(connection)
-            found = (await connection.execute(_LEFTOVERS, {"limit": _MOST_PER_PASS})).all()
-        _age.set((now - found[0].create_time).total_seconds() if found else 0.0)
-        old = [OutboxRow(*row[:4]) for row in found if row.create_time < now - _LEFT_BEHIND]
-        if old:
-            await self._carry(old)
-
-    async def _carry(self, rows: Sequence[OutboxRow]) -> None:
-        if self._stream_time is None:
-            self._stream_time = await self._stream.created()
-        envelopes = list(_pack(rows))
-        answers = await self._publisher.publish([_outgoing(envelope) for envelope in envelopes])
-        positions: list[int] = []
-        sequences: list[int] = []
-        for envelope, answer in zip(envelopes, answers, strict=True):
-            if answer is not None:
-                positions += [row.position for row in envelope]
-                sequences += [answer.sequence] * len(envelope)
-        if positions:
-            async with self._database.read() as connection:
-                await connection.execute(
-                    _MARK, {"stream_time": self._stream_time, "positions": positions, "sequences": sequences}
-                )
-
-    async def _watch(self, stop: asyncio.Event) -> None:
-        """Verifies at once after every (re)connection, and every half minute."""
-        seen, waited = -1, 0.0
-        while not stop.is_set():
-            if self._connections() != seen or waited >= _VERIFY_PERIOD:
-                connections = self._connections()
-                if await self._attempt(self.verify):
-                    seen, waited = connections, 0.0
-            await _within(stop, 0.5)
-            waited += 0.5
 
     async def verify(self) -> None:
         """Finds out whether the stream still has what it acknowledged, and marks the rest to be published again."""
+        connections = self._connections()
         created = await self._stream.created()
-        lost = 0
         async with self._database.read() as connection:
-            lost += (await connection.execute(_OTHER_STREAM, {"stream_time": created})).rowcount
-        self._stream_time = created
-        if (sequence := await self._last_kept()) is not None:
+            lost = (await connection.execute(_OTHER_STREAM, {"stream_time": created})).rowcount
+        sequence = await self._last_kept(created)
+        if sequence is not None:
             async with self._database.read() as connection:
-                lost += (await connection.execute(_LOST_TAIL, {"sequence": sequence})).rowcount
+                tail = await connection.execute(_LOST_TAIL, {"stream_time": created, "sequence": sequence})
+            lost += tail.rowcount
         if lost:
             log.warning("the stream has lost %d acknowledged events: publishing them again", lost)
             _again.add(lost)
+            self._next_sweep = 0.0
+        if created != self._stream_time or sequence is not None:
+            self._stream_time, self._highest = created, 0
+        self._verified = connections
+        self._next_verify = _now() + _VERIFY_PERIOD
 
-    async def _last_kept(self) -> int | None:
-        """The highest sequence that still holds what was put there; None when the newest is in place, -1 when none is."""
+    async def _wake_when(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        self._some.set()
+
+    async def _pass(self) -> None:
+        self._some.clear()
+        if _now() >= self._next_verify:
+            await self.verify()
+        while self._offered:
+            await self._carry_offered()
+        if _now() >= self._next_sweep:
+            await self._sweep()
+
+    async def _carry_offered(self) -> None:
+        await self._verify_connection()
+        taken, self._offered = self._offered[:_MOST_PER_PASS], self._offered[_MOST_PER_PASS:]
+        self._offered_bytes -= sum(len(row.payload) for row in taken)
+        stored = await self._publish(taken)
+        async with self._database.read() as connection:
+            await self._mark(connection, stored)
+
+    async def _sweep(self) -> None:
+        async with self._database.read() as connection:
+            oldest: datetime | None = (await connection.execute(_OLDEST)).scalar()
+            now = await self._clock.now(connection) if oldest else None
+        _age.set((now - oldest).total_seconds() if now and oldest else 0.0)
+        complete = True
+        if now and oldest and oldest < now - _LEFT_BEHIND:
+            await self._verify_connection()
+            complete = await self._carry_leftovers(now - _LEFT_BEHIND)
+        self._next_sweep = _now() + _SWEEP_PERIOD if complete else 0.0
+
+    async def _carry_leftovers(self, before: datetime) -> bool:
+        """Whether that was all."""
+        async with self._database.transaction() as tx:
+            found = await tx.connection.execute(_LEFTOVERS, {"before": before, "limit": _MOST_PER_PASS})
+            rows = [OutboxRow(*row) for row in found]
+            await self._mark(tx.connection, await self._publish(rows))
+        return len(rows) < _MOST_PER_PASS
+
+    async def _verify_connection(self) -> None:
+        if self._connections() != self._verified:
+            await self.verify()
+
+    async def _publish(self, rows: Sequence[OutboxRow]) -> list[tuple[int, int]]:
+        """Position and sequence of each row that the stream has."""
+        envelopes = list(_pack(rows))
+        answers = await self._publisher.publish([_outgoing(envelope) for envelope in envelopes])
+        fresh = [answer.sequence for answer in answers if answer and not answer.duplicate]
+        if self._connections() != self._verified or (fresh and min(fresh) <= self._highest):
+            self._verified = None
+            raise StreamInDoubt("the stream may have lost messages meanwhile: comparing before going on")
+        self._highest = max(fresh, default=self._highest)
+        stored = [
+            (row.position, answer.sequence)
+            for envelope, answer in zip(envelopes, answers, strict=True)
+            if answer
+            for row in envelope
+        ]
+        if len(stored) < len(rows) and not stored:
+            raise StreamInDoubt(f"none of {len(rows)} events was acknowledged")
+        return stored
+
+    async def _mark(self, connection: AsyncConnection, stored: Sequence[tuple[int, int]]) -> None:
+        if not stored:
+            return
+        positions, sequences = zip(*stored, strict=True)
+        await connection.execute(
+            _MARK, {"stream_time": self._stream_time, "positions": list(positions), "sequences": list(sequences)}
+        )
+
+    async def _last_kept(self, created: datetime) -> int | None:
+        """The highest sequence that still holds what was put there; None: the newest is in place, 0: none is."""
         below, skip, first = 2**62, 0, True
         while True:
-            async with self._database.read() as connection:
-                row = (await connection.execute(_NEWEST, {"below": below, "skip": skip})).one_or_none()
-                if row is None and skip:
-                    row = (await connection.execute(_NEWEST, {"below": below, "skip": 0})).one_or_none()
+            row = await self._newest(created, below, skip)
             if row is None:
-                return None if first else -1
-            if _holds(await self._stream.payload(row.stream_sequence), row.event_id):
-                return None if first else row.stream_sequence
-            below, skip, first = row.stream_sequence, max(1, skip * 2), False
+                return None if first else 0
+            sequence, event_ids = row
+            if _holds(await self._stream.payload(sequence), event_ids):
+                return None if first else sequence
+            below, skip, first = sequence, max(1, skip * 2), False
 
-    async def _periodically(self, stop: asyncio.Event, step: Callable[[], Awaitable[None]], period: float) -> None:
-        while not await _within(stop, period):
-            await self._attempt(step)
+    async def _newest(self, created: datetime, below: int, skip: int) -> tuple[int, list[str]] | None:
+        """The newest sequence below a bound, `skip` rows further down if there are so many, with all events there."""
+        async with self._database.read() as connection:
+            for offset in dict.fromkeys((skip, 0)):
+                found = await connection.execute(_NEWEST, {"stream_time": created, "below": below, "skip": offset})
+                if row := found.one_or_none():
+                    return row.stream_sequence, row.event_ids
+        return None
 
-    async def _attempt(self, step: Callable[[], Awaitable[object]]) -> bool:
-        """False when the database or the stream is away: the rows are safe, and the next pass finds them."""
+    async def _attempt(self, step: Callable[[], Awaitable[None]]) -> bool:
+        """False when the database or the stream is away: the rows are safe, and a later pass finds them."""
         try:
             await step()
         except Exception as error:
-            if not is_transient(error):
+            if not isinstance(error, StreamInDoubt) and not is_transient(error):
                 raise
-            log.warning("%s: the stream or the database is away: %r", self.name, error)
-        else:
-            return True
-        return False
+            trouble = repr(error)
+            if trouble != self._trouble:
+                log.warning("%s: waiting for the stream or the database: %s", self.name, trouble)
+            self._trouble = trouble
+            return False
+        if self._trouble:
+            log.info("%s: working again", self.name)
+        self._trouble = ""
+        return True
 
 
-async def _within(event: asyncio.Event, seconds: float) -> bool:
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        return False
-    return True
+class StreamInDoubt(Exception):
+    """What the stream answered cannot be relied on yet."""
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _pack(rows: Iterable[OutboxRow]) -> Iterator[list[OutboxRow]]:
@@ -230,10 +294,18 @@ def _pack(rows: Iterable[OutboxRow]) -> Iterator[list[OutboxRow]]:
 
 def _outgoing(pack: Sequence[OutboxRow]) -> Outgoing:
     """Encoded messages of one type joined end to end are one message with the fields of all: no need to decode."""
-    return Outgoing(pack[0].subject, b"".join(row.payload for row in pack), pack[0].event_id)
+    return Outgoing(pack[0].subject, b"".join(row.payload for row in pack), _message_id(pack))
 
 
-def _holds(payload: bytes | None, event_id: str) -> bool:
+def _message_id(pack: Sequence[OutboxRow]) -> str:
+    """Names exactly these events: the same rows packed differently must not pass for a duplicate."""
+    if len(pack) == 1:
+        return pack[0].event_id
+    return hashlib.blake2b(" ".join(row.event_id for row in pack).encode(), digest_size=16).hexdigest()
+
+
+def _holds(payload: bytes | None, event_ids: Iterable[str]) -> bool:
     if payload is None:
         return False
-    return any(event.id == event_id for event in bus_pb2.Envelope.FromString(payload).events)
+    there = {event.id for event in bus_pb2.Envelope.FromString(payload).events}
+    return there.issuperset(event_ids)
