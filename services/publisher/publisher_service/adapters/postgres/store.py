@@ -1,0 +1,461 @@
+"""Everything else that is asked of the database: one method per question."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from publisher_service.domain.account import AccountState, SocialAccount
+from publisher_service.domain.attempt import Attempt
+from publisher_service.domain.plan import SavedDraft
+from publisher_service.domain.post_job import JobState, PostJob, Reason, Target
+from publisher_service.domain.settlement import AttemptState
+
+_JOB = """
+    organization_id, id, draft_id, social_account_id, channel, destination, state, state_reason, version, run, slot_id,
+    slot_revision, schedule_time, not_after, next_action_time, max_attempts, attempts, fence, content_revision,
+    withdrawn_below, publish_time, external_id, external_url, evidence_kind, error_reason, error_message,
+    last_attempt_time, target_month, traceparent, create_time, update_time
+"""
+_ACCOUNT = """
+    organization_id, id, provider, external_account_id, display_name, channels, state, version, create_time, update_time
+"""
+
+# Column and array type, in the order of the table: what an insert writes.
+_COLUMNS = {
+    "organization_id": "text",
+    "id": "text",
+    "draft_id": "text",
+    "social_account_id": "text",
+    "channel": "text",
+    "destination": "text",
+    "create_time": "timestamptz",
+    "withdrawn_below": "bigint",
+    "state": "text",
+    "state_reason": "text",
+    "version": "bigint",
+    "run": "integer",
+    "slot_id": "text",
+    "slot_revision": "bigint",
+    "schedule_time": "timestamptz",
+    "not_after": "timestamptz",
+    "next_action_time": "timestamptz",
+    "max_attempts": "integer",
+    "attempts": "integer",
+    "fence": "bigint",
+    "content_revision": "bigint",
+    "publish_time": "timestamptz",
+    "external_id": "text",
+    "external_url": "text",
+    "evidence_kind": "text",
+    "error_reason": "text",
+    "error_message": "text",
+    "last_attempt_time": "timestamptz",
+    "target_month": "text",
+    "traceparent": "text",
+    "update_time": "timestamptz",
+}
+# What makes a job the job that it is never changes; a withdrawal is written by its own statement.
+_FIXED = ("organization_id", "id", "draft_id", "social_account_id", "channel", "destination", "create_time")
+_MUTABLE = tuple(name for name in _COLUMNS if name not in (*_FIXED, "withdrawn_below"))
+_ARRAYS = ", ".join(f"cast(:{name} as {kind}[])" for name, kind in _COLUMNS.items())
+_NAMES = ", ".join(_COLUMNS)
+
+_INSERT_JOBS = text(f"""
+    insert into post_job ({_NAMES}) select {_NAMES} from unnest({_ARRAYS}) as new ({_NAMES})
+""")
+_SAVE_JOBS = text(f"""
+    update post_job j set {", ".join(f"{name} = new.{name}" for name in _MUTABLE)}
+    from unnest({_ARRAYS}) as new ({_NAMES})
+    where j.organization_id = new.organization_id and j.id = new.id
+""")
+_ADD_GATES = text("""
+    insert into account_gate (organization_id, social_account_id, connected)
+    select distinct organization_id, social_account_id, false
+    from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]))
+        as new (organization_id, social_account_id)
+    order by 1, 2
+    on conflict do nothing
+""")
+_LOCK_CONTENTS = text("""
+    insert into content (organization_id, draft_id, version, revision, content, content_digest, approved, withdrawn_below)
+    select organization_id, draft_id, 0, 0, '', '', false, 0
+    from unnest(cast(:organization_ids as text[]), cast(:draft_ids as text[])) as new (organization_id, draft_id)
+    order by 1, 2
+    on conflict (organization_id, draft_id) do update set version = content.version
+    returning organization_id, draft_id, version, revision, approved, withdrawn_below
+""")
+_SAVE_CONTENTS = text("""
+    update content c set version = new.version, revision = new.revision, content = new.content,
+        content_digest = new.content_digest, approved = new.approved
+    from unnest(
+        cast(:organization_ids as text[]), cast(:draft_ids as text[]), cast(:versions as bigint[]),
+        cast(:revisions as bigint[]), cast(:contents as bytea[]), cast(:content_digests as text[]),
+        cast(:approved as boolean[])
+    ) as new (organization_id, draft_id, version, revision, content, content_digest, approved)
+    where c.organization_id = new.organization_id and c.draft_id = new.draft_id and c.version < new.version
+""")
+_LOCK_JOBS_OF_DRAFTS = text(f"""
+    select {_JOB} from post_job
+    where (organization_id, draft_id) in (
+        select organization_id, draft_id
+        from unnest(cast(:organization_ids as text[]), cast(:draft_ids as text[])) as wanted (organization_id, draft_id)
+    )
+    order by organization_id, id for update
+""")
+_LOCK_JOBS = text(f"""
+    select {_JOB} from post_job
+    where (organization_id, id) in (
+        select organization_id, id
+        from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as wanted (organization_id, id)
+    )
+    order by organization_id, id for update
+""")
+_LOCK_DUE = text(f"""
+    select {_JOB} from post_job
+    where next_action_time <= :before and (state <> 'WAITING' or next_action_time <= :patience)
+    order by next_action_time limit :limit for update skip locked
+""")
+_LOCK_BLOCKED_OF_ACCOUNT = text(f"""
+    select {_JOB} from post_job
+    where organization_id = :organization_id and social_account_id = :social_account_id
+        and state = 'BLOCKED' and state_reason = 'ACCOUNT_NOT_CONNECTED'
+    order by organization_id, id for update
+""")
+_CLOSE_ATTEMPTS = text("""
+    update attempt a set state = new.state, end_time = :now, external_id = new.external_id,
+        error_reason = new.error_reason, error_message = new.error_message
+    from unnest(
+        cast(:organization_ids as text[]), cast(:ids as text[]), cast(:fences as bigint[]), cast(:states as text[]),
+        cast(:external_ids as text[]), cast(:error_reasons as text[]), cast(:error_messages as text[])
+    ) as new (organization_id, id, fence, state, external_id, error_reason, error_message)
+    where a.organization_id = new.organization_id and a.post_job_id = new.id and a.fence = new.fence
+""")
+_RELEASE_GATES = text("""
+    update account_gate g set open_job_id = null
+    from unnest(
+        cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:ids as text[])
+    ) as done (organization_id, social_account_id, id)
+    where g.organization_id = done.organization_id and g.social_account_id = done.social_account_id
+        and g.open_job_id = done.id
+""")
+_OPEN_KEY = text("""
+    select idempotency_key from attempt
+    where organization_id = :organization_id and post_job_id = :id and state in ('SENDING', 'UNKNOWN')
+""")
+_WITHDRAW_JOBS = text("""
+    update post_job set withdrawn_below = greatest(withdrawn_below, :below)
+    where organization_id = :organization_id and draft_id = :draft_id
+""")
+_WITHDRAW_CONTENT = text("""
+    update content set withdrawn_below = greatest(withdrawn_below, :below)
+    where organization_id = :organization_id and draft_id = :draft_id
+""")
+_IN_FLIGHT_BELOW = text("""
+    select id from post_job
+    where organization_id = :organization_id and draft_id = :draft_id and state in ('SENDING', 'UNKNOWN')
+        and content_revision < :below
+    order by id
+""")
+_GET_JOB = text(f"select {_JOB} from post_job where organization_id = :organization_id and id = :id")
+_ATTEMPTS = text("""
+    select run, number, state, idempotency_key, content_revision, start_time, end_time, external_id, error_reason,
+        error_message
+    from attempt where organization_id = :organization_id and post_job_id = :id order by fence
+""")
+_PUT_ACCOUNT = text(f"""
+    insert into social_account ({_ACCOUNT}, credentials)
+    values (:organization_id, :id, :provider, :external_account_id, :display_name, :channels, :state, :version,
+        :create_time, :update_time, :credentials)
+    on conflict (organization_id, id) do update set
+        external_account_id = excluded.external_account_id, display_name = excluded.display_name,
+        channels = excluded.channels, state = excluded.state, credentials = excluded.credentials,
+        version = excluded.version, update_time = excluded.update_time
+""")
+_LOCK_ACCOUNT = text(f"""
+    select {_ACCOUNT} from social_account where organization_id = :organization_id and id = :id for update
+""")
+_CREDENTIALS = text("""
+    select provider, external_account_id, credentials from social_account
+    where organization_id = :organization_id and id = :id
+""")
+_SET_ACCOUNT_STATE = text("""
+    update social_account set state = :state, version = :version, update_time = :now
+    where organization_id = :organization_id and id = :id
+""")
+_SET_GATE = text("""
+    insert into account_gate (organization_id, social_account_id, connected) values (:organization_id, :id, :connected)
+    on conflict (organization_id, social_account_id) do update set connected = excluded.connected
+""")
+_JOBS_BY_STATE = text("""
+    select state, count(*) from post_job where next_action_time is not null group by state
+""")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedAttempt:
+    """How the open try of a job ended, when that is found out outside the hot path."""
+
+    job: PostJob
+    state: AttemptState
+    error_reason: str = ""
+    error_message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFilter:
+    organization_id: str
+    draft_id: str = ""
+    social_account_id: str = ""
+    states: tuple[JobState, ...] = ()
+
+
+Key = tuple[str, str]
+
+
+async def insert_jobs(connection: AsyncConnection, jobs: Sequence[PostJob]) -> None:
+    if jobs:
+        keys = {
+            "organization_ids": [job.organization_id for job in jobs],
+            "social_account_ids": [job.target.social_account_id for job in jobs],
+        }
+        await connection.execute(_ADD_GATES, keys)
+        await connection.execute(_INSERT_JOBS, _job_arrays(jobs))
+
+
+async def save_jobs(connection: AsyncConnection, jobs: Sequence[PostJob]) -> None:
+    """The jobs are locked by this transaction."""
+    if jobs:
+        await connection.execute(_SAVE_JOBS, _job_arrays(jobs))
+
+
+async def lock_contents(connection: AsyncConnection, drafts: Iterable[Key]) -> dict[Key, tuple[int, int]]:
+    """Locks, and makes where absent; returns (version, withdrawn_below) by draft."""
+    result = await connection.execute(_LOCK_CONTENTS, _keys(drafts, "draft_ids"))
+    return {(row.organization_id, row.draft_id): (row.version, row.withdrawn_below) for row in result}
+
+
+async def save_contents(connection: AsyncConnection, contents: Sequence[SavedDraft]) -> None:
+    if contents:
+        await connection.execute(
+            _SAVE_CONTENTS,
+            {
+                "organization_ids": [each.organization_id for each in contents],
+                "draft_ids": [each.draft_id for each in contents],
+                "versions": [each.version for each in contents],
+                "revisions": [each.revision for each in contents],
+                "contents": [each.content for each in contents],
+                "content_digests": [each.content_digest for each in contents],
+                "approved": [each.approved for each in contents],
+            },
+        )
+
+
+async def lock_jobs_of_drafts(connection: AsyncConnection, drafts: Iterable[Key]) -> list[PostJob]:
+    result = await connection.execute(_LOCK_JOBS_OF_DRAFTS, _keys(drafts, "draft_ids"))
+    return [_job(row) for row in result]
+
+
+async def lock_jobs(connection: AsyncConnection, jobs: Iterable[Key]) -> list[PostJob]:
+    return [_job(row) for row in await connection.execute(_LOCK_JOBS, _keys(jobs, "ids"))]
+
+
+async def lock_due(connection: AsyncConnection, *, before: datetime, patience: datetime, limit: int) -> list[PostJob]:
+    """Due before `before`; a wait, which a message carries too, only before `patience`."""
+    result = await connection.execute(_LOCK_DUE, {"before": before, "patience": patience, "limit": limit})
+    return [_job(row) for row in result]
+
+
+async def lock_blocked_of_account(connection: AsyncConnection, organization_id: str, account_id: str) -> list[PostJob]:
+    names = {"organization_id": organization_id, "social_account_id": account_id}
+    return [_job(row) for row in await connection.execute(_LOCK_BLOCKED_OF_ACCOUNT, names)]
+
+
+async def close_attempts(connection: AsyncConnection, closed: Sequence[ClosedAttempt], *, now: datetime) -> None:
+    """Writes how tries ended, and gives their accounts free."""
+    if not closed:
+        return
+    keys = {
+        "organization_ids": [each.job.organization_id for each in closed],
+        "ids": [each.job.id for each in closed],
+    }
+    ends = {
+        "fences": [each.job.fence for each in closed],
+        "states": [each.state.value for each in closed],
+        "external_ids": [each.job.external_id for each in closed],
+        "error_reasons": [each.error_reason for each in closed],
+        "error_messages": [each.error_message for each in closed],
+        "now": now,
+    }
+    await connection.execute(_CLOSE_ATTEMPTS, keys | ends)
+    accounts = {"social_account_ids": [each.job.target.social_account_id for each in closed]}
+    await connection.execute(_RELEASE_GATES, keys | accounts)
+
+
+async def open_idempotency_key(connection: AsyncConnection, job: PostJob) -> str | None:
+    names = {"organization_id": job.organization_id, "id": job.id}
+    key: str | None = (await connection.execute(_OPEN_KEY, names)).scalar_one_or_none()
+    return key
+
+
+async def withdraw(connection: AsyncConnection, organization_id: str, draft_id: str, below: int) -> list[str]:
+    """Forbids older revisions and returns the jobs that were ahead of it.
+
+    The jobs' rows are written, so a claim that holds one is waited for; the list is read by a later statement, which
+    sees that claim's try.
+    """
+    names = {"organization_id": organization_id, "draft_id": draft_id, "below": below}
+    await connection.execute(_WITHDRAW_CONTENT, names)
+    await connection.execute(_WITHDRAW_JOBS, names)
+    return [job_id for (job_id,) in await connection.execute(_IN_FLIGHT_BELOW, names)]
+
+
+async def get_job(connection: AsyncConnection, organization_id: str, job_id: str) -> PostJob | None:
+    row = (await connection.execute(_GET_JOB, {"organization_id": organization_id, "id": job_id})).one_or_none()
+    return None if row is None else _job(row)
+
+
+async def attempts_of(connection: AsyncConnection, organization_id: str, job_id: str) -> list[Attempt]:
+    result = await connection.execute(_ATTEMPTS, {"organization_id": organization_id, "id": job_id})
+    return [Attempt(**row | {"state": AttemptState(row["state"])}) for row in map(dict, result.mappings())]
+
+
+async def list_jobs(
+    connection: AsyncConnection, wanted: JobFilter, *, before: tuple[datetime, str] | None, limit: int
+) -> list[PostJob]:
+    """Newest first, below the (create_time, id) of the page before."""
+    conditions = ["organization_id = :organization_id"]
+    names: dict[str, object] = {"organization_id": wanted.organization_id, "limit": limit}
+    if wanted.draft_id:
+        conditions.append("draft_id = :draft_id")
+        names["draft_id"] = wanted.draft_id
+    if wanted.social_account_id:
+        conditions.append("social_account_id = :social_account_id")
+        names["social_account_id"] = wanted.social_account_id
+    if wanted.states:
+        conditions.append("state = any(cast(:states as text[]))")
+        names["states"] = [state.value for state in wanted.states]
+    if before:
+        conditions.append("(create_time, id) < (:create_time, :id)")
+        names |= {"create_time": before[0], "id": before[1]}
+    statement = text(
+        f"select {_JOB} from post_job where {' and '.join(conditions)} order by create_time desc, id desc limit :limit"
+    )
+    return [_job(row) for row in await connection.execute(statement, names)]
+
+
+async def lock_account(connection: AsyncConnection, organization_id: str, account_id: str) -> SocialAccount | None:
+    row = (
+        await connection.execute(_LOCK_ACCOUNT, {"organization_id": organization_id, "id": account_id})
+    ).one_or_none()
+    return None if row is None else _account(row)
+
+
+async def put_account(connection: AsyncConnection, account: SocialAccount, credentials: bytes) -> None:
+    await connection.execute(
+        _PUT_ACCOUNT,
+        {
+            "organization_id": account.organization_id,
+            "id": account.id,
+            "provider": account.provider,
+            "external_account_id": account.external_account_id,
+            "display_name": account.display_name,
+            "channels": list(account.channels),
+            "state": account.state.value,
+            "version": account.version,
+            "create_time": account.create_time,
+            "update_time": account.update_time,
+            "credentials": credentials,
+        },
+    )
+
+
+async def set_account_state(connection: AsyncConnection, account: SocialAccount, *, now: datetime) -> None:
+    await connection.execute(
+        _SET_ACCOUNT_STATE,
+        {
+            "organization_id": account.organization_id,
+            "id": account.id,
+            "state": account.state.value,
+            "version": account.version,
+            "now": now,
+        },
+    )
+
+
+async def set_gate(connection: AsyncConnection, organization_id: str, account_id: str, *, connected: bool) -> None:
+    names = {"organization_id": organization_id, "id": account_id, "connected": connected}
+    await connection.execute(_SET_GATE, names)
+
+
+async def credentials_of(connection: AsyncConnection, organization_id: str, account_id: str) -> tuple[str, str, bytes]:
+    """Provider, the account's name there, sealed credentials."""
+    row = (await connection.execute(_CREDENTIALS, {"organization_id": organization_id, "id": account_id})).one()
+    return row.provider, row.external_account_id, row.credentials
+
+
+async def moving_jobs_by_state(connection: AsyncConnection) -> dict[str, int]:
+    return {state: count for state, count in await connection.execute(_JOBS_BY_STATE)}
+
+
+def _keys(keys: Iterable[Key], second: str) -> dict[str, list[str]]:
+    unique = sorted(set(keys))
+    return {"organization_ids": [key[0] for key in unique], second: [key[1] for key in unique]}
+
+
+def _job_arrays(jobs: Sequence[PostJob]) -> dict[str, list[Any]]:
+    arrays = {name: [getattr(job, name) for job in jobs] for name in _COLUMNS if hasattr(PostJob, name)}
+    return arrays | {
+        "social_account_id": [job.target.social_account_id for job in jobs],
+        "channel": [job.target.channel for job in jobs],
+        "destination": [job.target.destination for job in jobs],
+    }
+
+
+def _job(row: Row[Any]) -> PostJob:
+    values: tuple[Any, ...] = tuple(row)
+    (
+        organization_id, job_id, draft_id, social_account_id, channel, destination, state, state_reason, version, run,
+        slot_id, slot_revision, schedule_time, not_after, next_action_time, max_attempts, attempts, fence,
+        content_revision, withdrawn_below, publish_time, external_id, external_url, evidence_kind, error_reason,
+        error_message, last_attempt_time, target_month, traceparent, create_time, update_time,
+    ) = values  # fmt: skip
+    return PostJob(
+        organization_id=organization_id,
+        id=job_id,
+        draft_id=draft_id,
+        target=Target(social_account_id=social_account_id, channel=channel, destination=destination),
+        state=JobState(state),
+        state_reason=Reason(state_reason),
+        version=version,
+        run=run,
+        slot_id=slot_id,
+        slot_revision=slot_revision,
+        schedule_time=schedule_time,
+        not_after=not_after,
+        next_action_time=next_action_time,
+        max_attempts=max_attempts,
+        attempts=attempts,
+        fence=fence,
+        content_revision=content_revision,
+        withdrawn_below=withdrawn_below,
+        publish_time=publish_time,
+        external_id=external_id,
+        external_url=external_url,
+        evidence_kind=evidence_kind,
+        error_reason=error_reason,
+        error_message=error_message,
+        last_attempt_time=last_attempt_time,
+        target_month=target_month,
+        traceparent=traceparent,
+        create_time=create_time,
+        update_time=update_time,
+    )
+
+
+def _account(row: Row[Any]) -> SocialAccount:
+    fields = row._asdict()
+    return SocialAccount(**fields | {"channels": tuple(fields["channels"]), "state": AccountState(fields["state"])})

@@ -1,0 +1,172 @@
+"""Publisher's tables as the code knows them; the migrations make them, and a test holds the two together."""
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    Column,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from servicekit.pg.tables import Timestamp, add_service_tables
+
+metadata = MetaData()
+add_service_tables(metadata)
+
+
+def _text(name: str) -> Column[str]:
+    return Column(name, Text, nullable=False)
+
+
+def _count(name: str) -> Column[int]:
+    return Column(name, Integer, nullable=False)
+
+
+def _number(name: str) -> Column[int]:
+    return Column(name, BigInteger, nullable=False)
+
+
+social_account = Table(
+    "social_account",
+    metadata,
+    _text("organization_id"),
+    _text("id"),
+    _text("provider"),
+    _text("external_account_id"),
+    _text("display_name"),
+    Column("channels", ARRAY(Text), nullable=False),
+    _text("state"),
+    Column("credentials", LargeBinary, nullable=False),
+    _number("version"),
+    Column("create_time", Timestamp, nullable=False),
+    Column("update_time", Timestamp, nullable=False),
+    PrimaryKeyConstraint("organization_id", "id"),
+)
+
+account_gate = Table(
+    "account_gate",
+    metadata,
+    _text("organization_id"),
+    _text("social_account_id"),
+    Column("connected", Boolean, nullable=False),
+    Column("open_job_id", Text),
+    PrimaryKeyConstraint("organization_id", "social_account_id"),
+)
+
+content = Table(
+    "content",
+    metadata,
+    _text("organization_id"),
+    _text("draft_id"),
+    _number("version"),
+    _number("revision"),
+    Column("content", LargeBinary, nullable=False),
+    _text("content_digest"),
+    Column("approved", Boolean, nullable=False),
+    _number("withdrawn_below"),
+    PrimaryKeyConstraint("organization_id", "draft_id"),
+)
+
+post_job = Table(
+    "post_job",
+    metadata,
+    _text("organization_id"),
+    _text("id"),
+    _text("draft_id"),
+    _text("social_account_id"),
+    _text("channel"),
+    _text("destination"),
+    _text("state"),
+    _text("state_reason"),
+    _number("version"),
+    _count("run"),
+    _text("slot_id"),
+    _number("slot_revision"),
+    Column("schedule_time", Timestamp),
+    Column("not_after", Timestamp),
+    Column("next_action_time", Timestamp),
+    _count("max_attempts"),
+    _count("attempts"),
+    _number("fence"),
+    _number("content_revision"),
+    _number("withdrawn_below"),
+    Column("publish_time", Timestamp),
+    _text("external_id"),
+    _text("external_url"),
+    _text("evidence_kind"),
+    _text("error_reason"),
+    _text("error_message"),
+    Column("last_attempt_time", Timestamp),
+    _text("target_month"),
+    _text("traceparent"),
+    Column("create_time", Timestamp, nullable=False),
+    Column("update_time", Timestamp, nullable=False),
+    PrimaryKeyConstraint("organization_id", "id"),
+    UniqueConstraint(
+        "organization_id", "draft_id", "social_account_id", "channel", "destination", name="post_job_target"
+    ),
+)
+Index("post_job_due", post_job.c.next_action_time, postgresql_where=text("next_action_time is not null"))
+Index("post_job_newest", post_job.c.organization_id, post_job.c.create_time, post_job.c.id)
+Index(
+    "post_job_account",
+    post_job.c.organization_id,
+    post_job.c.social_account_id,
+    post_job.c.create_time,
+    post_job.c.id,
+)
+
+attempt = Table(
+    "attempt",
+    metadata,
+    _text("organization_id"),
+    _text("post_job_id"),
+    _count("run"),
+    _count("number"),
+    _number("fence"),
+    _text("state"),
+    _text("idempotency_key"),
+    _number("content_revision"),
+    _text("content_digest"),
+    Column("start_time", Timestamp, nullable=False),
+    Column("end_time", Timestamp),
+    _text("external_id"),
+    _text("error_reason"),
+    _text("error_message"),
+    PrimaryKeyConstraint("organization_id", "post_job_id", "fence"),
+)
+Index(
+    "attempt_open",
+    attempt.c.organization_id,
+    attempt.c.post_job_id,
+    unique=True,
+    postgresql_where=text("state in ('SENDING', 'UNKNOWN')"),
+)
+Index(
+    "attempt_accepted",
+    attempt.c.organization_id,
+    attempt.c.post_job_id,
+    unique=True,
+    postgresql_where=text("state = 'ACCEPTED'"),
+)
+
+activity = Table(
+    "activity",
+    metadata,
+    _text("organization_id"),
+    _text("social_account_id"),
+    _text("id"),
+    _text("post_job_id"),
+    _text("action"),
+    _text("outcome"),
+    Column("create_time", Timestamp, nullable=False),
+    PrimaryKeyConstraint("organization_id", "social_account_id", "id"),
+)

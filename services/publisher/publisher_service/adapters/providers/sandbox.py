@@ -1,0 +1,151 @@
+"""The sandbox: a provider for trying things out, with a native idempotency key and a look-up by it."""
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import aiohttp
+
+import channels
+from publisher_service.adapters.providers.provider import CredentialsRefused, Post, ProviderAway
+from publisher_service.domain.outcome import (
+    Absent,
+    Accepted,
+    Ambiguous,
+    AuthRefused,
+    Finding,
+    Found,
+    NoProof,
+    NotSent,
+    Outcome,
+    RateLimited,
+    Rejected,
+)
+
+_LONGEST_ANSWER = 64 * 1024
+_RETRY_AFTER = timedelta(seconds=5)
+_LONGEST_RETRY_AFTER = timedelta(hours=24)
+
+
+class SandboxProvider:
+    name = "sandbox"
+    channels = channels.KNOWN
+
+    def __init__(self, session: aiohttp.ClientSession, url: str, request_timeout: timedelta) -> None:
+        self._session = session
+        self._url = url.rstrip("/")
+        self.request_timeout = request_timeout
+        self._timeout = aiohttp.ClientTimeout(total=request_timeout.total_seconds())
+
+    async def verify(self, external_account_id: str, access_token: str) -> None:
+        try:
+            async with self._session.get(
+                f"{self._url}/v1/accounts/{external_account_id}",
+                headers={"Authorization": f"Bearer {access_token}"},
+                timeout=self._timeout,
+                allow_redirects=False,
+            ) as response:
+                if response.status in (401, 403, 404):
+                    raise CredentialsRefused(f"the sandbox answered {response.status}")
+                if response.status != 200:
+                    raise ProviderAway(f"the sandbox answered {response.status}")
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise ProviderAway(type(error).__name__) from None
+
+    async def send(self, post: Post) -> Outcome:
+        body = json.dumps({"channel": post.channel, "destination": post.destination, "text": post.text})
+        try:
+            async with self._session.post(
+                f"{self._url}/v1/accounts/{post.external_account_id}/posts",
+                data=body.encode(),
+                headers={
+                    "Authorization": f"Bearer {post.access_token}",
+                    "Idempotency-Key": post.idempotency_key,
+                    "Content-Type": "application/json",
+                },
+                timeout=self._timeout,
+                allow_redirects=False,
+            ) as response:
+                answer = await response.content.read(_LONGEST_ANSWER)
+                return _classify(response.status, response.headers, answer)
+        except aiohttp.ClientConnectorError as error:
+            # Refused, no such host, or TLS failed: not one byte of the request has left.
+            return NotSent(
+                reason="CONNECTION_REFUSED", message=f"the sandbox cannot be reached: {type(error).__name__}"
+            )
+        except TimeoutError:
+            return Ambiguous(reason="TIMEOUT_AFTER_WRITE", message="the sandbox did not answer in time")
+        except aiohttp.ClientError as error:
+            return Ambiguous(reason="CONNECTION_LOST", message=f"the connection broke: {type(error).__name__}")
+
+    async def look(self, post: Post) -> Finding:
+        try:
+            async with self._session.get(
+                f"{self._url}/v1/posts",
+                params={"account": post.external_account_id, "idempotency_key": post.idempotency_key},
+                headers={"Authorization": f"Bearer {post.access_token}"},
+                timeout=self._timeout,
+                allow_redirects=False,
+            ) as response:
+                if response.status != 200:
+                    return NoProof(message=f"the look-up answered {response.status}")
+                return _found(_object(await response.content.read(_LONGEST_ANSWER)))
+        except (aiohttp.ClientError, TimeoutError) as error:
+            return NoProof(message=f"the look-up failed: {type(error).__name__}")
+
+
+def _classify(status: int, headers: Mapping[str, str], answer: bytes) -> Outcome:
+    body = _object(answer)
+    if status in (200, 201):
+        external_id, url = body.get("id"), body.get("url")
+        if isinstance(external_id, str) and external_id and isinstance(url, str):
+            return Accepted(external_id=external_id, external_url=url)
+        return Ambiguous(reason="UNREADABLE_ANSWER", message="the sandbox accepted, but its answer cannot be read")
+    message = _message(body, status)
+    if status == 401:
+        return AuthRefused(message=message)
+    if status == 429:
+        return RateLimited(message=message, retry_after=_retry_after(headers))
+    if 400 <= status < 500 and status != 408:
+        return Rejected(reason=_reason(body, status), message=message)
+    return Ambiguous(reason=f"HTTP_{status}", message=message)
+
+
+def _object(answer: bytes) -> dict[str, Any]:
+    try:
+        body = json.loads(answer)
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def _message(body: Mapping[str, Any], status: int) -> str:
+    error = body.get("error")
+    message = error.get("message") if isinstance(error, dict) else None
+    return str(message)[:500] if message else f"the sandbox answered {status}"
+
+
+def _reason(body: Mapping[str, Any], status: int) -> str:
+    error = body.get("error")
+    code = error.get("code") if isinstance(error, dict) else None
+    return str(code).upper()[:64] if code else f"HTTP_{status}"
+
+
+def _retry_after(headers: Mapping[str, str]) -> timedelta:
+    text = headers.get("Retry-After", "")
+    told = timedelta(seconds=int(text)) if text.isascii() and text.isdigit() and len(text) < 7 else _RETRY_AFTER
+    return min(told, _LONGEST_RETRY_AFTER)
+
+
+def _found(body: Mapping[str, Any]) -> Finding:
+    posts = body.get("posts")
+    if not isinstance(posts, list):
+        return NoProof(message="the look-up's answer cannot be read")
+    match posts:
+        case []:
+            return Absent()
+        case [{"id": str(external_id), "url": str(url)}]:
+            return Found(external_id=external_id, external_url=url)
+        case _:
+            return NoProof(message=f"the look-up found {len(posts)} posts under one key")

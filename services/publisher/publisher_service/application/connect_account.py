@@ -1,0 +1,127 @@
+"""Connects a social account with credentials that the provider has accepted, and releases what waits for it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from postflow.publisher.v1 import social_account_service_pb2
+from publisher_service.adapters.postgres import store
+from publisher_service.adapters.providers.provider import CredentialsRefused, Provider, ProviderAway
+from publisher_service.adapters.vault import Vault
+from publisher_service.domain.account import AccountState, SocialAccount
+from publisher_service.domain.plan import released
+from publisher_service.wire import account_connected, post_job_changed, social_account
+from servicekit.faults import InvalidField, Refused, Unavailable
+from servicekit.ids import IdSource
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database, Transaction
+from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.pg.outbox import Outbox
+from servicekit.run.settings import Secret
+
+Response = social_account_service_pb2.ConnectAccountResponse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    organization_id: str
+    account_id: str
+    provider: str
+    external_account_id: str
+    display_name: str
+    channels: tuple[str, ...]
+    access_token: Secret
+
+
+class ConnectAccount:
+    def __init__(
+        self,
+        *,
+        database: Database,
+        clock: DatabaseClock,
+        ids: IdSource,
+        ledger: RequestLedger,
+        outbox: Outbox,
+        vault: Vault,
+        providers: Mapping[str, Provider],
+        wake_sweep: Callable[[], None],
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._ids = ids
+        self._ledger = ledger
+        self._outbox = outbox
+        self._vault = vault
+        self._providers = providers
+        self._wake_sweep = wake_sweep
+
+    async def __call__(self, wanted: Connection, key: RequestKey) -> Response:
+        provider = self._provider(wanted)
+        try:
+            await provider.verify(wanted.external_account_id, wanted.access_token.reveal())
+        except CredentialsRefused as refusal:
+            raise Refused("CREDENTIALS_REFUSED", f"{provider.name} refused the credentials: {refusal}") from None
+        except ProviderAway as away:
+            raise Unavailable("PROVIDER_UNAVAILABLE", f"{provider.name} does not answer: {away}") from None
+        return await self._database.run(lambda tx: self._store(tx, wanted, key))
+
+    def _provider(self, wanted: Connection) -> Provider:
+        provider = self._providers.get(wanted.provider)
+        if provider is None:
+            known = ", ".join(sorted(self._providers))
+            raise InvalidField("provider", f"unknown provider; the known ones are {known}", reason="UNKNOWN_PROVIDER")
+        for index, channel in enumerate(wanted.channels):
+            if channel not in provider.channels:
+                offered = ", ".join(provider.channels)
+                raise InvalidField(
+                    f"channels[{index}]",
+                    f"{provider.name} does not offer {channel}; it offers {offered}",
+                    reason="CHANNEL_NOT_OFFERED",
+                )
+        return provider
+
+    async def _store(self, tx: Transaction, wanted: Connection, key: RequestKey) -> Response:
+        now = await self._clock.now(tx.connection)
+        remembered = await self._ledger.recall(tx, key, now=now)
+        if remembered and remembered.response is not None:
+            return Response.FromString(remembered.response)
+        account_id = wanted.account_id or self._ids.new()
+        known = await store.lock_account(tx.connection, wanted.organization_id, account_id)
+        account = self._connected(wanted, account_id, known, now)
+        sealed = self._vault.seal(
+            wanted.access_token.reveal(), organization_id=account.organization_id, account_id=account.id
+        )
+        await store.put_account(tx.connection, account, sealed)
+        await store.set_gate(tx.connection, account.organization_id, account.id, connected=True)
+        waiting = await store.lock_blocked_of_account(tx.connection, account.organization_id, account.id)
+        jobs = [released(job, now=now) for job in waiting]
+        await store.save_jobs(tx.connection, jobs)
+        await self._outbox.append(tx, [account_connected(account), *(post_job_changed(job) for job in jobs)], now=now)
+        response = Response(social_account=social_account(account))
+        await self._ledger.answer(tx, key, response.SerializeToString())
+        if jobs:
+            tx.after_commit(self._wake_sweep)
+        return response
+
+    def _connected(
+        self, wanted: Connection, account_id: str, known: SocialAccount | None, now: datetime
+    ) -> SocialAccount:
+        if known and known.provider != wanted.provider:
+            raise Refused(
+                "PROVIDER_CHANGED",
+                f"the account is one of {known.provider}; connect another account for {wanted.provider}",
+                metadata={"social_account_id": account_id, "provider": known.provider},
+            )
+        fresh = SocialAccount(
+            organization_id=wanted.organization_id,
+            id=account_id,
+            provider=wanted.provider,
+            external_account_id=wanted.external_account_id,
+            display_name=wanted.display_name,
+            channels=wanted.channels or self._providers[wanted.provider].channels,
+            state=AccountState.CONNECTED,
+            version=1,
+            create_time=now,
+            update_time=now,
+        )
+        return replace(fresh, version=known.version + 1, create_time=known.create_time) if known else fresh

@@ -1,0 +1,91 @@
+"""Moves on what stands still: tries without a process, waits without a message, questions whose time has come."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from publisher_service.adapters.postgres import store
+from publisher_service.adapters.postgres.store import ClosedAttempt
+from publisher_service.domain.claim import Command
+from publisher_service.domain.policy import Policy
+from publisher_service.domain.post_job import JobState, PostJob, Reason
+from publisher_service.domain.settlement import AttemptState, uncertain
+from publisher_service.wire import post_job_changed
+from servicekit.pg.clock import DatabaseClock, SteadyClock
+from servicekit.pg.database import Database, Transaction
+from servicekit.pg.outbox import Outbox
+
+_BATCH = 200
+# What is handed on is left alone for this long; a process that dies with it in hand delays it by no more.
+_HANDED_ON = timedelta(seconds=5)
+# The message that carries a wait comes first; only when it does not, the sweep takes over.
+_MESSAGE_FIRST = timedelta(seconds=2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a sweep found beside what it settled itself."""
+
+    due: Sequence[Command]
+    questions: Sequence[PostJob]
+    more: bool
+
+
+class RecoverJobs:
+    def __init__(
+        self, *, database: Database, clock: DatabaseClock, steady: SteadyClock, outbox: Outbox, policy: Policy
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._steady = steady
+        self._outbox = outbox
+        self._policy = policy
+
+    async def __call__(self) -> Found:
+        return await self._database.run(self._sweep)
+
+    async def _sweep(self, tx: Transaction) -> Found:
+        now = await self._steady.observe(self._clock, tx.connection)
+        jobs = await store.lock_due(tx.connection, before=now, patience=now - _MESSAGE_FIRST, limit=_BATCH)
+        abandoned = [job for job in jobs if job.state is JobState.SENDING]
+        questions = [job for job in jobs if job.state is JobState.UNKNOWN]
+        due = [job for job in jobs if job.state in (JobState.READY, JobState.WAITING, JobState.BLOCKED)]
+
+        unknown = [self._uncertain(job, now) for job in abandoned]
+        await store.close_attempts(
+            tx.connection, [ClosedAttempt(job=job, state=AttemptState.UNKNOWN) for job in unknown], now=now
+        )
+        asked = [replace(job, next_action_time=now + self._policy.lookup_again) for job in questions]
+        ready = [_ready(job, now + _HANDED_ON) for job in due]
+        await store.save_jobs(tx.connection, [*unknown, *asked, *ready])
+        await self._outbox.append(tx, [post_job_changed(job) for job in unknown], now=now)
+        return Found(due=[command_of(job) for job in ready], questions=asked, more=len(jobs) == _BATCH)
+
+    def _uncertain(self, job: PostJob, now: datetime) -> PostJob:
+        message = "the process that was sending ended before it recorded an answer"
+        return uncertain(job, "SENDER_LOST", message, policy=self._policy, now=now)
+
+
+def command_of(job: PostJob) -> Command:
+    """The wish of a job whose command the stream no longer has."""
+    assert job.schedule_time is not None
+    assert job.not_after is not None
+    return Command(
+        organization_id=job.organization_id,
+        draft_id=job.draft_id,
+        target=job.target,
+        slot_id=job.slot_id,
+        slot_revision=job.slot_revision,
+        emission=0,
+        schedule_time=job.schedule_time,
+        not_after=job.not_after,
+        content_revision=0,
+        max_attempts=job.max_attempts,
+        traceparent=job.traceparent,
+    )
+
+
+def _ready(job: PostJob, until: datetime) -> PostJob:
+    if job.state is JobState.READY:
+        return replace(job, next_action_time=until)
+    return replace(job, version=job.version + 1, state=JobState.READY, state_reason=Reason.NONE, next_action_time=until)

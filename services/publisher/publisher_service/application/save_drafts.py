@@ -1,0 +1,51 @@
+"""Takes in what Drafts announces: the content, and one post job for every target."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from publisher_service.adapters.postgres import store
+from publisher_service.domain.plan import SavedDraft, after_save, missing_targets, new_job
+from publisher_service.domain.post_job import JobState, PostJob
+from publisher_service.wire import post_job_changed
+from servicekit.ids import IdSource
+from servicekit.pg.database import Transaction
+from servicekit.pg.outbox import Outbox
+
+
+class SaveDrafts:
+    def __init__(self, outbox: Outbox, ids: IdSource, wake_sweep: Callable[[], None]) -> None:
+        self._outbox = outbox
+        self._ids = ids
+        self._wake_sweep = wake_sweep
+
+    async def __call__(self, tx: Transaction, announced: Sequence[SavedDraft], now: datetime) -> None:
+        drafts = _newest(announced)
+        known = await store.lock_contents(tx.connection, drafts)
+        fresh = {key: draft for key, draft in drafts.items() if draft.version > known[key][0]}
+        await store.save_contents(tx.connection, list(fresh.values()))
+        jobs: dict[store.Key, list[PostJob]] = {key: [] for key in fresh}
+        for job in await store.lock_jobs_of_drafts(tx.connection, fresh):
+            jobs[job.organization_id, job.draft_id].append(job)
+
+        created = [
+            new_job(self._ids.new(), *key, target, below=known[key][1], now=now)
+            for key, draft in fresh.items()
+            for target in missing_targets(draft.targets, jobs[key])
+        ]
+        changed = [
+            after
+            for key, draft in fresh.items()
+            for job in jobs[key]
+            if (after := after_save(job, draft, now=now)) is not job
+        ]
+        await store.insert_jobs(tx.connection, created)
+        await store.save_jobs(tx.connection, changed)
+        await self._outbox.append(tx, [post_job_changed(job) for job in created + changed], now=now)
+        if any(job.state is JobState.READY for job in changed):
+            tx.after_commit(self._wake_sweep)
+
+
+def _newest(announced: Sequence[SavedDraft]) -> dict[store.Key, SavedDraft]:
+    return {
+        (draft.organization_id, draft.draft_id): draft for draft in sorted(announced, key=lambda draft: draft.version)
+    }

@@ -1,0 +1,123 @@
+"""Sends one claimed post: one request, after the last check that the lease still leaves room for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from opentelemetry import metrics, trace
+from opentelemetry.trace import SpanKind
+
+from publisher_service.adapters.providers.provider import Post, Provider
+from publisher_service.adapters.vault import CredentialsUnreadable, Vault
+from publisher_service.domain.claim import Claimed
+from publisher_service.domain.content import text_for
+from publisher_service.domain.outcome import Ambiguous, AuthRefused, NotSent, Outcome
+from publisher_service.wire import content_from
+from servicekit.clock import Clock
+from servicekit.failpoints import declare, failpoint
+from servicekit.pg.clock import SteadyClock
+from servicekit.run import telemetry
+
+_CLAIMED = declare("publisher.send.claimed")
+_ANSWERED = declare("publisher.send.answered")
+_MARGIN = 0.5
+
+_tracer = trace.get_tracer(__name__)
+_meter = metrics.get_meter(__name__)
+_lateness = _meter.create_histogram(
+    "postflow.publish.lateness",
+    unit="s",
+    description="Start of the request minus the time that was asked for",
+    explicit_bucket_boundaries_advisory=[
+        0,
+        0.001,
+        0.002,
+        0.005,
+        0.01,
+        0.02,
+        0.05,
+        0.1,
+        0.25,
+        0.5,
+        1,
+        2,
+        5,
+        10,
+        60,
+        600,
+    ],
+)
+_outcomes = _meter.create_counter("postflow.publish.outcomes", description="Requests to providers by outcome")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A claimed job, what came of the request, and when that was known."""
+
+    claimed: Claimed
+    outcome: Outcome
+    time: datetime
+
+
+class SendPost:
+    def __init__(
+        self, *, providers: Mapping[str, Provider], vault: Vault, clock: Clock, steady: SteadyClock, lease: timedelta
+    ) -> None:
+        self._providers = providers
+        self._vault = vault
+        self._clock = clock
+        self._steady = steady
+        self._lease = lease.total_seconds()
+
+    async def __call__(self, claimed: Claimed, *, claim_started: float) -> Sent:
+        """`claim_started` is the monotonic time from before the claim: the lease cannot have begun earlier."""
+        origin = claimed.job.traceparent
+        if not telemetry.links([origin]):
+            return await self._send(claimed, claim_started)
+        with telemetry.linked_trace(_tracer, "publish post", [origin], kind=SpanKind.PRODUCER) as span:
+            span.set_attribute("postflow.post_job_id", claimed.job.id)
+            span.set_attribute("postflow.organization_id", claimed.job.organization_id)
+            traced = replace(claimed, job=replace(claimed.job, traceparent=telemetry.traceparent()))
+            sent = await self._send(traced, claim_started)
+            span.set_attribute("postflow.outcome", type(sent.outcome).__name__)
+            return sent
+
+    async def _send(self, claimed: Claimed, claim_started: float) -> Sent:
+        await failpoint(_CLAIMED)
+        provider = self._providers[claimed.provider]
+        outcome = await self._request(provider, claimed, claim_started)
+        await failpoint(_ANSWERED)
+        _outcomes.add(1, {"provider": provider.name, "outcome": type(outcome).__name__})
+        return Sent(claimed=claimed, outcome=outcome, time=self._steady.now())
+
+    async def _request(self, provider: Provider, claimed: Claimed, claim_started: float) -> Outcome:
+        job = claimed.job
+        try:
+            token = self._vault.open(
+                claimed.credentials, organization_id=job.organization_id, account_id=job.target.social_account_id
+            )
+        except CredentialsUnreadable as error:
+            return AuthRefused(message=str(error))
+        post = post_of(claimed, token)
+        # A process that was stopped for a while must not send on a lease that another may have taken over.
+        left = self._lease - (self._clock.monotonic() - claim_started)
+        if left < provider.request_timeout.total_seconds() + _MARGIN:
+            return NotSent(reason="LEASE_TOO_SHORT", message="too little of the lease was left for a request")
+        assert job.schedule_time is not None
+        _lateness.record((self._steady.now() - job.schedule_time).total_seconds())
+        try:
+            return await provider.send(post)
+        except Exception as error:  # noqa: BLE001 - an adapter that fails may have sent: that is an outcome, not a crash
+            return Ambiguous(reason="ADAPTER_FAILED", message=f"the adapter failed with {type(error).__name__}")
+
+
+def post_of(claimed: Claimed, access_token: str) -> Post:
+    job = claimed.job
+    return Post(
+        external_account_id=claimed.external_account_id,
+        access_token=access_token,
+        channel=job.target.channel,
+        destination=job.target.destination,
+        text=text_for(content_from(claimed.content), job.target.channel),
+        idempotency_key=f"{job.id}-{job.run}",
+    )

@@ -1,0 +1,130 @@
+"""Takes commands from the stream and holds them until they are due: far ones by delayed redelivery, near ones here."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from functools import partial
+
+from google.protobuf.message import DecodeError
+from nats.aio.client import Client
+from opentelemetry import metrics
+
+from postflow.queue.v1 import publish_command_pb2
+from publisher_service.entrypoints.timer import DueTimer
+from publisher_service.entrypoints.work import Work
+from publisher_service.wire import UnreadableMessage, command_from
+from servicekit.bus.delivery import Delivery
+from servicekit.bus.pull import PullLoop
+from servicekit.bus.streams import ConsumerSpec, ensure_stream
+from servicekit.clock import Clock
+from servicekit.pg.clock import SteadyClock
+from servicekit.pg.dead_letters import DeadLetters
+from servicekit.run.loops import wait
+from topology import PUBLISH
+
+log = logging.getLogger(__name__)
+
+# The stream's redelivery is some milliseconds late, and up to a second early after a restart: the end is ours.
+_HELD_HERE = timedelta(milliseconds=500)
+# A claim takes its milliseconds; the request itself starts at the instant.
+CLAIM_AHEAD = timedelta(milliseconds=25)
+# Bounds what a clock that has gone wrong can do to a command.
+_LONGEST_HOLD = timedelta(minutes=5)
+_HEARTBEAT = 10.0
+_ROOM = 2000
+
+_meter = metrics.get_meter(__name__)
+_held = _meter.create_gauge("postflow.publish.held", description="Commands that this process holds for their instant")
+_malformed = _meter.create_counter("postflow.publish.malformed", description="Commands put into the dead letters")
+
+
+class CommandIntake:
+    def __init__(
+        self,
+        *,
+        connection: Client,
+        specs: Sequence[ConsumerSpec],
+        due: Callable[[list[Work]], None],
+        clock: Clock,
+        steady: SteadyClock,
+        dead_letters: DeadLetters,
+    ) -> None:
+        self._clock = clock
+        self._steady = steady
+        self._dead_letters = dead_letters
+        self._timer: DueTimer[Work] = DueTimer(steady, due)
+        self._arrived: list[tuple[PullLoop, Delivery]] = []
+        self._some = asyncio.Event()
+        self._in_hand: set[Work] = set()
+        self._pulls = [self._pull(connection, spec) for spec in specs]
+
+    async def run(self, stop: asyncio.Event) -> None:
+        async with asyncio.TaskGroup() as group:
+            for pull in self._pulls:
+                group.create_task(pull.run(stop))
+            group.create_task(self._sort(stop))
+            group.create_task(self._keep_alive(stop))
+        for work in self._timer.release_all():
+            await work.again(timedelta(milliseconds=1))
+
+    def _pull(self, connection: Client, spec: ConsumerSpec) -> PullLoop:
+        arrived = self._arrived
+
+        def receive(delivery: Delivery) -> None:
+            arrived.append((pull, delivery))
+            self._some.set()
+
+        stream = partial(ensure_stream, connection.jetstream(), PUBLISH)
+        pull = PullLoop(connection, spec, receive, room=_ROOM, ensure_stream=stream)
+        return pull
+
+    async def _sort(self, stop: asyncio.Event) -> None:
+        while not (stop.is_set() and not self._arrived):
+            await wait(self._some, 0.25)
+            self._some.clear()
+            batch = list(self._arrived)
+            self._arrived.clear()
+            for pull, delivery in batch:
+                await self._take(pull, delivery)
+            _held.set(len(self._timer))
+
+    async def _take(self, pull: PullLoop, delivery: Delivery) -> None:
+        try:
+            command = command_from(publish_command_pb2.PublishCommand.FromString(delivery.payload))
+        except (DecodeError, UnreadableMessage) as error:
+            await self._park(pull, delivery, error)
+            return
+        remaining = command.schedule_time - self._steady.now()
+        if remaining > 2 * _HELD_HERE:
+            await delivery.retry_in(min(remaining - _HELD_HERE, _LONGEST_HOLD))
+            pull.finished()
+            return
+        work = Work(command=command, since=self._clock.monotonic(), delivery=delivery, left=partial(self._left, pull))
+        self._in_hand.add(work)
+        self._timer.hold(command.schedule_time - CLAIM_AHEAD, work)
+
+    def _left(self, pull: PullLoop, work: Work) -> None:
+        self._in_hand.discard(work)
+        pull.finished()
+
+    async def _park(self, pull: PullLoop, delivery: Delivery, error: Exception) -> None:
+        log.error("parked a publish command: %s", error)
+        _malformed.add(1)
+        await self._dead_letters.add(
+            consumer="publisher",
+            subject=delivery.subject,
+            reason="a publish command cannot be read",
+            payload=delivery.payload,
+        )
+        await delivery.terminate()
+        pull.finished()
+
+    async def _keep_alive(self, stop: asyncio.Event) -> None:
+        """Tells the stream about what has been in hand for long, so that nobody else gets it meanwhile."""
+        while not stop.is_set():
+            await wait(stop, _HEARTBEAT)
+            old = self._clock.monotonic() - _HEARTBEAT / 2
+            for work in [work for work in self._in_hand if work.since < old]:
+                if work.delivery is not None:
+                    await work.delivery.in_progress()

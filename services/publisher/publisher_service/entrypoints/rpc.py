@@ -1,0 +1,86 @@
+"""Publisher's two services over gRPC: decode, call, encode."""
+
+from datetime import datetime
+from typing import Any
+
+import grpc
+
+import channels
+from postflow.publisher.v1 import publisher_service_pb2, social_account_service_pb2
+from postflow.publisher.v1.publisher_service_pb2_grpc import PublisherServiceServicer
+from postflow.publisher.v1.social_account_service_pb2_grpc import SocialAccountServiceServicer
+from publisher_service import wire
+from publisher_service.adapters.postgres.store import JobFilter
+from publisher_service.application.connect_account import ConnectAccount, Connection
+from publisher_service.application.read_jobs import ReadJobs
+from publisher_service.application.withdraw_content import WithdrawContent
+from servicekit.faults import InvalidField
+from servicekit.rpc.paging import next_page_token, read_page
+from servicekit.run.settings import Secret
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class PublisherServicer(PublisherServiceServicer):
+    def __init__(self, *, read: ReadJobs, withdraw: WithdrawContent) -> None:
+        self._read = read
+        self._withdraw = withdraw
+
+    async def GetPostJob(
+        self, request: publisher_service_pb2.GetPostJobRequest, context: Context
+    ) -> publisher_service_pb2.GetPostJobResponse:
+        job, attempts = await self._read.get(request.organization_id, request.post_job_id)
+        return wire.get_post_job_response(job, attempts)
+
+    async def ListPostJobs(
+        self, request: publisher_service_pb2.ListPostJobsRequest, context: Context
+    ) -> publisher_service_pb2.ListPostJobsResponse:
+        page = read_page(request)
+        wanted = JobFilter(
+            organization_id=request.organization_id,
+            draft_id=request.draft_id,
+            social_account_id=request.social_account_id,
+            states=wire.states_from(request.states),
+        )
+        before = (datetime.fromisoformat(str(page.after[0])), str(page.after[1])) if page.after else None
+        found = await self._read.list(wanted, before=before, limit=page.size + 1)
+        jobs = found[: page.size]
+        response = publisher_service_pb2.ListPostJobsResponse(post_jobs=[wire.post_job(job) for job in jobs])
+        if len(found) > len(jobs):
+            response.next_page_token = next_page_token(request, (jobs[-1].create_time.isoformat(), jobs[-1].id))
+        return response
+
+    async def WithdrawContent(
+        self, request: publisher_service_pb2.WithdrawContentRequest, context: Context
+    ) -> publisher_service_pb2.WithdrawContentResponse:
+        in_flight = await self._withdraw(request.organization_id, request.draft_id, request.below_revision)
+        return wire.withdraw_response(in_flight)
+
+
+class SocialAccountServicer(SocialAccountServiceServicer):
+    def __init__(self, *, connect: ConnectAccount) -> None:
+        self._connect = connect
+
+    async def ConnectAccount(
+        self, request: social_account_service_pb2.ConnectAccountRequest, context: Context
+    ) -> social_account_service_pb2.ConnectAccountResponse:
+        wanted = Connection(
+            organization_id=request.organization_id,
+            account_id=request.social_account_id,
+            provider=request.provider,
+            external_account_id=request.external_account_id,
+            display_name=request.display_name,
+            channels=_normalised(request),
+            access_token=Secret(request.credentials.access_token),
+        )
+        return await self._connect(wanted, wire.request_key("ConnectAccount", request))
+
+
+def _normalised(request: social_account_service_pb2.ConnectAccountRequest) -> tuple[str, ...]:
+    names: list[str] = []
+    for index, name in enumerate(request.channels):
+        try:
+            names.append(channels.normalise(name))
+        except channels.UnknownChannel as error:
+            raise InvalidField(f"channels[{index}]", str(error), reason="UNKNOWN_CHANNEL") from None
+    return tuple(dict.fromkeys(names))

@@ -1,0 +1,62 @@
+"""Holds work until its instant: a heap, and one loop timer for its head."""
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Generic, TypeVar
+
+from servicekit.pg.clock import SteadyClock
+
+T = TypeVar("T")
+
+# The loop's timer may wake a hair early by the wall clock; what is left then is waited for again.
+_TOLERANCE = timedelta(microseconds=500)
+
+
+class DueTimer(Generic[T]):
+    def __init__(self, clock: SteadyClock, due: Callable[[list[T]], None]) -> None:
+        self._clock = clock
+        self._due = due
+        self._heap: list[tuple[datetime, int, T]] = []
+        self._order = itertools.count()
+        self._handle: asyncio.TimerHandle | None = None
+        self._armed: datetime | None = None
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def hold(self, until: datetime, item: T) -> None:
+        heapq.heappush(self._heap, (until, next(self._order), item))
+        if self._armed is None or until < self._armed:
+            self._arm()
+
+    def release_all(self) -> list[T]:
+        """Everything held, due or not: for the end of the process."""
+        held = [item for _, _, item in self._heap]
+        self._heap.clear()
+        self._disarm()
+        return held
+
+    def _arm(self) -> None:
+        self._disarm()
+        if self._heap:
+            self._armed = self._heap[0][0]
+            delay = max((self._armed - self._clock.now()).total_seconds(), 0.0)
+            self._handle = asyncio.get_running_loop().call_later(delay, self._ring)
+
+    def _disarm(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+        self._handle = self._armed = None
+
+    def _ring(self) -> None:
+        now = self._clock.now() + _TOLERANCE
+        due: list[T] = []
+        while self._heap and self._heap[0][0] <= now:
+            due.append(heapq.heappop(self._heap)[2])
+        self._handle = self._armed = None
+        self._arm()
+        if due:
+            self._due(due)

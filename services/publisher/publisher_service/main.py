@@ -1,0 +1,210 @@
+"""Composition root of a publisher process."""
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial
+
+import aiohttp
+from nats.aio.client import Client
+
+from postflow.publisher.v1.publisher_service_pb2_grpc import add_PublisherServiceServicer_to_server
+from postflow.publisher.v1.social_account_service_pb2_grpc import add_SocialAccountServiceServicer_to_server
+from publisher_service.adapters.providers.provider import Provider
+from publisher_service.adapters.providers.sandbox import SandboxProvider
+from publisher_service.adapters.vault import Vault
+from publisher_service.application.claim_jobs import ClaimJobs
+from publisher_service.application.connect_account import ConnectAccount
+from publisher_service.application.read_jobs import ReadJobs
+from publisher_service.application.recover_jobs import RecoverJobs
+from publisher_service.application.resolve_unknown import ResolveUnknown
+from publisher_service.application.save_drafts import SaveDrafts
+from publisher_service.application.send_post import SendPost
+from publisher_service.application.settle_posts import SettlePosts
+from publisher_service.application.take_slots import TakeSlots
+from publisher_service.application.tell_started import TellStarted
+from publisher_service.application.withdraw_content import WithdrawContent
+from publisher_service.entrypoints.commands import CommandIntake
+from publisher_service.entrypoints.events import CONSUMER, routes
+from publisher_service.entrypoints.loops import CountJobs, Sweep
+from publisher_service.entrypoints.pipeline import PublishPipeline
+from publisher_service.entrypoints.rpc import PublisherServicer, SocialAccountServicer
+from publisher_service.settings import Settings
+from servicekit.bus.connection import connect
+from servicekit.bus.consumer import EventConsumer
+from servicekit.bus.publisher import PipelinedPublisher
+from servicekit.bus.stream_view import StreamView
+from servicekit.bus.streams import ensure_stream
+from servicekit.clock import SystemClock
+from servicekit.ids import Uuid7Source
+from servicekit.pg import migrations
+from servicekit.pg.clock import DatabaseClock, SteadyClock
+from servicekit.pg.database import Database
+from servicekit.pg.dead_letters import DeadLetters
+from servicekit.pg.housekeeping import Housekeeping, Retention
+from servicekit.pg.ledger import RequestLedger
+from servicekit.pg.outbox import Outbox
+from servicekit.pg.relay import Relay
+from servicekit.rpc import RpcServer
+from servicekit.run import Process, run_main
+from servicekit.run.loops import Loop
+from topology import EVENTS, PUBLISH, publish_consumers
+
+MIGRATIONS = "publisher_service.adapters.postgres.migrations"
+
+
+def main() -> int:
+    return run_main("publisher", Settings, compose)
+
+
+async def compose(settings: Settings) -> Process:
+    parts = _Parts(settings)
+    nats = parts.nats
+    jetstream = nats.jetstream()
+    return Process(
+        name="publisher",
+        server=parts.server(),
+        starters={
+            "database": partial(migrations.check, parts.database, MIGRATIONS),
+            "nats": partial(connect, nats, settings.nats_url, name="publisher"),
+            "events stream": partial(ensure_stream, jetstream, EVENTS),
+            "publish stream": partial(ensure_stream, jetstream, PUBLISH),
+        },
+        consumers=[parts.pipeline, parts.events],
+        loops=[
+            parts.relay,
+            Loop("sweep", parts.sweep.step, settings.sweep_period, parts.due_now),
+            Loop("count jobs", CountJobs(parts.database).step, timedelta(seconds=15)),
+            Loop("housekeeping", parts.housekeeping.step, timedelta(minutes=1)),
+        ],
+        closers={
+            "outbox relay": parts.relay.flush,
+            "providers": parts.http.close,
+            "nats": nats.close,
+            "database": parts.database.dispose,
+        },
+        grace=settings.grace,
+    )
+
+
+class _Parts:
+    """Everything that a publisher process is made of, wired once."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.system, self.clock, self.ids = SystemClock(), DatabaseClock(), Uuid7Source()
+        self.steady = SteadyClock(self.system)
+        self.database = Database(
+            settings.database_url.reveal(), application="publisher", pool_size=settings.database_connections
+        )
+        self.nats = Client()
+        jetstream = self.nats.jetstream()
+        self.relay = Relay(
+            database=self.database,
+            clock=self.clock,
+            publisher=PipelinedPublisher(self.nats),
+            stream=StreamView(jetstream, EVENTS.name),
+            connections=lambda: self.nats.stats["reconnects"],
+        )
+        self.outbox = Outbox(self.ids, self.relay.offer)
+        self.vault = Vault(settings.credentials_key)
+        self.http = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=settings.senders * 2), cookie_jar=aiohttp.DummyCookieJar()
+        )
+        sandbox = SandboxProvider(self.http, settings.sandbox_url, settings.request_timeout)
+        self.providers: Mapping[str, Provider] = {sandbox.name: sandbox}
+        self.due_now = asyncio.Event()
+        self.dead_letters = DeadLetters(self.database, self.clock, self.ids)
+        self.housekeeping = Housekeeping(self.database, self.clock, Retention())
+        self.pipeline = self._pipeline()
+        self.events = EventConsumer(
+            connection=self.nats,
+            spec=CONSUMER,
+            routes=routes(SaveDrafts(self.outbox, self.ids, self.due_now.set), TakeSlots(self.outbox, self.ids)),
+            database=self.database,
+            clock=self.clock,
+            dead_letters=self.dead_letters,
+            ensure_stream=partial(ensure_stream, jetstream, EVENTS),
+        )
+        self.sweep = self._sweep()
+
+    def server(self) -> RpcServer:
+        connect_account = ConnectAccount(
+            database=self.database,
+            clock=self.clock,
+            ids=self.ids,
+            ledger=RequestLedger(),
+            outbox=self.outbox,
+            vault=self.vault,
+            providers=self.providers,
+            wake_sweep=self.due_now.set,
+        )
+        publisher = PublisherServicer(read=ReadJobs(self.database), withdraw=WithdrawContent(self.database))
+        return RpcServer(
+            listen=self.settings.listen,
+            servicers=[
+                (add_PublisherServiceServicer_to_server, publisher),
+                (add_SocialAccountServiceServicer_to_server, SocialAccountServicer(connect=connect_account)),
+            ],
+            ids=self.ids,
+        )
+
+    def _pipeline(self) -> PublishPipeline:
+        settings = self.settings
+        pipeline = PublishPipeline(
+            claim=ClaimJobs(
+                database=self.database,
+                clock=self.clock,
+                steady=self.steady,
+                outbox=self.outbox,
+                policy=settings.policy,
+                lease=settings.lease,
+            ),
+            send=SendPost(
+                providers=self.providers,
+                vault=self.vault,
+                clock=self.system,
+                steady=self.steady,
+                lease=settings.lease,
+            ),
+            settle=SettlePosts(
+                database=self.database, clock=self.clock, ids=self.ids, outbox=self.outbox, policy=settings.policy
+            ),
+            tell_started=TellStarted(database=self.database, clock=self.clock, outbox=self.outbox),
+            clock=self.system,
+            steady=self.steady,
+            senders=settings.senders,
+        )
+        pipeline.intake = CommandIntake(
+            connection=self.nats,
+            specs=publish_consumers(settings.publish_durables),
+            due=pipeline.submit,
+            clock=self.system,
+            steady=self.steady,
+            dead_letters=self.dead_letters,
+        )
+        return pipeline
+
+    def _sweep(self) -> Sweep:
+        recover = RecoverJobs(
+            database=self.database,
+            clock=self.clock,
+            steady=self.steady,
+            outbox=self.outbox,
+            policy=self.settings.policy,
+        )
+        resolve = ResolveUnknown(
+            database=self.database,
+            clock=self.clock,
+            outbox=self.outbox,
+            policy=self.settings.policy,
+            providers=self.providers,
+            vault=self.vault,
+            wake_sweep=self.due_now.set,
+        )
+        return Sweep(recover, resolve, self.pipeline.submit_commands)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""Settings of the Publisher process. Every field states its unit; see servicekit.run.settings for the variables."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from publisher_service.domain.policy import Policy
+from servicekit.run.settings import ProcessSettings, Secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(ProcessSettings):
+    database_url: Secret  # postgresql://user:password@host:port/database
+    credentials_key: Secret  # 32 bytes in base64; seals the credentials of social accounts
+    listen: str = "127.0.0.1:50054"
+    metrics_listen: str = "127.0.0.1:9467"
+    nats_url: str = "nats://127.0.0.1:4222"
+    sandbox_url: str = "http://127.0.0.1:50060"
+    database_connections: int = 8
+    publish_durables: int = 1  # over how many consumers the 64 partitions are dealt; the same for every replica
+    senders: int = 64  # requests to providers at once
+    request_timeout: timedelta = timedelta(seconds=10)  # of one request to a provider
+    lease_margin: timedelta = timedelta(seconds=5)  # by which a claim outlives its request
+    unknown_settle: timedelta = timedelta(minutes=2)  # before a look at the provider proves anything
+    lookup_again: timedelta = timedelta(seconds=30)  # after a look that proved nothing
+    retry_first: timedelta = timedelta(seconds=5)  # doubling, with jitter
+    retry_cap: timedelta = timedelta(minutes=15)
+    sweep_period: timedelta = timedelta(seconds=1)  # of the look at what stands still
+
+    @property
+    def lease(self) -> timedelta:
+        return self.request_timeout + self.lease_margin
+
+    @property
+    def policy(self) -> Policy:
+        return Policy(
+            retry_first=self.retry_first,
+            retry_cap=self.retry_cap,
+            unknown_settle=self.unknown_settle,
+            lookup_again=self.lookup_again,
+        )

@@ -1,0 +1,273 @@
+"""Protobuf <-> domain, both ways. The only place where both vocabularies meet."""
+
+import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import cast
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from civil.days import local_day
+from civil.zones import UnknownZone, find_zone
+from postflow.drafts.v1 import draft_pb2, drafts_events_pb2
+from postflow.publisher.v1 import (
+    post_job_pb2,
+    publisher_events_pb2,
+    publisher_service_pb2,
+    social_account_pb2,
+    social_account_service_pb2,
+)
+from postflow.queue.v1 import publish_command_pb2, queue_events_pb2
+from postflow.target.v1 import target_pb2
+from publisher_service.domain.account import AccountState, SocialAccount
+from publisher_service.domain.attempt import Attempt
+from publisher_service.domain.claim import Command
+from publisher_service.domain.content import Content
+from publisher_service.domain.plan import SavedDraft, Slot
+from publisher_service.domain.post_job import EventKind, JobState, PostJob, Target, kind_of
+from servicekit.pg.ledger import RequestKey
+from servicekit.pg.outbox import Announcement
+from topology import events_subject
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# The generated stubs say that Value returns an int, and that a field takes the enum.
+_STATES = {
+    state: cast(post_job_pb2.PostJobState, post_job_pb2.PostJobState.Value(f"POST_JOB_STATE_{state}"))
+    for state in JobState
+}
+_STATES_BACK: dict[int, JobState] = {number: state for state, number in _STATES.items()}
+_KINDS = {
+    kind: cast(
+        publisher_events_pb2.PostJobEventKind,
+        publisher_events_pb2.PostJobEventKind.Value(f"POST_JOB_EVENT_KIND_{kind}"),
+    )
+    for kind in EventKind
+}
+_ACCOUNT_STATES = {
+    AccountState.CONNECTED: social_account_pb2.SOCIAL_ACCOUNT_STATE_CONNECTED,
+    AccountState.DISCONNECTED: social_account_pb2.SOCIAL_ACCOUNT_STATE_DISCONNECTED,
+}
+
+
+class UnreadableMessage(ValueError):
+    """The message decodes, but does not say what it must."""
+
+
+def command_from(message: publish_command_pb2.PublishCommand) -> Command:
+    named = (message.organization_id, message.slot_id, message.draft_id, message.target.social_account_id)
+    if not all(named) or not message.HasField("schedule_time") or not message.HasField("not_after"):
+        raise UnreadableMessage("a publish command lacks its organization, slot, draft, target or times")
+    return Command(
+        organization_id=message.organization_id,
+        draft_id=message.draft_id,
+        target=target_from(message.target),
+        slot_id=message.slot_id,
+        slot_revision=message.slot_revision,
+        emission=message.emission,
+        schedule_time=moment(message.schedule_time),
+        not_after=moment(message.not_after),
+        content_revision=message.content_revision,
+        max_attempts=max(message.max_attempts, 1),
+        traceparent=message.traceparent,
+    )
+
+
+def saved_draft_from(message: drafts_events_pb2.DraftSaved) -> SavedDraft:
+    if hashlib.sha256(message.content).hexdigest() != message.content_digest:
+        raise UnreadableMessage("the content of a DraftSaved does not match its digest")
+    return SavedDraft(
+        organization_id=message.organization_id,
+        draft_id=message.draft_id,
+        version=message.version,
+        revision=message.revision,
+        content=message.content,
+        content_digest=message.content_digest,
+        approved=message.approved,
+        targets=tuple(target_from(target) for target in message.targets),
+    )
+
+
+def slot_from(message: queue_events_pb2.SlotScheduled, *, traceparent: str) -> Slot:
+    time = moment(message.schedule_time)
+    return Slot(
+        organization_id=message.organization_id,
+        slot_id=message.slot_id,
+        revision=message.revision,
+        draft_id=message.draft_id,
+        targets=tuple(target_from(target) for target in message.targets),
+        schedule_time=time,
+        target_month=_month(time, message.time_zone),
+        traceparent=traceparent,
+    )
+
+
+def content_from(encoded: bytes) -> Content:
+    message = draft_pb2.DraftContent.FromString(encoded)
+    return Content(
+        text=message.text,
+        hashtags=tuple(message.hashtags),
+        channel_texts={each.channel: each.text for each in message.channel_texts},
+    )
+
+
+def target_from(message: target_pb2.Target) -> Target:
+    return Target(social_account_id=message.social_account_id, channel=message.channel, destination=message.destination)
+
+
+def states_from(numbers: Sequence[int]) -> tuple[JobState, ...]:
+    return tuple(_STATES_BACK[number] for number in numbers if number in _STATES_BACK)
+
+
+def post_job_changed(job: PostJob, kind: EventKind | None = None) -> Announcement:
+    message = publisher_events_pb2.PostJobChanged(
+        organization_id=job.organization_id, kind=_KINDS[kind or kind_of(job.state)]
+    )
+    _fill_job(message.post_job, job)
+    return Announcement(
+        subject=events_subject("publisher", job.organization_id, "post_job"),
+        organization_id=job.organization_id,
+        aggregate_id=job.id,
+        message=message,
+        traceparent=job.traceparent,
+    )
+
+
+def account_connected(account: SocialAccount) -> Announcement:
+    message = publisher_events_pb2.SocialAccountConnected(
+        organization_id=account.organization_id, social_account=social_account(account)
+    )
+    return _about(account, message)
+
+
+def account_disconnected(account: SocialAccount, error_message: str) -> Announcement:
+    message = publisher_events_pb2.SocialAccountDisconnected(
+        organization_id=account.organization_id, social_account=social_account(account), error_message=error_message
+    )
+    return _about(account, message)
+
+
+def post_job(job: PostJob) -> post_job_pb2.PostJob:
+    message = post_job_pb2.PostJob()
+    _fill_job(message, job)
+    return message
+
+
+def get_post_job_response(job: PostJob, attempts: Sequence[Attempt]) -> publisher_service_pb2.GetPostJobResponse:
+    return publisher_service_pb2.GetPostJobResponse(
+        post_job=post_job(job), attempts=[_attempt(attempt) for attempt in attempts]
+    )
+
+
+def withdraw_response(in_flight: Sequence[str]) -> publisher_service_pb2.WithdrawContentResponse:
+    outcome = (
+        publisher_service_pb2.WITHDRAW_OUTCOME_TOO_LATE
+        if in_flight
+        else publisher_service_pb2.WITHDRAW_OUTCOME_WITHDRAWN
+    )
+    return publisher_service_pb2.WithdrawContentResponse(outcome=outcome, in_flight_post_job_ids=in_flight)
+
+
+def social_account(account: SocialAccount) -> social_account_pb2.SocialAccount:
+    message = social_account_pb2.SocialAccount(
+        id=account.id,
+        provider=account.provider,
+        external_account_id=account.external_account_id,
+        display_name=account.display_name,
+        channels=account.channels,
+        state=_ACCOUNT_STATES[account.state],
+        version=account.version,
+    )
+    _set(message.create_time, account.create_time)
+    _set(message.update_time, account.update_time)
+    return message
+
+
+def request_key(method: str, request: social_account_service_pb2.ConnectAccountRequest) -> RequestKey:
+    return RequestKey(
+        organization_id=request.organization_id,
+        method=method,
+        request_id=request.request_id,
+        request_digest=hashlib.sha256(request.SerializeToString(deterministic=True)).digest(),
+    )
+
+
+def moment(message: Timestamp) -> datetime:
+    return _EPOCH + timedelta(seconds=message.seconds, microseconds=message.nanos // 1000)
+
+
+def _about(
+    account: SocialAccount,
+    message: publisher_events_pb2.SocialAccountConnected | publisher_events_pb2.SocialAccountDisconnected,
+) -> Announcement:
+    return Announcement(
+        subject=events_subject("publisher", account.organization_id, "social_account"),
+        organization_id=account.organization_id,
+        aggregate_id=account.id,
+        message=message,
+    )
+
+
+def _fill_job(message: post_job_pb2.PostJob, job: PostJob) -> None:
+    message.id = job.id
+    message.draft_id = job.draft_id
+    message.target.social_account_id = job.target.social_account_id
+    message.target.channel = job.target.channel
+    message.target.destination = job.target.destination
+    message.state = _STATES[job.state]
+    message.state_reason = job.state_reason
+    message.version = job.version
+    message.run = job.run
+    message.slot_id = job.slot_id
+    message.slot_revision = job.slot_revision
+    message.attempts = job.attempts
+    message.content_revision = job.content_revision
+    message.external_id = job.external_id
+    message.external_url = job.external_url
+    message.evidence_kind = job.evidence_kind
+    message.error_reason = job.error_reason
+    message.error_message = job.error_message
+    message.target_month = job.target_month
+    _set(message.create_time, job.create_time)
+    _set(message.update_time, job.update_time)
+    if job.schedule_time:
+        _set(message.schedule_time, job.schedule_time)
+    if job.not_after:
+        _set(message.not_after, job.not_after)
+    if job.next_action_time:
+        _set(message.next_action_time, job.next_action_time)
+    if job.publish_time:
+        _set(message.publish_time, job.publish_time)
+    if job.last_attempt_time:
+        _set(message.last_attempt_time, job.last_attempt_time)
+
+
+def _attempt(attempt: Attempt) -> post_job_pb2.Attempt:
+    message = post_job_pb2.Attempt(
+        run=attempt.run,
+        number=attempt.number,
+        state=attempt.state,
+        idempotency_key=attempt.idempotency_key,
+        content_revision=attempt.content_revision,
+        external_id=attempt.external_id,
+        error_reason=attempt.error_reason,
+        error_message=attempt.error_message,
+    )
+    _set(message.start_time, attempt.start_time)
+    if attempt.end_time:
+        _set(message.end_time, attempt.end_time)
+    return message
+
+
+def _set(message: Timestamp, time: datetime) -> None:
+    since = time - _EPOCH
+    message.seconds = since.days * 86_400 + since.seconds
+    message.nanos = since.microseconds * 1000
+
+
+def _month(time: datetime, zone: str) -> str:
+    """The first day of the local month; of the UTC month when the slot names no zone that is known here."""
+    try:
+        day = local_day(time, find_zone(zone)) if zone else time.date()
+    except UnknownZone:
+        day = time.date()
+    return day.replace(day=1).isoformat()
