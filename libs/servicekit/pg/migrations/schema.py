@@ -1,15 +1,16 @@
-"""Brings a database to the newest revision, and says whether it is there."""
+"""Brings a database to the newest revision, and says whether it is there.
+
+SQLAlchemy is imported where it is used: the supervisor asks `pending` at every start and needs none of it.
+"""
 
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import asyncpg
-from sqlalchemy import text
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DBAPIError
 
-from servicekit.pg.database import Database
-from servicekit.pg.errors import sqlstate
+if TYPE_CHECKING:
+    from servicekit.pg.database import Database
 
 _UNDEFINED_TABLE = "42P01"
 _VERSION = "select version_num from alembic_version"
@@ -25,7 +26,7 @@ def newest(package: str) -> str:
 
 
 async def pending(url: str, package: str) -> bool:
-    connection = await asyncpg.connect(make_url(url).set(drivername="postgresql").render_as_string(hide_password=False))
+    connection = await asyncpg.connect(url.replace("postgresql+asyncpg://", "postgresql://", 1))
     try:
         found = await connection.fetchval(_VERSION)
     except asyncpg.UndefinedTableError:
@@ -44,8 +45,13 @@ async def upgrade(url: str, package: str) -> None:
     await run(url, Path(str(files(package))))
 
 
-async def check(database: Database, package: str) -> None:
+async def check(database: "Database", package: str) -> None:
     """A newer database is fine: migrations only add until every old process is gone."""
+    from sqlalchemy import text
+    from sqlalchemy.exc import DBAPIError
+
+    from servicekit.pg.errors import sqlstate
+
     wanted = newest(package)
     try:
         async with database.read() as connection:
