@@ -1,0 +1,129 @@
+"""Keeps one process running: starts it, starts it again with growing patience when it ends by itself, stops it."""
+
+import asyncio
+import signal
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+from devstack.errors import StackError
+from devstack.processes import KEPT_LINES, Child
+
+FIRST_DELAY = 0.25
+LONGEST_DELAY = 10.0
+STEADY_SECONDS = 10.0
+"""A process that lived so long starts with the first delay again."""
+MISCONFIGURED = 2
+"""The exit code of a process whose settings are wrong: starting it again would not help."""
+
+
+class Keeper:
+    """`run` belongs in a TaskGroup; it returns after `close`."""
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        respawn: bool,
+        on_line: Callable[[str], None],
+        on_event: Callable[[str], None],
+    ) -> None:
+        self.name = name
+        self.lines: deque[str] = deque(maxlen=KEPT_LINES)
+        self.starts = 0
+        self._command = command
+        self._environment = dict(environment)
+        self._respawn = respawn
+        self._on_line = on_line
+        self._on_event = on_event
+        self._wanted = asyncio.Event()
+        self._closed = asyncio.Event()
+        self._child: Child | None = None
+        self._delay = FIRST_DELAY
+
+    @property
+    def running(self) -> bool:
+        return self._child is not None and self._child.running
+
+    @property
+    def pid(self) -> int:
+        assert self._child is not None
+        return self._child.pid
+
+    @property
+    def given_up(self) -> bool:
+        """It ended by itself and will not be started again."""
+        return self.starts > 0 and not self.running and not self._wanted.is_set()
+
+    def failure(self) -> StackError:
+        assert self._child is not None
+        return self._child.failure("ended")
+
+    def start(self, environment: Mapping[str, str] | None = None) -> None:
+        """`environment` changes what the process is told, from now on."""
+        self._environment.update(environment or {})
+        self._delay = FIRST_DELAY
+        self._wanted.set()
+
+    async def stop(self, within: float) -> None:
+        """SIGTERM, and SIGKILL for a process that needs longer. It stays down."""
+        self._wanted.clear()
+        if self._child is not None:
+            await self._child.stop((signal.SIGTERM, within))
+
+    async def kill(self, *, respawn: bool | None = None) -> None:
+        """SIGKILL; returns when it is gone. Started again or not as `respawn` says, else as for any other end."""
+        if not (self._respawn if respawn is None else respawn):
+            self._wanted.clear()
+        if self._child is not None:
+            await self._child.stop()
+
+    def kill_now(self) -> None:
+        self._wanted.clear()
+        if self._child is not None:
+            self._child.send(signal.SIGKILL)
+
+    async def close(self, within: float) -> None:
+        await self.stop(within)
+        self._closed.set()
+        self._wanted.set()
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._wanted.wait()
+            if self._closed.is_set():
+                return
+            began = loop.time()
+            code = await self._live()
+            if not self._wanted.is_set() or self._closed.is_set():
+                continue
+            if not self._respawn or code == MISCONFIGURED:
+                self._on_event(f"ended with exit code {code}")
+                self._wanted.clear()
+                continue
+            if loop.time() - began > STEADY_SECONDS:
+                self._delay = FIRST_DELAY
+            self._on_event(f"ended with exit code {code}; starts again in {self._delay:g} s")
+            await self._pause()
+
+    async def _live(self) -> int:
+        self.starts += 1
+        self._child = await Child.start(
+            self._command, name=self.name, environment=self._environment, on_line=self._take
+        )
+        if not self._wanted.is_set():
+            self._child.send(signal.SIGTERM)  # Stopped while it was being made.
+        return await self._child.wait()
+
+    async def _pause(self) -> None:
+        delay, self._delay = self._delay, min(self._delay * 2, LONGEST_DELAY)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(delay):
+                await self._closed.wait()
+
+    def _take(self, line: str) -> None:
+        self.lines.append(line)
+        self._on_line(line)

@@ -1,0 +1,116 @@
+"""Who listens where, and what each process is told about it: ports, addresses, environment variables."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from devstack.errors import PortInUse, StackError
+from devstack.ports import free_port, is_free, split
+
+SERVICES = ("schedule", "queue", "drafts", "publisher")
+HOST = "127.0.0.1"
+PREFIX = "POSTFLOW_"
+EVERYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - recognised, not bound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """0 takes a free one."""
+
+    services: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(SERVICES, 0))
+    metrics: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(SERVICES, 0))
+    sandbox: int = 0
+    postgres: int = 0
+    nats: int = 0
+
+
+WELL_KNOWN_PORTS = Ports(
+    services={service: 50051 + index for index, service in enumerate(SERVICES)},
+    metrics={service: 9464 + index for index, service in enumerate(SERVICES)},
+    sandbox=50060,
+)
+FREE_PORTS = Ports()
+
+
+class Layout:
+    """What the caller's environment says counts; the ports fill in the rest. Free ports are chosen here, once."""
+
+    def __init__(self, ports: Ports, given: Mapping[str, str]) -> None:
+        self._given = given
+        self.listen = {service: self._address(service, "LISTEN", ports.services[service]) for service in SERVICES}
+        self.metrics = {
+            service: self._address(service, "METRICS_LISTEN", ports.metrics[service]) for service in SERVICES
+        }
+        self.external_sandbox = given.get("POSTFLOW_PUBLISHER_SANDBOX_URL")
+        self.external_nats = given.get("POSTFLOW_NATS_URL")
+        self.external_databases = {
+            service: url for service in SERVICES if (url := given.get(f"{PREFIX}{service.upper()}_DATABASE_URL"))
+        }
+        self.sandbox_port = ports.sandbox or free_port()
+        self.sandbox_url = self.external_sandbox or f"http://{HOST}:{self.sandbox_port}"
+
+    @property
+    def targets(self) -> dict[str, str]:
+        """Where a client on this machine finds each service."""
+        return {service: self._given.get(_variable(service, "TARGET")) or self.local(service) for service in SERVICES}
+
+    def local(self, service: str) -> str:
+        host, port = split(self.listen[service])
+        return f"{HOST if host in EVERYWHERE else host}:{port}"
+
+    def check_ports(self, services: tuple[str, ...]) -> None:
+        for service in services:
+            self._check(service, "LISTEN", f"{service}, gRPC", self.listen[service])
+            self._check(service, "METRICS_LISTEN", f"{service}, metrics", self.metrics[service])
+        if not self.external_sandbox and not is_free(HOST, self.sandbox_port):
+            raise PortInUse("sandbox provider", self.sandbox_port, "stop what listens there")
+
+    def environment(self, service: str, database_url: str, nats_url: str, credentials_key: str) -> dict[str, str]:
+        """The whole environment of a service's process."""
+        told = {
+            _variable(service, "DATABASE_URL"): database_url,
+            "POSTFLOW_NATS_URL": nats_url,
+            _variable(service, "LISTEN"): self.listen[service],
+            _variable(service, "METRICS_LISTEN"): self.metrics[service],
+            **{_variable(other, "TARGET"): target for other, target in self.targets.items()},
+        }
+        defaults = {"POSTFLOW_ENVIRONMENT": "development", "PYTHONTZPATH": ""}
+        if service == "publisher":
+            told["POSTFLOW_PUBLISHER_SANDBOX_URL"] = self.sandbox_url
+            defaults["POSTFLOW_PUBLISHER_CREDENTIALS_KEY"] = credentials_key
+        databases_of_others = {_variable(other, "DATABASE_URL") for other in SERVICES if other != service}
+        given = {name: value for name, value in self._given.items() if name not in databases_of_others}
+        return defaults | inherited() | given | told
+
+    def _address(self, service: str, setting: str, port: int) -> str:
+        variable = _variable(service, setting)
+        address = self._given.get(variable) or f"{HOST}:{port}"
+        try:
+            host, wanted = split(address)
+        except ValueError:
+            raise StackError(f"{variable}: {address!r} is not HOST:PORT") from None
+        shown = f"[{host}]" if ":" in host else host
+        return f"{shown}:{wanted or free_port()}"
+
+    def _check(self, service: str, setting: str, what: str, address: str) -> None:
+        host, port = split(address)
+        if not is_free(host, port):
+            raise PortInUse(what, port, f"stop what listens there, or set {_variable(service, setting)}=HOST:PORT")
+
+
+def inherited() -> dict[str, str]:
+    """Our own environment without PostFlow's settings: those are given on purpose, never by accident."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+
+
+def given_by_caller() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
+
+
+def console_script(service: str, scripts: Path) -> Path:
+    return scripts / f"postflow-{service}"
+
+
+def _variable(service: str, setting: str) -> str:
+    return f"{PREFIX}{service.upper()}_{setting}"

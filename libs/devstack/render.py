@@ -1,0 +1,70 @@
+"""The processes' output for people: one line each, with the name of the process in front."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, TextIO
+
+WIDTH = 9
+COLOURS = {"schedule": 36, "queue": 33, "drafts": 35, "publisher": 32, "sandbox": 34, "postgres": 90, "nats": 90}
+ALARMING = frozenset({"WARNING", "ERROR", "CRITICAL"})
+RED = 31
+SHOWN_ELSEWHERE = frozenset({"time", "level", "service", "logger", "message", "exception"})
+ROUTINE = {"postgres": ("LOG:",), "nats": ("[INF]",)}
+"""What the servers say when all is well."""
+
+
+class Printer:
+    def __init__(self, stream: TextIO, now: Callable[[], str], *, environ: Mapping[str, str] = os.environ) -> None:
+        self._stream = stream
+        self._now = now
+        self._coloured = stream.isatty() and "NO_COLOR" not in environ
+
+    def line(self, name: str, line: str) -> None:
+        """A line that a process wrote."""
+        if any(word in line for word in ROUTINE.get(name, ())) or not line.strip():
+            return
+        self._print(name, *_read(line))
+
+    def event(self, name: str, text: str) -> None:
+        """What happened to a process."""
+        self._print(name, self._now(), "WARNING", text)
+
+    def say(self, text: str = "") -> None:
+        print(text, file=self._stream, flush=True)
+
+    def _print(self, name: str, time: str, level: str, text: str) -> None:
+        prefix = self._colour(f"{name:<{WIDTH}}", COLOURS.get(name, 0))
+        body = f"{level:<7} {text}" if level else text
+        shown = self._colour(body, RED) if level in ALARMING else body
+        for part in shown.split("\n"):
+            self.say(f"{time or self._now()} {prefix} {part}")
+
+    def _colour(self, text: str, colour: int) -> str:
+        return f"\x1b[{colour}m{text}\x1b[0m" if self._coloured and colour else text
+
+
+def _read(line: str) -> tuple[str, str, str]:
+    """Time of day, level and text of a JSON line; of any other line the text alone."""
+    entry = _json(line)
+    if entry is None or "message" not in entry:
+        return "", "", line
+    extra = "".join(f" {name}={_short(value)}" for name, value in entry.items() if name not in SHOWN_ELSEWHERE)
+    text = f"{entry['message']}{extra}"
+    if exception := entry.get("exception"):
+        text += f"\n{exception}"
+    return str(entry.get("time", ""))[11:23], str(entry.get("level", "")), text
+
+
+def _json(line: str) -> dict[str, Any] | None:
+    if not line.startswith("{"):
+        return None
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return None
+    return entry if isinstance(entry, dict) else None
+
+
+def _short(value: object) -> str:
+    return value if isinstance(value, str) and value and " " not in value else json.dumps(value, default=str)

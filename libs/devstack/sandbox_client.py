@@ -1,0 +1,47 @@
+"""Telling a running sandbox provider what to do, and reading what it did."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+CONTROL_SECONDS = 5.0
+
+
+class SandboxClient:
+    def __init__(self, url: str, ledger: Path | None) -> None:
+        self.url = url
+        self.path = ledger
+
+    async def faults(self, *rules: Mapping[str, object]) -> None:
+        """Replaces all rules."""
+        await self._call("PUT", "faults", list(rules))
+
+    async def clear_faults(self) -> None:
+        await self._call("DELETE", "faults")
+
+    async def mode(self, account: str, mode: str) -> None:
+        """keyed, lookup or blind."""
+        await self._call("PUT", f"accounts/{account}", {"mode": mode})
+
+    def ledger(self) -> list[dict[str, Any]]:
+        """Every line, whether or not the provider runs. A line that is being written is not there yet."""
+        assert self.path is not None, "the ledger of another machine's sandbox is read over HTTP"
+        lines = self.path.read_text().splitlines(keepends=True) if self.path.exists() else []
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def effects(self, **fields: object) -> list[dict[str, Any]]:
+        """What was posted, as far as the fields fit (account, channel, destination, text, idempotency_key)."""
+        entries = (entry for entry in self.ledger() if entry["kind"] == "effect")
+        return [entry for entry in entries if fields.items() <= entry.items()]
+
+    async def _call(self, method: str, path: str, body: object = None) -> None:
+        import aiohttp  # a quarter of a second
+
+        timeout = aiohttp.ClientTimeout(total=CONTROL_SECONDS)
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.request(method, f"{self.url}/control/{path}", json=body) as response,
+        ):
+            if response.status != 200:
+                raise ValueError(f"{method} {path}: {response.status} {await response.text()}")

@@ -1,0 +1,301 @@
+"""The whole stack on one machine: servers, migrations, sandbox provider, the four services."""
+
+import asyncio
+import base64
+import os
+import secrets
+import signal
+import sys
+import sysconfig
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Self
+
+from devstack.errors import StackError
+from devstack.folders import StateFolder, write_private
+from devstack.health import POLL_SECONDS, serving
+from devstack.keeper import Keeper
+from devstack.layout import FREE_PORTS, SERVICES, Layout, Ports, console_script, inherited
+from devstack.nats import EmbeddedNats
+from devstack.postgres import EmbeddedPostgres, Mode
+from devstack.sandbox_client import SandboxClient
+
+SANDBOX = "sandbox"
+START_SECONDS = 60.0
+DRAIN_SECONDS = 30.0
+"""A service lets what is in flight finish for up to 20 s."""
+SANDBOX_STOP_SECONDS = 5.0
+
+
+class Stack:
+    """`async with Stack(folder) as stack:` returns when every service is SERVING, and stops everything at the end.
+
+    The same folder again is the same data. Lines of the processes and what happens to them go to `on_line(name, line)`
+    and `on_event(name, text)`.
+    """
+
+    def __init__(
+        self,
+        state_dir: Path,
+        *,
+        ports: Ports = FREE_PORTS,
+        durable: bool = False,
+        environment: Mapping[str, str] | None = None,
+        services: Sequence[str] = SERVICES,
+        respawn: bool = True,
+        respawn_servers: bool = False,
+        reset: bool = False,
+        on_line: Callable[[str, str], None] | None = None,
+        on_event: Callable[[str, str], None] | None = None,
+    ) -> None:
+        """`environment` is for the services, and names servers to use instead of ours. `respawn` starts services again
+        that end by themselves, `respawn_servers` PostgreSQL and NATS; `reset` begins with empty data."""
+        self.state = StateFolder(state_dir)
+        self._layout = Layout(ports, environment or {})
+        self._services = tuple(services)
+        self._respawn = respawn
+        self._respawn_servers = respawn_servers
+        self._reset = reset
+        self._on_line = on_line or _ignore
+        self._on_event = on_event or _ignore
+        self._stopping = False
+        self._exits = AsyncExitStack()
+        self._keepers: dict[str, Keeper] = {}
+        self._database_urls = dict(self._layout.external_databases)
+        self.postgres: EmbeddedPostgres | None = None
+        if self._own_databases:
+            self.postgres = EmbeddedPostgres(
+                self.state.path / "postgres",
+                port=ports.postgres,
+                mode=Mode.DURABLE if durable else Mode.FAST,
+                on_line=lambda line: self._on_line("postgres", line),
+            )
+        self.nats: EmbeddedNats | None = None
+        if not self._layout.external_nats:
+            self.nats = EmbeddedNats(
+                self.state.path / "nats", port=ports.nats, on_line=lambda line: self._on_line("nats", line)
+            )
+        ledger = None if self._layout.external_sandbox else self.state.path / "sandbox.jsonl"
+        self.sandbox = SandboxClient(self._layout.sandbox_url, ledger)
+
+    @property
+    def targets(self) -> Mapping[str, str]:
+        """The gRPC address of each service."""
+        return {service: self._layout.targets[service] for service in self._services}
+
+    @property
+    def metrics(self) -> Mapping[str, str]:
+        """The address of each service's /metrics."""
+        return {service: self._layout.metrics[service] for service in self._services}
+
+    @property
+    def database_urls(self) -> Mapping[str, str]:
+        return self._database_urls
+
+    @property
+    def nats_url(self) -> str:
+        url = self.nats.url if self.nats else self._layout.external_nats
+        assert url is not None
+        return url
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as exits:
+            try:
+                await self._start(exits)
+            except ExceptionGroup as group:
+                raise _told(group) from None
+            self._exits = exits.pop_all()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        try:
+            await self._exits.aclose()
+        except ExceptionGroup as group:
+            raise _told(group) from None
+
+    async def wait_serving(self, *services: str, within: float = START_SECONDS) -> None:
+        """Until each of them (none named: all) says SERVING. StackError for one that has ended for good."""
+        try:
+            async with asyncio.timeout(within), asyncio.TaskGroup() as group:
+                for service in services or self._services:
+                    group.create_task(self._wait_one(service))
+        except ExceptionGroup as failures:
+            raise _told(failures) from None
+        except TimeoutError:
+            late = ", ".join(services or self._services)
+            raise StackError(f"not SERVING within {within:g} s: {late}{self._last_lines()}") from None
+
+    def output(self, name: str) -> list[str]:
+        """The last lines of a service or of the sandbox, over all its lives."""
+        return list(self._keepers[name].lines)
+
+    def pid(self, name: str) -> int:
+        return self._keepers[name].pid
+
+    def running(self, name: str) -> bool:
+        return self._keepers[name].running
+
+    def starts(self, name: str) -> int:
+        """How often the process was started."""
+        return self._keepers[name].starts
+
+    async def kill(self, name: str, *, respawn: bool | None = None) -> None:
+        """SIGKILL to a service or the sandbox. `respawn` overrules what the stack does with processes that end."""
+        await self._keepers[name].kill(respawn=respawn)
+
+    async def stop(self, name: str) -> None:
+        """As an operator stops it: it drains."""
+        await self._keepers[name].stop(DRAIN_SECONDS)
+
+    async def start(self, name: str, environment: Mapping[str, str] | None = None) -> None:
+        """Starts it, told also these variables, and waits until it serves."""
+        self._keepers[name].start(environment)
+        if name in self._services:
+            await self.wait_serving(name)
+
+    async def restart(self, name: str, environment: Mapping[str, str] | None = None) -> None:
+        await self.stop(name)
+        await self.start(name, environment)
+
+    def kill_everything(self) -> None:
+        """For the impatient: nothing drains. PostgreSQL recovers at its next start."""
+        for keeper in self._keepers.values():
+            keeper.kill_now()
+        if self.nats is not None and self.nats.running:
+            os.kill(self.nats.pid, signal.SIGKILL)
+        if self.postgres is not None and self.postgres.running:
+            os.kill(self.postgres.pid, signal.SIGQUIT)
+
+    # starting, in the order in which things need each other; stopping is the reverse
+
+    async def _start(self, exits: AsyncExitStack) -> None:
+        self._layout.check_ports(self._services)
+        self.state.open()
+        exits.callback(self.state.close)
+        if self._reset:
+            await self._wipe()
+        group = await exits.enter_async_context(asyncio.TaskGroup())
+        if self.postgres is not None:
+            exits.push_async_callback(self.postgres.stop)
+        if self.nats is not None:
+            exits.push_async_callback(self.nats.stop)
+        self._add_keepers(group)
+        exits.push_async_callback(self._close_sandbox)
+        exits.push_async_callback(self._close_services)
+        await self._start_servers()
+        if self._respawn_servers:
+            self._guard(group)
+        exits.callback(self._begin_stopping)
+        for service in self._services:
+            self._keepers[service].start(self._environment(service))
+        await self.wait_serving()
+
+    async def _start_servers(self) -> None:
+        async with asyncio.TaskGroup() as starting:
+            starting.create_task(self._start_postgres())
+            if self.nats is not None:
+                starting.create_task(self.nats.start())
+            if SANDBOX in self._keepers:
+                self._keepers[SANDBOX].start()
+
+    async def _start_postgres(self) -> None:
+        if self.postgres is not None:
+            await self.postgres.start()
+            self._database_urls |= await self.postgres.provide(self._own_databases)
+        from servicekit.pg import migrations
+
+        # One after the other: Alembic keeps its context in module variables.
+        for service in self._services:
+            await migrations.upgrade(self._database_urls[service], f"{service}_service.adapters.postgres.migrations")
+
+    def _add_keepers(self, group: asyncio.TaskGroup) -> None:
+        scripts = Path(sysconfig.get_path("scripts"))
+        commands = {service: [str(console_script(service, scripts))] for service in self._services}
+        if not self._layout.external_sandbox:
+            ledger = self.sandbox.path
+            assert ledger is not None
+            commands[SANDBOX] = [sys.executable, "-m", "devstack.sandbox_main", "--ledger", str(ledger)]
+            commands[SANDBOX] += ["--port", str(self._layout.sandbox_port)]
+        for name, command in commands.items():
+            keeper = Keeper(
+                name,
+                command,
+                inherited(),
+                respawn=self._respawn,
+                on_line=lambda line, name=name: self._on_line(name, line),  # type: ignore[misc]
+                on_event=lambda text, name=name: self._on_event(name, text),  # type: ignore[misc]
+            )
+            self._keepers[name] = keeper
+            group.create_task(keeper.run(), name=name)
+
+    def _environment(self, service: str) -> dict[str, str]:
+        return self._layout.environment(service, self._database_urls[service], self.nats_url, self._credentials_key())
+
+    def _credentials_key(self) -> str:
+        """Made once: what it has encrypted must stay readable."""
+        file = self.state.path / "credentials.key"
+        if not file.exists():
+            write_private(file, base64.b64encode(secrets.token_bytes(32)).decode())
+        return file.read_text()
+
+    @property
+    def _own_databases(self) -> list[str]:
+        return [service for service in self._services if service not in self._layout.external_databases]
+
+    async def _wait_one(self, service: str) -> None:
+        keeper = self._keepers[service]
+        while not await serving(self._layout.local(service)):
+            if keeper.given_up:
+                raise keeper.failure()
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _wipe(self) -> None:
+        if self.postgres is not None:
+            await self.postgres.wipe()
+        if self.nats is not None:
+            await self.nats.wipe()
+        self.state.wipe()
+
+    def _guard(self, group: asyncio.TaskGroup) -> None:
+        if self.postgres is not None:
+            group.create_task(self._keep_server("postgres", self.postgres))
+        if self.nats is not None:
+            group.create_task(self._keep_server("nats", self.nats))
+
+    async def _keep_server(self, name: str, server: EmbeddedPostgres | EmbeddedNats) -> None:
+        while True:
+            await server.wait()
+            if self._stopping:
+                return
+            self._on_event(name, "ended by itself; starts again")
+            await server.start()
+
+    def _begin_stopping(self) -> None:
+        self._stopping = True
+
+    async def _close_services(self) -> None:
+        async with asyncio.TaskGroup() as closing:
+            for service in self._services:
+                closing.create_task(self._keepers[service].close(DRAIN_SECONDS))
+
+    async def _close_sandbox(self) -> None:
+        if SANDBOX in self._keepers:
+            await self._keepers[SANDBOX].close(SANDBOX_STOP_SECONDS)
+
+    def _last_lines(self) -> str:
+        shown = [f"\n  {name}: {keeper.lines[-1]}" for name, keeper in self._keepers.items() if keeper.lines]
+        return "; the last line of each process:" + "".join(shown) if shown else ""
+
+
+def _told(group: ExceptionGroup[Exception]) -> Exception:
+    """The first error that a person can act on; without one, the group as it is."""
+    for error in group.exceptions:
+        told = _told(error) if isinstance(error, ExceptionGroup) else error
+        if isinstance(told, StackError):
+            return told
+    return group
+
+
+def _ignore(_name: str, _text: str) -> None:
+    pass
