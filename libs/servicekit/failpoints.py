@@ -70,7 +70,7 @@ def parse(specification: str) -> Mapping[str, Action]:
 
 def _parse_entry(entry: str) -> tuple[str, Action]:
     name, _, text = entry.partition("=")
-    match text.split(":"):
+    match text.split(":") if name else []:
         case ["kill" | "raise" as kind]:
             return name, Action(kind=kind)
         case ["kill" | "raise" as kind, probability]:

@@ -2,11 +2,11 @@
 
 from servicekit.rpc.channel import open_channel
 from servicekit.rpc.paging import Page, next_page_token, read_page
-from servicekit.rpc.server import AddressInUse, RpcServer
+from servicekit.rpc.server import CannotListen, RpcServer
 from servicekit.rpc.status import calling, fault_from_error
 
 __all__ = [
-    "AddressInUse",
+    "CannotListen",
     "Page",
     "RpcServer",
     "calling",

@@ -14,6 +14,7 @@ from servicekit.ids import IdSource
 from servicekit.rpc.edge import MAX_MESSAGE_BYTES, Handler, Method, guard
 from servicekit.rpc.observe import Seen
 from servicekit.rpc.validation import validator
+from servicekit.run.settings import SettingsError
 
 Servicers = Iterable[tuple[Callable[[Any, Any], None], object]]
 
@@ -26,8 +27,8 @@ _HEALTH_LIMIT = 2.0  # seconds to tell the watchers
 _log = logging.getLogger(__name__)
 
 
-class AddressInUse(Exception):
-    """The server cannot listen where it was told to."""
+class CannotListen(SettingsError):
+    """The address is taken, or not one of this machine."""
 
 
 class RpcServer:
@@ -71,7 +72,7 @@ class RpcServer:
             try:
                 self._port = self._server.add_insecure_port(self._listen)
             except RuntimeError as error:
-                raise AddressInUse(f"cannot listen on {self._listen}: taken, or not an address of ours") from error
+                raise CannotListen(f"cannot listen on {self._listen}: taken, or no address of this machine") from error
         return self._port
 
     async def start(self) -> None:

@@ -156,7 +156,7 @@ def _both(first: _Check | None, second: _Check | None) -> _Check | None:
 def _count(rules: rules_pb2.FieldRules) -> _Check | None:
     if not (rules.HasField("min_items") or rules.HasField("max_items")):
         return None
-    least = rules.min_items
+    least = rules.min_items if rules.HasField("min_items") else -math.inf
     most = rules.max_items if rules.HasField("max_items") else math.inf
 
     def check(values: Any) -> _Problems:
@@ -205,7 +205,7 @@ def _printable(value: str) -> _Problems:
 def _length(rules: rules_pb2.FieldRules, unit: str) -> _Check | None:
     if not (rules.HasField("min_len") or rules.HasField("max_len")):
         return None
-    least = rules.min_len
+    least = rules.min_len if rules.HasField("min_len") else -math.inf
     most = rules.max_len if rules.HasField("max_len") else math.inf
 
     def check(value: str | bytes) -> _Problems:
@@ -230,7 +230,7 @@ def _bounds(rules: rules_pb2.FieldRules, unit: str, measure: Callable[[Any], flo
 def _range(least: float, most: float) -> str:
     if most == math.inf:
         return f"at least {least}"
-    return f"{least} to {most}" if least not in {0, -math.inf} else f"at most {most}"
+    return f"at most {most}" if least == -math.inf else f"{least} to {most}"
 
 
 def _known(enum: EnumDescriptor) -> _Check:

@@ -9,17 +9,17 @@ from typing import Any, TextIO
 from opentelemetry import trace
 
 from servicekit.run import context
+from servicekit.run.settings import LogLevel
 
 _NOISY = ("aiohttp.access", "alembic", "asyncio", "asyncpg", "grpc", "nats", "opentelemetry", "sqlalchemy")
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "color_message"}
 
 
-def configure(service: str, level: str, stream: TextIO | None = None) -> None:
-    """`level` is a name of the logging module; an unknown one is a ValueError."""
+def configure(service: str, level: LogLevel, stream: TextIO | None = None) -> None:
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter(service))
     root = logging.getLogger()
-    root.setLevel(level.upper())
+    root.setLevel(level)
     root.handlers[:] = [handler]
     for name in _NOISY:
         logging.getLogger(name).setLevel(max(root.level, logging.WARNING))
@@ -44,7 +44,7 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         # A Secret, like everything that JSON does not know, shows its str().
-        return json.dumps(line, default=str)
+        return json.dumps(line, default=str, skipkeys=True)
 
 
 def _work() -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from servicekit import failpoints
 from servicekit.run import logs, settings
 from servicekit.run.process import Process, serve
-from servicekit.run.settings import ProcessSettings, SettingsError
+from servicekit.run.settings import LogLevel, ProcessSettings, SettingsError
 
 S = TypeVar("S", bound=ProcessSettings)
 
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 def run_main(service: str, settings_type: type[S], compose: Callable[[S], Awaitable[Process]]) -> int:
     """Runs the process that `compose` wires, until SIGTERM or SIGINT; a second signal ends it on the spot."""
-    logs.configure(service, os.environ.get("POSTFLOW_LOG_LEVEL", "INFO"))
+    logs.configure(service, LogLevel.INFO)
     try:
         loaded = settings.load(settings_type, service, os.environ)
         logs.configure(service, loaded.log_level)

@@ -116,6 +116,6 @@ def _serve_metrics(listen: str) -> str:
     host, _, port = listen.rpartition(":")
     try:
         server, _thread = start_http_server(int(port), host.strip("[]"))
-    except (OSError, ValueError) as error:
+    except (OSError, OverflowError, ValueError) as error:
         raise SettingsError(f"metrics cannot be served on {listen!r}: {error}") from None
     return f"{host}:{server.server_port}"

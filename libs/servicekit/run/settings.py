@@ -6,7 +6,7 @@ The field `nats_url` of the service `queue` is read from POSTFLOW_QUEUE_NATS_URL
 import dataclasses
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -17,8 +17,8 @@ from typing import Any, NoReturn, TypeVar, get_args, get_type_hints
 T = TypeVar("T")
 
 _PREFIX = "POSTFLOW_"
-# One environment may serve all processes, and this variable is how the others find a service.
-_MEANT_FOR_OTHERS = frozenset({"TARGET"})
+# One environment may serve all processes, and by POSTFLOW_<SERVICE>_TARGET the others find a service.
+_MEANT_FOR_OTHERS = frozenset({"target"})
 _BOOLEANS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
 _log = logging.getLogger(__name__)
@@ -60,6 +60,13 @@ class Environment(StrEnum):
     PRODUCTION = "production"
 
 
+class LogLevel(StrEnum):
+    DEBUG = "DEBUG"
+    INFO = "INFO"
+    WARNING = "WARNING"
+    ERROR = "ERROR"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSettings:
     """What every process has; a service adds its own fields and the defaults of the two addresses."""
@@ -67,30 +74,31 @@ class ProcessSettings:
     listen: str  # gRPC address, host:port; port 0 = any free one
     metrics_listen: str  # address of /metrics, host:port; port 0 = any free one
     environment: Environment = Environment.DEVELOPMENT
-    log_level: str = "INFO"
+    log_level: LogLevel = LogLevel.INFO
     failpoints: str = ""  # see servicekit.failpoints
     grace: timedelta = timedelta(seconds=20)  # for what is in flight when the process is told to stop
 
 
 def load(cls: type[T], service: str, environ: Mapping[str, str]) -> T:
+    """Raises SettingsError with all that is wrong; a variable of the service that no field reads is only logged."""
     own_prefix = f"{_PREFIX}{service.upper()}_"
-    fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
     types = get_type_hints(cls)
     values: dict[str, Any] = {}
     problems: list[str] = []
-    for name, field in fields.items():
-        variables = (own_prefix + name.upper(), _PREFIX + name.upper())
+    for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+        variables = (own_prefix + field.name.upper(), _PREFIX + field.name.upper())
         variable = next((candidate for candidate in variables if candidate in environ), None)
-        if variable is not None:
-            try:
-                values[name] = _parse(types[name], environ[variable])
-            except ValueError as error:
-                problems.append(f"{variable}: {error}")
-        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            problems.append(f"{variables[0]} (or {variables[1]}) is not set")
+        if variable is None:
+            if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+                problems.append(f"{variables[0]} (or {variables[1]}) is not set")
+            continue
+        try:
+            values[field.name] = _parse(types[field.name], environ[variable])
+        except ValueError as error:
+            problems.append(f"{variable}: {error}")
     if problems:
         raise SettingsError("; ".join(problems))
-    for variable in _unknown(own_prefix, fields.keys() | {"target"}, environ):
+    for variable in _unread(own_prefix, types.keys() | _MEANT_FOR_OTHERS, environ):
         _log.warning("unknown setting %s is ignored", variable)
     try:
         return cls(**values)
@@ -98,9 +106,9 @@ def load(cls: type[T], service: str, environ: Mapping[str, str]) -> T:
         raise SettingsError(f"settings of {service}: {error}") from None
 
 
-def _unknown(own_prefix: str, names: set[str], environ: Mapping[str, str]) -> Iterator[str]:
+def _unread(own_prefix: str, names: Set[str], environ: Mapping[str, str]) -> list[str]:
     known = {own_prefix + name.upper() for name in names}
-    return (variable for variable in sorted(environ) if variable.startswith(own_prefix) and variable not in known)
+    return [variable for variable in sorted(environ) if variable.startswith(own_prefix) and variable not in known]
 
 
 def _parse(wanted: Any, text: str) -> Any:

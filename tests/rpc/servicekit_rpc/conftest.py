@@ -1,0 +1,40 @@
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from servicekit.ids import Uuid7Source
+from servicekit.rpc import RpcServer, open_channel
+from testkit.tiny import TinyServicer, TinyStub, add_tiny_servicer
+
+Serve = Callable[..., Awaitable[RpcServer]]
+Connect = Callable[..., Awaitable[TinyStub]]
+
+
+@pytest.fixture
+async def serve() -> AsyncIterator[Serve]:
+    """`await serve(answer=..., watch=..., **options)` starts a server of the tiny service on a free port, SERVING."""
+    async with AsyncExitStack() as stack:
+
+        async def start(*, serving: bool = True, options: dict[str, Any] | None = None, **behavior: Any) -> RpcServer:
+            servicers = [(add_tiny_servicer, TinyServicer(**behavior))]
+            server = RpcServer(listen="127.0.0.1:0", servicers=servicers, ids=Uuid7Source(), **(options or {}))
+            await server.start()
+            stack.push_async_callback(server.stop, 0.0)
+            await server.set_serving(serving=serving)
+            return server
+
+        yield start
+
+
+@pytest.fixture
+async def connect(serve: Serve) -> AsyncIterator[Connect]:
+    """`await connect(answer=...)` is a stub on a channel of ours to such a server."""
+    async with AsyncExitStack() as stack:
+
+        async def start(**behavior: Any) -> TinyStub:
+            server = await serve(**behavior)
+            return TinyStub(await stack.enter_async_context(open_channel(f"127.0.0.1:{server.port}")))
+
+        yield start

@@ -1,0 +1,107 @@
+import io
+import json
+import logging
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.context import Context, attach, detach
+
+from servicekit.run import Secret, context, logs, telemetry
+from servicekit.run.settings import LogLevel
+
+
+class Written:
+    def __init__(self) -> None:
+        self.stream = io.StringIO()
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.stream.getvalue().splitlines()]
+
+
+@pytest.fixture
+def written() -> Iterator[Written]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    levels = {name: logging.getLogger(name).level for name in ("grpc", "nats", "sqlalchemy", "asyncpg")}
+    output = Written()
+    logs.configure("queue", LogLevel.INFO, output.stream)
+    yield output
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for name, before in levels.items():
+        logging.getLogger(name).setLevel(before)
+    logging.captureWarnings(capture=False)
+
+
+def test_a_line_is_one_json_object_with_what_was_given(written: Written) -> None:
+    logging.getLogger("some.place").info("did %s", "it", extra={"slot": 7})
+    (line,) = written.lines()
+    assert datetime.fromisoformat(line.pop("time")).tzinfo is not None
+    assert line == {"level": "INFO", "service": "queue", "logger": "some.place", "message": "did it", "slot": 7}
+
+
+def test_a_line_says_what_work_it_belongs_to(written: Written) -> None:
+    request, organization = context.request_id.set("r-1"), context.organization_id.set("acme")
+    remote = telemetry.parent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+    token = attach(remote)
+    logging.getLogger().warning("x")
+    detach(token)
+    context.request_id.reset(request)
+    context.organization_id.reset(organization)
+    (line,) = written.lines()
+    assert (line["request_id"], line["organization_id"]) == ("r-1", "acme")
+    assert line["trace_id"] == "4bf92f3577b34da6a3ce929d0e0e4736"
+
+
+@pytest.mark.parametrize("text", ["a\r\n{}", "\x1b[31m", "\u2028", "\ud800", '"},{"'])
+def test_no_text_breaks_out_of_its_line(written: Written, text: str) -> None:
+    logging.getLogger().warning("said %s", text, extra={"who": text})
+    (line,) = written.lines()
+    assert line["message"] == f"said {text}"
+    assert line["who"] == text
+    assert written.stream.getvalue().isascii()
+
+
+def test_a_secret_is_not_written(written: Written) -> None:
+    logging.getLogger().warning("%s", Secret("hunter2"), extra={"key": Secret("hunter2"), "keys": [Secret("hunter2")]})
+    assert "hunter2" not in written.stream.getvalue()
+    assert written.lines()[0]["key"] == "***"
+
+
+def test_an_exception_is_part_of_its_line(written: Written) -> None:
+    try:
+        raise ValueError("why")
+    except ValueError:
+        logging.getLogger().exception("failed")
+    (line,) = written.lines()
+    assert "ValueError: why" in line["exception"]
+
+
+def test_what_json_does_not_know_is_written_as_text(written: Written) -> None:
+    logging.getLogger().warning(
+        "x", extra={"seen": {("a", 1): 2}, "when": timedelta(seconds=1), "error": KeyError("k")}
+    )
+    (line,) = written.lines()
+    assert line["error"] == "'k'"
+
+
+def test_libraries_speak_only_when_something_is_wrong(written: Written) -> None:
+    logging.getLogger("sqlalchemy.engine").info("SELECT 1")
+    logging.getLogger("nats.aio").info("hello")
+    logging.getLogger("grpc._cython").warning("trouble")
+    assert [line["message"] for line in written.lines()] == ["trouble"]
+
+
+def test_below_the_level_nothing_is_written(written: Written) -> None:
+    logging.getLogger("x").debug("quiet")
+    assert written.lines() == []
+
+
+def test_without_a_span_there_is_no_trace_id(written: Written) -> None:
+    token = attach(trace.set_span_in_context(trace.INVALID_SPAN, Context()))
+    logging.getLogger().warning("x")
+    detach(token)
+    assert "trace_id" not in written.lines()[0]
