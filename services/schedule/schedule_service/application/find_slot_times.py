@@ -1,0 +1,32 @@
+"""FindSlotTimes: when the account's weekly slots come round."""
+
+from datetime import datetime
+
+from schedule_service import wire
+from schedule_service.adapters.postgres import store
+from schedule_service.domain.account_schedule import found
+from schedule_service.domain.slot_times import search, slot_times
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database
+
+
+class FindSlotTimes:
+    def __init__(self, *, database: Database, clock: DatabaseClock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def __call__(
+        self,
+        *,
+        organization_id: str,
+        social_account_id: str,
+        after: datetime | None,
+        before: datetime | None,
+        count: int,
+    ) -> wire.FindSlotTimesResponse:
+        """Without `after`: those that can still be given out. Without `before`: as far as a search reaches."""
+        async with self._database.read() as connection:
+            now = await self._clock.now(connection)
+            schedule = found(await store.find(connection, organization_id, social_account_id), social_account_id)
+        wanted = search(after=after, before=before, count=count, now=now)
+        return wire.found_slot_times(schedule, slot_times(schedule.timetable, wanted))

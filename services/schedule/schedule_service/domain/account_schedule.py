@@ -1,0 +1,79 @@
+"""When posts of one account may go out: its recurring times, and the rule by which they are replaced."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from hashlib import sha256
+
+from civil.weekly import WeeklySlot
+from civil.zones import Zone
+from servicekit.faults import Conflict, InvalidField, NotFound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timetable:
+    """What the user decides."""
+
+    name: str
+    zone: Zone
+    weekly_slots: tuple[WeeklySlot, ...]  # in the order of the week, no two alike
+    max_posts_per_day: int  # 0: no cap
+    enabled: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountSchedule:
+    organization_id: str
+    social_account_id: str
+    timetable: Timetable
+    version: int  # grows with every change
+    create_time: datetime
+    update_time: datetime
+
+    @property
+    def etag(self) -> str:
+        # The creation time tells a schedule from one of the same account that was there before it.
+        edition = f"{self.social_account_id} {self.create_time.isoformat()} {self.version}"
+        return sha256(edition.encode()).hexdigest()[:16]
+
+
+def created(organization_id: str, social_account_id: str, timetable: Timetable, *, now: datetime) -> AccountSchedule:
+    return AccountSchedule(
+        organization_id=organization_id,
+        social_account_id=social_account_id,
+        timetable=timetable,
+        version=1,
+        create_time=now,
+        update_time=now,
+    )
+
+
+def replaced(schedule: AccountSchedule, timetable: Timetable, *, now: datetime) -> AccountSchedule:
+    """The schedule with this timetable; itself when it has it already."""
+    if timetable == schedule.timetable:
+        return schedule
+    return replace(schedule, timetable=timetable, version=schedule.version + 1, update_time=now)
+
+
+def require_etag(schedule: AccountSchedule | None, etag: str) -> None:
+    """An empty etag is no precondition; with one the schedule must exist, and be in the state that it names."""
+    if etag and (schedule is None or schedule.etag != etag):
+        raise Conflict("ETAG_MISMATCH", "the schedule has been changed since it was read")
+
+
+def found(schedule: AccountSchedule | None, social_account_id: str) -> AccountSchedule:
+    """Another organization's schedule and one that never was look the same."""
+    if schedule is None:
+        raise NotFound(
+            "SCHEDULE_NOT_FOUND", "the account has no schedule", metadata={"social_account_id": social_account_id}
+        )
+    return schedule
+
+
+def in_order_of_week(slots: Sequence[WeeklySlot], field: str) -> tuple[WeeklySlot, ...]:
+    """`field` is where the caller wrote them."""
+    first_places: dict[WeeklySlot, int] = {}
+    for place, slot in enumerate(slots):
+        if (first := first_places.setdefault(slot, place)) != place:
+            raise InvalidField(f"{field}[{place}]", f"is the same as {field}[{first}]")
+    return tuple(sorted(slots))

@@ -1,0 +1,56 @@
+"""The search for the times of weekly slots. Which of them are taken is Queue's to know."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+
+from civil.weekly import Occurrence, occurrences
+from civil.zones import EARLIEST, LATEST
+from schedule_service.domain.account_schedule import Timetable
+from servicekit.faults import InvalidField
+
+NOTICE = timedelta(seconds=60)
+"""How far ahead of now a slot must lie to be given out."""
+
+HORIZON = timedelta(days=730)
+"""How far a search reaches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """For the first `count` times at or after `start` and before `end`."""
+
+    start: datetime
+    end: datetime
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotTimes:
+    times: tuple[Occurrence, ...]
+    searched_until: datetime
+    """No time lies between the last one and this; it is the last one itself when the search found all it was to."""
+
+
+def search(*, after: datetime | None, before: datetime | None, count: int, now: datetime) -> Search:
+    """What a caller asks for who may leave out either end."""
+    start = now + NOTICE if after is None else after
+    if not EARLIEST <= start <= LATEST - HORIZON:
+        raise InvalidField("after", f"must be an instant of the years {EARLIEST.year} to {LATEST.year - 3}")
+    horizon = start + HORIZON
+    end = horizon if before is None else min(before, horizon)
+    if end <= start:
+        raise InvalidField("before", "must be later than the start of the search")
+    return Search(start=start, end=end, count=count)
+
+
+def slot_times(timetable: Timetable, wanted: Search) -> SlotTimes:
+    slots = timetable.weekly_slots if timetable.enabled else ()
+    within = occurrences(slots, timetable.zone, after=_just_before(wanted.start), until=_just_before(wanted.end))
+    times = tuple(islice(within, wanted.count))
+    is_full = len(times) == wanted.count
+    return SlotTimes(times=times, searched_until=times[-1].instant if is_full else wanted.end)
+
+
+def _just_before(instant: datetime) -> datetime:
+    return instant - timedelta.resolution

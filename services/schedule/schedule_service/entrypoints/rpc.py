@@ -1,0 +1,42 @@
+"""What Schedule answers."""
+
+from typing import Any, TypeAlias
+
+import grpc
+
+from postflow.schedule.v1 import schedule_service_pb2 as messages
+from postflow.schedule.v1 import schedule_service_pb2_grpc
+from schedule_service import wire
+from schedule_service.application.find_slot_times import FindSlotTimes
+from schedule_service.application.put_account_schedule import PutAccountSchedule
+
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+_DEFAULT_COUNT = 10
+
+
+class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
+    def __init__(self, *, put_account_schedule: PutAccountSchedule, find_slot_times: FindSlotTimes) -> None:
+        self._put_account_schedule = put_account_schedule
+        self._find_slot_times = find_slot_times
+
+    async def PutAccountSchedule(
+        self, request: messages.PutAccountScheduleRequest, context: Context
+    ) -> messages.PutAccountScheduleResponse:
+        return await self._put_account_schedule(
+            wire.request_key(request.organization_id, "PutAccountSchedule", request.request_id, request),
+            social_account_id=request.account_schedule.social_account_id,
+            timetable=wire.timetable(request.account_schedule),
+            etag=request.account_schedule.etag,
+        )
+
+    async def FindSlotTimes(
+        self, request: messages.FindSlotTimesRequest, context: Context
+    ) -> messages.FindSlotTimesResponse:
+        return await self._find_slot_times(
+            organization_id=request.organization_id,
+            social_account_id=request.social_account_id,
+            after=wire.moment(request.after) if request.HasField("after") else None,
+            before=wire.moment(request.before) if request.HasField("before") else None,
+            count=request.count or _DEFAULT_COUNT,
+        )

@@ -1,0 +1,94 @@
+"""How far a search reaches and what it finds."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from civil.weekly import WeeklySlot
+from civil.zones import find_zone
+from schedule_service.domain.account_schedule import Timetable
+from schedule_service.domain.slot_times import HORIZON, NOTICE, Search, search, slot_times
+from servicekit.faults import InvalidField
+
+NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+"""A Monday."""
+MONDAYS = Timetable(
+    name="",
+    zone=find_zone("UTC"),
+    weekly_slots=(WeeklySlot(day=1, hour=9, minute=1), WeeklySlot(day=1, hour=17, minute=0)),
+    max_posts_per_day=0,
+    enabled=True,
+)
+
+
+def found(start: str, end: str, count: int = 10, timetable: Timetable = MONDAYS) -> list[str]:
+    wanted = Search(start=utc(start), end=utc(end), count=count)
+    return [time.instant.strftime("%m-%dT%H:%M") for time in slot_times(timetable, wanted).times]
+
+
+def utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def test_without_a_start_the_search_begins_when_a_slot_can_still_be_given_out() -> None:
+    assert search(after=None, before=None, count=1, now=NOW).start == NOW + NOTICE
+
+
+def test_a_slot_exactly_at_the_notice_can_be_given_out() -> None:
+    at_notice = search(after=None, before=None, count=1, now=NOW)
+    assert slot_times(MONDAYS, at_notice).times[0].instant == NOW + NOTICE
+    too_late = search(after=None, before=None, count=1, now=NOW + timedelta(microseconds=1))
+    assert slot_times(MONDAYS, too_late).times[0].instant == utc("2026-03-02T17:00")
+
+
+def test_the_start_is_included_and_the_end_excluded() -> None:
+    assert found("2026-03-02T09:01", "2026-03-02T17:00") == ["03-02T09:01"]
+    assert found("2026-03-02T09:01", "2026-03-02T17:00:00.000001") == ["03-02T09:01", "03-02T17:00"]
+
+
+def test_a_search_may_begin_in_the_past() -> None:
+    wanted = search(after=utc("2020-01-01T00:00"), before=None, count=1, now=NOW)
+    assert slot_times(MONDAYS, wanted).times[0].instant == utc("2020-01-06T09:01")
+
+
+def test_the_horizon_bounds_every_search() -> None:
+    assert search(after=NOW, before=None, count=1, now=NOW).end == NOW + HORIZON
+    assert search(after=NOW, before=NOW + 2 * HORIZON, count=1, now=NOW).end == NOW + HORIZON
+    assert search(after=NOW, before=NOW + timedelta(days=1), count=1, now=NOW).end == NOW + timedelta(days=1)
+
+
+@pytest.mark.parametrize("before", [NOW, NOW - timedelta(days=1)])
+def test_an_end_not_behind_the_start_is_refused(before: datetime) -> None:
+    with pytest.raises(InvalidField) as refusal:
+        search(after=NOW, before=before, count=1, now=NOW)
+    assert refusal.value.metadata == {"field": "before"}
+
+
+@pytest.mark.parametrize("after", ["0001-01-01T00:00", "0002-12-31T23:59", "9996-02-01T00:00", "9999-12-31T23:59"])
+def test_a_start_at_the_ends_of_the_calendar_is_refused(after: str) -> None:
+    with pytest.raises(InvalidField) as refusal:
+        search(after=utc(after), before=None, count=1, now=NOW)
+    assert refusal.value.metadata == {"field": "after"}
+
+
+@pytest.mark.parametrize("after", ["0003-01-01T00:00", "9995-12-31T23:59"])
+def test_any_other_start_can_be_searched_from(after: str) -> None:
+    wanted = search(after=utc(after), before=None, count=1000, now=NOW)
+    assert len(slot_times(MONDAYS, wanted).times) in {2 * 104, 2 * 105}
+
+
+def test_a_search_that_is_full_ends_at_its_last_time() -> None:
+    wanted = Search(start=NOW, end=NOW + HORIZON, count=2)
+    assert slot_times(MONDAYS, wanted).searched_until == utc("2026-03-02T17:00")
+
+
+def test_a_search_that_is_not_full_has_reached_its_end() -> None:
+    wanted = Search(start=NOW, end=NOW + timedelta(days=1), count=3)
+    assert slot_times(MONDAYS, wanted).searched_until == NOW + timedelta(days=1)
+
+
+@pytest.mark.parametrize("none", [replace(MONDAYS, enabled=False), replace(MONDAYS, weekly_slots=())])
+def test_a_disabled_schedule_and_one_without_slots_have_no_times(none: Timetable) -> None:
+    answer = slot_times(none, Search(start=NOW, end=NOW + HORIZON, count=1))
+    assert (answer.times, answer.searched_until) == ((), NOW + HORIZON)

@@ -1,0 +1,68 @@
+"""Slot times of stored schedules."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from civil.weekly import WeeklySlot
+from civil.zones import find_zone
+from schedule_service.adapters.postgres import store
+from schedule_service.application.find_slot_times import FindSlotTimes
+from schedule_service.domain.account_schedule import Timetable, created
+from servicekit.faults import NotFound
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database
+
+NOW = datetime(2024, 3, 9, 12, 0, tzinfo=UTC)
+"""The Saturday before clocks go forward in New York."""
+
+
+class FixedDatabaseClock(DatabaseClock):
+    async def now(self, connection: AsyncConnection) -> datetime:
+        return NOW
+
+
+@pytest.fixture
+async def find(schedule_database: Database) -> FindSlotTimes:
+    timetable = Timetable(
+        name="",
+        zone=find_zone("America/New_York"),
+        weekly_slots=tuple(WeeklySlot(day=0, hour=hour, minute=30) for hour in (1, 2)),
+        max_posts_per_day=0,
+        enabled=True,
+    )
+    async with schedule_database.transaction() as tx:
+        await store.save(tx.connection, created("acme", "page", timetable, now=NOW))
+    return FindSlotTimes(database=schedule_database, clock=FixedDatabaseClock())
+
+
+async def test_times_come_with_what_the_wall_shows(find: FindSlotTimes) -> None:
+    answer = await find(organization_id="acme", social_account_id="page", after=None, before=None, count=2)
+    before_gap, in_gap = answer.slot_times
+    assert before_gap.time.ToDatetime(UTC) == datetime(2024, 3, 10, 6, 30, tzinfo=UTC)
+    assert (before_gap.local_date, before_gap.local_time) == ("2024-03-10", "01:30")
+    assert (before_gap.utc_offset_seconds, before_gap.shifted) == (-18000, False)
+    assert in_gap.time.ToDatetime(UTC) == datetime(2024, 3, 10, 7, 30, tzinfo=UTC)
+    assert (in_gap.local_date, in_gap.local_time) == ("2024-03-10", "03:30")
+    assert (in_gap.utc_offset_seconds, in_gap.shifted) == (-14400, True)
+    assert (answer.time_zone, answer.schedule_version) == ("America/New_York", 1)
+    assert answer.searched_until == in_gap.time
+
+
+async def test_an_empty_range_says_how_far_it_was_searched(find: FindSlotTimes) -> None:
+    before = NOW + timedelta(hours=3)
+    answer = await find(organization_id="acme", social_account_id="page", after=NOW, before=before, count=10)
+    assert not answer.slot_times
+    assert answer.searched_until.ToDatetime(UTC) == before
+
+
+@pytest.mark.parametrize(("organization_id", "social_account_id"), [("acme", "other"), ("umbrella", "page")])
+async def test_an_account_without_a_schedule_is_not_found(
+    find: FindSlotTimes, organization_id: str, social_account_id: str
+) -> None:
+    with pytest.raises(NotFound) as refusal:
+        await find(
+            organization_id=organization_id, social_account_id=social_account_id, after=None, before=None, count=1
+        )
+    assert refusal.value.reason == "SCHEDULE_NOT_FOUND"
