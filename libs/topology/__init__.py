@@ -1,4 +1,4 @@
-"""The two streams that join the services, as code: names, subjects, limits. Whoever connects makes sure that they exist."""
+"""The two streams that join the services, as code: names, subjects, limits. Whoever connects makes sure they exist."""
 
 import zlib
 from datetime import timedelta
@@ -46,13 +46,21 @@ def event_consumer(service: str, *contexts: str) -> ConsumerSpec:
 
 def publish_consumers(durables: int) -> list[ConsumerSpec]:
     """The partitions, dealt out to this many durables."""
-    if durables == 1:
-        return [ConsumerSpec(stream=PUBLISH.name, durable="publisher-0", filter_subjects=("publish.>",))]
+    if not 1 <= durables <= PARTITIONS:
+        raise ValueError(f"{PARTITIONS} partitions cannot be dealt out to {durables} durables")
+    names = [f"publisher-{index}of{durables}" for index in range(durables)]
     return [
         ConsumerSpec(
             stream=PUBLISH.name,
-            durable=f"publisher-{index}of{durables}",
-            filter_subjects=tuple(f"publish.{token}.>" for token in range(index, PARTITIONS, durables)),
+            durable=name,
+            filter_subjects=_filters(index, durables),
+            layout=frozenset(names),
         )
-        for index in range(durables)
+        for index, name in enumerate(names)
     ]
+
+
+def _filters(index: int, durables: int) -> tuple[str, ...]:
+    if durables == 1:
+        return ("publish.>",)
+    return tuple(f"publish.{token}.>" for token in range(index, PARTITIONS, durables))

@@ -14,23 +14,14 @@ transient.recognise(lambda error: isinstance(error, NatsError))
 
 async def connect(client: Client, url: str, *, name: str) -> None:
     """Waits until the server answers, however long; the caller bounds the wait."""
-
-    async def on_error(error: Exception) -> None:
-        log.warning("nats: %s", error or type(error).__name__)
-
-    async def on_disconnect() -> None:
-        log.warning("nats: disconnected")
-
-    async def on_reconnect() -> None:
-        log.info("nats: connected again")
-
+    journal = _Journal(client)
     await client.connect(
         url,
         name=name,
         inbox_prefix=f"_INBOX_{name}",
-        error_cb=on_error,
-        disconnected_cb=on_disconnect,
-        reconnected_cb=on_reconnect,
+        error_cb=journal.error,
+        disconnected_cb=journal.disconnected,
+        reconnected_cb=journal.reconnected,
         connect_timeout=2,
         reconnect_time_wait=1,
         max_reconnect_attempts=-1,
@@ -39,3 +30,25 @@ async def connect(client: Client, url: str, *, name: str) -> None:
         pending_size=16 * 1024 * 1024,
         flusher_queue_size=4096,
     )
+
+
+class _Journal:
+    """One line per change: the client reports every failed attempt, and there is one each second."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._last = ""
+
+    async def error(self, error: Exception) -> None:
+        text = str(error) or type(error).__name__
+        if text != self._last:
+            log.warning("nats: %s", text)
+        self._last = text
+
+    async def disconnected(self) -> None:
+        if not self._client.is_closed:
+            log.warning("nats: disconnected")
+
+    async def reconnected(self) -> None:
+        log.info("nats: connected again")
+        self._last = ""

@@ -6,15 +6,16 @@ the consumer goes on. A database or broker that is away is waited for.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import assert_never
 
 from google.protobuf.message import DecodeError, Message
 from nats.aio.client import Client
 from opentelemetry import metrics, trace
-from opentelemetry.trace import Link, SpanKind
-from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from opentelemetry.trace import SpanKind
 
 from postflow.bus.v1 import bus_pb2
 from servicekit.bus.delivery import Ack, Delivery, Disposition, Park, RetryIn
@@ -24,22 +25,24 @@ from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.dead_letters import DeadLetters
 from servicekit.pg.inbox import Inbox
+from servicekit.run.loops import wait
+from servicekit.run.telemetry import linked_trace
 from servicekit.run.transient import is_transient
 
 log = logging.getLogger(__name__)
 
 _AWAY_PAUSE = timedelta(seconds=1)
-_ROOM = 2000
-_MOST_PER_TRANSACTION = 250
+_ROOM = 512
+_EVENTS_PER_TRANSACTION = 500
+_LONGEST_ID = 200
 
 _tracer = trace.get_tracer("servicekit.bus")
 _meter = metrics.get_meter("servicekit.bus")
-_applied = _meter.create_counter("postflow.events.applied", description="Events applied by a consumer, by type")
+_applied = _meter.create_counter("postflow.events.applied", description="Events applied by a consumer")
 _ignored = _meter.create_counter(
     "postflow.events.ignored", description="Events of a type that the consumer does not know"
 )
 _parked = _meter.create_counter("postflow.events.parked", description="Messages put into the dead letters")
-_PROPAGATOR = TraceContextTextMapPropagator()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,22 @@ class Route:
     apply: Apply
 
 
+@dataclass(frozen=True, slots=True)
+class _Unreadable:
+    reason: str
+    payload: bytes
+
+
+@dataclass(slots=True)
+class _Letter:
+    """A delivery, as far as it could be read."""
+
+    delivery: Delivery
+    events: list[Received] = field(default_factory=list)
+    unreadable: list[_Unreadable] = field(default_factory=list)
+    answer: Disposition = field(default_factory=Ack)
+
+
 class EventConsumer:
     def __init__(
         self,
@@ -77,116 +96,165 @@ class EventConsumer:
         self.name = f"consumer {spec.durable}"
         self._spec = spec
         self._routes: Mapping[str, Route] = {route.message.DESCRIPTOR.full_name: route for route in routes}
-        self._order = list(self._routes)
         self._database = database
         self._clock = clock
         self._inbox = Inbox(spec.durable)
         self._dead_letters = dead_letters
         self._linger = linger.total_seconds()
-        self._arrived: list[Delivery] = []
+        self._arrived: deque[Delivery] = deque()
         self._some = asyncio.Event()
         self._pull = PullLoop(connection, spec, self._receive, room=_ROOM, ensure_stream=ensure_stream)
 
     async def run(self, stop: asyncio.Event) -> None:
+        """Until `stop`: the batch in hand is finished, the rest is given back at once."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._pull.run(stop))
+            group.create_task(self._wake_when(stop))
             group.create_task(self._work(stop))
+            await self._pull.run(stop)
+        while self._arrived:
+            await self._answer(self._arrived.popleft(), RetryIn(timedelta(0)))
 
     def _receive(self, delivery: Delivery) -> None:
         self._arrived.append(delivery)
         self._some.set()
 
+    async def _wake_when(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        self._some.set()
+
     async def _work(self, stop: asyncio.Event) -> None:
-        while not (stop.is_set() and not self._arrived):
-            try:
-                async with asyncio.timeout(0.25):
-                    await self._some.wait()
-            except TimeoutError:
-                continue
+        while not stop.is_set():
+            await self._some.wait()
             # A moment's patience turns single events into batches; nobody waits for these.
-            await asyncio.sleep(self._linger)
+            await wait(stop, self._linger)
             self._some.clear()
-            while self._arrived:
-                batch, self._arrived = (
-                    self._arrived[:_MOST_PER_TRANSACTION],
-                    self._arrived[_MOST_PER_TRANSACTION:],
-                )
-                await self._take(batch)
+            while self._arrived and not stop.is_set():
+                if not await self._take(self._next_batch()):
+                    await wait(stop, _AWAY_PAUSE.total_seconds())
 
-    async def _take(self, batch: Sequence[Delivery]) -> None:
-        readable: list[tuple[Delivery, list[Received]]] = []
-        for delivery in batch:
-            decoded = self._decode(delivery)
-            if isinstance(decoded, Park):
-                await self._answer(delivery, decoded)
-            else:
-                readable.append((delivery, decoded))
+    def _next_batch(self) -> list[_Letter]:
+        batch: list[_Letter] = []
+        size = 0
+        while self._arrived and size < _EVENTS_PER_TRANSACTION:
+            letter = self._read(self._arrived.popleft())
+            batch.append(letter)
+            size += max(len(letter.events), 1)
+        return batch
+
+    async def _take(self, batch: Sequence[_Letter]) -> bool:
+        """False: the database is away, and everything comes again."""
         try:
-            await self._apply([received for _, events in readable for received in events])
-        except Exception as error:  # the supervised edge of a consumer
-            await self._isolate(readable, error)
-            return
-        for delivery, _ in readable:
-            await self._answer(delivery, Ack())
+            await self._apply_each([received for letter in batch for received in letter.events])
+            await self._park_unreadable(batch)
+        except Exception as error:
+            if not is_transient(error):
+                raise
+            log.warning("%s: waiting, the database is away: %r", self._spec.durable, error)
+            for letter in batch:
+                await self._answer(letter.delivery, RetryIn(_AWAY_PAUSE))
+            return False
+        for letter in batch:
+            await self._answer(letter.delivery, letter.answer)
+        return True
 
-    async def _isolate(self, readable: Sequence[tuple[Delivery, list[Received]]], error: Exception) -> None:
-        """One bad event must not hold up its neighbours: each message is tried alone, and a failing one is parked."""
-        if is_transient(error):
-            log.warning("%s: waiting, the database is away: %s", self._spec.durable, error)
-            for delivery, _ in readable:
-                await self._answer(delivery, RetryIn(_AWAY_PAUSE))
-            return
-        for delivery, events in readable:
-            await self._answer(delivery, await self._alone(events))
-
-    async def _alone(self, events: Sequence[Received]) -> Disposition:
-        for received in events:
-            try:
-                await self._apply([received])
-            except Exception as error:  # the supervised edge of a consumer
-                if is_transient(error):
-                    return RetryIn(_AWAY_PAUSE)
-                log.exception("%s: cannot apply event %s", self._spec.durable, received.event.id)
-                await self._park(
-                    received.event.type, f"{type(error).__name__} while applying", _envelope_of(received.event)
-                )
-        return Ack()
-
-    async def _apply(self, events: Sequence[Received]) -> None:
+    async def _apply_each(self, events: Sequence[Received]) -> None:
+        """One bad event must not hold up its neighbours: a batch that fails is halved until it is found, and parked."""
         if not events:
             return
-        with _tracer.start_as_current_span(f"{self._spec.durable} apply", kind=SpanKind.CONSUMER, links=_links(events)):
-            await self._database.run(lambda tx: self._apply_in(tx, events))
-        _applied.add(len(events), {"consumer": self._spec.durable})
+        try:
+            await self._apply(events)
+        except Exception as error:
+            if is_transient(error):
+                raise
+            if len(events) == 1:
+                await self._park_event(events[0], error)
+                return
+            middle = len(events) // 2
+            await self._apply_each(events[:middle])
+            await self._apply_each(events[middle:])
 
-    async def _apply_in(self, tx: Transaction, events: Sequence[Received]) -> None:
+    async def _apply(self, events: Sequence[Received]) -> None:
+        origins = (received.event.traceparent for received in events if received.event.traceparent)
+        with linked_trace(_tracer, f"{self._spec.durable} apply", origins, kind=SpanKind.CONSUMER):
+            count = await self._database.run(lambda tx: self._apply_in(tx, events))
+        _applied.add(count, {"consumer": self._spec.durable})
+
+    async def _apply_in(self, tx: Transaction, events: Sequence[Received]) -> int:
+        """How many of them were new."""
         now = await self._clock.now(tx.connection)
         fresh = await self._inbox.add(tx, [received.event.id for received in events], now=now)
-        for name in self._order:
-            ours = [each for each in events if each.event.type == name and each.event.id in fresh]
-            if ours:
-                await self._routes[name].apply(tx, ours, now)
+        by_type: dict[str, dict[str, Received]] = {}
+        for received in events:
+            if received.event.id in fresh:
+                by_type.setdefault(received.event.type, {}).setdefault(received.event.id, received)
+        for name, route in self._routes.items():
+            if ours := by_type.get(name):
+                await route.apply(tx, list(ours.values()), now)
+        return len(fresh)
 
-    def _decode(self, delivery: Delivery) -> list[Received] | Park:
+    async def _park_event(self, received: Received, error: Exception) -> None:
+        """Together with its inbox row: an event is parked once, however often it is delivered."""
+        event = received.event
+        log.error("%s: cannot apply event %s of type %s", self._spec.durable, event.id, event.type, exc_info=error)
+        async with self._database.transaction() as tx:
+            now = await self._clock.now(tx.connection)
+            if await self._inbox.add(tx, [event.id], now=now):
+                await self._dead_letters.add_in(
+                    tx,
+                    consumer=self._spec.durable,
+                    subject=event.type,
+                    reason=f"{type(error).__name__} while applying",
+                    payload=_envelope_of(event),
+                    now=now,
+                )
+        _parked.add(1, {"consumer": self._spec.durable})
+
+    async def _park_unreadable(self, batch: Sequence[_Letter]) -> None:
+        parked = [(letter.delivery.subject, each) for letter in batch for each in letter.unreadable]
+        if not parked:
+            return
+        async with self._database.transaction() as tx:
+            now = await self._clock.now(tx.connection)
+            for subject, each in parked:
+                await self._dead_letters.add_in(
+                    tx,
+                    consumer=self._spec.durable,
+                    subject=subject,
+                    reason=each.reason,
+                    payload=each.payload,
+                    now=now,
+                )
+        for subject, each in parked:
+            log.error("%s: parked a message on %s: %s", self._spec.durable, subject, each.reason)
+        _parked.add(len(parked), {"consumer": self._spec.durable})
+
+    def _read(self, delivery: Delivery) -> _Letter:
         try:
             envelope = bus_pb2.Envelope.FromString(delivery.payload)
         except DecodeError:
-            return Park("the envelope cannot be decoded")
+            return _refused(delivery, "the envelope cannot be decoded")
         if not envelope.events:
-            return Park("the envelope holds no event")
-        events: list[Received] = []
-        for event in envelope.events:
+            return _refused(delivery, "the envelope holds no event")
+        letter = _Letter(delivery)
+        for read in self._decode(envelope.events):
+            if isinstance(read, Received):
+                letter.events.append(read)
+            else:
+                letter.unreadable.append(read)
+        return letter
+
+    def _decode(self, events: Sequence[bus_pb2.Event]) -> Iterator[Received | _Unreadable]:
+        for event in events:
             route = self._routes.get(event.type)
             if route is None:
                 _ignored.add(1, {"consumer": self._spec.durable, "type": event.type})
-                continue
-            if not event.id or not event.organization_id:
-                return Park(f"a {event.type} has no id or no organization")
-            try:
-                events.append(Received(event, route.message.FromString(event.payload)))
-            except DecodeError:
-                return Park(f"a {event.type} cannot be decoded")
-        return events
+            elif not (_is_id(event.id) and _is_id(event.organization_id)):
+                yield _Unreadable(f"a {event.type} has no usable id or organization", _envelope_of(event))
+            else:
+                try:
+                    yield Received(event, route.message.FromString(event.payload))
+                except DecodeError:
+                    yield _Unreadable(f"a {event.type} cannot be decoded", _envelope_of(event))
 
     async def _answer(self, delivery: Delivery, disposition: Disposition) -> None:
         match disposition:
@@ -194,26 +262,21 @@ class EventConsumer:
                 await delivery.ack()
             case RetryIn(delay):
                 await delivery.retry_in(delay)
-            case Park(reason):
-                await self._park(delivery.subject, reason, delivery.payload)
+            case Park():
                 await delivery.terminate()
+            case _:
+                assert_never(disposition)
         self._pull.finished()
 
-    async def _park(self, subject: str, reason: str, payload: bytes) -> None:
-        log.error("%s: parked a message on %s: %s", self._spec.durable, subject, reason)
-        _parked.add(1, {"consumer": self._spec.durable})
-        await self._dead_letters.add(consumer=self._spec.durable, subject=subject, reason=reason, payload=payload)
+
+def _refused(delivery: Delivery, reason: str) -> _Letter:
+    return _Letter(delivery, unreadable=[_Unreadable(reason, delivery.payload)], answer=Park(reason))
 
 
 def _envelope_of(event: bus_pb2.Event) -> bytes:
     return bus_pb2.Envelope(events=[event]).SerializeToString()
 
 
-def _links(events: Sequence[Received]) -> list[Link]:
-    """The origins that were sampled; most are not, and cost nothing here."""
-    contexts = (
-        trace.get_current_span(_PROPAGATOR.extract({"traceparent": received.event.traceparent})).get_span_context()
-        for received in events
-        if received.event.traceparent
-    )
-    return [Link(context) for context in contexts]
+def _is_id(text: str) -> bool:
+    """PostgreSQL takes no NUL in a text, and an index no longer key than a third of a page."""
+    return 0 < len(text) <= _LONGEST_ID and text.isprintable()

@@ -1,6 +1,7 @@
 """One delivery of one message, and what a consumer can answer."""
 
-import json
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -30,13 +31,54 @@ class Park:
 Disposition = Ack | RetryIn | Park
 
 
-class Delivery:
-    """Answers go straight to the reply subject: unlike the client's own methods they may be repeated and corrected."""
+class Answers:
+    """The way back to the stream for what it delivered; closed while nobody knows whether it is still the same stream.
 
-    __slots__ = ("_connection", "_message")
+    An answer names a sequence. Given to a stream that was wiped or rolled back meanwhile, it would acknowledge whatever
+    message has that number now, and nobody would ever see that one.
+    """
 
-    def __init__(self, connection: Client, message: Msg) -> None:
+    def __init__(self, connection: Client) -> None:
         self._connection = connection
+        self._connections = connection.stats["reconnects"]
+        self._waiting: dict[str, Callable[[], bytes]] = {}
+        self._suspended = False
+        self._void = False
+
+    async def send(self, subject: str, answer: Callable[[], bytes]) -> None:
+        if self._void:
+            return
+        if self._suspended or not self._is_connected():
+            self._waiting[subject] = answer
+        else:
+            await self._connection.publish(subject, answer())
+
+    def suspend(self) -> None:
+        self._suspended = True
+
+    def void(self) -> None:
+        """It is another stream: those messages no longer exist."""
+        self._void = True
+        self._waiting.clear()
+
+    async def resume(self) -> None:
+        """It is the same stream: gives the answers that had to wait."""
+        self._connections, self._suspended = self._connection.stats["reconnects"], False
+        waiting, self._waiting = self._waiting, {}
+        for subject, answer in waiting.items():
+            await self.send(subject, answer)
+
+    def _is_connected(self) -> bool:
+        return self._connection.is_connected and self._connection.stats["reconnects"] == self._connections
+
+
+class Delivery:
+    """Answers may be repeated and corrected, unlike those of the client's own message."""
+
+    __slots__ = ("_answers", "_message")
+
+    def __init__(self, answers: Answers, message: Msg) -> None:
+        self._answers = answers
         self._message = message
 
     @property
@@ -49,17 +91,33 @@ class Delivery:
 
     @property
     def sequence(self) -> int:
-        return self._message.metadata.sequence.stream
+        return stream_sequence(self._message.reply)
 
     async def ack(self) -> None:
-        await self._connection.publish(self._message.reply, b"+ACK")
+        await self._answers.send(self._message.reply, _acknowledge)
 
     async def retry_in(self, delay: timedelta) -> None:
-        nanoseconds = max(int(delay.total_seconds() * 1e9), 1)
-        await self._connection.publish(self._message.reply, b"-NAK " + json.dumps({"delay": nanoseconds}).encode())
+        until = _now() + delay.total_seconds()
+        await self._answers.send(
+            self._message.reply, lambda: b'-NAK {"delay": %d}' % max(int((until - _now()) * 1e9), 1)
+        )
 
     async def in_progress(self) -> None:
-        await self._connection.publish(self._message.reply, b"+WPI")
+        await self._answers.send(self._message.reply, lambda: b"+WPI")
 
     async def terminate(self) -> None:
-        await self._connection.publish(self._message.reply, b"+TERM")
+        await self._answers.send(self._message.reply, lambda: b"+TERM")
+
+
+def stream_sequence(reply: str) -> int:
+    """From the subject to answer on, which has two forms: the newer one names domain and account first."""
+    tokens = reply.split(".")
+    return int(tokens[5] if len(tokens) == 9 else tokens[7])
+
+
+def _acknowledge() -> bytes:
+    return b"+ACK"
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -4,17 +4,29 @@ import asyncio
 import itertools
 import json
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.errors import (
+    BadHeaderError,
+    BadSubjectError,
+    ConnectionClosedError,
+    MaxPayloadError,
+)
 from nats.errors import Error as NatsError
+
+from servicekit.run.loops import wait
 
 log = logging.getLogger(__name__)
 
 _WINDOW = 1000
+_WINDOW_BYTES = 8 * 1024 * 1024
+_LOOK_PERIOD = 0.1
+_TURN = 100  # messages after which others get a turn: the client itself never yields
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,87 +38,146 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The stream has it, under this sequence."""
+    """The stream has it, under this sequence; `duplicate`: it had it before."""
 
     sequence: int
+    duplicate: bool = False
 
 
 class Publisher(Protocol):
     async def publish(self, messages: Sequence[Outgoing]) -> Sequence[Stored | None]: ...
 
 
-@dataclass(slots=True)
-class _Batch:
-    answers: list[Stored | None]
-    missing: int
-    done: asyncio.Event = field(default_factory=asyncio.Event)
+class _Window:
+    """Messages under way together, each with its answer: None while there is none, and for good when it was refused."""
 
-    def answer(self, index: int, answer: Stored | None) -> None:
-        self.answers[index] = answer
-        self.missing -= 1
-        if not self.missing:
+    def __init__(self, messages: Sequence[Outgoing]) -> None:
+        self.messages = messages
+        self.answers: list[Stored | None] = [None] * len(messages)
+        self.refusals: Counter[str] = Counter()
+        self.open = set(range(len(messages)))
+        self.done = asyncio.Event()
+
+    def answer(self, index: int, answer: Stored | str) -> None:
+        if index not in self.open:
+            return
+        self.open.discard(index)
+        if isinstance(answer, str):
+            self.refusals[answer] += 1
+        else:
+            self.answers[index] = answer
+        if not self.open:
             self.done.set()
 
 
 class PipelinedPublisher:
-    """`publish` returns one answer per message; None means that the stream did not say it has it, whatever the cause."""
+    """`publish` returns one answer per message; None means that the stream did not say it has it, whatever the cause.
+
+    Within the timeout a connection that comes back gets what is unanswered again: the message ids make that harmless.
+    """
 
     def __init__(self, connection: Client, *, timeout: float = 5.0) -> None:
         self._connection = connection
         self._timeout = timeout
         self._inbox = ""
         self._tokens = itertools.count()
-        self._waiting: dict[str, tuple[_Batch, int]] = {}
+        self._waiting: dict[str, tuple[_Window, int]] = {}
 
     async def publish(self, messages: Sequence[Outgoing]) -> list[Stored | None]:
-        if not self._inbox:
-            self._inbox = self._connection.new_inbox()
-            await self._connection.subscribe(f"{self._inbox}.*", cb=self._answered)
         answers: list[Stored | None] = []
-        for start in range(0, len(messages), _WINDOW):
-            answers += await self._publish_window(messages[start : start + _WINDOW])
-        return answers
+        for window in _windows(messages):
+            await self._carry(window)
+            answers += window.answers
+            if window.open:  # no better for those behind it
+                break
+        return answers + [None] * (len(messages) - len(answers))
 
-    async def _publish_window(self, messages: Sequence[Outgoing]) -> list[Stored | None]:
-        batch = _Batch(answers=[None] * len(messages), missing=len(messages))
+    async def _carry(self, window: _Window) -> None:
         tokens: list[str] = []
+        deadline = _now() + self._timeout
         try:
-            async with asyncio.timeout(self._timeout):
-                for index, message in enumerate(messages):
-                    token = f"{next(self._tokens):x}"
-                    tokens.append(token)
-                    self._waiting[token] = (batch, index)
-                    await self._connection.publish(
-                        message.subject,
-                        message.payload,
-                        reply=f"{self._inbox}.{token}",
-                        headers={"Nats-Msg-Id": message.message_id},
-                    )
-                await batch.done.wait()
-        except TimeoutError:
-            log.warning("nats: %d of %d messages were not acknowledged in time", batch.missing, len(messages))
-        except NatsError as error:
-            log.warning("nats: publishing stopped: %s", error)
+            while window.open and _now() < deadline:
+                connections = -1
+                if self._connection.is_connected:
+                    connections = self._connection.stats["reconnects"]
+                    await self._send(window, tokens)
+                while not self._has_moved_on(window, connections) and _now() < deadline:
+                    await wait(window.done, min(_LOOK_PERIOD, deadline - _now()))
         finally:
             for token in tokens:
                 self._waiting.pop(token, None)
-        return batch.answers
+        for refusal, count in window.refusals.items():
+            log.warning("nats: %d of %d messages were refused: %s", count, len(window.messages), refusal)
+        if window.open and self._connection.is_connected:
+            log.warning("nats: %d of %d messages were not acknowledged in time", len(window.open), len(window.messages))
+
+    def _has_moved_on(self, window: _Window, connections: int) -> bool:
+        """Everything is answered, or what was sent is gone with its connection."""
+        reconnected = self._connection.is_connected and self._connection.stats["reconnects"] != connections
+        return reconnected or not window.open
+
+    async def _send(self, window: _Window, tokens: list[str]) -> None:
+        try:
+            inbox = await self._subscribed()
+            for index in sorted(window.open):
+                message = window.messages[index]
+                token = f"{next(self._tokens):x}"
+                tokens.append(token)
+                self._waiting[token] = (window, index)
+                try:
+                    await self._connection.publish(
+                        message.subject,
+                        message.payload,
+                        reply=f"{inbox}.{token}",
+                        headers={"Nats-Msg-Id": message.message_id},
+                    )
+                except (BadSubjectError, BadHeaderError, MaxPayloadError) as error:
+                    # One impossible message must not stand in the way of those behind it.
+                    window.answer(index, f"{type(error).__name__} on {message.subject}")
+                if index % _TURN == 0:
+                    await asyncio.sleep(0)
+        except ConnectionClosedError:
+            raise ConnectionGone("the connection to NATS was closed for good") from None
+        except NatsError as error:
+            log.info("nats: publishing is interrupted: %r", error)
+
+    async def _subscribed(self) -> str:
+        if not self._inbox:
+            inbox = self._connection.new_inbox()
+            await self._connection.subscribe(f"{inbox}.*", cb=self._answered)
+            self._inbox = inbox
+        return self._inbox
 
     async def _answered(self, message: Msg) -> None:
         waiting = self._waiting.pop(message.subject.rpartition(".")[2], None)
-        if waiting is None:
-            return
-        batch, index = waiting
-        batch.answer(index, _stored(message))
+        if waiting is not None:
+            window, index = waiting
+            window.answer(index, _read(message))
 
 
-def _stored(message: Msg) -> Stored | None:
-    if not message.data:  # no responders: there is no such stream
-        return None
+class ConnectionGone(Exception):
+    """The client will not connect again; only a new process will."""
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _windows(messages: Sequence[Outgoing]) -> Iterator[_Window]:
+    start, size = 0, 0
+    for end, message in enumerate(messages):
+        if end - start == _WINDOW or (end > start and size + len(message.payload) > _WINDOW_BYTES):
+            yield _Window(messages[start:end])
+            start, size = end, 0
+        size += len(message.payload)
+    if start < len(messages):
+        yield _Window(messages[start:])
+
+
+def _read(message: Msg) -> Stored | str:
+    if not message.data:
+        return "there is no such stream"
     answer = json.loads(message.data)
-    if "error" in answer:
-        log.warning(
-            "nats: %s refused a message: %s", answer.get("stream", "the stream"), answer["error"].get("description")
-        )
-        return None
-    return Stored(int(answer["seq"]))
+    if error := answer.get("error"):
+        return str(error.get("description"))
+    return Stored(int(answer["seq"]), bool(answer.get("duplicate")))

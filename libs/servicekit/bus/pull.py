@@ -8,23 +8,32 @@ exist and asks again, so that a restarted or emptied server costs seconds and no
 import asyncio
 import json
 import logging
-import time
+import math
+import random
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
+from nats.js.api import StreamInfo
 
-from servicekit.bus.delivery import Delivery
+from servicekit.bus.delivery import Answers, Delivery, stream_sequence
+from servicekit.bus.publisher import ConnectionGone
 from servicekit.bus.streams import ConsumerSpec, ensure_consumer
+from servicekit.run.loops import wait
 
 log = logging.getLogger(__name__)
 
 _EXPIRES = 30.0
 _HEARTBEAT = 2.0
 _SILENCE = 3 * _HEARTBEAT + 0.5
-_STOP_CHECK = 0.25
-_REFUSED_PAUSE = 0.5
+_LOOK_PERIOD = 0.25
+_FIRST_PAUSE = 0.25
+_LAST_PAUSE = 2.0
+_LEAVE_SECONDS = 0.4
+_EVICT_AFTER = 60.0
 
 
 class PullLoop:
@@ -46,11 +55,18 @@ class PullLoop:
         self._room = room
         self._ensure_stream = ensure_stream
         self._inbox = ""
+        self._generation = 0
         self._held = 0
         self._asked = 0
         self._heard = 0.0
         self._reconnects = 0
         self._broken = True
+        self._failures = 0
+        self._complaint = ""
+        self._evict_at = 0.0
+        self._stream_time: datetime | None = None
+        self._highest = 0
+        self._answers = Answers(connection)
         self._wake = asyncio.Event()
 
     @property
@@ -59,46 +75,88 @@ class PullLoop:
 
     def finished(self, count: int = 1) -> None:
         self._held -= count
-        if self._want() >= self._room // 4:
+        if self._want() >= self._least():
             self._wake.set()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Pulls until `stop`; deliveries already made stay with the consumer."""
         self._inbox = self._connection.new_inbox()
-        subscription = await self._connection.subscribe(self._inbox, cb=self._on_message)
-        while not stop.is_set():
-            if self._broken or self._connection.stats["reconnects"] != self._reconnects:
-                await self._begin_again()
-            elif time.monotonic() - self._heard > _SILENCE:
-                log.warning("%s: the server has gone silent", self._spec.durable)
-                self._broken = True
-            else:
-                await self._ask()
-            await self._pause(_REFUSED_PAUSE if self._broken else _STOP_CHECK)
-        if self._connection.is_connected:
-            await subscription.unsubscribe()
+        subscription = await self._connection.subscribe(f"{self._inbox}.*", cb=self._on_message)
+        async with asyncio.TaskGroup() as group:
+            stopped = group.create_task(self._wake_when(stop))
+            while not stop.is_set():
+                if self._is_broken():
+                    attempt = group.create_task(self._begin_again(stop))
+                    await asyncio.wait((attempt, stopped), return_when=asyncio.FIRST_COMPLETED)
+                    attempt.cancel()
+                else:
+                    await self._ask()
+                    await wait(self._wake, _LOOK_PERIOD)
+                    self._wake.clear()
+            stopped.cancel()
+        await self._leave(subscription)
 
-    async def _begin_again(self) -> None:
-        self._reconnects = self._connection.stats["reconnects"]
+    async def _wake_when(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        self._wake.set()
+
+    def _is_broken(self) -> bool:
+        if self._connection.is_closed:
+            raise ConnectionGone("the connection to NATS was closed for good")
+        if not self._broken:
+            if self._connection.stats["reconnects"] != self._reconnects:
+                self._break("connected anew")
+            elif self._connection.is_connected and _now() - self._heard > _SILENCE:
+                self._break("the server has gone silent")
+        return self._broken
+
+    def _break(self, why: str) -> None:
+        """From here on nothing that was delivered is answered, until the stream has shown that it is the same."""
+        self._complain(why)
+        self._broken = True
+        self._answers.suspend()
+
+    async def _begin_again(self, stop: asyncio.Event) -> None:
+        if self._failures or not self._connection.is_connected:
+            await wait(stop, min(_FIRST_PAUSE * 2.0 ** min(self._failures, 10), _LAST_PAUSE) * random.uniform(0.7, 1))
+        if not self._connection.is_connected:
+            return
+        self._failures += 1
+        reconnects = self._connection.stats["reconnects"]
         try:
             await self._ensure_stream()
-            await ensure_consumer(self._js, self._spec)
+            stream = await self._js.stream_info(self._spec.stream)
+            await ensure_consumer(self._js, self._spec, evict=_now() >= self._evict_at)
         except (NatsError, TimeoutError, OSError) as error:
-            log.warning("%s: not available yet: %s", self._spec.durable, error or type(error).__name__)
+            self._evict_at = min(self._evict_at, _now() + _EVICT_AFTER)
+            self._complain(f"not available yet: {error!r}")
             return
-        self._asked = 0
-        self._heard = time.monotonic()
-        self._broken = False
-        self._wake.set()
+        self._recognise(stream)
+        self._evict_at = math.inf
+        self._generation += 1
+        self._asked, self._heard, self._reconnects, self._broken = 0, _now(), reconnects, False
+        await self._answers.resume()
+
+    def _recognise(self, stream: StreamInfo) -> None:
+        known = self._stream_time in {None, stream.created}
+        if not known or stream.state.last_seq < self._highest:
+            log.warning("%s: the stream was wiped or rolled back", self._spec.durable)
+            self._answers.void()
+            self._answers = Answers(self._connection)
+            self._highest = 0
+        self._stream_time = stream.created
 
     def _want(self) -> int:
         return self._room - self._held - self._asked
 
+    def _least(self) -> int:
+        return max(self._room // 4, 1)
+
     async def _ask(self) -> None:
         want = self._want()
-        if want < max(self._room // 4, 1):
+        if want < self._least():
             if self._asked == 0:
-                self._heard = time.monotonic()  # nothing is outstanding, so there is nothing to hear
+                self._heard = _now()  # nothing is outstanding, so there is nothing to hear
             return
         request = {"batch": want, "expires": int(_EXPIRES * 1e9), "idle_heartbeat": int(_HEARTBEAT * 1e9)}
         self._asked += want
@@ -106,34 +164,59 @@ class PullLoop:
             await self._connection.publish(
                 f"$JS.API.CONSUMER.MSG.NEXT.{self._spec.stream}.{self._spec.durable}",
                 json.dumps(request).encode(),
-                reply=self._inbox,
+                reply=self._reply_subject(),
             )
         except NatsError as error:
-            log.warning("%s: cannot ask: %s", self._spec.durable, error)
-            self._broken = True
+            self._break(f"cannot ask: {error!r}")
+
+    def _reply_subject(self) -> str:
+        return f"{self._inbox}.{self._generation}"
 
     async def _on_message(self, message: Msg) -> None:
-        self._heard = time.monotonic()
+        current = message.subject == self._reply_subject()
         if message.reply.startswith("$JS.ACK."):
+            self._take(message, current=current)
+        elif current:
+            self._hear(message)
+
+    def _take(self, message: Msg, *, current: bool) -> None:
+        self._heard, self._failures = _now(), 0
+        self._held += 1
+        if current:
             self._asked = max(self._asked - 1, 0)
-            self._held += 1
-            self._receive(Delivery(self._connection, message))
-            return
+        self._highest = max(self._highest, stream_sequence(message.reply))
+        self._receive(Delivery(self._answers, message))
+
+    def _hear(self, message: Msg) -> None:
         headers = message.headers or {}
         match headers.get("Status"):
             case "100":
+                self._heard, self._failures, self._complaint = _now(), 0, ""
                 return
             case "408" | "404":
+                self._heard = _now()
                 self._asked = max(self._asked - int(headers.get("Nats-Pending-Messages", self._asked)), 0)
             case status:
-                log.info("%s: %s %s", self._spec.durable, status, headers.get("Description", ""))
-                self._broken = True
+                description = headers.get("Description", "").strip().partition("\n")[0]
+                self._break(f"refused: {status} {description}")
         self._wake.set()
 
-    async def _pause(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
-        except TimeoutError:
+    def _complain(self, text: str) -> None:
+        """Once, however often it happens."""
+        if text != self._complaint:
+            log.warning("%s: %s", self._spec.durable, text)
+        self._complaint = text
+
+    async def _leave(self, subscription: Subscription) -> None:
+        """What is on its way still arrives, so that the consumer can give it back at once."""
+        if not self._connection.is_connected:
             return
-        self._wake.clear()
+        try:
+            async with asyncio.timeout(_LEAVE_SECONDS):
+                await subscription.drain()  # type: ignore[no-untyped-call]
+        except (NatsError, TimeoutError) as error:
+            log.info("%s: left without a word: %r", self._spec.durable, error)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -5,15 +5,23 @@ from datetime import datetime
 from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 
+from servicekit.bus.streams import StreamSpec, ensure_stream
+
 
 class StreamView:
-    def __init__(self, js: JetStreamContext, name: str) -> None:
+    """Given by its specification, a stream that has vanished is made anew; given by name, it is waited for."""
+
+    def __init__(self, js: JetStreamContext, stream: StreamSpec | str) -> None:
         self._js = js
-        self._name = name
+        self._stream = stream
+        self._name = stream if isinstance(stream, str) else stream.name
 
     async def created(self) -> datetime:
         """When it was made; a stream with another time is another stream."""
-        created = (await self._js.stream_info(self._name)).created
+        if isinstance(self._stream, str):
+            created = (await self._js.stream_info(self._stream)).created
+        else:
+            created = (await ensure_stream(self._js, self._stream)).created
         assert created is not None
         return created
 

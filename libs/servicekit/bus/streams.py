@@ -1,6 +1,7 @@
-"""Streams and consumers as code: made when absent, brought up to date when a setting differs, refused when that is impossible."""
+"""Streams and consumers as code: made when absent, brought up to date when a setting differs, else refused."""
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -19,6 +20,9 @@ from nats.js.errors import BadRequestError, NotFoundError
 
 log = logging.getLogger(__name__)
 
+# Two consumers of a work queue may not want the same message.
+_OVERLAP = frozenset({10099, 10100})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSpec:
@@ -33,11 +37,15 @@ class StreamSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSpec:
-    """A durable pull consumer. No `backoff` and no `max_deliver`: both would change or end a delayed redelivery."""
+    """A durable pull consumer. No `backoff` and no `max_deliver`: both would change or end a delayed redelivery.
+
+    `layout` names all durables that share a work queue: any other one there is of an earlier layout.
+    """
 
     stream: str
     durable: str
     filter_subjects: tuple[str, ...]
+    layout: frozenset[str] = frozenset()
     ack_wait: timedelta = timedelta(seconds=30)
     max_ack_pending: int = 20_000
     replicas: int = 1
@@ -73,7 +81,8 @@ async def ensure_stream(js: JetStreamContext, spec: StreamSpec) -> StreamInfo:
     return await js.update_stream(wanted)
 
 
-async def ensure_consumer(js: JetStreamContext, spec: ConsumerSpec) -> None:
+async def ensure_consumer(js: JetStreamContext, spec: ConsumerSpec, *, evict: bool = True) -> None:
+    """With `evict` durables of another layout that stand in the way are removed; what they held is delivered anew."""
     wanted = ConsumerConfig(
         durable_name=spec.durable,
         filter_subjects=list(spec.filter_subjects) if len(spec.filter_subjects) > 1 else None,
@@ -89,8 +98,23 @@ async def ensure_consumer(js: JetStreamContext, spec: ConsumerSpec) -> None:
         found = (await js.consumer_info(spec.stream, spec.durable)).config
     except NotFoundError:
         found = None
-    if found is None or not _same_consumer(found, wanted):
+    if found and _same_consumer(found, wanted):
+        return
+    try:
         await js.add_consumer(spec.stream, wanted)
+    except BadRequestError as error:
+        if error.err_code not in _OVERLAP or not (spec.layout and evict):
+            raise
+        await _evict_others(js, spec)
+        await js.add_consumer(spec.stream, wanted)
+
+
+async def _evict_others(js: JetStreamContext, spec: ConsumerSpec) -> None:
+    for other in await js.consumers_info(spec.stream):
+        if other.name not in spec.layout:
+            log.warning("stream %s: removing the consumer %s of another layout", spec.stream, other.name)
+            with suppress(NotFoundError):  # another replica was faster
+                await js.delete_consumer(spec.stream, other.name)
 
 
 def _same_stream(found: StreamConfig, wanted: StreamConfig) -> bool:

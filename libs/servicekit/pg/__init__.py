@@ -1,1 +1,1 @@
-"""PostgreSQL: the database handle, and the tables that every service has: outbox, inbox, request ledger, dead letters."""
+"""PostgreSQL: the database handle, and the tables of every service: outbox, inbox, request ledger, dead letters."""

@@ -1,4 +1,4 @@
-"""What time it is, as far as anything due is concerned: the clock of the service's own database, read once per batch."""
+"""What time it is, as far as anything due is concerned: the clock of the service's own database, once per batch."""
 
 from datetime import datetime, timedelta
 
@@ -31,7 +31,7 @@ class SteadyClock:
     async def observe(self, database_clock: DatabaseClock, connection: AsyncConnection) -> datetime:
         asked = self._clock.monotonic()
         reading = await database_clock.now(connection)
-        # The database read its clock somewhere between question and answer: halfway is off by half a round trip at most.
+        # The database read its clock between question and answer: halfway is off by half a round trip at most.
         self._reading, self._at = reading, (asked + self._clock.monotonic()) / 2
         return reading
 

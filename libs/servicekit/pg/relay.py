@@ -30,8 +30,8 @@ from servicekit.run.transient import is_transient
 log = logging.getLogger(__name__)
 
 _LINGER = 0.02
-_LOOK_PERIOD = 0.5
-_SWEEP_PERIOD = 1.0
+_WAKE_PERIOD = 0.5
+_LOOK_PERIOD = 1.0
 _VERIFY_PERIOD = 30.0
 _LEFT_BEHIND = timedelta(seconds=2)
 _MOST_PER_PASS = 1000
@@ -114,7 +114,8 @@ class Relay:
         self._verified: int | None = None
         self._highest = 0
         self._next_verify = 0.0
-        self._next_sweep = 0.0
+        self._next_look = 0.0
+        self._has_more = False
         self._trouble = ""
 
     def offer(self, rows: Sequence[OutboxRow]) -> None:
@@ -130,7 +131,7 @@ class Relay:
             while not stop.is_set():
                 await self._attempt(self._pass)
                 # In trouble new rows are no reason to try again at once.
-                await wait(stop if self._trouble else self._some, _LOOK_PERIOD)
+                await wait(stop if self._trouble else self._some, 0 if self._has_more else _WAKE_PERIOD)
                 if self._offered and not stop.is_set():
                     await asyncio.sleep(_LINGER)
             watcher.cancel()
@@ -154,9 +155,8 @@ class Relay:
         if lost:
             log.warning("the stream has lost %d acknowledged events: publishing them again", lost)
             _again.add(lost)
-            self._next_sweep = 0.0
-        if created != self._stream_time or sequence is not None:
-            self._stream_time, self._highest = created, 0
+            self._look_now()
+        self._stream_time, self._highest = created, 0
         self._verified = connections
         self._next_verify = _now() + _VERIFY_PERIOD
 
@@ -166,12 +166,14 @@ class Relay:
 
     async def _pass(self) -> None:
         self._some.clear()
+        self._has_more = False
+        before = await self._look() if _now() >= self._next_look else None
         if _now() >= self._next_verify:
             await self.verify()
         while self._offered:
             await self._carry_offered()
-        if _now() >= self._next_sweep:
-            await self._sweep()
+        if before:
+            await self._carry_leftovers(before)
 
     async def _carry_offered(self) -> None:
         await self._verify_connection()
@@ -181,24 +183,30 @@ class Relay:
         async with self._database.read() as connection:
             await self._mark(connection, stored)
 
-    async def _sweep(self) -> None:
+    async def _look(self) -> datetime | None:
+        """When rows are left behind that no memory holds: the time before which they were written."""
         async with self._database.read() as connection:
             oldest: datetime | None = (await connection.execute(_OLDEST)).scalar()
             now = await self._clock.now(connection) if oldest else None
-        _age.set((now - oldest).total_seconds() if now and oldest else 0.0)
-        complete = True
-        if now and oldest and oldest < now - _LEFT_BEHIND:
-            await self._verify_connection()
-            complete = await self._carry_leftovers(now - _LEFT_BEHIND)
-        self._next_sweep = _now() + _SWEEP_PERIOD if complete else 0.0
+        self._next_look = _now() + _LOOK_PERIOD
+        if now is None or oldest is None:
+            _age.set(0.0)
+            return None
+        _age.set((now - oldest).total_seconds())
+        before = now - _LEFT_BEHIND
+        return before if oldest < before else None
 
-    async def _carry_leftovers(self, before: datetime) -> bool:
-        """Whether that was all."""
+    async def _carry_leftovers(self, before: datetime) -> None:
+        await self._verify_connection()
         async with self._database.transaction() as tx:
             found = await tx.connection.execute(_LEFTOVERS, {"before": before, "limit": _MOST_PER_PASS})
             rows = [OutboxRow(*row) for row in found]
             await self._mark(tx.connection, await self._publish(rows))
-        return len(rows) < _MOST_PER_PASS
+        if len(rows) == _MOST_PER_PASS:
+            self._look_now()
+
+    def _look_now(self) -> None:
+        self._next_look, self._has_more = 0.0, True
 
     async def _verify_connection(self) -> None:
         if self._connections() != self._verified:
@@ -259,9 +267,9 @@ class Relay:
         except Exception as error:
             if not isinstance(error, StreamInDoubt) and not is_transient(error):
                 raise
-            trouble = repr(error)
+            trouble = type(error).__name__
             if trouble != self._trouble:
-                log.warning("%s: waiting for the stream or the database: %s", self.name, trouble)
+                log.warning("%s: waiting for the stream or the database: %r", self.name, error)
             self._trouble = trouble
             return False
         if self._trouble:
