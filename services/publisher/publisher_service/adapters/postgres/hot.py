@@ -54,7 +54,8 @@ _CLAIM = text("""
             case
                 when (t.command_slot_id, t.command_slot_revision) < (t.slot_id, t.slot_revision) then 'STALE'
                 when t.state in ('PUBLISHED', 'NEEDS_ATTENTION') then 'ENDED'
-                when t.new_run and (t.command_slot_id, t.command_slot_revision) = (t.slot_id, t.slot_revision) then 'ENDED'
+                when t.new_run and (t.command_slot_id, t.command_slot_revision) = (t.slot_id, t.slot_revision)
+                    then 'ENDED'
                 when t.state in ('SENDING', 'UNKNOWN') then 'OPEN'
                 when t.state = 'WAITING' and t.next_action_time > :now then 'EARLY'
                 when t.command_not_after < :now then 'MISSED'

@@ -81,7 +81,8 @@ _ADD_GATES = text("""
     on conflict do nothing
 """)
 _LOCK_CONTENTS = text("""
-    insert into content (organization_id, draft_id, version, revision, content, content_digest, approved, withdrawn_below)
+    insert into content (organization_id, draft_id, version, revision, content, content_digest, approved,
+        withdrawn_below)
     select organization_id, draft_id, 0, 0, '', '', false, 0
     from unnest(cast(:organization_ids as text[]), cast(:draft_ids as text[])) as new (organization_id, draft_id)
     order by 1, 2
@@ -191,7 +192,7 @@ _SET_GATE = text("""
     on conflict (organization_id, social_account_id) do update set connected = excluded.connected
 """)
 _JOBS_BY_STATE = text("""
-    select state, count(*) from post_job where next_action_time is not null group by state
+    select state, count(*) as jobs from post_job where next_action_time is not null group by state
 """)
 
 
@@ -398,7 +399,7 @@ async def credentials_of(connection: AsyncConnection, organization_id: str, acco
 
 
 async def moving_jobs_by_state(connection: AsyncConnection) -> dict[str, int]:
-    return {state: count for state, count in await connection.execute(_JOBS_BY_STATE)}
+    return {row.state: row.jobs for row in await connection.execute(_JOBS_BY_STATE)}
 
 
 def _keys(keys: Iterable[Key], second: str) -> dict[str, list[str]]:
