@@ -57,7 +57,7 @@ class Layout:
 
     def local(self, service: str) -> str:
         host, port = split(self.listen[service])
-        return f"{HOST if host in EVERYWHERE else host}:{port}"
+        return f"{_shown(HOST if host in EVERYWHERE else host)}:{port}"
 
     def check_ports(self, services: tuple[str, ...]) -> None:
         for service in services:
@@ -90,8 +90,7 @@ class Layout:
             host, wanted = split(address)
         except ValueError:
             raise StackError(f"{variable}: {address!r} is not HOST:PORT") from None
-        shown = f"[{host}]" if ":" in host else host
-        return f"{shown}:{wanted or free_port()}"
+        return f"{_shown(host)}:{wanted or free_port()}"
 
     def _check(self, service: str, setting: str, what: str, address: str) -> None:
         host, port = split(address)
@@ -110,6 +109,10 @@ def given_by_caller() -> dict[str, str]:
 
 def console_script(service: str, scripts: Path) -> Path:
     return scripts / f"postflow-{service}"
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def _variable(service: str, setting: str) -> str:

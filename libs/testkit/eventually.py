@@ -3,11 +3,17 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
-from typing import TypeVar
+from typing import TypeVar, overload
 
 T = TypeVar("T")
 
 POLL_SECONDS = 0.02
+
+
+@overload
+async def eventually(condition: Callable[[], Awaitable[T]], *, within: float = ...) -> T: ...
+@overload
+async def eventually(condition: Callable[[], T], *, within: float = ...) -> T: ...
 
 
 async def eventually(condition: Callable[[], T | Awaitable[T]], *, within: float = 10.0) -> T:

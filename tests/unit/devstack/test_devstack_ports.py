@@ -1,0 +1,45 @@
+import socket
+
+import pytest
+
+from devstack.ports import EPHEMERAL_RANGE, free_port, is_free, split
+
+
+def test_a_free_port_can_be_listened_on_and_is_not_given_twice() -> None:
+    ports = {free_port() for _ in range(50)}
+    assert len(ports) == 50
+    assert all(is_free("127.0.0.1", port) for port in ports)
+
+
+@pytest.mark.skipif(not EPHEMERAL_RANGE.exists(), reason="this kernel does not tell its range")
+def test_a_free_port_lies_where_no_outgoing_connection_takes_it() -> None:
+    assert free_port() < int(EPHEMERAL_RANGE.read_text().split()[0])
+
+
+def test_a_port_that_somebody_listens_on_is_not_free() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        assert not is_free("127.0.0.1", listener.getsockname()[1])
+    assert is_free("127.0.0.1", 0)
+
+
+def test_a_listener_that_would_share_its_port_hinders_too() -> None:
+    with socket.create_server(("127.0.0.1", 0), reuse_port=True) as listener:
+        assert not is_free("127.0.0.1", listener.getsockname()[1])
+
+
+def test_connections_that_linger_after_a_server_do_not_hinder() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            server, _ = listener.accept()
+            server.close()  # closes first, so this side lingers
+            assert client.recv(1) == b""
+    assert is_free("127.0.0.1", port)
+
+
+@pytest.mark.parametrize(
+    ("address", "parts"),
+    [("127.0.0.1:50051", ("127.0.0.1", 50051)), ("[::1]:80", ("::1", 80)), (":80", ("", 80))],
+)
+def test_an_address_splits_into_host_and_port(address: str, parts: tuple[str, int]) -> None:
+    assert split(address) == parts
