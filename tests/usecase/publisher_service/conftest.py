@@ -201,15 +201,13 @@ class Rig:
 
 
 @pytest.fixture
-async def start(
-    service_database: Callable[[str], Awaitable[str]], fresh_nats: EmbeddedNats, sandbox: Sandbox
-) -> AsyncIterator[Start]:
+async def start(service_database: Callable[[str], Awaitable[str]], fresh_nats: EmbeddedNats, sandbox: Sandbox) -> Start:
     url = await service_database("publisher")
     control = SandboxClient(sandbox.url, sandbox.path)
 
     @asynccontextmanager
     async def running(**overrides: Any) -> AsyncIterator[Rig]:
-        settings = {
+        settings: dict[str, Any] = {
             "database_url": Secret(url),
             "credentials_key": KEY,
             "listen": "127.0.0.1:0",
@@ -246,7 +244,7 @@ async def start(
             finally:
                 stop.set()
 
-    yield running
+    return running
 
 
 def _target(account: str) -> target_pb2.Target:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -235,7 +236,7 @@ async def test_posts_of_one_account_are_never_sent_at_the_same_time(start: Start
             await rig.in_state("PUBLISHED", name, within=20)
         tries = await rig.rows("select start_time, end_time from attempt order by start_time")
         assert len(tries) == len(names)
-        overlaps = [one for one, two in zip(tries, tries[1:], strict=False) if two.start_time < one.end_time]
+        overlaps = [one for one, two in pairwise(tries) if two.start_time < one.end_time]
         assert overlaps == []
 
 
@@ -324,8 +325,8 @@ async def test_a_content_that_does_not_match_its_digest_is_parked(start: Start) 
 
 
 async def _told(rig: Any, kind: str, times: int) -> bool:
-    return (await rig.kinds("d1")).count(kind) == times
+    return bool((await rig.kinds("d1")).count(kind) == times)
 
 
 async def _stream_is_empty(rig: Any) -> bool:
-    return (await rig.client.jetstream().stream_info("PUBLISH")).state.messages == 0
+    return bool((await rig.client.jetstream().stream_info("PUBLISH")).state.messages == 0)
