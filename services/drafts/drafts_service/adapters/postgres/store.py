@@ -243,7 +243,7 @@ def _draft(row: Row[Any]) -> Draft:
         body=Body(encoded=row.content, digest=row.content_digest),
         targets=tuple(
             Target(social_account_id=account, channel=channel, destination=destination)
-            for account, channel, destination in json.loads(row.targets)
+            for account, channel, destination in row.targets
         ),
         create_time=row.create_time,
         update_time=row.update_time,

@@ -1,0 +1,46 @@
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from datetime import timedelta
+
+import grpc
+import pytest
+
+from drafts_service.adapters.publisher_client import PublisherClient
+from drafts_service.main import servicer
+from postflow.drafts.v1.drafts_service_pb2_grpc import DraftsServiceStub, add_DraftsServiceServicer_to_server
+from servicekit.ids import Uuid7Source
+from servicekit.pg.database import Database
+from servicekit.pg.outbox import Outbox
+from servicekit.rpc import RpcServer, open_channel
+
+
+@pytest.fixture
+async def database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Database]:
+    database = Database(await service_database("drafts"), application="test")
+    yield database
+    await database.dispose()
+
+
+@pytest.fixture
+def publisher_port(free_port: Callable[[], int]) -> int:
+    """Where the server under test looks for Publisher; nobody is there unless a test says so."""
+    return free_port()
+
+
+@pytest.fixture
+async def channel(database: Database, publisher_port: int) -> AsyncIterator[grpc.aio.Channel]:
+    """A plain channel, without retries, to a drafts server."""
+    ids = Uuid7Source()
+    async with AsyncExitStack() as stack:
+        to_publisher = await stack.enter_async_context(open_channel(f"127.0.0.1:{publisher_port}"))
+        publisher = PublisherClient(to_publisher, deadline=timedelta(seconds=3))
+        drafts = servicer(database, ids=ids, outbox=Outbox(ids, lambda rows: None), publisher=publisher)
+        server = RpcServer(listen="127.0.0.1:0", servicers=[(add_DraftsServiceServicer_to_server, drafts)], ids=ids)
+        await server.start()
+        stack.push_async_callback(server.stop, 0.0)
+        yield await stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{server.port}"))
+
+
+@pytest.fixture
+def drafts(channel: grpc.aio.Channel) -> DraftsServiceStub:
+    return DraftsServiceStub(channel)

@@ -1,0 +1,125 @@
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+from sqlalchemy import text
+
+from drafts_service.application.approve_draft import ApproveDraft
+from drafts_service.application.create_draft import CreateDraft
+from drafts_service.application.get_draft import GetDraft
+from drafts_service.application.reflect_post_jobs import ReflectPostJobs
+from drafts_service.domain.content import Content
+from drafts_service.domain.post_job import JobState, PostJob, PostJobEvent
+from drafts_service.domain.target import Target
+from postflow.bus.v1.bus_pb2 import Envelope
+from postflow.drafts.v1.draft_pb2 import Draft
+from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
+from servicekit.ids import Uuid7Source
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database, Transaction
+from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.pg.outbox import Outbox
+
+Create = Callable[..., Awaitable[Draft]]
+Reflect = Callable[..., Awaitable[None]]
+
+
+@pytest.fixture
+async def database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Database]:
+    database = Database(await service_database("drafts"), application="test")
+    yield database
+    await database.dispose()
+
+
+@pytest.fixture
+def outbox() -> Outbox:
+    return Outbox(Uuid7Source(), lambda rows: None)
+
+
+@pytest.fixture
+def announced(database: Database) -> Callable[[], Awaitable[list[DraftSaved]]]:
+    """What has been announced so far, oldest first."""
+
+    async def read() -> list[DraftSaved]:
+        async with database.read() as connection:
+            rows = await connection.execute(text("select payload from outbox order by position"))
+        return [
+            DraftSaved.FromString(event.payload) for (payload,) in rows for event in Envelope.FromString(payload).events
+        ]
+
+    return read
+
+
+@pytest.fixture
+def create_draft(database: Database, outbox: Outbox) -> CreateDraft:
+    return CreateDraft(
+        database=database, clock=DatabaseClock(), ids=Uuid7Source(), ledger=RequestLedger(), outbox=outbox
+    )
+
+
+@pytest.fixture
+def approve_draft(database: Database, outbox: Outbox) -> ApproveDraft:
+    return ApproveDraft(database=database, clock=DatabaseClock(), ledger=RequestLedger(), outbox=outbox)
+
+
+@pytest.fixture
+def get_draft(database: Database) -> GetDraft:
+    return GetDraft(database=database)
+
+
+@pytest.fixture
+def a_draft(create_draft: CreateDraft, approve_draft: ApproveDraft) -> Create:
+    """`await a_draft("draft", text="text", accounts=("a",), approved=False)`: one Facebook target per account."""
+
+    async def make(
+        id: str = "draft",  # noqa: A002 - as the field is called
+        *,
+        text: str = "text",
+        accounts: tuple[str, ...] = ("a",),
+        approved: bool = False,
+        organization_id: str = "org",
+    ) -> Draft:
+        key = RequestKey(organization_id=organization_id, method="", request_id="", request_digest=b"")
+        targets = tuple(Target(social_account_id=account, channel="facebook") for account in accounts)
+        created = (await create_draft(key, draft_id=id, content=Content(text=text), targets=targets)).draft
+        if not approved:
+            return created
+        return (await approve_draft(key, draft_id=id, content_digest="", etag="", approver="ann")).draft
+
+    return make
+
+
+@pytest.fixture
+def reflect(database: Database) -> Reflect:
+    """`await reflect(job, job, ...)`: one batch of events."""
+
+    async def apply(*jobs: PostJob) -> None:
+        async def work(tx: Transaction) -> None:
+            now = await DatabaseClock().now(tx.connection)
+            events = [PostJobEvent(job=job, kind="TEST", payload=b"payload", occur_time=now) for job in jobs]
+            await ReflectPostJobs()(tx, events, now)
+
+        await database.run(work)
+
+    return apply
+
+
+@pytest.fixture
+def a_job() -> Callable[..., PostJob]:
+    """`a_job(JobState.READY, version=1, draft_id="draft", account="a")`; its id is made of draft and account."""
+
+    def make(
+        state: JobState, *, version: int = 1, draft_id: str = "draft", account: str = "a", **more: object
+    ) -> PostJob:
+        return PostJob(
+            **{  # type: ignore[arg-type]
+                "organization_id": "org",
+                "id": f"{draft_id}-{account}",
+                "draft_id": draft_id,
+                "version": version,
+                "target": Target(social_account_id=account, channel="facebook"),
+                "state": state,
+                **more,
+            }
+        )
+
+    return make

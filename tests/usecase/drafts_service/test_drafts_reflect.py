@@ -1,0 +1,205 @@
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import text
+
+from drafts_service.application.create_draft import CreateDraft
+from drafts_service.application.get_draft import GetDraft
+from drafts_service.application.reflect_post_jobs import ReflectPostJobs
+from drafts_service.domain.content import Content
+from drafts_service.domain.post_job import JobState, PostJob, PostJobEvent, fold, latest
+from drafts_service.domain.target import Target
+from postflow.drafts.v1.draft_pb2 import (
+    DRAFT_STATE_DRAFT,
+    DRAFT_STATE_PARTIALLY_PUBLISHED,
+    DRAFT_STATE_PUBLISHED,
+    DRAFT_STATE_PUBLISHING,
+    DRAFT_STATE_SCHEDULED,
+    Draft,
+    DraftState,
+)
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database
+from servicekit.pg.ledger import RequestKey
+from testkit.eventually import eventually
+
+Create = Callable[..., Awaitable[Draft]]
+Reflect = Callable[..., Coroutine[Any, Any, None]]
+Job = Callable[..., PostJob]
+
+NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+
+
+async def counted(database: Database, table: str) -> int:
+    async with database.read() as connection:
+        number: int = (await connection.execute(text(f"select count(*) from {table}"))).scalar_one()  # noqa: S608
+        return number
+
+
+async def somebody_waits(database: Database) -> bool:
+    query = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    async with database.read() as connection:
+        waiting: int = (await connection.execute(text(query))).scalar_one()
+    return waiting > 0
+
+
+async def test_a_draft_follows_its_jobs_to_the_end(
+    a_draft: Create, get_draft: GetDraft, reflect: Reflect, a_job: Job
+) -> None:
+    etag = (await a_draft(accounts=("a", "b"))).etag
+
+    async def after(*jobs: PostJob) -> Draft:
+        await reflect(*jobs)
+        return (await get_draft(organization_id="org", draft_id="draft")).draft
+
+    assert (await after(a_job(JobState.PENDING), a_job(JobState.PENDING, account="b"))).state == DRAFT_STATE_DRAFT
+    scheduled = await after(a_job(JobState.SCHEDULED, version=2, schedule_time=NINE))
+    assert scheduled.state == DRAFT_STATE_SCHEDULED
+    assert scheduled.schedule_time.ToDatetime(UTC) == NINE
+    assert (await after(a_job(JobState.SENDING, version=3))).state == DRAFT_STATE_PUBLISHING
+    await reflect(
+        a_job(JobState.PUBLISHED, version=4, publish_time=NINE, external_url="https://social.example/1"),
+        a_job(JobState.FAILED, version=2, account="b", error_message="no"),
+    )
+    ended = await after()
+    assert ended.state == DRAFT_STATE_PARTIALLY_PUBLISHED
+    assert not ended.HasField("schedule_time")
+    first, second = ended.target_states
+    assert (first.target.social_account_id, first.post_job_id, first.post_job_state) == ("a", "draft-a", "PUBLISHED")
+    assert (first.external_url, first.publish_time.ToDatetime(UTC)) == ("https://social.example/1", NINE)
+    assert (second.post_job_state, second.error_message) == ("FAILED", "no")
+    published = await after(a_job(JobState.PUBLISHED, version=5, account="b", publish_time=NINE))
+    assert (published.state, published.publish_time.ToDatetime(UTC)) == (DRAFT_STATE_PUBLISHED, NINE)
+    assert published.etag == etag
+
+
+async def test_an_older_fact_is_archived_and_changes_nothing(
+    a_draft: Create, get_draft: GetDraft, reflect: Reflect, a_job: Job, database: Database
+) -> None:
+    await a_draft()
+    await reflect(a_job(JobState.PUBLISHED, version=5))
+    await reflect(a_job(JobState.READY, version=3), a_job(JobState.SENDING, version=4))
+    draft = (await get_draft(organization_id="org", draft_id="draft")).draft
+    assert (draft.state, draft.target_states[0].post_job_state) == (DRAFT_STATE_PUBLISHED, "PUBLISHED")
+    assert await counted(database, "post_job_event") == 3
+
+
+async def test_a_repeated_fact_is_stored_once_also_within_a_batch(
+    a_draft: Create, reflect: Reflect, a_job: Job, database: Database
+) -> None:
+    await a_draft()
+    await reflect(a_job(JobState.READY), a_job(JobState.READY))
+    await reflect(a_job(JobState.READY))
+    assert await counted(database, "post_job_event") == 1
+    assert await counted(database, "post_job") == 1
+
+
+async def test_facts_of_a_draft_that_is_not_here_are_stored(reflect: Reflect, a_job: Job, database: Database) -> None:
+    await reflect(a_job(JobState.READY, draft_id="elsewhere"))
+    assert (await counted(database, "post_job_event"), await counted(database, "post_job")) == (1, 1)
+
+
+async def test_jobs_of_another_organization_are_not_mixed_in(
+    a_draft: Create, get_draft: GetDraft, reflect: Reflect, a_job: Job
+) -> None:
+    await a_draft()
+    await a_draft(organization_id="other")
+    await reflect(a_job(JobState.PUBLISHED), a_job(JobState.FAILED, organization_id="other"))
+    draft = (await get_draft(organization_id="org", draft_id="draft")).draft
+    assert draft.state == DRAFT_STATE_PUBLISHED
+    assert len(draft.target_states) == 1
+
+
+async def test_batches_that_share_drafts_and_come_at_once_end_in_one_state(
+    a_draft: Create, get_draft: GetDraft, reflect: Reflect, a_job: Job
+) -> None:
+    names = [f"draft-{number}" for number in range(10)]
+    for name in names:
+        await a_draft(name, accounts=("a", "b", "c"))
+    facts = [
+        a_job(state, version=version, draft_id=name, account=account)
+        for name in names
+        for account in "abc"
+        for version, state in enumerate((JobState.SCHEDULED, JobState.SENDING, JobState.PUBLISHED), start=1)
+    ]
+    chance = random.Random(7)
+    arriving = chance.sample(facts, len(facts)) + chance.choices(facts, k=30)
+    async with asyncio.TaskGroup() as group:
+        for start in range(0, len(arriving), 15):
+            group.create_task(reflect(*arriving[start : start + 15]))
+    for name in names:
+        draft = (await get_draft(organization_id="org", draft_id=name)).draft
+        assert draft.state == DRAFT_STATE_PUBLISHED
+        assert {each.post_job_state for each in draft.target_states} == {"PUBLISHED"}
+
+
+async def test_a_draft_that_is_created_while_facts_of_it_are_being_stored_is_folded_from_them(
+    database: Database, create_draft: CreateDraft, get_draft: GetDraft, a_job: Job
+) -> None:
+    key = RequestKey(organization_id="org", method="CreateDraft", request_id="", request_digest=b"")
+    targets = (Target(social_account_id="a", channel="facebook"),)
+    async with asyncio.TaskGroup() as group, database.transaction() as tx:
+        now = await DatabaseClock().now(tx.connection)
+        event = PostJobEvent(job=a_job(JobState.PUBLISHED), kind="SUCCEEDED", payload=b"", occur_time=now)
+        await ReflectPostJobs()(tx, [event], now)
+        creation = group.create_task(create_draft(key, draft_id="draft", content=Content(text="text"), targets=targets))
+        await eventually(partial(somebody_waits, database))
+        assert not creation.done()
+    assert creation.result().draft.state == DRAFT_STATE_PUBLISHED
+    assert (await get_draft(organization_id="org", draft_id="draft")).draft == creation.result().draft
+
+
+facts = st.builds(
+    lambda state, version, account, schedule_time: (state, version, account, schedule_time),
+    st.sampled_from(JobState),
+    st.integers(1, 4),
+    st.sampled_from("abc"),
+    st.none() | st.sampled_from([NINE]),
+)
+
+
+@pytest.fixture
+async def reset(database: Database) -> Callable[[], Awaitable[None]]:
+    async def empty() -> None:
+        async with database.read() as connection:
+            await connection.execute(text("truncate draft, post_job, post_job_event"))
+
+    return empty
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(batches=st.lists(st.lists(facts, min_size=1, max_size=5), min_size=1, max_size=4))
+async def test_the_store_holds_what_the_pure_fold_says(
+    a_draft: Create,
+    get_draft: GetDraft,
+    reflect: Reflect,
+    a_job: Job,
+    reset: Callable[[], Awaitable[None]],
+    batches: Sequence[Sequence[tuple[JobState, int, str, datetime | None]]],
+) -> None:
+    await reset()
+    await a_draft(accounts=("a", "b", "c"))
+    first: dict[tuple[str, int], PostJob] = {}
+    for batch in batches:
+        jobs = [
+            # A version is said once: what is repeated is the same.
+            first.setdefault(
+                (account, version), a_job(state, version=version, account=account, schedule_time=schedule_time)
+            )
+            for state, version, account, schedule_time in batch
+        ]
+        await reflect(*jobs)
+    draft = (await get_draft(organization_id="org", draft_id="draft")).draft
+    expected = fold(latest(first.values()))
+    assert DraftState.Name(draft.state) == f"DRAFT_STATE_{expected.state}"
+    assert draft.HasField("schedule_time") is (expected.schedule_time is not None)
+    assert {each.post_job_id: each.post_job_state for each in draft.target_states} == {
+        job.id: job.state for job in latest(first.values())
+    }
