@@ -10,7 +10,7 @@ POLL_SECONDS = 0.03
 
 async def serving(target: str) -> bool:
     """Connects anew each time: a channel that once failed would wait before it tries again."""
-    if not await _listening(target):
+    if not await listening(target):
         return False
     import grpc  # a tenth of a second, spent while the services start
     from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -22,7 +22,7 @@ async def serving(target: str) -> bool:
     return False
 
 
-async def _listening(target: str) -> bool:
+async def listening(target: str) -> bool:
     host, port = split(target)
     try:
         async with asyncio.timeout(1):

@@ -14,9 +14,9 @@ from typing import Self
 
 from devstack.errors import StackError
 from devstack.folders import StateFolder, write_private
-from devstack.health import POLL_SECONDS, serving
+from devstack.health import POLL_SECONDS, listening, serving
 from devstack.keeper import Keeper
-from devstack.layout import FREE_PORTS, SERVICES, Layout, Ports, console_script, inherited
+from devstack.layout import FREE_PORTS, HOST, SERVICES, Layout, Ports, console_script, inherited
 from devstack.nats import EmbeddedNats
 from devstack.postgres import EmbeddedPostgres, Mode
 from devstack.sandbox_client import SandboxClient
@@ -100,12 +100,12 @@ class Stack:
         return url
 
     async def __aenter__(self) -> Self:
-        async with AsyncExitStack() as exits:
-            try:
+        try:
+            async with AsyncExitStack() as exits:
                 await self._start(exits)
-            except ExceptionGroup as group:
-                raise _told(group) from None
-            self._exits = exits.pop_all()
+                self._exits = exits.pop_all()
+        except ExceptionGroup as group:
+            raise _told(group) from None
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -114,17 +114,17 @@ class Stack:
         except ExceptionGroup as group:
             raise _told(group) from None
 
-    async def wait_serving(self, *services: str, within: float = START_SECONDS) -> None:
+    async def wait_serving(self, *names: str, within: float = START_SECONDS) -> None:
         """Until each of them (none named: all) says SERVING. StackError for one that has ended for good."""
+        names = names or tuple(self._keepers)
         try:
             async with asyncio.timeout(within), asyncio.TaskGroup() as group:
-                for service in services or self._services:
-                    group.create_task(self._wait_one(service))
+                for name in names:
+                    group.create_task(self._wait_one(name))
         except ExceptionGroup as failures:
             raise _told(failures) from None
         except TimeoutError:
-            late = ", ".join(services or self._services)
-            raise StackError(f"not SERVING within {within:g} s: {late}{self._last_lines()}") from None
+            raise StackError(f"not SERVING within {within:g} s: {', '.join(names)}{self._last_lines()}") from None
 
     def output(self, name: str) -> list[str]:
         """The last lines of a service or of the sandbox, over all its lives."""
@@ -151,8 +151,7 @@ class Stack:
     async def start(self, name: str, environment: Mapping[str, str] | None = None) -> None:
         """Starts it, told also these variables, and waits until it serves."""
         self._keepers[name].start(environment)
-        if name in self._services:
-            await self.wait_serving(name)
+        await self.wait_serving(name)
 
     async def restart(self, name: str, environment: Mapping[str, str] | None = None) -> None:
         await self.stop(name)
@@ -243,12 +242,17 @@ class Stack:
     def _own_databases(self) -> list[str]:
         return [service for service in self._services if service not in self._layout.external_databases]
 
-    async def _wait_one(self, service: str) -> None:
-        keeper = self._keepers[service]
-        while not await serving(self._layout.local(service)):
+    async def _wait_one(self, name: str) -> None:
+        keeper = self._keepers[name]
+        while not await self._serves(name):
             if keeper.given_up:
                 raise keeper.failure()
             await asyncio.sleep(POLL_SECONDS)
+
+    async def _serves(self, name: str) -> bool:
+        if name == SANDBOX:
+            return await listening(f"{HOST}:{self._layout.sandbox_port}")
+        return await serving(self._layout.local(name))
 
     async def _wipe(self) -> None:
         if self.postgres is not None:
