@@ -173,17 +173,17 @@ class PullLoop:
         return f"{self._inbox}.{self._generation}"
 
     async def _on_message(self, message: Msg) -> None:
-        current = message.subject == self._reply_subject()
+        # A delivery bears the subject under which it was published; only what the server says itself bears ours.
         if message.reply.startswith("$JS.ACK."):
-            self._take(message, current=current)
-        elif current:
+            self._take(message)
+        elif message.subject == self._reply_subject():
             self._hear(message)
 
-    def _take(self, message: Msg, *, current: bool) -> None:
+    def _take(self, message: Msg) -> None:
         self._heard, self._failures = _now(), 0
         self._held += 1
-        if current:
-            self._asked = max(self._asked - 1, 0)
+        # One that belongs to an abandoned request is counted too: then a few too many are asked for, never too few.
+        self._asked = max(self._asked - 1, 0)
         self._highest = max(self._highest, stream_sequence(message.reply))
         self._receive(Delivery(self._answers, message))
 
