@@ -1,0 +1,349 @@
+"""The statements that every post passes: claim, emit again, settle. All of them take batches.
+
+Each was written to these rules, all of them measured: instants are parameters, never clock functions (an index bound
+must not be volatile); rows are found by key from one materialized list, and two such lists are never joined (that is
+quadratic in the batch).
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_service.adapters.postgres.store import account_queue, slot_target
+from queue_service.domain.account import AccountQueue
+from queue_service.domain.emission import REPEAT_DELAYS, Emission, still_wanted
+from queue_service.domain.settlement import Progress
+from queue_service.domain.slot import SlotState
+
+_NEXT_DUE = text("select min(next_due_time) from account_queue where next_due_time is not null")
+_NEXT_EMISSION = text("select min(next_emit_at) from slot where next_emit_at is not null")
+
+# The oldest due accounts, dealt out over the organizations in turn. Nobody is waited for: what another dispatcher, or
+# a caller, has locked is passed over, and found by the next batch.
+_LOCK_DUE = text("""
+    select q.organization_id, q.social_account_id
+    from (
+        select organization_id, social_account_id, next_due_time,
+            row_number() over (partition by organization_id order by next_due_time, social_account_id) as turn
+        from (
+            select organization_id, social_account_id, next_due_time from account_queue
+            where next_due_time <= :horizon
+            order by next_due_time limit :pool
+        ) as due
+        order by turn, next_due_time, organization_id
+    ) as ranked
+    join account_queue q
+        on q.organization_id = ranked.organization_id and q.social_account_id = ranked.social_account_id
+    where q.next_due_time <= :horizon
+    order by ranked.turn, ranked.next_due_time, ranked.organization_id
+    limit :limit
+    for update of q skip locked
+""")
+
+# A statement of its own, because its snapshot must be younger than the locks: a slot added in between would be
+# overlooked when the account's next due time is set. One more row than may be claimed is read per account; the first
+# one that is left is what the account is due for next.
+_CLAIM = text("""
+    with waiting as materialized (
+        select a.organization_id, a.social_account_id, s.id, s.schedule_time,
+            s.schedule_time <= :horizon and s.turn <= :per_account and row_number() over (
+                order by s.schedule_time > :horizon, s.turn, s.schedule_time
+            ) <= :limit as is_claimed
+        from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]))
+            as a (organization_id, social_account_id)
+        left join lateral (
+            select first.*, row_number() over (order by first.schedule_time, first.id) as turn
+            from (
+                select s.id, s.schedule_time from slot s
+                where s.organization_id = a.organization_id and s.social_account_id = a.social_account_id
+                    and s.state = 'SCHEDULED'
+                order by s.schedule_time, s.id limit cast(:per_account as bigint) + 1
+            ) as first
+        ) as s on true
+    ),
+    advanced as (
+        update account_queue q set next_due_time = remaining.next_due_time
+        from (
+            select organization_id, social_account_id,
+                min(schedule_time) filter (where not is_claimed) as next_due_time
+            from waiting group by organization_id, social_account_id
+        ) as remaining
+        where q.organization_id = remaining.organization_id and q.social_account_id = remaining.social_account_id
+    ),
+    emitted as (
+        update slot s set
+            state = 'DISPATCHED', emission = s.emission + 1, update_time = :now,
+            next_emit_at = greatest(s.schedule_time, :now) + cast(:delay as interval)
+        from waiting w
+        where w.is_claimed and s.organization_id = w.organization_id and s.id = w.id and s.state = 'SCHEDULED'
+        returning s.*
+    )
+    select e.organization_id, e.id, e.revision, e.emission, e.draft_id, e.social_account_id, t.channel, t.destination,
+        e.schedule_time, e.not_after, e.content_revision, e.traceparent, t.job_state
+    from emitted e join slot_target t on t.organization_id = e.organization_id and t.slot_id = e.id
+""")
+
+_EMIT_AGAIN = text("""
+    with overdue as materialized (
+        select organization_id, id from slot
+        where next_emit_at <= :now
+        order by next_emit_at limit :limit
+        for update skip locked
+    ),
+    emitted as (
+        update slot s set
+            emission = s.emission + 1,
+            next_emit_at = greatest(s.schedule_time, :now)
+                + (cast(:delays as interval[]))[least(s.emission + 1, cardinality(cast(:delays as interval[])))]
+        from overdue o
+        where s.organization_id = o.organization_id and s.id = o.id and s.state = 'DISPATCHED'
+            and s.next_emit_at <= :now
+        returning s.*
+    )
+    select e.organization_id, e.id, e.revision, e.emission, e.draft_id, e.social_account_id, t.channel, t.destination,
+        e.schedule_time, e.not_after, e.content_revision, e.traceparent, t.job_state
+    from emitted e join slot_target t on t.organization_id = e.organization_id and t.slot_id = e.id
+""")
+
+_EMIT_SOON = text("""
+    update slot s set next_emit_at = least(s.next_emit_at, :at)
+    from unnest(cast(:organization_ids as text[]), cast(:ids as text[]), cast(:emissions as integer[]))
+        as u (organization_id, id, emission)
+    where s.organization_id = u.organization_id and s.id = u.id and s.state = 'DISPATCHED'
+        and s.emission = u.emission
+""")
+
+_PROGRESS = """
+    s.organization_id, s.id, s.draft_id, s.social_account_id, s.revision, s.schedule_time, s.state, s.next_emit_at,
+    s.expected_time, s.publish_time, t.channel, t.destination, t.post_job_id, t.job_state, t.job_version,
+    t.external_url, t.error_message, t.next_action_time, t.publish_time as target_publish_time
+"""
+# Locks in one order, and returns the newest version of what it has locked, however long it had to wait.
+_LOCK_PROGRESS = text(f"""
+    select {_PROGRESS}
+    from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as u (organization_id, id)
+    join slot s on s.organization_id = u.organization_id and s.id = u.id
+    join slot_target t on t.organization_id = s.organization_id and t.slot_id = s.id
+    order by s.organization_id, s.id, t.channel, t.destination
+    for update of s, t
+""")
+_LOCK_LIVE_PROGRESS = text(f"""
+    select {_PROGRESS}
+    from unnest(cast(:organization_ids as text[]), cast(:draft_ids as text[]), cast(:social_account_ids as text[]))
+        as u (organization_id, draft_id, social_account_id)
+    join slot s on s.organization_id = u.organization_id and s.draft_id = u.draft_id
+        and s.social_account_id = u.social_account_id and s.state in ('SCHEDULED', 'DISPATCHED')
+    join slot_target t on t.organization_id = s.organization_id and t.slot_id = s.id
+    order by s.organization_id, s.id, t.channel, t.destination
+    for update of s, t
+""")
+_SAVE_PROGRESS = text("""
+    with told as (
+        update slot_target t set
+            post_job_id = r.post_job_id, job_state = r.job_state, job_version = r.job_version,
+            external_url = r.external_url, error_message = r.error_message, next_action_time = r.next_action_time,
+            publish_time = r.publish_time
+        from unnest(
+            cast(:target_organization_ids as text[]), cast(:target_slot_ids as text[]), cast(:channels as text[]),
+            cast(:destinations as text[]), cast(:post_job_ids as text[]), cast(:job_states as text[]),
+            cast(:job_versions as bigint[]), cast(:external_urls as text[]), cast(:error_messages as text[]),
+            cast(:next_action_times as timestamptz[]), cast(:target_publish_times as timestamptz[])
+        ) as r (organization_id, slot_id, channel, destination, post_job_id, job_state, job_version, external_url,
+            error_message, next_action_time, publish_time)
+        where t.organization_id = r.organization_id and t.slot_id = r.slot_id and t.channel = r.channel
+            and t.destination = r.destination and t.job_version < r.job_version
+    )
+    update slot s set
+        state = r.state, next_emit_at = r.next_emit_at, expected_time = r.expected_time,
+        publish_time = r.publish_time, update_time = :now
+    from unnest(
+        cast(:organization_ids as text[]), cast(:ids as text[]), cast(:states as text[]),
+        cast(:next_emissions as timestamptz[]), cast(:expected_times as timestamptz[]),
+        cast(:publish_times as timestamptz[])
+    ) as r (organization_id, id, state, next_emit_at, expected_time, publish_time)
+    where s.organization_id = r.organization_id and s.id = r.id
+""")
+
+
+_LOCK_QUEUES = text("""
+    select q.organization_id, q.social_account_id, q.schedule_version, q.time_zone, q.max_posts_per_day, q.enabled,
+        q.search_from, q.full_from, q.full_until, q.next_due_time
+    from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]))
+        as u (organization_id, social_account_id)
+    join account_queue q
+        on q.organization_id = u.organization_id and q.social_account_id = u.social_account_id
+    order by q.organization_id, q.social_account_id
+    for update of q
+""")
+
+
+# dispatch
+
+
+async def next_due_time(connection: AsyncConnection) -> datetime | None:
+    found: datetime | None = (await connection.execute(_NEXT_DUE)).scalar_one()
+    return found
+
+
+async def claim(
+    connection: AsyncConnection, *, now: datetime, horizon: datetime, limit: int, pool: int, per_account: int
+) -> list[Emission]:
+    """Marks slots that are due until `horizon` as handed over. Returns their commands, to be sent after the commit."""
+    names = {"horizon": horizon, "pool": pool, "limit": limit}
+    accounts = (await connection.execute(_LOCK_DUE, names)).all()
+    if not accounts:
+        return []
+    result = await connection.execute(
+        _CLAIM,
+        {
+            "organization_ids": [account.organization_id for account in accounts],
+            "social_account_ids": [account.social_account_id for account in accounts],
+            "now": now,
+            "horizon": horizon,
+            "limit": limit,
+            "per_account": per_account,
+            "delay": REPEAT_DELAYS[0],
+        },
+    )
+    return _emissions(result)
+
+
+async def next_emission_time(connection: AsyncConnection) -> datetime | None:
+    found: datetime | None = (await connection.execute(_NEXT_EMISSION)).scalar_one()
+    return found
+
+
+async def emit_again(connection: AsyncConnection, *, now: datetime, limit: int) -> list[Emission]:
+    """The commands of slots that have waited for an answer for too long."""
+    names = {"now": now, "limit": limit, "delays": list(REPEAT_DELAYS)}
+    return _emissions(await connection.execute(_EMIT_AGAIN, names))
+
+
+async def emit_soon(connection: AsyncConnection, emissions: Iterable[Emission], *, at: datetime) -> None:
+    """For slots of which a command did not get through."""
+    slots = sorted({(each.organization_id, each.slot_id, each.emission) for each in emissions})
+    await connection.execute(
+        _EMIT_SOON,
+        {
+            "organization_ids": [organization for organization, _, _ in slots],
+            "ids": [slot_id for _, slot_id, _ in slots],
+            "emissions": [emission for _, _, emission in slots],
+            "at": at,
+        },
+    )
+
+
+def _emissions(rows: Iterable[Row[Any]]) -> list[Emission]:
+    return [
+        Emission(
+            row.organization_id,
+            row.id,
+            row.revision,
+            row.emission,
+            row.draft_id,
+            row.social_account_id,
+            row.channel,
+            row.destination,
+            row.schedule_time,
+            row.not_after,
+            row.content_revision,
+            row.traceparent,
+        )
+        for targets in _by_slot(rows)
+        for row in still_wanted(targets)
+    ]
+
+
+# settlement
+
+
+async def lock_queues(
+    connection: AsyncConnection, keys: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], AccountQueue]:
+    """The queues of the accounts with these organizations and ids; their rows are locked."""
+    if not keys:
+        return {}
+    ordered = sorted(keys)
+    names = {
+        "organization_ids": [organization for organization, _ in ordered],
+        "social_account_ids": [account for _, account in ordered],
+    }
+    result = await connection.execute(_LOCK_QUEUES, names)
+    return {(row.organization_id, row.social_account_id): account_queue(row) for row in result}
+
+
+async def lock_progress(connection: AsyncConnection, slots: Collection[tuple[str, str]]) -> list[Progress]:
+    """Of the slots with these organizations and ids, as far as they exist; their rows are locked."""
+    if not slots:
+        return []
+    ordered = sorted(slots)
+    names = {"organization_ids": [organization for organization, _ in ordered], "ids": [slot for _, slot in ordered]}
+    return [_progress(targets) for targets in _by_slot(await connection.execute(_LOCK_PROGRESS, names))]
+
+
+async def lock_live_progress(connection: AsyncConnection, keys: Collection[tuple[str, str, str]]) -> list[Progress]:
+    """Of the live slots with these organizations, drafts and accounts; their rows are locked."""
+    if not keys:
+        return []
+    ordered = sorted(keys)
+    names = {
+        "organization_ids": [organization for organization, _, _ in ordered],
+        "draft_ids": [draft for _, draft, _ in ordered],
+        "social_account_ids": [account for _, _, account in ordered],
+    }
+    return [_progress(targets) for targets in _by_slot(await connection.execute(_LOCK_LIVE_PROGRESS, names))]
+
+
+async def save_progress(connection: AsyncConnection, slots: Sequence[Progress], *, now: datetime) -> None:
+    targets = [(slot, target) for slot in slots for target in slot.targets if target.job_version]
+    await connection.execute(
+        _SAVE_PROGRESS,
+        {
+            "organization_ids": [slot.organization_id for slot in slots],
+            "ids": [slot.slot_id for slot in slots],
+            "states": [slot.state for slot in slots],
+            "next_emissions": [slot.next_emit_at for slot in slots],
+            "expected_times": [slot.expected_time for slot in slots],
+            "publish_times": [slot.publish_time for slot in slots],
+            "now": now,
+            "target_organization_ids": [slot.organization_id for slot, _ in targets],
+            "target_slot_ids": [slot.slot_id for slot, _ in targets],
+            "channels": [target.channel for _, target in targets],
+            "destinations": [target.destination for _, target in targets],
+            "post_job_ids": [target.job_id for _, target in targets],
+            "job_states": [target.job_state for _, target in targets],
+            "job_versions": [target.job_version for _, target in targets],
+            "external_urls": [target.external_url for _, target in targets],
+            "error_messages": [target.error_message for _, target in targets],
+            "next_action_times": [target.next_action_time for _, target in targets],
+            "target_publish_times": [target.publish_time for _, target in targets],
+        },
+    )
+
+
+def _progress(targets: Sequence[Row[Any]]) -> Progress:
+    row = targets[0]
+    return Progress(
+        organization_id=row.organization_id,
+        slot_id=row.id,
+        draft_id=row.draft_id,
+        social_account_id=row.social_account_id,
+        revision=row.revision,
+        schedule_time=row.schedule_time,
+        state=SlotState(row.state),
+        next_emit_at=row.next_emit_at,
+        expected_time=row.expected_time,
+        publish_time=row.publish_time,
+        targets=tuple(map(slot_target, targets)),
+    )
+
+
+def _by_slot(rows: Iterable[Row[Any]]) -> Iterable[list[Row[Any]]]:
+    """One row per target in, one list per slot out."""
+    slots: dict[tuple[str, str], list[Row[Any]]] = {}
+    for row in rows:
+        slots.setdefault((row.organization_id, row.id), []).append(row)
+    return slots.values()

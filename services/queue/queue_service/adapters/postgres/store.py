@@ -1,0 +1,449 @@
+"""Accounts, drafts and slots in PostgreSQL: one function per question. What runs for every post is in `hot`."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from sqlalchemy import Row, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_service.domain.account import AccountQueue, ChangedSchedule
+from queue_service.domain.draft import Draft, SavedDraft, Target
+from queue_service.domain.frontier import EPOCH, Frontier
+from queue_service.domain.job import JobState
+from queue_service.domain.listing import Filter, Position
+from queue_service.domain.slot import COUNTED, SPACING, QueueSlot, SlotOrigin, SlotState, SlotTarget
+
+_FIND_DRAFT = text("select revision, targets from draft where organization_id = :organization_id and id = :id")
+
+# Versions decide, not the order of arrival. A draft that is saved again takes its live slots along: their commands name
+# the newest revision that is known.
+_SAVE_DRAFTS = text("""
+    with saved as (
+        insert into draft as d (organization_id, id, version, revision, approved, targets)
+        select * from unnest(
+            cast(:organization_ids as text[]), cast(:ids as text[]), cast(:versions as bigint[]),
+            cast(:revisions as bigint[]), cast(:approved as boolean[]), cast(:targets as jsonb[])
+        )
+        on conflict (organization_id, id) do update set
+            version = excluded.version, revision = excluded.revision, approved = excluded.approved,
+            targets = excluded.targets
+        where d.version < excluded.version
+        returning d.organization_id, d.id, d.revision
+    ),
+    behind as materialized (
+        select s.organization_id, s.id, saved.revision
+        from saved join slot s on s.organization_id = saved.organization_id and s.draft_id = saved.id
+        where s.state in ('SCHEDULED', 'DISPATCHED') and s.content_revision < saved.revision
+        order by s.organization_id, s.id for update of s
+    )
+    update slot s set content_revision = behind.revision
+    from behind
+    where s.organization_id = behind.organization_id and s.id = behind.id
+""")
+
+# Another schedule has other slot times, so nothing is known of them any more.
+_SAVE_SCHEDULES = text("""
+    insert into account_queue as q (organization_id, social_account_id, schedule_version, time_zone, max_posts_per_day,
+        enabled, search_from, full_from, full_until)
+    select changed.*, :epoch, :epoch, :epoch from unnest(
+        cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:versions as bigint[]),
+        cast(:time_zones as text[]), cast(:caps as integer[]), cast(:enabled as boolean[])
+    ) as changed
+    on conflict (organization_id, social_account_id) do update set
+        schedule_version = excluded.schedule_version, time_zone = excluded.time_zone,
+        max_posts_per_day = excluded.max_posts_per_day, enabled = excluded.enabled,
+        search_from = excluded.search_from, full_from = excluded.full_from, full_until = excluded.full_until
+    where q.schedule_version < excluded.schedule_version
+""")
+
+_ACCOUNT = """
+    select organization_id, social_account_id, schedule_version, time_zone, max_posts_per_day, enabled, search_from,
+        full_from, full_until, next_due_time
+    from account_queue
+    where organization_id = :organization_id and social_account_id = any(cast(:social_account_ids as text[]))
+    order by social_account_id
+"""
+_FIND_ACCOUNTS = text(_ACCOUNT)
+_LOCK_ACCOUNTS = text(f"{_ACCOUNT} for update")
+_ADD_ACCOUNTS = text("""
+    insert into account_queue (organization_id, social_account_id, schedule_version, time_zone, max_posts_per_day,
+        enabled, search_from, full_from, full_until)
+    select :organization_id, id, 0, '', 0, false, :epoch, :epoch, :epoch
+    from unnest(cast(:social_account_ids as text[])) as id
+    on conflict do nothing
+""")
+_SAVE_FRONTIERS = text("""
+    update account_queue q set
+        search_from = r.search_from, full_from = r.full_from, full_until = r.full_until
+    from unnest(
+        cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:search_from as timestamptz[]),
+        cast(:full_from as timestamptz[]), cast(:full_until as timestamptz[])
+    ) as r (organization_id, social_account_id, search_from, full_from, full_until)
+    where q.organization_id = r.organization_id and q.social_account_id = r.social_account_id
+""")
+
+_QUEUED = text("""
+    select id, social_account_id, schedule_time from slot
+    where organization_id = :organization_id and draft_id = :draft_id
+        and social_account_id = any(cast(:social_account_ids as text[])) and state in ('SCHEDULED', 'DISPATCHED')
+    order by social_account_id limit 1
+""")
+
+# LIMIT keeps each of these a lookup by index: without it the planner may join with all live slots of the organization.
+_NEAR = text("""
+    select wanted.social_account_id, wanted.schedule_time as wanted_time, near.id, near.schedule_time
+    from unnest(cast(:social_account_ids as text[]), cast(:schedule_times as timestamptz[]))
+        as wanted (social_account_id, schedule_time)
+    cross join lateral (
+        select s.id, s.schedule_time from slot s
+        where s.organization_id = :organization_id and s.social_account_id = wanted.social_account_id
+            and s.state in ('SCHEDULED', 'DISPATCHED')
+            and s.schedule_time > wanted.schedule_time - cast(:spacing as interval)
+            and s.schedule_time < wanted.schedule_time + cast(:spacing as interval)
+        limit 1
+    ) as near
+""")
+_COUNTED = text("""
+    select day.social_account_id, day.local_date, found.slots
+    from unnest(cast(:social_account_ids as text[]), cast(:dates as date[]), cast(:starts as timestamptz[]),
+        cast(:ends as timestamptz[])) as day (social_account_id, local_date, day_start, day_end)
+    cross join lateral (
+        select count(*) as slots from slot s
+        where s.organization_id = :organization_id and s.social_account_id = day.social_account_id
+            and s.state = any(cast(:states as text[]))
+            and s.schedule_time >= day.day_start and s.schedule_time < day.day_end
+    ) as found
+""")
+
+# The accounts' rows are locked by who inserts slots, so that a claim never overlooks one.
+_INSERT_SLOTS = text("""
+    with added as (
+        insert into slot (organization_id, id, draft_id, social_account_id, schedule_time, state, origin, revision,
+            emission, not_after, time_zone, local_date, local_time, content_revision, traceparent, create_time,
+            update_time)
+        select :organization_id, id, :draft_id, social_account_id, schedule_time, 'SCHEDULED', :origin, 1, 0, not_after,
+            time_zone, local_date, local_time, :content_revision, :traceparent, :now, :now
+        from unnest(
+            cast(:ids as text[]), cast(:social_account_ids as text[]), cast(:schedule_times as timestamptz[]),
+            cast(:not_afters as timestamptz[]), cast(:time_zones as text[]), cast(:local_dates as date[]),
+            cast(:local_times as time[])
+        ) as s (id, social_account_id, schedule_time, not_after, time_zone, local_date, local_time)
+        returning organization_id, social_account_id, schedule_time
+    ),
+    targeted as (
+        insert into slot_target (organization_id, slot_id, channel, destination, post_job_id, job_version, external_url,
+            error_message)
+        select :organization_id, slot_id, channel, destination, '', 0, '', ''
+        from unnest(cast(:slot_ids as text[]), cast(:channels as text[]), cast(:destinations as text[]))
+            as t (slot_id, channel, destination)
+    )
+    update account_queue q set next_due_time = least(q.next_due_time, added.schedule_time)
+    from added
+    where q.organization_id = added.organization_id and q.social_account_id = added.social_account_id
+""")
+
+_SLOT = """
+    s.organization_id, s.id, s.draft_id, s.social_account_id, s.schedule_time, s.state, s.origin, s.revision,
+    s.not_after, s.time_zone, s.local_date, s.local_time, s.expected_time, s.publish_time, s.content_revision,
+    s.traceparent, s.create_time, s.update_time
+"""
+_OF_TARGETS = """
+    t.channel, t.destination, t.post_job_id, t.job_state, t.job_version, t.external_url, t.error_message,
+    t.next_action_time, t.publish_time as target_publish_time
+"""
+_PAGE = f"""
+    select {_SLOT}, {_OF_TARGETS}
+    from (
+        select chosen.* from unnest(cast(:states as text[])) as wanted (state)
+        cross join lateral (
+            select * from slot s
+            where s.organization_id = :organization_id and s.state = wanted.state %s
+                and (s.schedule_time, s.id) > (:after_time, :after_id)
+            order by s.schedule_time, s.id limit :size
+        ) as chosen
+        order by chosen.schedule_time, chosen.id limit :size
+    ) as s
+    join slot_target t on t.organization_id = s.organization_id and t.slot_id = s.id
+    order by s.schedule_time, s.id, t.channel, t.destination
+"""
+_LIST = text(_PAGE % "")
+_LIST_OF_ACCOUNT = text(_PAGE % "and s.social_account_id = :social_account_id")
+_LIST_OF_DRAFT = text(f"""
+    select {_SLOT}, {_OF_TARGETS}
+    from (
+        select * from slot s
+        where s.organization_id = :organization_id and s.draft_id = :draft_id
+            and s.state = any(cast(:states as text[]))
+            and (:social_account_id = '' or s.social_account_id = :social_account_id)
+            and (s.schedule_time, s.id) > (:after_time, :after_id)
+        order by s.schedule_time, s.id limit :size
+    ) as s
+    join slot_target t on t.organization_id = s.organization_id and t.slot_id = s.id
+    order by s.schedule_time, s.id, t.channel, t.destination
+""")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A live slot that stands in the way."""
+
+    slot_id: str
+    social_account_id: str
+    schedule_time: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """A local day of an account, and the instants between which it lasts."""
+
+    social_account_id: str
+    local_date: date
+    start: datetime
+    end: datetime
+
+
+# drafts
+
+
+async def find_draft(connection: AsyncConnection, organization_id: str, draft_id: str) -> Draft | None:
+    row = (await connection.execute(_FIND_DRAFT, {"organization_id": organization_id, "id": draft_id})).one_or_none()
+    if row is None:
+        return None
+    targets = tuple(Target(social_account_id=account, channel=c, destination=d) for account, c, d in row.targets)
+    return Draft(organization_id=organization_id, id=draft_id, revision=row.revision, targets=targets)
+
+
+async def save_drafts(connection: AsyncConnection, drafts: Iterable[SavedDraft]) -> None:
+    """In the order of their keys, so that two writers never wait for each other in a circle; each draft once."""
+    ordered = sorted(drafts, key=lambda each: (each.draft.organization_id, each.draft.id))
+    await connection.execute(
+        _SAVE_DRAFTS,
+        {
+            "organization_ids": [each.draft.organization_id for each in ordered],
+            "ids": [each.draft.id for each in ordered],
+            "versions": [each.version for each in ordered],
+            "revisions": [each.draft.revision for each in ordered],
+            "approved": [each.approved for each in ordered],
+            "targets": [_encoded(each.draft.targets) for each in ordered],
+        },
+    )
+
+
+# accounts
+
+
+async def save_schedules(connection: AsyncConnection, changed: Iterable[ChangedSchedule]) -> None:
+    """As `save_drafts`."""
+    ordered = sorted(changed, key=lambda each: (each.organization_id, each.social_account_id))
+    await connection.execute(
+        _SAVE_SCHEDULES,
+        {
+            "organization_ids": [each.organization_id for each in ordered],
+            "social_account_ids": [each.social_account_id for each in ordered],
+            "versions": [each.version for each in ordered],
+            "time_zones": [each.time_zone for each in ordered],
+            "caps": [each.max_posts_per_day for each in ordered],
+            "enabled": [each.enabled for each in ordered],
+            "epoch": EPOCH,
+        },
+    )
+
+
+async def find_accounts(
+    connection: AsyncConnection, organization_id: str, social_account_ids: Sequence[str]
+) -> dict[str, AccountQueue]:
+    names = {"organization_id": organization_id, "social_account_ids": list(social_account_ids)}
+    return {row.social_account_id: account_queue(row) for row in await connection.execute(_FIND_ACCOUNTS, names)}
+
+
+async def lock_accounts(
+    connection: AsyncConnection, organization_id: str, social_account_ids: Sequence[str]
+) -> dict[str, AccountQueue]:
+    """Locks the accounts' rows in the order of their ids, and makes those that are missing."""
+    names = {"organization_id": organization_id, "social_account_ids": sorted(social_account_ids)}
+    rows = (await connection.execute(_LOCK_ACCOUNTS, names)).all()
+    if len(rows) < len(social_account_ids):
+        await connection.execute(_ADD_ACCOUNTS, names | {"epoch": EPOCH})
+        rows = (await connection.execute(_LOCK_ACCOUNTS, names)).all()
+    return {row.social_account_id: account_queue(row) for row in rows}
+
+
+async def save_frontiers(connection: AsyncConnection, frontiers: Mapping[tuple[str, str], Frontier]) -> None:
+    """By organization and account. Their rows are locked."""
+    if not frontiers:
+        return
+    await connection.execute(
+        _SAVE_FRONTIERS,
+        {
+            "organization_ids": [organization for organization, _ in frontiers],
+            "social_account_ids": [account for _, account in frontiers],
+            "search_from": [frontier.search_from for frontier in frontiers.values()],
+            "full_from": [frontier.full_from for frontier in frontiers.values()],
+            "full_until": [frontier.full_until for frontier in frontiers.values()],
+        },
+    )
+
+
+# slots
+
+
+async def find_queued(
+    connection: AsyncConnection, organization_id: str, draft_id: str, social_account_ids: Sequence[str]
+) -> Found | None:
+    """A live slot of the draft on one of the accounts."""
+    names = {"organization_id": organization_id, "draft_id": draft_id, "social_account_ids": list(social_account_ids)}
+    row = (await connection.execute(_QUEUED, names)).one_or_none()
+    if row is None:
+        return None
+    return Found(slot_id=row.id, social_account_id=row.social_account_id, schedule_time=row.schedule_time)
+
+
+async def find_near(
+    connection: AsyncConnection, organization_id: str, times: Sequence[tuple[str, datetime]]
+) -> dict[tuple[str, datetime], Found]:
+    """For each (account, time) that has one: a live slot less than a minute away."""
+    if not times:
+        return {}
+    result = await connection.execute(
+        _NEAR,
+        {
+            "organization_id": organization_id,
+            "social_account_ids": [account for account, _ in times],
+            "schedule_times": [time for _, time in times],
+            "spacing": SPACING,
+        },
+    )
+    return {
+        (row.social_account_id, row.wanted_time): Found(
+            slot_id=row.id, social_account_id=row.social_account_id, schedule_time=row.schedule_time
+        )
+        for row in result
+    }
+
+
+async def count_slots(
+    connection: AsyncConnection, organization_id: str, days: Sequence[Day]
+) -> dict[tuple[str, date], int]:
+    """How many slots the days count against the cap."""
+    if not days:
+        return {}
+    result = await connection.execute(
+        _COUNTED,
+        {
+            "organization_id": organization_id,
+            "social_account_ids": [day.social_account_id for day in days],
+            "dates": [day.local_date for day in days],
+            "starts": [day.start for day in days],
+            "ends": [day.end for day in days],
+            "states": sorted(COUNTED),
+        },
+    )
+    return {(row.social_account_id, row.local_date): row.slots for row in result}
+
+
+async def insert_slots(connection: AsyncConnection, slots: Sequence[QueueSlot]) -> None:
+    """New slots of one draft, one per account, whose rows are locked."""
+    first = slots[0]
+    targets = [(slot.id, target) for slot in slots for target in slot.targets]
+    await connection.execute(
+        _INSERT_SLOTS,
+        {
+            "organization_id": first.organization_id,
+            "draft_id": first.draft_id,
+            "origin": first.origin,
+            "content_revision": first.content_revision,
+            "traceparent": first.traceparent,
+            "now": first.create_time,
+            "ids": [slot.id for slot in slots],
+            "social_account_ids": [slot.social_account_id for slot in slots],
+            "schedule_times": [slot.schedule_time for slot in slots],
+            "not_afters": [slot.not_after for slot in slots],
+            "time_zones": [slot.time_zone for slot in slots],
+            "local_dates": [slot.local_date for slot in slots],
+            "local_times": [slot.local_time for slot in slots],
+            "slot_ids": [slot_id for slot_id, _ in targets],
+            "channels": [target.channel for _, target in targets],
+            "destinations": [target.destination for _, target in targets],
+        },
+    )
+
+
+async def list_slots(connection: AsyncConnection, wanted: Filter, *, after: Position, size: int) -> list[QueueSlot]:
+    """In the order of their times."""
+    statement = _LIST_OF_DRAFT if wanted.draft_id else _LIST_OF_ACCOUNT if wanted.social_account_id else _LIST
+    names: dict[str, object] = {
+        "organization_id": wanted.organization_id,
+        "states": list(wanted.states or SlotState),
+        "after_time": after.schedule_time,
+        "after_id": after.slot_id,
+        "size": size,
+    }
+    if wanted.draft_id:
+        names["draft_id"] = wanted.draft_id
+    if wanted.draft_id or wanted.social_account_id:
+        names["social_account_id"] = wanted.social_account_id
+    rows: dict[str, list[Row[Any]]] = {}
+    for row in await connection.execute(statement, names):
+        rows.setdefault(row.id, []).append(row)
+    return [_slot(group) for group in rows.values()]
+
+
+# rows
+
+
+def _encoded(targets: Iterable[Target]) -> str:
+    return json.dumps([(target.social_account_id, target.channel, target.destination) for target in targets])
+
+
+def account_queue(row: Row[Any]) -> AccountQueue:
+    return AccountQueue(
+        social_account_id=row.social_account_id,
+        schedule_version=row.schedule_version,
+        time_zone=row.time_zone,
+        max_posts_per_day=row.max_posts_per_day,
+        enabled=row.enabled,
+        frontier=Frontier(search_from=row.search_from, full_from=row.full_from, full_until=row.full_until),
+        next_due_time=row.next_due_time,
+    )
+
+
+def _slot(rows: Sequence[Row[Any]]) -> QueueSlot:
+    row = rows[0]
+    return QueueSlot(
+        organization_id=row.organization_id,
+        id=row.id,
+        draft_id=row.draft_id,
+        social_account_id=row.social_account_id,
+        schedule_time=row.schedule_time,
+        state=SlotState(row.state),
+        origin=SlotOrigin(row.origin),
+        revision=row.revision,
+        targets=tuple(map(slot_target, rows)),
+        not_after=row.not_after,
+        time_zone=row.time_zone,
+        local_date=row.local_date,
+        local_time=row.local_time,
+        content_revision=row.content_revision,
+        traceparent=row.traceparent,
+        create_time=row.create_time,
+        update_time=row.update_time,
+        expected_time=row.expected_time,
+        publish_time=row.publish_time,
+    )
+
+
+def slot_target(row: Row[Any]) -> SlotTarget:
+    return SlotTarget(
+        channel=row.channel,
+        destination=row.destination,
+        job_id=row.post_job_id,
+        job_state=row.job_state and JobState(row.job_state),
+        job_version=row.job_version,
+        external_url=row.external_url,
+        error_message=row.error_message,
+        next_action_time=row.next_action_time,
+        publish_time=row.target_publish_time,
+    )

@@ -1,0 +1,132 @@
+"""Queue's tables as the code knows them; the migrations make them, and a test holds the two together."""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Date,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    Time,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from servicekit.pg.tables import Timestamp, add_service_tables
+
+_LIVE = text("state in ('SCHEDULED', 'DISPATCHED')")
+
+metadata = MetaData()
+add_service_tables(metadata)
+
+account_queue = Table(
+    "account_queue",
+    metadata,
+    Column("organization_id", Text, nullable=False),
+    Column("social_account_id", Text, nullable=False),
+    Column("schedule_version", BigInteger, nullable=False),
+    Column("time_zone", Text, nullable=False),
+    Column("max_posts_per_day", Integer, nullable=False),
+    Column("enabled", Boolean, nullable=False),
+    # See queue_service.domain.frontier.
+    Column("search_from", Timestamp, nullable=False),
+    Column("full_from", Timestamp, nullable=False),
+    Column("full_until", Timestamp, nullable=False),
+    # Never later than the account's earliest SCHEDULED slot; null only when it has none.
+    Column("next_due_time", Timestamp),
+    PrimaryKeyConstraint("organization_id", "social_account_id"),
+)
+Index("account_queue_due", account_queue.c.next_due_time, postgresql_where=text("next_due_time is not null"))
+
+draft = Table(
+    "draft",
+    metadata,
+    Column("organization_id", Text, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("revision", BigInteger, nullable=False),
+    Column("approved", Boolean, nullable=False),
+    Column("targets", JSONB, nullable=False),
+    PrimaryKeyConstraint("organization_id", "id"),
+)
+
+slot = Table(
+    "slot",
+    metadata,
+    Column("organization_id", Text, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("draft_id", Text, nullable=False),
+    Column("social_account_id", Text, nullable=False),
+    Column("schedule_time", Timestamp, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("origin", Text, nullable=False),
+    # Grows whenever the time changes; an answer to an older revision is none.
+    Column("revision", BigInteger, nullable=False),
+    # Counts the copies of the slot's commands.
+    Column("emission", Integer, nullable=False),
+    Column("next_emit_at", Timestamp),
+    Column("not_after", Timestamp, nullable=False),
+    Column("time_zone", Text, nullable=False),
+    Column("local_date", Date),
+    Column("local_time", Time),
+    Column("expected_time", Timestamp),
+    Column("publish_time", Timestamp),
+    Column("content_revision", BigInteger, nullable=False),
+    Column("traceparent", Text, nullable=False),
+    Column("create_time", Timestamp, nullable=False),
+    Column("update_time", Timestamp, nullable=False),
+    PrimaryKeyConstraint("organization_id", "id"),
+)
+# A slot takes one instant of its account, and a draft has one live slot on an account.
+Index(
+    "slot_live_time",
+    slot.c.organization_id,
+    slot.c.social_account_id,
+    slot.c.schedule_time,
+    unique=True,
+    postgresql_where=_LIVE,
+)
+Index(
+    "slot_live_draft",
+    slot.c.organization_id,
+    slot.c.draft_id,
+    slot.c.social_account_id,
+    unique=True,
+    postgresql_where=_LIVE,
+)
+Index("slot_emission_due", slot.c.next_emit_at, postgresql_where=text("next_emit_at is not null"))
+# The state stands before the time, so that a list of some states walks over no others.
+Index("slot_by_time", slot.c.organization_id, slot.c.state, slot.c.schedule_time, slot.c.id)
+Index(
+    "slot_by_account",
+    slot.c.organization_id,
+    slot.c.social_account_id,
+    slot.c.state,
+    slot.c.schedule_time,
+    slot.c.id,
+)
+Index("slot_by_draft", slot.c.organization_id, slot.c.draft_id)
+
+slot_target = Table(
+    "slot_target",
+    metadata,
+    Column("organization_id", Text, nullable=False),
+    Column("slot_id", Text, nullable=False),
+    Column("channel", Text, nullable=False),
+    Column("destination", Text, nullable=False),
+    # What Publisher has told of the job; the version orders its news.
+    Column("post_job_id", Text, nullable=False),
+    Column("job_state", Text),
+    Column("job_version", BigInteger, nullable=False),
+    Column("external_url", Text, nullable=False),
+    Column("error_message", Text, nullable=False),
+    Column("next_action_time", Timestamp),
+    Column("publish_time", Timestamp),
+    PrimaryKeyConstraint("organization_id", "slot_id", "channel", "destination"),
+    ForeignKeyConstraint(["organization_id", "slot_id"], ["slot.organization_id", "slot.id"]),
+)

@@ -1,0 +1,264 @@
+"""Giving a draft the next free weekly slot on each account, all accounts or none.
+
+What Schedule knows is read first. Then, in one transaction and under the locks of the accounts, it is found out whether
+that still holds and which of the times are free; if it does not, or takes more times, the call reads again.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum, auto
+from typing import Protocol
+
+from queue_service.adapters.postgres import store
+from queue_service.application.slot_book import SlotBook
+from queue_service.domain.account import AccountQueue
+from queue_service.domain.allocation import Occupancy, days_of
+from queue_service.domain.booking import book
+from queue_service.domain.draft import Draft
+from queue_service.domain.policy import Policy
+from queue_service.domain.search import Search
+from queue_service.domain.slot import HORIZON, SlotOrigin
+from queue_service.domain.slot_times import SlotTimes
+from servicekit.faults import Fault, NotFound, Refused, Unavailable
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database, Transaction
+from servicekit.pg.ledger import RequestKey
+from servicekit.pg.outbox import current_traceparent
+
+_FEW_TIMES, _MANY_TIMES = 64, 1000
+_FIRST_WINDOW, _LARGEST_WINDOW = 8, 512
+_CHANGES = 20
+_NEWS_POLL = timedelta(milliseconds=50)
+_NEWS_POLLS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueOrder:
+    organization_id: str
+    draft_id: str
+    social_account_ids: tuple[str, ...] = ()
+
+
+class _Again(Enum):
+    """Why nothing was booked yet."""
+
+    MORE_TIMES = auto()
+    CHANGED = auto()
+    # Schedule answers from a version whose announcement, with the cap, has not arrived here.
+    BEHIND = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    draft: Draft
+    times: Mapping[str, SlotTimes | Fault]
+
+
+class Schedule(Protocol):
+    async def slot_times(
+        self,
+        organization_id: str,
+        social_account_id: str,
+        *,
+        schedule_version: int,
+        start: datetime,
+        horizon: datetime,
+        count: int,
+    ) -> SlotTimes: ...
+
+
+class AddToQueue:
+    def __init__(
+        self,
+        *,
+        database: Database,
+        clock: DatabaseClock,
+        schedule: Schedule,
+        slots: SlotBook,
+        policy: Policy,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._schedule = schedule
+        self._slots = slots
+        self._policy = policy
+
+    async def __call__(self, order: QueueOrder, key: RequestKey) -> bytes:
+        count, changes, polls = _FEW_TIMES, 0, 0
+        while changes < _CHANGES and polls < _NEWS_POLLS:
+            result = await self._try(order, key, count)
+            match result:
+                case _Again.MORE_TIMES:
+                    count = _MANY_TIMES
+                case _Again.CHANGED:
+                    changes += 1
+                case _Again.BEHIND:
+                    polls += 1
+                    await asyncio.sleep(_NEWS_POLL.total_seconds())
+                case answer:
+                    return answer
+        raise Unavailable(
+            "SCHEDULE_CHANGING", "the schedule of an account is changing; try again", retry_after=timedelta(seconds=1)
+        )
+
+    async def _try(self, order: QueueOrder, key: RequestKey, count: int) -> bytes | _Again:
+        reading = await self._read(order, count)
+        return await self._database.run(lambda tx: self._book(tx, order, key, reading))
+
+    async def _read(self, order: QueueOrder, count: int) -> _Reading | Fault:
+        """Faults are kept, not raised: a repeated request is answered with its first answer, whatever holds now."""
+        draft = await self._slots.find_draft(order.organization_id, order.draft_id)
+        if isinstance(draft, Fault):
+            return draft
+        try:
+            accounts = draft.accounts(order.social_account_ids)
+        except Refused as fault:
+            return fault
+        async with self._database.read() as connection:
+            earliest = await self._clock.now(connection) + self._policy.notice
+            known = await store.find_accounts(connection, order.organization_id, accounts)
+        queues = {account: known.get(account, AccountQueue(social_account_id=account)) for account in accounts}
+        async with asyncio.TaskGroup() as group:
+            reads = {
+                account: group.create_task(self._read_times(order.organization_id, queue, earliest, count))
+                for account, queue in queues.items()
+            }
+        return _Reading(draft=draft, times={account: read.result() for account, read in reads.items()})
+
+    async def _read_times(
+        self, organization_id: str, queue: AccountQueue, earliest: datetime, count: int
+    ) -> SlotTimes | Fault:
+        try:
+            return await self._schedule.slot_times(
+                organization_id,
+                queue.social_account_id,
+                schedule_version=queue.schedule_version,
+                start=queue.frontier.next_open(earliest),
+                horizon=earliest - self._policy.notice + HORIZON,
+                count=count,
+            )
+        except NotFound:
+            account = queue.social_account_id
+            return _refused("NO_SCHEDULE", f"account {account} has no schedule", account)
+        except Fault as fault:
+            return fault
+
+    async def _book(
+        self, tx: Transaction, order: QueueOrder, key: RequestKey, reading: _Reading | Fault
+    ) -> bytes | _Again:
+        now = await self._clock.now(tx.connection)
+        if answer := await self._slots.recall(tx, key, now):
+            return answer
+        if isinstance(reading, Fault):
+            raise reading
+        queues = await store.lock_accounts(tx.connection, order.organization_id, list(reading.times))
+        await self._slots.refuse_queued(tx, reading.draft, list(queues))
+        searches = _begin(queues, reading.times, now + self._policy.notice)
+        if isinstance(searches, _Again):
+            return searches
+        searches = await self._search(tx, order.organization_id, searches)
+        if again := await self._give_up(tx, order.organization_id, searches):
+            return again
+        return await self._take(tx, key, reading.draft, searches, now)
+
+    async def _search(
+        self, tx: Transaction, organization_id: str, searches: Mapping[str, Search]
+    ) -> Mapping[str, Search]:
+        size = _FIRST_WINDOW
+        while windows := {account: search.window(size) for account, search in searches.items() if search.can_go_on}:
+            occupancy = await _occupancy(tx, organization_id, searches, windows)
+            searches = {
+                account: search.looked(windows[account], occupancy[account]) if account in windows else search
+                for account, search in searches.items()
+            }
+            size = min(size * 4, _LARGEST_WINDOW)
+        return searches
+
+    async def _give_up(self, tx: Transaction, organization_id: str, searches: Mapping[str, Search]) -> _Again | None:
+        """When times are missing. What the search has learned is kept, so that it is never walked again."""
+        unfinished = {account: search for account, search in searches.items() if search.found is None}
+        for account, search in unfinished.items():
+            if search.is_exhausted:
+                raise _refused(
+                    "HORIZON_EXHAUSTED", f"account {account} has no free slot within {HORIZON.days} days", account
+                )
+        await store.save_frontiers(
+            tx.connection, {(organization_id, account): search.frontier for account, search in unfinished.items()}
+        )
+        if any(search.start < search.times.after for search in unfinished.values()):
+            return _Again.CHANGED
+        return _Again.MORE_TIMES if unfinished else None
+
+    async def _take(
+        self, tx: Transaction, key: RequestKey, draft: Draft, searches: Mapping[str, Search], now: datetime
+    ) -> bytes:
+        slots = [
+            book(
+                draft,
+                search.queue,
+                search.found,
+                slot_id=self._slots.new_id(),
+                origin=SlotOrigin.QUEUE,
+                late_limit=self._policy.late_limit,
+                traceparent=current_traceparent(),
+                now=now,
+            )
+            for search in searches.values()
+            if search.found is not None
+        ]
+        answer = await self._slots.record(tx, key, slots, now)
+        frontiers = {(draft.organization_id, account): search.taken() for account, search in searches.items()}
+        await store.save_frontiers(tx.connection, frontiers)
+        return answer
+
+
+def _begin(
+    queues: Mapping[str, AccountQueue], times: Mapping[str, SlotTimes | Fault], earliest: datetime
+) -> Mapping[str, Search] | _Again:
+    """Decides under the locks whether what was read without them still holds."""
+    searches: dict[str, Search] = {}
+    for account, read in times.items():
+        queue = queues[account]
+        if isinstance(read, Fault):
+            raise read
+        if read.schedule_version > queue.schedule_version:
+            return _Again.BEHIND
+        if read.schedule_version < queue.schedule_version:
+            return _Again.CHANGED
+        if not queue.enabled:
+            raise _refused("SCHEDULE_DISABLED", f"the schedule of account {account} is switched off", account)
+        searches[account] = Search(queue=queue, times=read, earliest=earliest, frontier=queue.frontier)
+    return searches
+
+
+async def _occupancy(
+    tx: Transaction,
+    organization_id: str,
+    searches: Mapping[str, Search],
+    windows: Mapping[str, Sequence[datetime]],
+) -> Mapping[str, Occupancy]:
+    wanted = [(account, time) for account, window in windows.items() for time in window]
+    near = await store.find_near(tx.connection, organization_id, wanted)
+    filled = {account: {time for time in window if (account, time) in near} for account, window in windows.items()}
+    capped = {account for account in windows if searches[account].queue.max_posts_per_day}
+    days = [
+        store.Day(social_account_id=account, local_date=day, start=start, end=end)
+        for account in capped
+        for day, (start, end) in days_of(
+            set(windows[account]) - filled[account], searches[account].queue.time_zone
+        ).items()
+    ]
+    counted = await store.count_slots(tx.connection, organization_id, days)
+    return {
+        account: Occupancy(
+            filled=filled[account],
+            counted={day: slots for (owner, day), slots in counted.items() if owner == account},
+        )
+        for account in windows
+    }
+
+
+def _refused(reason: str, message: str, social_account_id: str) -> Refused:
+    return Refused(reason, message, metadata={"social_account_id": social_account_id})

@@ -1,0 +1,117 @@
+"""Handing slots over to Publisher a little ahead of their time, and again while there is no answer.
+
+Slots are claimed and committed first, then their commands are sent: the slot's row is the outbox of its commands.
+Whatever is lost after the commit, a slot without a durable answer is emitted again.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from opentelemetry import metrics
+
+from queue_service.adapters.command_stream import CommandStream
+from queue_service.adapters.postgres import hot
+from queue_service.domain.emission import UNSTORED_DELAY, Emission
+from queue_service.domain.policy import Policy
+from servicekit import failpoints
+from servicekit.failpoints import failpoint
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database, Transaction
+
+CLAIMED = failpoints.declare("queue.dispatch.claimed")
+PUBLISHED = failpoints.declare("queue.dispatch.published")
+
+# What is due but locked by somebody else, or does not fit into the stream, is looked at again after this.
+_SOON = timedelta(milliseconds=250)
+
+_meter = metrics.get_meter("queue_service")
+_batches = _meter.create_histogram(
+    "postflow.queue.claim.size",
+    description="Commands of one claim",
+    explicit_bucket_boundaries_advisory=[1, 5, 10, 25, 50, 100, 250, 500, 1000],
+)
+_repeated = _meter.create_counter(
+    "postflow.queue.commands.repeated", description="Publish commands that were sent again"
+)
+
+
+class HandOver:
+    def __init__(
+        self, *, database: Database, clock: DatabaseClock, commands: CommandStream, policy: Policy, wake: asyncio.Event
+    ) -> None:
+        """`wake` calls for the next `dispatch`."""
+        self._database = database
+        self._clock = clock
+        self._commands = commands
+        self._policy = policy
+        self._wake = wake
+        self._alarm: asyncio.TimerHandle | None = None
+
+    async def dispatch(self) -> bool:
+        """Hands over a batch of slots that are due within the lead. True: call again at once."""
+        async with self._database.read() as connection:
+            now = await self._clock.now(connection)
+            due = await hot.next_due_time(connection)
+        horizon = now + self._policy.lead
+        if due is None:
+            return False
+        if due <= horizon:
+            if await self._claim_and_send(now, horizon):
+                return True
+            due = horizon + _SOON
+        self._wake_in(due - horizon)
+        return False
+
+    async def repeat(self) -> bool:
+        """Emits a batch of slots again whose answer is overdue. True: call again at once."""
+        async with self._database.read() as connection:
+            now = await self._clock.now(connection)
+            due = await hot.next_emission_time(connection)
+        if due is None or due > now:
+            return False
+        limit = min(await self._commands.room(), self._policy.batch)
+        if not limit:
+            return False
+
+        async def emit_again(tx: Transaction) -> list[Emission]:
+            return await hot.emit_again(tx.connection, now=now, limit=limit)
+
+        emissions = await self._database.run(emit_again)
+        _repeated.add(len(emissions))
+        await self._send(emissions, now)
+        return bool(emissions)
+
+    async def _claim_and_send(self, now: datetime, horizon: datetime) -> bool:
+        limit = min(await self._commands.room(), self._policy.batch)
+        if not limit:
+            return False
+
+        async def claim(tx: Transaction) -> list[Emission]:
+            return await hot.claim(
+                tx.connection,
+                now=now,
+                horizon=horizon,
+                limit=limit,
+                pool=self._policy.pool,
+                per_account=self._policy.per_account,
+            )
+
+        emissions = await self._database.run(claim)
+        if emissions:
+            await failpoint(CLAIMED)
+            _batches.record(len(emissions))
+            await self._send(emissions, now)
+            await failpoint(PUBLISHED)
+        return bool(emissions)
+
+    async def _send(self, emissions: Sequence[Emission], now: datetime) -> None:
+        missing = await self._commands.send(emissions)
+        if missing:
+            async with self._database.read() as connection:
+                await hot.emit_soon(connection, missing, at=now + UNSTORED_DELAY)
+
+    def _wake_in(self, delay: timedelta) -> None:
+        if self._alarm:
+            self._alarm.cancel()
+        self._alarm = asyncio.get_running_loop().call_later(delay.total_seconds(), self._wake.set)

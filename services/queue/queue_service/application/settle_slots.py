@@ -1,0 +1,100 @@
+"""Settling slots by what Publisher announces of their post jobs: a batch of events, two statements."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from queue_service.adapters.postgres import hot, store
+from queue_service.domain.account import AccountQueue
+from queue_service.domain.allocation import reopened_by
+from queue_service.domain.frontier import Frontier
+from queue_service.domain.job import ENDED, FINAL
+from queue_service.domain.policy import Policy
+from queue_service.domain.settlement import JobReport, Progress, settle
+from queue_service.domain.slot import COUNTED, LIVE, SPACING
+from servicekit import failpoints
+from servicekit.failpoints import failpoint
+from servicekit.pg.database import Transaction
+
+APPLIED = failpoints.declare("queue.settle.applied")
+
+_Key = tuple[str, str]
+_Pair = tuple[Progress, Progress]
+
+
+class SettleSlots:
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    async def __call__(self, tx: Transaction, reports: Sequence[JobReport], now: datetime) -> None:
+        # Accounts are locked before slots, here as everywhere. Reports of this kind give a place back; one that comes
+        # before its time may too, and locks late: should that ever meet a dispatcher, the transaction is run again.
+        losses = {(each.organization_id, each.social_account_id) for each in reports if each.state in ENDED - FINAL}
+        queues = await hot.lock_queues(tx.connection, losses)
+        pairs = await _settle_by_slot(tx, reports, now)
+        pairs += await _settle_by_draft(tx, _strangers(reports, pairs), now)
+        changed = [(before, after) for before, after in pairs if before != after]
+        if changed:
+            await hot.save_progress(tx.connection, [after for _, after in changed], now=now)
+            await self._reopen(tx, changed, queues, now)
+            await failpoint(APPLIED)
+
+    async def _reopen(
+        self, tx: Transaction, changed: Iterable[_Pair], queues: Mapping[_Key, AccountQueue], now: datetime
+    ) -> None:
+        """Lets the next search find the times that are free again, as far as it could still give them out."""
+        earliest = now + self._policy.notice
+        left = [(before, after) for before, after in changed if _may_reopen(before, after, earliest)]
+        others = {_account(slot) for slot, _ in left} - queues.keys()
+        locked = {**queues, **await hot.lock_queues(tx.connection, others)}
+        frontiers: dict[_Key, Frontier] = {}
+        for before, after in left:
+            queue = locked[_account(after)]
+            reopened = reopened_by(
+                after.schedule_time,
+                before.state,
+                after.state,
+                cap=queue.max_posts_per_day,
+                time_zone=queue.time_zone,
+            )
+            if reopened and reopened[1] > earliest:
+                frontiers[_account(after)] = frontiers.get(_account(after), queue.frontier).reopened(*reopened)
+        await store.save_frontiers(tx.connection, frontiers)
+
+
+async def _settle_by_slot(tx: Transaction, reports: Sequence[JobReport], now: datetime) -> list[_Pair]:
+    by_slot = defaultdict[_Key, list[JobReport]](list)
+    for report in reports:
+        if report.slot_id:
+            by_slot[report.organization_id, report.slot_id].append(report)
+    slots = await hot.lock_progress(tx.connection, by_slot)
+    return [(slot, settle(slot, by_slot[slot.organization_id, slot.slot_id], now=now)) for slot in slots]
+
+
+async def _settle_by_draft(tx: Transaction, reports: Sequence[JobReport], now: datetime) -> list[_Pair]:
+    """A target that has gone out does not go out again, so a newer slot of the same draft ends by the old news."""
+    by_draft = defaultdict[tuple[str, str, str], list[JobReport]](list)
+    for report in reports:
+        by_draft[report.organization_id, report.draft_id, report.social_account_id].append(report)
+    slots = await hot.lock_live_progress(tx.connection, by_draft)
+    return [
+        (slot, settle(slot, by_draft[slot.organization_id, slot.draft_id, slot.social_account_id], now=now))
+        for slot in slots
+    ]
+
+
+def _strangers(reports: Sequence[JobReport], pairs: Iterable[_Pair]) -> list[JobReport]:
+    """Final reports whose own slot is not live (any more), or not known: a newer slot may wait for them."""
+    live = {(before.organization_id, before.slot_id) for before, _ in pairs if before.state in LIVE}
+    return [each for each in reports if each.state in FINAL and (each.organization_id, each.slot_id) not in live]
+
+
+def _may_reopen(before: Progress, after: Progress, earliest: datetime) -> bool:
+    """Cheap, and never wrongly false: a post that went out in time, like almost every one, gives nothing back."""
+    if before.state is after.state:
+        return False
+    return after.state not in COUNTED or after.schedule_time + SPACING > earliest
+
+
+def _account(slot: Progress) -> _Key:
+    return slot.organization_id, slot.social_account_id

@@ -1,0 +1,87 @@
+"""What every way of giving a draft its times ends with: slots are stored, announced, remembered, in one transaction."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from queue_service import wire
+from queue_service.adapters.postgres import store
+from queue_service.domain.draft import Draft
+from queue_service.domain.slot import QueueSlot
+from servicekit.faults import Fault, Refused
+from servicekit.ids import IdSource
+from servicekit.pg.database import Database, Transaction
+from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.pg.outbox import Outbox
+
+
+class Drafts(Protocol):
+    async def get_draft(self, organization_id: str, draft_id: str) -> Draft: ...
+
+
+class SlotBook:
+    def __init__(
+        self,
+        *,
+        database: Database,
+        drafts: Drafts,
+        ledger: RequestLedger,
+        outbox: Outbox,
+        ids: IdSource,
+        on_slots: Callable[[], None],
+    ) -> None:
+        """`on_slots` is called whenever new slots have been committed."""
+        self._database = database
+        self._drafts = drafts
+        self._ledger = ledger
+        self._outbox = outbox
+        self._ids = ids
+        self._on_slots = on_slots
+
+    def new_id(self) -> str:
+        return self._ids.new()
+
+    async def find_draft(self, organization_id: str, draft_id: str) -> Draft | Fault:
+        """From our own table, else from Drafts, which may not have announced it here yet.
+
+        A fault is returned, not raised: a repeated request is answered with its first answer whatever has become of
+        the draft.
+        """
+        async with self._database.read() as connection:
+            draft = await store.find_draft(connection, organization_id, draft_id)
+        if draft is not None:
+            return draft
+        try:
+            return await self._drafts.get_draft(organization_id, draft_id)
+        except Fault as fault:
+            return fault
+
+    async def recall(self, tx: Transaction, key: RequestKey, now: datetime) -> bytes | None:
+        """The answer to an earlier call with this key. Without one the key is taken by this transaction."""
+        remembered = await self._ledger.recall(tx, key, now=now)
+        return remembered.response if remembered else None
+
+    async def refuse_queued(self, tx: Transaction, draft: Draft, accounts: Sequence[str]) -> None:
+        if found := await store.find_queued(tx.connection, draft.organization_id, draft.id, accounts):
+            raise Refused(
+                "ALREADY_QUEUED",
+                f"the draft has a slot on account {found.social_account_id} already",
+                metadata=in_the_way(found),
+            )
+
+    async def record(self, tx: Transaction, key: RequestKey, slots: Sequence[QueueSlot], now: datetime) -> bytes:
+        """The accounts' rows are locked. Returns the answer to the call."""
+        await store.insert_slots(tx.connection, slots)
+        await self._outbox.append(tx, [wire.slot_scheduled(slot) for slot in slots], now=now)
+        answer = wire.encoded_slots(slots)
+        await self._ledger.answer(tx, key, answer)
+        tx.after_commit(self._on_slots)
+        return answer
+
+
+def in_the_way(found: store.Found) -> dict[str, str]:
+    return {
+        "social_account_id": found.social_account_id,
+        "queue_slot_id": found.slot_id,
+        "schedule_time": found.schedule_time.isoformat().replace("+00:00", "Z"),
+    }

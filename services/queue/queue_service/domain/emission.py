@@ -1,0 +1,50 @@
+"""When the commands of a slot are sent to Publisher, and sent again.
+
+The stream may lose anything, so a slot that was handed over is emitted again until Publisher has given a durable
+answer for each of its targets; after that only now and then, so that nothing is stuck for ever.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol, TypeVar
+
+from queue_service.domain.job import ANSWERED, ENDED, JobState
+
+# Counted from the slot's time (from the emission, when that is later): before the first repetition, the second, ...
+REPEAT_DELAYS = (timedelta(seconds=4), timedelta(seconds=8), timedelta(seconds=16), timedelta(seconds=30))
+ANSWERED_DELAY = timedelta(minutes=5)
+# The stream has said that it did not take a command, or has said nothing.
+UNSTORED_DELAY = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """One command: please send this target at that instant."""
+
+    organization_id: str
+    slot_id: str
+    revision: int
+    emission: int
+    draft_id: str
+    social_account_id: str
+    channel: str
+    destination: str
+    schedule_time: datetime
+    not_after: datetime
+    content_revision: int
+    traceparent: str
+
+
+class Addressee(Protocol):
+    @property
+    def job_state(self) -> JobState | str | None: ...
+
+
+A = TypeVar("A", bound=Addressee)
+
+
+def still_wanted(targets: Iterable[A]) -> list[A]:
+    """Of a slot's targets those that get a command: the ones without an answer, else the ones that have not ended."""
+    unended = [target for target in targets if target.job_state not in ENDED]
+    return [target for target in unended if target.job_state not in ANSWERED] or unended

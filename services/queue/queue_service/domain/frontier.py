@@ -1,0 +1,65 @@
+"""What is known of an account's weekly slot times: where a search for a free one may begin, and what it may pass over.
+
+A queue is filled from the front, so almost always everything before some instant is taken. When a slot in there comes
+free again, what lies behind it is still known to be taken: that is the second stretch. So neither a long queue nor a
+cancellation in its middle makes a search walk over filled slots.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_Stretch = tuple[datetime, datetime]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frontier:
+    """No slot time before `search_from` is free, and none from `full_from` until `full_until`.
+
+    Taking a time leaves this true. Whatever sets a time free must say so by `reopened`, and a schedule that changes
+    starts from nothing.
+    """
+
+    search_from: datetime = EPOCH
+    full_from: datetime = EPOCH
+    full_until: datetime = EPOCH
+
+    def next_open(self, instant: datetime) -> datetime:
+        """The first instant, not before the given one, of which nothing is known."""
+        start = max(instant, self.search_from)
+        return max(start, self.full_until) if start >= self.full_from else start
+
+    def passed(self, until: datetime) -> "Frontier":
+        """Somebody has looked: no slot time before `until` is free."""
+        search_from = max(self.search_from, until)
+        if search_from < self.full_from:
+            return Frontier(search_from=search_from, full_from=self.full_from, full_until=self.full_until)
+        return _only(max(search_from, self.full_until))
+
+    def reopened(self, start: datetime, end: datetime) -> "Frontier":
+        """Slot times from `start` until `end` may be free again."""
+        search_from = min(self.search_from, start)
+        still_full = [
+            *_without((search_from, self.search_from), start, end),
+            *_without((self.full_from, self.full_until), start, end),
+        ]
+        full_from, full_until = max(still_full, key=_length, default=(search_from, search_from))
+        return Frontier(search_from=search_from, full_from=full_from, full_until=full_until)
+
+
+NOTHING_KNOWN = Frontier()
+
+
+def _only(search_from: datetime) -> Frontier:
+    return Frontier(search_from=search_from, full_from=search_from, full_until=search_from)
+
+
+def _without(stretch: _Stretch, start: datetime, end: datetime) -> list[_Stretch]:
+    """What is left of a stretch when [start, end) is cut out of it."""
+    left, right = (stretch[0], min(stretch[1], start)), (max(stretch[0], end), stretch[1])
+    return [piece for piece in (left, right) if piece[0] < piece[1]]
+
+
+def _length(stretch: _Stretch) -> float:
+    return (stretch[1] - stretch[0]).total_seconds()

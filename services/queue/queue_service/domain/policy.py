@@ -1,0 +1,14 @@
+"""What an operator may set; `settings` names it in the environment."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    notice: timedelta = timedelta(seconds=60)
+    lead: timedelta = timedelta(seconds=30)
+    late_limit: timedelta = timedelta(hours=24)
+    batch: int = 500
+    pool: int = 2000
+    per_account: int = 4

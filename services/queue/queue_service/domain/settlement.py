@@ -1,0 +1,140 @@
+"""What the events of its post jobs make of a slot. Pure, and independent of the order in which they come."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from queue_service.domain.emission import ANSWERED_DELAY
+from queue_service.domain.job import ANSWERED, ENDED, FINAL, JobState
+from queue_service.domain.slot import LIVE, SlotState, SlotTarget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobReport:
+    """A post job as Publisher has announced it, as far as a slot is concerned."""
+
+    organization_id: str
+    slot_id: str
+    slot_revision: int
+    draft_id: str
+    social_account_id: str
+    channel: str
+    destination: str
+    job_id: str
+    state: JobState
+    version: int
+    external_url: str
+    error_message: str
+    next_action_time: datetime | None
+    publish_time: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """The part of a slot that settlement changes."""
+
+    organization_id: str
+    slot_id: str
+    draft_id: str
+    social_account_id: str
+    revision: int
+    schedule_time: datetime
+    state: SlotState
+    next_emit_at: datetime | None
+    expected_time: datetime | None
+    publish_time: datetime | None
+    targets: tuple[SlotTarget, ...]
+
+
+def settle(slot: Progress, reports: Sequence[JobReport], *, now: datetime) -> Progress:
+    """The slot after the reports, which are about targets of it; the same value when they say nothing new."""
+    heard = [report for report in reports if _concerns(slot, report)]
+    if not heard:
+        return slot
+    targets = _told(slot.targets, heard)
+    state = _state(slot.state, targets)
+    return replace(
+        slot,
+        state=state,
+        next_emit_at=_next_emission(slot, state, targets, now),
+        expected_time=_expected(slot, targets) if state in LIVE else None,
+        publish_time=_published(slot, state, targets, now),
+        targets=targets,
+    )
+
+
+def outcome(states: Iterable[JobState | None]) -> SlotState:
+    """Of a slot whose targets have all ended."""
+    ends = set(states)
+    if JobState.NEEDS_ATTENTION in ends:
+        return SlotState.NEEDS_ATTENTION
+    if JobState.PUBLISHED in ends:
+        return SlotState.PUBLISHED if len(ends) == 1 else SlotState.PARTIALLY_PUBLISHED
+    if ends == {JobState.MISSED}:
+        return SlotState.MISSED
+    if ends == {JobState.CANCELED}:
+        return SlotState.CANCELED
+    return SlotState.FAILED
+
+
+def _concerns(slot: Progress, report: JobReport) -> bool:
+    """An answer to another revision is none. But what has gone out has gone out, whichever slot asked for it."""
+    return report.state in FINAL or (report.slot_id == slot.slot_id and report.slot_revision == slot.revision)
+
+
+def _told(targets: tuple[SlotTarget, ...], reports: Sequence[JobReport]) -> tuple[SlotTarget, ...]:
+    newest: dict[tuple[str, str], JobReport] = {}
+    for report in reports:
+        key = (report.channel, report.destination)
+        if key not in newest or newest[key].version < report.version:
+            newest[key] = report
+    return tuple(_updated(target, newest.get((target.channel, target.destination))) for target in targets)
+
+
+def _updated(target: SlotTarget, report: JobReport | None) -> SlotTarget:
+    if report is None or report.version <= target.job_version:
+        return target
+    return SlotTarget(
+        channel=target.channel,
+        destination=target.destination,
+        job_id=report.job_id,
+        job_state=report.state,
+        job_version=report.version,
+        external_url=report.external_url,
+        error_message=report.error_message,
+        next_action_time=report.next_action_time,
+        publish_time=report.publish_time,
+    )
+
+
+def _state(state: SlotState, targets: tuple[SlotTarget, ...]) -> SlotState:
+    """A slot that has ended does not come back to life: its time may be another's by now. Its outcome may change."""
+    if all(target.job_state in ENDED for target in targets):
+        return outcome(target.job_state for target in targets)
+    return state
+
+
+def _next_emission(slot: Progress, state: SlotState, targets: tuple[SlotTarget, ...], now: datetime) -> datetime | None:
+    if state is not SlotState.DISPATCHED:
+        return None
+    if all(target.job_state in ANSWERED for target in targets):
+        return now + ANSWERED_DELAY
+    return slot.next_emit_at
+
+
+def _expected(slot: Progress, targets: tuple[SlotTarget, ...]) -> datetime | None:
+    waits = [
+        target.next_action_time
+        for target in targets
+        if target.job_state is JobState.WAITING and target.next_action_time is not None
+    ]
+    later = [moment for moment in waits if moment > slot.schedule_time]
+    return min(later, default=None)
+
+
+def _published(slot: Progress, state: SlotState, targets: tuple[SlotTarget, ...], now: datetime) -> datetime | None:
+    told = [target.publish_time for target in targets if target.publish_time is not None]
+    if told:
+        return min(told)
+    went_out = state in {SlotState.PUBLISHED, SlotState.PARTIALLY_PUBLISHED}
+    return slot.publish_time or (now if went_out else None)

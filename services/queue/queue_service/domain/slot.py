@@ -1,0 +1,71 @@
+"""A queue slot: one instant at which one draft goes out on one account, to one or more targets."""
+
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from enum import StrEnum
+
+from queue_service.domain.job import JobState
+
+# Two live slots of an account lie at least this far apart.
+SPACING = timedelta(minutes=1)
+HORIZON = timedelta(days=730)
+
+
+class SlotState(StrEnum):
+    SCHEDULED = "SCHEDULED"
+    DISPATCHED = "DISPATCHED"
+    PUBLISHED = "PUBLISHED"
+    PARTIALLY_PUBLISHED = "PARTIALLY_PUBLISHED"
+    FAILED = "FAILED"
+    MISSED = "MISSED"
+    NEEDS_ATTENTION = "NEEDS_ATTENTION"
+    CANCELED = "CANCELED"
+
+
+class SlotOrigin(StrEnum):
+    QUEUE = "QUEUE"
+    EXACT = "EXACT"
+
+
+# Still to go out: such a slot holds its time and the minute on either side.
+LIVE = frozenset({SlotState.SCHEDULED, SlotState.DISPATCHED})
+# Uses up a place under the daily cap: what is to go out, what went out, and what may have gone out.
+COUNTED = LIVE | {SlotState.PUBLISHED, SlotState.PARTIALLY_PUBLISHED, SlotState.NEEDS_ATTENTION}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotTarget:
+    """One target of a slot, and what Publisher has told of its job; `job_version` 0 and no state: nothing yet."""
+
+    channel: str
+    destination: str
+    job_id: str = ""
+    job_state: JobState | None = None
+    job_version: int = 0
+    external_url: str = ""
+    error_message: str = ""
+    next_action_time: datetime | None = None
+    publish_time: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSlot:
+    organization_id: str
+    id: str
+    draft_id: str
+    social_account_id: str
+    schedule_time: datetime
+    state: SlotState
+    origin: SlotOrigin
+    revision: int
+    targets: tuple[SlotTarget, ...]
+    not_after: datetime
+    time_zone: str
+    local_date: date | None
+    local_time: time | None
+    content_revision: int
+    traceparent: str
+    create_time: datetime
+    update_time: datetime
+    expected_time: datetime | None = None
+    publish_time: datetime | None = None

@@ -1,0 +1,37 @@
+"""What Queue listens to, and which use case takes it."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
+from postflow.publisher.v1.publisher_events_pb2 import PostJobChanged
+from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged
+from queue_service import wire
+from queue_service.application.follow_drafts import follow_drafts
+from queue_service.application.follow_schedules import follow_schedules
+from queue_service.application.settle_slots import SettleSlots
+from servicekit.bus.consumer import Apply, Received, Route
+from servicekit.pg.database import Transaction
+from topology import event_consumer
+
+CONSUMER = event_consumer("queue", "drafts", "schedule", "publisher")
+
+T = TypeVar("T")
+
+
+def routes(settle_slots: SettleSlots) -> list[Route]:
+    return [
+        Route(message=DraftSaved, apply=_decoded(wire.saved_draft, follow_drafts)),
+        Route(message=AccountScheduleChanged, apply=_decoded(wire.changed_schedule, follow_schedules)),
+        Route(message=PostJobChanged, apply=_decoded(wire.job_report, settle_slots)),
+    ]
+
+
+def _decoded(
+    decode: Callable[[Any], T], use_case: Callable[[Transaction, Sequence[T], datetime], Awaitable[None]]
+) -> Apply:
+    async def apply(tx: Transaction, events: Sequence[Received], now: datetime) -> None:
+        await use_case(tx, [decode(received.message) for received in events], now)
+
+    return apply

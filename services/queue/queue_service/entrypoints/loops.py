@@ -1,0 +1,17 @@
+"""What Queue does by itself, and how often it looks whether there is something to do."""
+
+import asyncio
+from datetime import timedelta
+
+from queue_service.application.hand_over import HandOver
+from servicekit.pg.housekeeping import Housekeeping
+from servicekit.run import Loop
+
+
+def loops(hand_over: HandOver, housekeeping: Housekeeping, wake: asyncio.Event) -> list[Loop]:
+    """`wake` is set by whoever makes a slot that may be due at once."""
+    return [
+        Loop("dispatch", hand_over.dispatch, timedelta(seconds=1), wake),
+        Loop("repeat", hand_over.repeat, timedelta(seconds=1)),
+        Loop("housekeeping", housekeeping.step, timedelta(minutes=1)),
+    ]

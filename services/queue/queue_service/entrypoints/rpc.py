@@ -1,0 +1,61 @@
+"""QueueService: decode, call, encode."""
+
+from typing import Any
+
+import grpc
+
+from postflow.queue.v1 import queue_service_pb2_grpc
+from postflow.queue.v1.queue_service_pb2 import (
+    AddToQueueRequest,
+    AddToQueueResponse,
+    ListQueueSlotsRequest,
+    ListQueueSlotsResponse,
+    ScheduleAtRequest,
+    ScheduleAtResponse,
+)
+from queue_service import wire
+from queue_service.application.add_to_queue import AddToQueue, QueueOrder
+from queue_service.application.list_queue_slots import ListQueueSlots
+from queue_service.application.schedule_at import ExactOrder, ScheduleAt
+from queue_service.domain.listing import Filter
+from servicekit.rpc import next_page_token, read_page
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
+    def __init__(self, *, add_to_queue: AddToQueue, schedule_at: ScheduleAt, list_queue_slots: ListQueueSlots) -> None:
+        self._add_to_queue = add_to_queue
+        self._schedule_at = schedule_at
+        self._list_queue_slots = list_queue_slots
+
+    async def AddToQueue(self, request: AddToQueueRequest, context: Context) -> AddToQueueResponse:
+        order = QueueOrder(
+            organization_id=request.organization_id,
+            draft_id=request.draft_id,
+            social_account_ids=tuple(request.social_account_ids),
+        )
+        return AddToQueueResponse.FromString(await self._add_to_queue(order, wire.request_key("AddToQueue", request)))
+
+    async def ScheduleAt(self, request: ScheduleAtRequest, context: Context) -> ScheduleAtResponse:
+        order = ExactOrder(
+            organization_id=request.organization_id,
+            draft_id=request.draft_id,
+            schedule_time=wire.moment(request.schedule_time),
+            social_account_ids=tuple(request.social_account_ids),
+        )
+        return ScheduleAtResponse.FromString(await self._schedule_at(order, wire.request_key("ScheduleAt", request)))
+
+    async def ListQueueSlots(self, request: ListQueueSlotsRequest, context: Context) -> ListQueueSlotsResponse:
+        asked = read_page(request)
+        wanted = Filter(
+            organization_id=request.organization_id,
+            social_account_id=request.social_account_id,
+            draft_id=request.draft_id,
+            states=wire.states(request.states),
+        )
+        page = await self._list_queue_slots(wanted, after=wire.position(asked.after), size=asked.size)
+        return ListQueueSlotsResponse(
+            queue_slots=map(wire.queue_slot, page.slots),
+            next_page_token=next_page_token(request, wire.cursor(page.last)) if page.last else "",
+        )

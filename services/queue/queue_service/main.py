@@ -1,0 +1,114 @@
+"""Composition root of a queue process."""
+
+import asyncio
+import sys
+
+from nats.aio.client import Client
+
+from postflow.queue.v1.queue_service_pb2_grpc import add_QueueServiceServicer_to_server
+from queue_service.adapters.command_stream import CommandStream
+from queue_service.adapters.drafts_client import DraftsClient
+from queue_service.adapters.schedule_client import ScheduleClient
+from queue_service.application.add_to_queue import AddToQueue
+from queue_service.application.hand_over import HandOver
+from queue_service.application.list_queue_slots import ListQueueSlots
+from queue_service.application.schedule_at import ScheduleAt
+from queue_service.application.settle_slots import SettleSlots
+from queue_service.application.slot_book import SlotBook
+from queue_service.entrypoints.events import CONSUMER, routes
+from queue_service.entrypoints.loops import loops
+from queue_service.entrypoints.rpc import QueueServicer
+from queue_service.settings import Settings
+from servicekit.bus.connection import connect
+from servicekit.bus.consumer import EventConsumer
+from servicekit.bus.publisher import PipelinedPublisher
+from servicekit.bus.stream_view import StreamView
+from servicekit.bus.streams import ensure_stream
+from servicekit.ids import Uuid7Source
+from servicekit.pg import migrations
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database
+from servicekit.pg.dead_letters import DeadLetters
+from servicekit.pg.housekeeping import Housekeeping, Retention
+from servicekit.pg.ledger import RequestLedger
+from servicekit.pg.outbox import Outbox
+from servicekit.pg.relay import Relay
+from servicekit.rpc import RpcServer, open_channel
+from servicekit.run import Process, run_main
+from topology import EVENTS, PUBLISH
+
+MIGRATIONS = "queue_service.adapters.postgres.migrations"
+
+
+def main() -> int:
+    return run_main("queue", Settings, compose)
+
+
+async def compose(settings: Settings) -> Process:
+    clock, ids, policy = DatabaseClock(), Uuid7Source(), settings.policy
+    database = Database(settings.database_url.reveal(), application="queue", pool_size=settings.database_connections)
+    nats = Client()
+    jetstream = nats.jetstream()
+    relay = Relay(
+        database=database,
+        clock=clock,
+        publisher=PipelinedPublisher(nats),
+        stream=StreamView(jetstream, EVENTS.name),
+        connections=lambda: nats.stats["reconnects"],
+    )
+    schedule_channel, drafts_channel = open_channel(settings.schedule_target), open_channel(settings.drafts_target)
+    new_slots = asyncio.Event()
+    slots = SlotBook(
+        database=database,
+        drafts=DraftsClient(drafts_channel),
+        ledger=RequestLedger(),
+        outbox=Outbox(ids, relay.offer),
+        ids=ids,
+        on_slots=new_slots.set,
+    )
+    schedule = ScheduleClient(schedule_channel, cached_times=settings.slot_times_cached)
+    servicer = QueueServicer(
+        add_to_queue=AddToQueue(database=database, clock=clock, schedule=schedule, slots=slots, policy=policy),
+        schedule_at=ScheduleAt(database=database, clock=clock, slots=slots, policy=policy),
+        list_queue_slots=ListQueueSlots(database),
+    )
+    commands = CommandStream(
+        nats,
+        PipelinedPublisher(nats),
+        limit=settings.outstanding_limit * settings.publish_durables,
+        max_attempts=settings.max_attempts,
+    )
+    hand_over = HandOver(database=database, clock=clock, commands=commands, policy=policy, wake=new_slots)
+    consumer = EventConsumer(
+        connection=nats,
+        spec=CONSUMER,
+        routes=routes(SettleSlots(policy)),
+        database=database,
+        clock=clock,
+        dead_letters=DeadLetters(database, clock, ids),
+        ensure_stream=lambda: ensure_stream(jetstream, EVENTS),
+    )
+    return Process(
+        name="queue",
+        server=RpcServer(listen=settings.listen, servicers=[(add_QueueServiceServicer_to_server, servicer)], ids=ids),
+        starters={
+            "database": lambda: migrations.check(database, MIGRATIONS),
+            "nats": lambda: connect(nats, settings.nats_url, name="queue"),
+            "events stream": lambda: ensure_stream(jetstream, EVENTS),
+            "publish stream": lambda: ensure_stream(jetstream, PUBLISH),
+        },
+        consumers=[consumer],
+        loops=[relay, *loops(hand_over, Housekeeping(database, clock, Retention()), new_slots)],
+        closers={
+            "outbox relay": relay.flush,
+            "nats": nats.close,
+            "channel to schedule": schedule_channel.close,
+            "channel to drafts": drafts_channel.close,
+            "database": database.dispose,
+        },
+        grace=settings.grace,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

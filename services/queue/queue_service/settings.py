@@ -1,0 +1,46 @@
+"""What a Queue process is told by its environment: POSTFLOW_QUEUE_<FIELD>, else POSTFLOW_<FIELD>."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from queue_service.domain.policy import Policy
+from servicekit.run import ProcessSettings, Secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(ProcessSettings):
+    listen: str = "127.0.0.1:50052"
+    metrics_listen: str = "127.0.0.1:9465"
+    database_url: Secret  # postgresql://user:password@host:port/database
+    database_connections: int = 8
+    nats_url: str = "nats://127.0.0.1:4222"
+    schedule_target: str = "127.0.0.1:50051"  # gRPC target of ScheduleService
+    drafts_target: str = "127.0.0.1:50053"  # gRPC target of DraftsService
+
+    notice: timedelta = timedelta(seconds=60)  # AddToQueue gives out no slot time nearer than this
+    lead: timedelta = timedelta(seconds=30)  # slots are handed to Publisher this long before they are due
+    late_limit: timedelta = timedelta(hours=24)  # a post that is later than this is missed
+    max_attempts: int = 5  # tries that a run of a post job has
+    slot_times_cached: int = 100_000  # slot times kept in memory, over all accounts
+
+    publish_durables: int = 1  # how many durables share the PUBLISH stream
+    outstanding_limit: int = 10_000  # commands held by one durable, above which no more are sent
+    dispatch_batch: int = 500  # slots claimed, and slots emitted again, in one transaction
+    dispatch_pool: int = 2000  # due accounts looked at for a fair choice
+    dispatch_per_account: int = 4  # slots of one account in one batch
+
+    @property
+    def policy(self) -> Policy:
+        return Policy(
+            notice=self.notice,
+            lead=self.lead,
+            late_limit=self.late_limit,
+            batch=self.dispatch_batch,
+            pool=self.dispatch_pool,
+            per_account=self.dispatch_per_account,
+        )
+
+    def __post_init__(self) -> None:
+        for name in ("publish_durables", "outstanding_limit", "dispatch_batch", "dispatch_pool", "max_attempts"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1")

@@ -1,0 +1,99 @@
+"""Queue's tables: made by the migrations, as the code declares them, and closed to nonsense."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
+
+from queue_service.adapters.postgres.tables import metadata
+from queue_service.main import MIGRATIONS
+from servicekit.pg import migrations
+from servicekit.pg.database import Database
+from servicekit.pg.migrations.alembic_run import drift
+
+SLOT = {
+    "id": "'s1'",
+    "draft_id": "'d1'",
+    "schedule_time": "'2026-03-02 09:00Z'",
+    "state": "'SCHEDULED'",
+    "revision": "1",
+    "next_emit_at": "null",
+    "not_after": "'2026-03-03 09:00Z'",
+    "time_zone": "'UTC'",
+    "local_date": "'2026-03-02'",
+    "expected_time": "null",
+    "publish_time": "null",
+}
+INSERT_SLOT = """
+    insert into slot values ('acme', {id}, {draft_id}, 'page', {schedule_time}, {state}, 'QUEUE', {revision}, 0,
+        {next_emit_at}, {not_after}, {time_zone}, {local_date}, '09:00', {expected_time}, {publish_time}, 1, '',
+        '2026-03-01', '2026-03-01')
+"""
+
+
+@pytest.fixture
+async def database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Database]:
+    database = Database(await service_database("queue"), application="test", pool_size=1)
+    yield database
+    await database.dispose()
+
+
+async def insert(database: Database, **changes: str) -> None:
+    async with database.read() as connection:
+        await connection.execute(text(INSERT_SLOT.format_map(SLOT | changes)))
+
+
+async def test_the_migrations_make_what_the_code_declares(empty_database: str) -> None:
+    await migrations.upgrade(empty_database, MIGRATIONS)
+    assert not await migrations.pending(empty_database, MIGRATIONS)
+    assert await drift(empty_database, metadata) == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"state": "'LOST'"},
+        {"state": "'DISPATCHED'"},
+        {"next_emit_at": "'2026-03-02 09:00Z'"},
+        {"state": "'PUBLISHED'"},
+        {"state": "'FAILED'", "expected_time": "'2026-03-02 09:05Z'"},
+        {"not_after": "'2026-03-02 08:59Z'"},
+        {"revision": "0"},
+        {"time_zone": "''"},
+        {"local_date": "null"},
+    ],
+)
+async def test_the_database_refuses_an_impossible_slot(database: Database, changes: dict[str, str]) -> None:
+    with pytest.raises(IntegrityError):
+        await insert(database, **changes)
+
+
+async def test_an_account_has_one_live_slot_at_an_instant(database: Database) -> None:
+    await insert(database)
+    with pytest.raises(IntegrityError, match="slot_live_time"):
+        await insert(database, id="'s2'", draft_id="'d2'")
+    await insert(database, id="'s3'", draft_id="'d3'", state="'FAILED'")
+
+
+async def test_a_draft_has_one_live_slot_on_an_account(database: Database) -> None:
+    await insert(database)
+    with pytest.raises(IntegrityError, match="slot_live_draft"):
+        await insert(database, id="'s2'", schedule_time="'2026-03-02 10:00Z'")
+    await insert(database, id="'s3'", schedule_time="'2026-03-02 10:00Z'", state="'CANCELED'")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        "1, '', 0, true, '2026-03-01', '2026-03-01', '2026-03-01'",
+        "0, 'UTC', 0, true, '2026-03-01', '2026-03-01', '2026-03-01'",
+        "1, 'UTC', -1, true, '2026-03-01', '2026-03-01', '2026-03-01'",
+        "1, 'UTC', 0, true, '2026-03-02', '2026-03-01', '2026-03-02'",
+        "1, 'UTC', 0, true, '2026-03-01', '2026-03-02', '2026-03-01'",
+    ],
+)
+async def test_the_database_refuses_an_impossible_account(database: Database, values: str) -> None:
+    with pytest.raises(IntegrityError):
+        async with database.read() as connection:
+            await connection.execute(text(f"insert into account_queue values ('acme', 'page', {values})"))
