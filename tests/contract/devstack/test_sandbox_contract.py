@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import socket
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -440,6 +441,31 @@ class TestLedger:
     async def test_two_providers_never_share_a_ledger(self, sandbox: Sandbox) -> None:
         with pytest.raises(FolderInUse):
             await Sandbox(sandbox.path).start()
+
+
+class TestControl:
+    async def test_another_machine_may_post_but_not_control(self, sandbox: Sandbox) -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect(("192.0.2.1", 9))  # sends nothing; tells which address of ours would be used
+            except OSError:
+                pytest.skip("this machine has no address but loopback")
+            address = probe.getsockname()[0]
+        await sandbox.stop()
+        await sandbox.start("0.0.0.0")  # noqa: S104 - for the length of this test
+        async with aiohttp.ClientSession() as session:
+            outside = Client(session, f"http://{address}:{sandbox.port}")
+            assert (await outside.post())[0] == 201
+            for method, path in (("GET", "health"), ("PUT", "faults"), ("DELETE", "faults"), ("GET", "ledger")):
+                status, answer = await outside.call(method, f"/control/{path}", [])
+                assert (status, answer["error"]["code"]) == (404, "NOT_FOUND")
+
+    async def test_unknown_controls_and_modes_are_refused(self, client: Client) -> None:
+        assert (await client.call("GET", "/control/elsewhere"))[0] == 404
+        bodies: tuple[object, ...] = ({"mode": "psychic"}, {}, [])
+        for body in bodies:
+            status, answer = await client.call("PUT", "/control/accounts/a1", body)
+            assert (status, answer["error"]["code"]) == (422, "INVALID")
 
 
 class TestProtocol:
