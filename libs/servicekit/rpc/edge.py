@@ -72,7 +72,8 @@ def _unary(method: Method, behavior: Callable[..., Awaitable[Message]], ids: IdS
             encoded = encode(await (working if limit is None else _within(limit, working)))
         except BaseException as error:  # noqa: BLE001 - the edge
             await _refuse(call, rpc, error)
-        rpc.set_trailing_metadata(((REQUEST_ID_KEY, call.request_id),))
+        if call.is_named_by_us:
+            rpc.set_trailing_metadata(((REQUEST_ID_KEY, call.request_id),))
         call.end("OK")
         return encoded
 
@@ -95,7 +96,6 @@ def _stream(
             await (working if limit is None else _within(limit, working))
         except BaseException as error:  # noqa: BLE001 - the edge
             await _refuse(call, rpc, error)
-        rpc.set_trailing_metadata(((REQUEST_ID_KEY, call.request_id),))
         call.end("OK")
 
     return answer

@@ -199,10 +199,13 @@ async def test_calls_go_round_and_avoid_a_server_that_is_not_serving(serve: Serv
         stub = TinyStub(channel)
 
         async def answering(names: set[str]) -> None:
-            async def asked() -> bool:
-                return {(await stub.Echo(request())).text for _ in range(6)} == names
+            async def asked() -> set[str]:
+                answers = {(await stub.Echo(request())).text for _ in range(6)}
+                assert answers == names
+                return answers
 
-            await eventually(asked)
+            found: set[str] = await eventually(asked)
+            assert found == names
 
         await answering({"one", "two"})
         await one.set_serving(serving=False)

@@ -220,10 +220,16 @@ async def test_any_text_survives_the_way_to_the_caller(connect: Connect, text: s
     assert details(error)["ErrorInfo"].reason == "CLOSED"
 
 
-async def test_the_callers_request_id_comes_back(connect: Connect) -> None:
-    call = (await connect()).Echo(request(), metadata=[("x-request-id", "r-77")])
+async def test_a_call_without_a_request_id_is_given_one_and_told(connect: Connect) -> None:
+    call = (await connect()).Echo(request())
     await call
-    assert dict(await call.trailing_metadata())["x-request-id"] == "r-77"
+    assert re.fullmatch(r"[0-9a-f-]{36}", dict(await call.trailing_metadata())["x-request-id"])
+
+
+async def test_an_error_carries_the_callers_own_request_id(connect: Connect) -> None:
+    stub = await connect(answer=raising(Refused("CLOSED", "no")))
+    error = await refused(stub.Echo(request(), metadata=[("x-request-id", "r-77")]))
+    assert header(error, "x-request-id") == "r-77"
 
 
 async def test_a_request_id_that_is_none_is_replaced(connect: Connect) -> None:

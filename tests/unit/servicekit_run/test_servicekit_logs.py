@@ -12,6 +12,8 @@ from opentelemetry.context import Context, attach, detach
 from servicekit.run import Secret, context, logs, telemetry
 from servicekit.run.settings import LogLevel
 
+COLLECTED = ("_srcfile", "logThreads", "logProcesses", "logMultiprocessing")
+
 
 class Written:
     def __init__(self) -> None:
@@ -26,6 +28,7 @@ def written() -> Iterator[Written]:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     levels = {name: logging.getLogger(name).level for name in ("grpc", "nats", "sqlalchemy", "asyncpg")}
+    collected = {name: getattr(logging, name) for name in COLLECTED}
     output = Written()
     logs.configure("queue", LogLevel.INFO, output.stream)
     yield output
@@ -33,6 +36,8 @@ def written() -> Iterator[Written]:
     root.setLevel(level)
     for name, before in levels.items():
         logging.getLogger(name).setLevel(before)
+    for name, was in collected.items():
+        setattr(logging, name, was)
     logging.captureWarnings(capture=False)
 
 
