@@ -121,7 +121,7 @@ class _Parts:
         self.events = EventConsumer(
             connection=self.nats,
             spec=CONSUMER,
-            routes=routes(SaveDrafts(self.outbox, self.ids, self.due_now.set), TakeSlots(self.outbox, self.ids)),
+            routes=routes(SaveDrafts(self.outbox, self.due_now.set), TakeSlots(self.outbox)),
             database=self.database,
             clock=self.clock,
             dead_letters=self.dead_letters,

@@ -7,15 +7,13 @@ from publisher_service.adapters.postgres import store
 from publisher_service.domain.plan import SavedDraft, after_save, missing_targets, new_job
 from publisher_service.domain.post_job import JobState, PostJob
 from publisher_service.wire import post_job_changed
-from servicekit.ids import IdSource
 from servicekit.pg.database import Transaction
 from servicekit.pg.outbox import Outbox
 
 
 class SaveDrafts:
-    def __init__(self, outbox: Outbox, ids: IdSource, wake_sweep: Callable[[], None]) -> None:
+    def __init__(self, outbox: Outbox, wake_sweep: Callable[[], None]) -> None:
         self._outbox = outbox
-        self._ids = ids
         self._wake_sweep = wake_sweep
 
     async def __call__(self, tx: Transaction, announced: Sequence[SavedDraft], now: datetime) -> None:
@@ -28,7 +26,7 @@ class SaveDrafts:
             jobs[job.organization_id, job.draft_id].append(job)
 
         created = [
-            new_job(self._ids.new(), *key, target, below=known[key][1], now=now)
+            new_job(*key, target, below=known[key][1], now=now)
             for key, draft in fresh.items()
             for target in missing_targets(draft.targets, jobs[key])
         ]

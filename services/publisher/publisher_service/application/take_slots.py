@@ -7,7 +7,6 @@ from publisher_service.adapters.postgres import store
 from publisher_service.domain.plan import Slot, after_slot, new_job
 from publisher_service.domain.post_job import PostJob, Target
 from publisher_service.wire import post_job_changed
-from servicekit.ids import IdSource
 from servicekit.pg.database import Transaction
 from servicekit.pg.outbox import Outbox
 
@@ -15,9 +14,8 @@ _Jobs = dict[tuple[str, str, Target], PostJob]
 
 
 class TakeSlots:
-    def __init__(self, outbox: Outbox, ids: IdSource) -> None:
+    def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
-        self._ids = ids
 
     async def __call__(self, tx: Transaction, slots: Sequence[Slot], now: datetime) -> None:
         drafts = {(slot.organization_id, slot.draft_id) for slot in slots}
@@ -31,9 +29,7 @@ class TakeSlots:
         for slot in slots:
             key = (slot.organization_id, slot.draft_id)
             for target in slot.targets:
-                job = jobs.get((*key, target)) or new_job(
-                    self._ids.new(), *key, target, below=contents[key][1], now=now
-                )
+                job = jobs.get((*key, target)) or new_job(*key, target, below=contents[key][1], now=now)
                 jobs[*key, target] = after_slot(job, slot, now=now)
 
         created = [job for key, job in jobs.items() if key not in found]

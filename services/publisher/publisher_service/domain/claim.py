@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from publisher_service.domain.post_job import PostJob, Target
+from publisher_service.domain.post_job import PostJob, Target, job_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +22,10 @@ class Command:
     content_revision: int
     max_attempts: int
     traceparent: str
+
+    @property
+    def post_job_id(self) -> str:
+        return job_id(self.organization_id, self.draft_id, self.target)
 
 
 class Verdict(StrEnum):

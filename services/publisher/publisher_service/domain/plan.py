@@ -4,7 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from publisher_service.domain.post_job import ENDED_RUN, NOT_STARTED, JobState, PostJob, Reason, Target, newer_slot
+from publisher_service.domain.post_job import (
+    ENDED_RUN,
+    NOT_STARTED,
+    JobState,
+    PostJob,
+    Reason,
+    Target,
+    job_id,
+    newer_slot,
+)
 
 _RELEASED_BY_CONTENT = frozenset({Reason.NOT_APPROVED, Reason.WITHDRAWN, Reason.CONTENT_PENDING})
 
@@ -33,10 +42,10 @@ class Slot:
     traceparent: str
 
 
-def new_job(job_id: str, organization_id: str, draft_id: str, target: Target, *, below: int, now: datetime) -> PostJob:
+def new_job(organization_id: str, draft_id: str, target: Target, *, below: int, now: datetime) -> PostJob:
     return PostJob(
         organization_id=organization_id,
-        id=job_id,
+        id=job_id(organization_id, draft_id, target),
         draft_id=draft_id,
         target=target,
         state=JobState.PENDING,

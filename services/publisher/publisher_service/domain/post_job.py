@@ -1,9 +1,11 @@
 """A post job: the publication of one target of one draft, and the states it may take."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from uuid import UUID
 
 
 class JobState(StrEnum):
@@ -135,6 +137,14 @@ class PostJob:
     traceparent: str = ""
     create_time: datetime
     update_time: datetime
+
+
+def job_id(organization_id: str, draft_id: str, target: Target) -> str:
+    """A UUIDv8 made of what makes the job the job that it is: whoever knows the target knows the id."""
+    parts = (organization_id, draft_id, target.social_account_id, target.channel, target.destination)
+    digest = hashlib.sha256("\0".join(parts).encode()).digest()[:16]
+    value = int.from_bytes(digest) & ~(0xF << 76) & ~(0x3 << 62) | 0x8 << 76 | 0b10 << 62
+    return str(UUID(int=value))
 
 
 def kind_of(state: JobState) -> EventKind:

@@ -28,24 +28,25 @@ _CLAIM = text("""
             c.content_revision as wanted_revision,
             c.max_attempts as command_max_attempts,
             c.traceparent as command_traceparent,
-            j.organization_id, j.id, j.draft_id, j.social_account_id, j.channel, j.destination, j.state, j.state_reason,
-            j.version, j.run, j.slot_id, j.slot_revision, j.next_action_time, j.attempts, j.fence, j.withdrawn_below,
-            j.target_month, j.create_time,
+            j.organization_id, j.id, j.draft_id, j.social_account_id, j.state, j.version, j.run, j.slot_id,
+            j.slot_revision, j.next_action_time, j.attempts, j.fence, j.withdrawn_below, j.target_month, j.create_time,
             j.state in ('FAILED', 'MISSED', 'CANCELED') as new_run,
             g.connected, g.open_job_id
         from unnest(
-            cast(:organization_ids as text[]), cast(:draft_ids as text[]), cast(:social_account_ids as text[]),
-            cast(:channels as text[]), cast(:destinations as text[]), cast(:slot_ids as text[]),
-            cast(:slot_revisions as bigint[]), cast(:schedule_times as timestamptz[]),
+            cast(:organization_ids as text[]), cast(:ids as text[]), cast(:social_account_ids as text[]),
+            cast(:slot_ids as text[]), cast(:slot_revisions as bigint[]), cast(:schedule_times as timestamptz[]),
             cast(:not_afters as timestamptz[]), cast(:content_revisions as bigint[]), cast(:max_attempts as integer[]),
             cast(:traceparents as text[])
-        ) with ordinality as c (organization_id, draft_id, social_account_id, channel, destination, slot_id,
-            slot_revision, schedule_time, not_after, content_revision, max_attempts, traceparent, ordinal)
-        join post_job j on j.organization_id = c.organization_id and j.draft_id = c.draft_id
-            and j.social_account_id = c.social_account_id and j.channel = c.channel and j.destination = c.destination
-        join account_gate g
-            on g.organization_id = c.organization_id and g.social_account_id = c.social_account_id
-        for update of j, g skip locked
+        ) with ordinality as c (organization_id, id, social_account_id, slot_id, slot_revision, schedule_time,
+            not_after, content_revision, max_attempts, traceparent, ordinal)
+        join post_job j on j.organization_id = c.organization_id and j.id = c.id
+        -- Lateral, so that both columns always are index conditions: as a join the planner may look up one of them.
+        cross join lateral (
+            select gate.connected, gate.open_job_id from account_gate gate
+            where gate.organization_id = c.organization_id and gate.social_account_id = c.social_account_id
+            for update skip locked
+        ) g
+        for update of j skip locked
     ),
     judged as materialized (
         select
@@ -175,10 +176,8 @@ async def claim(
         _CLAIM,
         {
             "organization_ids": [each.organization_id for each in commands],
-            "draft_ids": [each.draft_id for each in commands],
+            "ids": [each.post_job_id for each in commands],
             "social_account_ids": [each.target.social_account_id for each in commands],
-            "channels": [each.target.channel for each in commands],
-            "destinations": [each.target.destination for each in commands],
             "slot_ids": [each.slot_id for each in commands],
             "slot_revisions": [each.slot_revision for each in commands],
             "schedule_times": [each.schedule_time for each in commands],
