@@ -56,7 +56,7 @@ def timetable(message: account_schedule_pb2.AccountSchedule) -> Timetable:
         zone=_zone(message.time_zone),
         weekly_slots=in_order_of_week(_weekly_slots(message.weekly_slots), "account_schedule.weekly_slots"),
         max_posts_per_day=message.max_posts_per_day,
-        enabled=message.enabled,
+        enabled=message.enabled if message.HasField("enabled") else True,
     )
 
 

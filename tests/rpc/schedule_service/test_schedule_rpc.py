@@ -53,7 +53,7 @@ async def stub(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterat
 
 
 def put(request_id: str = "", **fields: Any) -> PutAccountScheduleRequest:
-    given: dict[str, Any] = {"social_account_id": "page", "time_zone": "Europe/Berlin", "enabled": True} | fields
+    given: dict[str, Any] = {"social_account_id": "page", "time_zone": "Europe/Berlin"} | fields
     return PutAccountScheduleRequest(
         organization_id="acme", account_schedule=AccountSchedule(**given), request_id=request_id
     )
@@ -83,6 +83,14 @@ async def test_a_schedule_that_was_put_gives_its_times(stub: Stub) -> None:
         ("2026-03-02", "09:00"),
         ("2026-03-08", "23:30"),
     ]
+
+
+async def test_a_schedule_is_on_unless_it_is_switched_off(stub: Stub) -> None:
+    on = await stub.PutAccountSchedule(put(weekly_slots=[NINE]))
+    assert on.account_schedule.enabled
+    off = await stub.PutAccountSchedule(put(weekly_slots=[NINE], enabled=False))
+    assert not off.account_schedule.enabled
+    assert list((await stub.FindSlotTimes(find())).slot_times) == []
 
 
 async def test_ten_times_are_given_unless_told_otherwise(stub: Stub) -> None:
