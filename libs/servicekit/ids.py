@@ -10,7 +10,7 @@ class IdSource(Protocol):
 
 
 class Uuid7Source:
-    """Strictly growing within a process: within one millisecond the 12-bit counter orders, and borrows the next millisecond when it overflows."""
+    """Strictly growing within a process: within one millisecond the 12-bit counter orders; full, it borrows the next."""
 
     def __init__(self) -> None:
         self._last = 0
