@@ -51,10 +51,14 @@ class RequestLedger:
         """None: this call is the first, and its row is now taken. A concurrent call with the same key waits here."""
         if not key.request_id:
             return None
-        taken = await tx.connection.execute(_CLAIM, _names(key) | {"request_digest": key.request_digest, "now": now})
-        if taken.rowcount == 1:
-            return None
-        row = (await tx.connection.execute(_FIND, _names(key))).one()
+        while True:
+            taken = await tx.connection.execute(
+                _CLAIM, _names(key) | {"request_digest": key.request_digest, "now": now}
+            )
+            if taken.rowcount == 1:
+                return None
+            if row := (await tx.connection.execute(_FIND, _names(key))).one_or_none():
+                break  # else the clean-up was faster, and the row can be taken after all
         if row.request_digest != key.request_digest:
             raise InvalidField("request_id", "was used for another request", reason="REQUEST_ID_REUSED")
         return Remembered(intention=row.intention, response=row.response)

@@ -169,7 +169,8 @@ class Relay:
         self._has_more = False
         before = await self._look() if _now() >= self._next_look else None
         if _now() >= self._next_verify:
-            await self.verify()
+            self._verified = None
+        await self._verify_connection()
         while self._offered:
             await self._carry_offered()
         if before:

@@ -1,5 +1,7 @@
 """Alembic, driven from code: no ini file, one environment for all services."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from alembic import command
@@ -7,30 +9,36 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, MetaData, text
-from sqlalchemy.engine import make_url
-from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlalchemy.pool import NullPool
+
+from servicekit.pg.database import async_url
 
 _LOCK = "select pg_advisory_lock(hashtext('postflow migrations'))"
 
 
 async def run(url: str, versions: Path) -> None:
-    engine = create_async_engine(make_url(url).set(drivername="postgresql+asyncpg"), poolclass=NullPool)
-    async with engine.connect() as connection:
+    async with _connect(url) as connection:
         await connection.execute(text(_LOCK))  # held until the connection closes
         await connection.commit()
         await connection.run_sync(_upgrade, versions)
         await connection.commit()
-    await engine.dispose()
 
 
 async def drift(url: str, metadata: MetaData) -> list[str]:
     """How the database differs from what the code declares; empty when it does not."""
-    engine = create_async_engine(make_url(url).set(drivername="postgresql+asyncpg"), poolclass=NullPool)
-    async with engine.connect() as connection:
-        differences = await connection.run_sync(_compare, metadata)
-    await engine.dispose()
-    return differences
+    async with _connect(url) as connection:
+        return await connection.run_sync(_compare, metadata)
+
+
+@asynccontextmanager
+async def _connect(url: str) -> AsyncIterator[AsyncConnection]:
+    engine = create_async_engine(async_url(url), poolclass=NullPool)
+    try:
+        async with engine.connect() as connection:
+            yield connection
+    finally:
+        await engine.dispose()
 
 
 def _upgrade(connection: Connection, versions: Path) -> None:

@@ -55,12 +55,12 @@ async def check(database: "Database", package: str) -> None:
     wanted = newest(package)
     try:
         async with database.read() as connection:
-            found = (await connection.execute(text(_VERSION))).scalar_one()
+            found = (await connection.execute(text(_VERSION))).scalar()
     except DBAPIError as error:
         if sqlstate(error) != _UNDEFINED_TABLE:
             raise
-        found = "nothing"
-    if found == "nothing" or found < wanted:
+        found = None
+    if found is None or found < wanted:
         raise SchemaTooOld(
-            f"the database is at revision {found}, this process needs {wanted}: run the migrations first"
+            f"the database is at revision {found or 'nothing'}, this process needs {wanted}: run the migrations first"
         )

@@ -1,0 +1,131 @@
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from google.protobuf.duration_pb2 import Duration
+from opentelemetry.sdk.trace import TracerProvider
+from sqlalchemy import text
+
+from postflow.bus.v1 import bus_pb2
+from servicekit.ids import Uuid7Source
+from servicekit.pg.database import Database
+from servicekit.pg.outbox import INSERT_ROWS, Announcement, Outbox, OutboxRow
+
+NOW = datetime(2026, 3, 2, 9, 0, 0, 123457, tzinfo=UTC)
+
+
+def _announcement(number: int, subject: str = "events.test.org.thing") -> Announcement:
+    return Announcement(
+        subject=subject, organization_id="org", aggregate_id=f"thing-{number}", message=Duration(seconds=number)
+    )
+
+
+class Offered:
+    def __init__(self) -> None:
+        self.rows: list[OutboxRow] = []
+
+    def __call__(self, rows: Sequence[OutboxRow]) -> None:
+        self.rows += rows
+
+
+@pytest.fixture
+def offered() -> Offered:
+    return Offered()
+
+
+@pytest.fixture
+def outbox(offered: Offered) -> Outbox:
+    return Outbox(Uuid7Source(), offered)
+
+
+async def _stored(database: Database) -> list[OutboxRow]:
+    async with database.read() as connection:
+        found = await connection.execute(
+            text("select position, event_id, subject, payload from outbox order by position")
+        )
+        return [OutboxRow(*row) for row in found]
+
+
+async def test_rows_appear_with_the_commit_and_are_offered_after_it(
+    database: Database, outbox: Outbox, offered: Offered
+) -> None:
+    async with database.transaction() as tx:
+        await outbox.append(tx, [_announcement(number) for number in range(100)], now=NOW)
+        assert not offered.rows
+        assert not await _stored(database)
+
+    assert offered.rows == await _stored(database), "the same rows under the same positions"
+    assert [_event(row).aggregate_id for row in offered.rows] == [f"thing-{number}" for number in range(100)]
+
+
+async def test_a_rolled_back_transaction_announces_nothing(
+    database: Database, outbox: Outbox, offered: Offered
+) -> None:
+    async def announce_and_fail() -> None:
+        async with database.transaction() as tx:
+            await outbox.append(tx, [_announcement(1)], now=NOW)
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        await announce_and_fail()
+    assert not offered.rows
+    assert not await _stored(database)
+
+
+async def test_an_event_says_what_happened_to_whom_and_when(
+    database: Database, outbox: Outbox, offered: Offered
+) -> None:
+    async with database.transaction() as tx:
+        await outbox.append(tx, [_announcement(7)], now=NOW)
+
+    event = _event(offered.rows[0])
+    assert event.id == offered.rows[0].event_id
+    assert event.type == "google.protobuf.Duration"
+    assert event.organization_id == "org"
+    assert event.occur_time.ToDatetime(UTC) == NOW
+    assert Duration.FromString(event.payload).ToTimedelta() == timedelta(seconds=7)
+    assert not event.traceparent
+
+
+async def test_a_statement_that_announces_by_itself_uses_the_same_rows(
+    database: Database, outbox: Outbox, offered: Offered
+) -> None:
+    rows = outbox.rows([_announcement(1), _announcement(2)], now=NOW)
+    async with database.transaction() as tx:
+        await tx.connection.execute(text(INSERT_ROWS), Outbox.parameters(rows) | {"now": NOW})
+        outbox.stored(tx, rows)
+    assert [row.event_id for row in await _stored(database)] == [row.event_id for row in rows]
+    assert offered.rows == rows
+
+
+async def test_only_a_sampled_trace_travels_along(database: Database, outbox: Outbox, offered: Offered) -> None:
+    tracer = TracerProvider().get_tracer("test")
+    with tracer.start_as_current_span("origin") as span:
+        async with database.transaction() as tx:
+            await outbox.append(tx, [_announcement(1)], now=NOW)
+    assert f"{span.get_span_context().trace_id:032x}" in _event(offered.rows[0]).traceparent
+
+
+@pytest.mark.parametrize("subject", ["", "events..org", "events.>", "events.a b", "events.\r\nPUB", "events.ü"])
+async def test_a_subject_that_the_stream_would_refuse_is_refused_before_the_commit(
+    outbox: Outbox, subject: str
+) -> None:
+    with pytest.raises(ValueError, match="cannot announce"):
+        outbox.rows([_announcement(1, subject)], now=NOW)
+
+
+async def test_an_announcement_that_the_stream_would_refuse_is_refused_before_the_commit(outbox: Outbox) -> None:
+    huge = Announcement(
+        subject="events.test",
+        organization_id="org",
+        aggregate_id="thing",
+        message=bus_pb2.Event(payload=b"x" * 600_000),
+    )
+    with pytest.raises(ValueError, match="bytes") as caught:
+        outbox.rows([huge], now=NOW)
+    assert "xxx" not in str(caught.value)
+
+
+def _event(row: OutboxRow) -> bus_pb2.Event:
+    (event,) = bus_pb2.Envelope.FromString(row.payload).events
+    return event
