@@ -47,8 +47,8 @@ class Layout:
         self.external_databases = {
             service: url for service in SERVICES if (url := given.get(f"{PREFIX}{service.upper()}_DATABASE_URL"))
         }
-        self.sandbox_port = ports.sandbox or free_port()
-        self.sandbox_url = self.external_sandbox or f"http://{HOST}:{self.sandbox_port}"
+        self.sandbox_listen = self._address("sandbox", "LISTEN", ports.sandbox)
+        self.sandbox_url = self.external_sandbox or f"http://{_reached(self.sandbox_listen)}"
 
     @property
     def targets(self) -> dict[str, str]:
@@ -56,15 +56,15 @@ class Layout:
         return {service: self._given.get(_variable(service, "TARGET")) or self.local(service) for service in SERVICES}
 
     def local(self, service: str) -> str:
-        host, port = split(self.listen[service])
-        return f"{_shown(HOST if host in EVERYWHERE else host)}:{port}"
+        """Our own process, whatever others are told."""
+        return _reached(self.listen[service])
 
     def check_ports(self, services: tuple[str, ...]) -> None:
         for service in services:
             self._check(service, "LISTEN", f"{service}, gRPC", self.listen[service])
             self._check(service, "METRICS_LISTEN", f"{service}, metrics", self.metrics[service])
-        if not self.external_sandbox and not is_free(HOST, self.sandbox_port):
-            raise PortInUse("sandbox provider", self.sandbox_port, "stop what listens there")
+        if not self.external_sandbox:
+            self._check("sandbox", "LISTEN", "sandbox provider", self.sandbox_listen)
 
     def environment(self, service: str, database_url: str, nats_url: str, credentials_key: str) -> dict[str, str]:
         """The whole environment of a service's process."""
@@ -109,6 +109,12 @@ def given_by_caller() -> dict[str, str]:
 
 def console_script(service: str, scripts: Path) -> Path:
     return scripts / f"postflow-{service}"
+
+
+def _reached(listen: str) -> str:
+    """Where a client on this machine finds who listens there."""
+    host, port = split(listen)
+    return f"{_shown(HOST if host in EVERYWHERE else host)}:{port}"
 
 
 def _shown(host: str) -> str:

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, TextIO
 
 WIDTH = 9
@@ -31,7 +32,9 @@ class Printer:
         self._print(name, self._now(), "WARNING", text)
 
     def say(self, text: str = "") -> None:
-        print(text, file=self._stream, flush=True)
+        # Whoever reads may go away; what runs goes on.
+        with suppress(OSError):
+            print(text, file=self._stream, flush=True)
 
     def _print(self, name: str, time: str, level: str, text: str) -> None:
         prefix = self._colour(f"{name:<{WIDTH}}", COLOURS.get(name, 0))

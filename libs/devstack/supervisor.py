@@ -11,13 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Self
+from urllib.parse import urlsplit
 
 from devstack.errors import StackError
 from devstack.folders import StateFolder, write_private
 from devstack.health import POLL_SECONDS, listening, serving
 from devstack.keeper import Keeper
-from devstack.layout import FREE_PORTS, HOST, SERVICES, Layout, Ports, console_script, inherited
+from devstack.layout import FREE_PORTS, SERVICES, Layout, Ports, console_script, inherited
 from devstack.nats import EmbeddedNats
+from devstack.ports import split
 from devstack.postgres import EmbeddedPostgres, Mode
 from devstack.sandbox_client import SandboxClient
 
@@ -215,7 +217,8 @@ class Stack:
             ledger = self.sandbox.path
             assert ledger is not None
             commands[SANDBOX] = [sys.executable, "-m", "devstack.sandbox_main", "--ledger", str(ledger)]
-            commands[SANDBOX] += ["--port", str(self._layout.sandbox_port)]
+            host, port = split(self._layout.sandbox_listen)
+            commands[SANDBOX] += ["--host", host, "--port", str(port)]
         for name, command in commands.items():
             keeper = Keeper(
                 name,
@@ -251,7 +254,7 @@ class Stack:
 
     async def _serves(self, name: str) -> bool:
         if name == SANDBOX:
-            return await listening(f"{HOST}:{self._layout.sandbox_port}")
+            return await listening(urlsplit(self._layout.sandbox_url).netloc)
         return await serving(self._layout.local(name))
 
     async def _wipe(self) -> None:

@@ -46,7 +46,7 @@ async def until_stopped(stack: Stack, printer: Printer, work: Callable[[], Await
         else:
             stack.kill_everything()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, on_signal)
     with suppress(asyncio.CancelledError):
         return await work()
@@ -77,12 +77,13 @@ def addresses(stack: Stack) -> list[str]:
     ]
     ledger = f"its ledger is {stack.sandbox.path}" if stack.sandbox.path else "not started here"
     passwords = f"passwords in {stack.state.path / 'postgres' / 'passwords.json'}" if stack.postgres else ""
-    databases = {_without_password(url) for url in stack.database_urls.values()}
+    databases = [_without_password(url) for url in stack.database_urls.values()]
     return [
         *services,
         f"{'sandbox':<10} {stack.sandbox.url:<24} {ledger}",
         f"{'nats':<10} {_without_password(stack.nats_url)}",
-        *(f"{'postgres':<10} {url} {passwords}" for url in sorted(databases)),
+        *(f"{'postgres':<10} {url}" for url in databases),
+        *([f"{'':<10} {passwords}"] if passwords else []),
     ]
 
 

@@ -90,12 +90,11 @@ def test_a_port_in_use_is_named_with_the_variable_that_changes_it(service: str) 
 
 def test_a_sandbox_port_in_use_is_named_unless_the_sandbox_is_elsewhere() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        layout = Layout(FREE_PORTS, {})
-        layout.sandbox_port = listener.getsockname()[1]
-        with pytest.raises(PortInUse, match="sandbox provider"):
-            layout.check_ports(SERVICES)
-        layout.external_sandbox = "http://elsewhere"
-        layout.check_ports(SERVICES)
+        given = {"POSTFLOW_SANDBOX_LISTEN": f"127.0.0.1:{listener.getsockname()[1]}"}
+        with pytest.raises(PortInUse, match=r"sandbox provider.*POSTFLOW_SANDBOX_LISTEN"):
+            Layout(FREE_PORTS, given).check_ports(SERVICES)
+        elsewhere = {"POSTFLOW_PUBLISHER_SANDBOX_URL": "http://elsewhere"}
+        Layout(FREE_PORTS, given | elsewhere).check_ports(SERVICES)
 
 
 def test_an_address_without_a_port_is_refused_with_its_variable() -> None:

@@ -1,0 +1,117 @@
+"""`postflow up` and `postflow demo` as a person uses them."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from devstack.layout import SERVICES, inherited
+from devstack.leftovers import working_in
+from devstack.processes import Child
+
+START_SECONDS = 120
+STOP_SECONDS = 60
+ANY_PORTS = {
+    "POSTFLOW_SANDBOX_LISTEN": "127.0.0.1:0",
+    **{f"POSTFLOW_{service.upper()}_LISTEN": "127.0.0.1:0" for service in SERVICES},
+    **{f"POSTFLOW_{service.upper()}_METRICS_LISTEN": "127.0.0.1:0" for service in SERVICES},
+}
+
+
+@asynccontextmanager
+async def _up(state: Path, *options: str, environment: Mapping[str, str] = ANY_PORTS) -> AsyncIterator[Child]:
+    child = await _postflow("up", "--state-dir", str(state), *options, environment=environment)
+    try:
+        assert await child.says("Ctrl-C stops it", START_SECONDS), list(child.lines)
+        assert await child.says("DraftsService/GetDraft", 10)
+        yield child
+    finally:
+        await child.stop((signal.SIGINT, STOP_SECONDS))
+
+
+async def _postflow(*arguments: str, environment: Mapping[str, str] = ANY_PORTS) -> Child:
+    command = [sys.executable, "-m", "devstack.cli", *arguments]
+    return await Child.start(command, name="postflow", environment=inherited() | dict(environment))
+
+
+def _shell(script: str) -> str:
+    return subprocess.run(["/bin/sh", "-ec", script], capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def _first_post(child: Child) -> str:
+    lines = list(child.lines)
+    first = next(index for index, line in enumerate(lines) if line.startswith("draft="))
+    last = next(index for index, line in enumerate(lines) if line.endswith("DraftsService/GetDraft"))
+    return "\n".join(lines[first : last + 1])
+
+
+async def test_the_first_post_works_when_pasted_and_is_there_after_the_next_start(tmp_path: Path) -> None:
+    async with _up(tmp_path / "state") as first:
+        answers = _shell(_first_post(first))
+        draft = json.loads(answers[answers.rindex("\n{\n") :])["draft"]
+        assert draft["state"] == "DRAFT_STATE_PUBLISHED", answers
+        assert await first.stop((signal.SIGINT, STOP_SECONDS)) == 0
+    assert working_in(tmp_path / "state") == []
+    async with _up(tmp_path / "state") as second:
+        call = _first_post(second).splitlines()[-1].replace("$draft", draft["id"])
+        assert json.loads(_shell(call))["draft"] == draft
+        listed = _shell(re.sub(r"-d .*", "", call) + f" {call.split()[-2]} list")
+        assert "postflow.drafts.v1.DraftsService" in listed.split()
+
+
+async def test_a_second_start_on_the_same_folder_is_refused(tmp_path: Path) -> None:
+    async with _up(tmp_path / "state") as first:
+        second = await _postflow("up", "--state-dir", str(tmp_path / "state"))
+        assert await second.wait(START_SECONDS) == 1
+        assert f"is in use by process {first.pid}" in second.lines[-1]
+
+
+async def test_the_second_signal_does_not_wait_for_anybody(tmp_path: Path) -> None:
+    async with _up(tmp_path / "state") as child:
+        (publisher,) = _children(child.pid, "postflow-publisher")
+        os.kill(publisher, signal.SIGSTOP)
+        child.send(signal.SIGINT)
+        assert await child.says("once more", 10)
+        child.send(signal.SIGINT)
+        assert await child.wait(STOP_SECONDS) == 130
+    assert working_in(tmp_path / "state") == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_while_it_starts_stops_it_in_order(tmp_path: Path, number: signal.Signals) -> None:
+    child = await _postflow("up", "--state-dir", str(tmp_path / "state"))
+    assert await child.says("PostFlow starts", START_SECONDS)
+    child.send(number)
+    assert await child.wait(STOP_SECONDS) == 0, list(child.lines)
+    assert working_in(tmp_path / "state") == []
+
+
+async def test_the_demo_follows_its_post_to_the_end() -> None:
+    child = await _postflow("demo", "--ahead", "2", environment={})
+    assert await child.wait(START_SECONDS) == 0, list(child.lines)
+    assert child.lines[-1].startswith("PUBLISHED: ")
+    assert any(re.fullmatch(r" +\+[\d,.]+ ms  draft +PUBLISHED", line) for line in child.lines)
+
+
+async def test_a_demo_whose_post_does_not_end_in_time_fails() -> None:
+    child = await _postflow("demo", "--ahead", "60", "--timeout", "-59", environment={})
+    assert await child.wait(START_SECONDS) == 1
+    assert any(line.startswith("FAILED: the draft is not PUBLISHED in time") for line in child.lines)
+
+
+def _children(parent: int, name: str) -> list[int]:
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            with suppress(OSError):
+                is_child = (process / "stat").read_text().rpartition(")")[2].split()[1] == str(parent)
+                if is_child and name in (process / "cmdline").read_text():
+                    found.append(int(process.name))
+    return found
