@@ -1,0 +1,72 @@
+"""What is asked again and again must not read a table in full, however full the table is."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import TextClause, text
+
+from servicekit.pg import housekeeping, relay
+from servicekit.pg.database import Database
+
+ROWS = 20_000
+MOST_PAGES = 60
+STREAM = datetime(2026, 3, 1, tzinfo=UTC)
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+async def full(database: Database) -> Database:
+    """A day's worth of rows, of which none is due for anything."""
+    async with database.read() as connection:
+        await connection.execute(
+            text("""
+                insert into outbox (event_id, subject, payload, create_time, stream_time, stream_sequence)
+                select n::text, 's', 'x', now(), :stream, n / 50 from generate_series(1, :rows) as n
+            """),
+            {"rows": ROWS, "stream": STREAM},
+        )
+        for statement in (
+            "insert into inbox select 'c', n::text, now() from generate_series(1, :rows) as n",
+            "insert into request_ledger select '', '', n::text, '', null, null, now() from generate_series(1, :rows) n",
+            "insert into dead_letter select n::text, 'c', 's', 'r', '', now() from generate_series(1, :rows) as n",
+        ):
+            await connection.execute(text(statement), {"rows": ROWS})
+        await connection.execute(text("vacuum analyze"))
+    return database
+
+
+async def _pages(database: Database, statement: TextClause, **parameters: object) -> int:
+    """How many pages the statement touches, seen by PostgreSQL itself."""
+    async with database.transaction() as tx:
+        explained = await tx.connection.execute(
+            text(f"explain (analyze, buffers, format json) {statement.text}"), parameters
+        )
+        plan: Any = explained.scalar_one()
+    (top,) = json.loads(plan) if isinstance(plan, str) else plan
+    return int(top["Plan"]["Shared Hit Blocks"] + top["Plan"]["Shared Read Blocks"])
+
+
+@pytest.mark.parametrize(
+    ("statement", "parameters"),
+    [
+        (relay._OLDEST, {}),
+        (relay._LEFTOVERS, {"before": LONG_AGO, "limit": 1000}),
+        (relay._OTHER_STREAM, {"stream_time": STREAM}),
+        (relay._LOST_TAIL, {"stream_time": STREAM, "sequence": ROWS}),
+        (relay._NEWEST, {"stream_time": STREAM, "below": 2**62, "skip": 0}),
+        (housekeeping._BY_AGE["inbox"], {"cutoff": LONG_AGO}),
+        (housekeeping._BY_AGE["request_ledger"], {"cutoff": LONG_AGO}),
+        (housekeeping._BY_AGE["dead_letter"], {"cutoff": LONG_AGO}),
+    ],
+)
+async def test_what_is_asked_periodically_reads_a_few_pages(
+    full: Database, statement: TextClause, parameters: dict[str, object]
+) -> None:
+    assert await _pages(full, statement, **parameters) < MOST_PAGES
+
+
+async def test_the_measure_notices_a_statement_that_reads_everything(full: Database) -> None:
+    everything = text("select count(*) from outbox where payload = 'y'")
+    assert await _pages(full, everything) > MOST_PAGES
