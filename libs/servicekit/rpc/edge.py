@@ -46,59 +46,81 @@ class Method:
     default_deadline: timedelta | None  # of a call that brings none; None: as long as it takes
 
 
-def guard(method: Method, handler: Handler, ids: IdSource) -> Handler:
-    """The handler with the edge around it."""
-    if handler.unary_unary:
-        return grpc.unary_unary_rpc_method_handler(_unary(method, handler.unary_unary, ids))
-    read, encode = _reader(method), _encoder(method)
-    if handler.unary_stream:
-        answer = _stream(method, handler.unary_stream, ids, read)
-        return grpc.unary_stream_rpc_method_handler(answer, response_serializer=encode)
-    if handler.stream_stream:
-        answer = _stream(method, handler.stream_stream, ids, _as_it_is)
-        return grpc.stream_stream_rpc_method_handler(answer, request_deserializer=read, response_serializer=encode)
-    raise TypeError(f"{method.seen.name}: a stream of requests with one answer is not supported")
+class Edge:
+    """What all handlers of one server share."""
 
+    def __init__(self, ids: IdSource) -> None:
+        self._ids = ids
+        self._streams: set[asyncio.Timeout] = set()
+        self._is_stopping = False
 
-def _unary(method: Method, behavior: Callable[..., Awaitable[Message]], ids: IdSource) -> Callable[..., Any]:
-    read, encode = _reader(method), _encoder(method)
+    def guard(self, method: Method, handler: Handler) -> Handler:
+        """The handler with the edge around it."""
+        if handler.unary_unary:
+            return grpc.unary_unary_rpc_method_handler(self._unary(method, handler.unary_unary))
+        read, encode = _reader(method), _encoder(method)
+        if handler.unary_stream:
+            answer = self._stream(method, handler.unary_stream, read)
+            return grpc.unary_stream_rpc_method_handler(answer, response_serializer=encode)
+        if handler.stream_stream:
+            answer = self._stream(method, handler.stream_stream, _as_it_is)
+            return grpc.stream_stream_rpc_method_handler(answer, request_deserializer=read, response_serializer=encode)
+        raise TypeError(f"{method.seen.name}: a stream of requests with one answer is not supported")
 
-    async def answer(raw: bytes, rpc: Context) -> bytes:
-        call = Call(method.seen, rpc, ids)
+    def end_streams(self) -> None:
+        """Ends the streams in flight, which may have no end of their own; their readers then find another server."""
+        self._is_stopping = True
+        for scope in self._streams:
+            scope.reschedule(asyncio.get_running_loop().time())
+
+    def _unary(self, method: Method, behavior: Callable[..., Awaitable[Message]]) -> Callable[..., Any]:
+        read, encode = _reader(method), _encoder(method)
+
+        async def answer(raw: bytes, rpc: Context) -> bytes:
+            call = Call(method.seen, rpc, self._ids)
+            try:
+                limit = _limit(method, rpc)
+                request = read(raw)
+                working = behavior(request, rpc)
+                encoded = encode(await (working if limit is None else _within(limit, working)))
+            except BaseException as error:  # noqa: BLE001 - the edge
+                await _refuse(call, rpc, error)
+            if call.is_named_by_us:
+                rpc.set_trailing_metadata(((REQUEST_ID_KEY, call.request_id),))
+            call.end("OK")
+            return encoded
+
+        return answer
+
+    def _stream(self, method: Method, behavior: Callable[..., Any], read: Callable[[Any], Any]) -> Callable[..., Any]:
+        pump = _pump if inspect.isasyncgenfunction(behavior) else _hand_over
+
+        async def answer(source: Any, rpc: Context) -> None:
+            call = Call(method.seen, rpc, self._ids)
+            try:
+                limit = _limit(method, rpc)
+                request = read(source)
+                # Before the first answer, which may be long in coming.
+                await rpc.send_initial_metadata(((REQUEST_ID_KEY, call.request_id),))
+                await self._until_stopped(limit, pump(behavior, request, rpc))
+            except BaseException as error:  # noqa: BLE001 - the edge
+                await _refuse(call, rpc, error)
+            call.end("OK")
+
+        return answer
+
+    async def _until_stopped(self, limit: float | None, working: Awaitable[None]) -> None:
+        scope = asyncio.timeout(limit)
         try:
-            limit = _limit(method, rpc)
-            request = read(raw)
-            working = behavior(request, rpc)
-            encoded = encode(await (working if limit is None else _within(limit, working)))
-        except BaseException as error:  # noqa: BLE001 - the edge
-            await _refuse(call, rpc, error)
-        if call.is_named_by_us:
-            rpc.set_trailing_metadata(((REQUEST_ID_KEY, call.request_id),))
-        call.end("OK")
-        return encoded
-
-    return answer
-
-
-def _stream(
-    method: Method, behavior: Callable[..., Any], ids: IdSource, read: Callable[[Any], Any]
-) -> Callable[..., Any]:
-    pump = _pump if inspect.isasyncgenfunction(behavior) else _hand_over
-
-    async def answer(source: Any, rpc: Context) -> None:
-        call = Call(method.seen, rpc, ids)
-        try:
-            limit = _limit(method, rpc)
-            request = read(source)
-            # Before the first answer, which may be long in coming.
-            await rpc.send_initial_metadata(((REQUEST_ID_KEY, call.request_id),))
-            working = pump(behavior, request, rpc)
-            await (working if limit is None else _within(limit, working))
-        except BaseException as error:  # noqa: BLE001 - the edge
-            await _refuse(call, rpc, error)
-        call.end("OK")
-
-    return answer
+            async with scope:
+                self._streams.add(scope)
+                await working
+        except TimeoutError as error:
+            if scope.expired() and self._is_stopping:
+                raise Unavailable("SERVER_STOPPING", "this server stops; ask again") from None
+            raise _expiry(scope, error) from None
+        finally:
+            self._streams.discard(scope)
 
 
 async def _pump(behavior: Callable[..., AsyncIterator[Message]], request: Any, rpc: Context) -> None:
@@ -159,10 +181,13 @@ async def _within(seconds: float, working: Awaitable[T]) -> T:
     try:
         async with scope:
             return await working
-    except TimeoutError:
-        if not scope.expired():
-            raise
-        raise DeadlineExceeded("DEADLINE_EXCEEDED", f"the call did not end within {seconds:g} seconds") from None
+    except TimeoutError as error:
+        raise _expiry(scope, error) from None
+
+
+def _expiry(scope: asyncio.Timeout, error: TimeoutError) -> Exception:
+    """A handler may run into a timeout of its own; that is not ours."""
+    return DeadlineExceeded("DEADLINE_EXCEEDED", "the call did not end in time") if scope.expired() else error
 
 
 async def _refuse(call: Call, rpc: Context, error: BaseException) -> NoReturn:

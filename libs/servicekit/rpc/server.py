@@ -11,7 +11,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from servicekit.ids import IdSource
-from servicekit.rpc.edge import MAX_MESSAGE_BYTES, Handler, Method, guard
+from servicekit.rpc.edge import MAX_MESSAGE_BYTES, Edge, Handler, Method
 from servicekit.rpc.observe import Seen
 from servicekit.rpc.validation import validator
 from servicekit.run.settings import SettingsError
@@ -19,6 +19,7 @@ from servicekit.run.settings import SettingsError
 Servicers = Iterable[tuple[Callable[[Any, Any], None], object]]
 
 DEFAULT_DEADLINE = timedelta(seconds=10)
+LIVENESS = "liveness"  # the health service that is SERVING as long as the process answers at all
 
 _REFLECTION_V1ALPHA = reflection.SERVICE_NAME
 _REFLECTION_V1 = "grpc.reflection.v1.ServerReflection"  # the same messages under a newer name
@@ -54,7 +55,8 @@ class RpcServer:
         self._server = grpc.aio.server(
             options=_options(max_connection_age), maximum_concurrent_rpcs=max_concurrent_calls
         )
-        methods = _Methods(ids, deadlines or {})
+        self._edge = Edge(ids)
+        methods = _Methods(self._edge, deadlines or {})
         for add, servicer in servicers:
             add(servicer, methods)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, methods)
@@ -78,6 +80,8 @@ class RpcServer:
     async def start(self) -> None:
         port = self.port
         await self.set_serving(serving=False)
+        # A process that waits for its database is not ready, but restarting it would help nobody.
+        await self._health.set(LIVENESS, health_pb2.HealthCheckResponse.SERVING)
         await self._server.start()
         _log.info("listening on port %d", port)
 
@@ -88,15 +92,20 @@ class RpcServer:
             await self._health.set("", status)
 
     async def stop(self, grace: float) -> None:
-        """Takes no new call; those in flight have `grace` seconds, then they are cancelled."""
-        await self._server.stop(grace)
+        """Takes no new call and ends the streams. Calls in flight have `grace` seconds, then they are cancelled."""
+        async with asyncio.TaskGroup() as group:
+            # It must refuse new calls first, else the readers of the streams come straight back.
+            stopping = group.create_task(self._server.stop(grace))
+            await asyncio.sleep(0)
+            self._edge.end_streams()
+            await stopping
 
 
 class _Methods:
     """Takes the place of a server for the generated code, and keeps what it registers, each with the edge around."""
 
-    def __init__(self, ids: IdSource, deadlines: Mapping[str, timedelta | None]) -> None:
-        self._ids = ids
+    def __init__(self, edge: Edge, deadlines: Mapping[str, timedelta | None]) -> None:
+        self._edge = edge
         self._deadlines = deadlines
         self.handlers: dict[str, dict[str, Handler]] = {}
 
@@ -105,7 +114,7 @@ class _Methods:
 
     def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Handler]) -> None:
         self.handlers[service] = {
-            name: guard(self._method(service, name, handler), handler, self._ids) for name, handler in handlers.items()
+            name: self._edge.guard(self._method(service, name, handler), handler) for name, handler in handlers.items()
         }
 
     def check_deadlines(self) -> None:

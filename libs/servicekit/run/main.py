@@ -57,18 +57,39 @@ def _run(service: str, loaded: S, compose: Callable[[S], Awaitable[Process]]) ->
 async def _serve(loaded: S, compose: Callable[[S], Awaitable[Process]]) -> None:
     stop = asyncio.Event()
     process = await compose(loaded)
+    _listen_to_signals(stop)
+    try:
+        async with asyncio.TaskGroup() as group:
+            watcher = group.create_task(_end_within(process.stop_limit, stop))
+            await serve(process, stop)
+            watcher.cancel()
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+
+
+def _listen_to_signals(stop: asyncio.Event) -> None:
+    seen: list[signal.Signals] = []
+
+    def on_signal(number: signal.Signals) -> None:
+        if seen:
+            _log.warning("%s again: ends at once", number.name)
+            os._exit(128 + number)
+        seen.append(number)
+        _log.info("%s", number.name)
+        stop.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, _on_signal, number, stop, process)
-    await serve(process, stop)
+        asyncio.get_running_loop().add_signal_handler(number, on_signal, number)
 
 
-def _on_signal(number: signal.Signals, stop: asyncio.Event, process: Process) -> None:
-    if stop.is_set():
-        _log.warning("%s again: ends at once", number.name)
-        os._exit(128 + number)
-    _log.info("%s", number.name)
-    stop.set()
-    # The last bound of all: a part that ignores its cancellation, a thread that hangs.
-    guard = threading.Timer(process.stop_limit, os._exit, (_STUCK,))
+async def _end_within(seconds: float, stop: asyncio.Event) -> None:
+    """The last bound of all, for a part that ignores its cancellation or a thread that hangs."""
+    await stop.wait()
+    guard = threading.Timer(seconds, _end_stuck)
     guard.daemon = True
     guard.start()
+
+
+def _end_stuck() -> None:
+    _log.critical("did not stop in time")
+    os._exit(_STUCK)

@@ -12,6 +12,7 @@ from servicekit.run.transient import is_transient
 
 Step = Callable[[], Awaitable[object]]
 
+_LEAST_GRACE = 1.0
 _CLOSER_LIMIT = 5.0  # seconds for each closer, and for what was cancelled to end
 
 _log = logging.getLogger(__name__)
@@ -137,7 +138,8 @@ class _Life:
             await asyncio.wait(late, timeout=_CLOSER_LIMIT)
 
     def _left(self) -> float:
-        return max(self._deadline - _now(), 0.0)
+        """What is left of the grace; never nothing, so that one part that hangs does not cost the others their end."""
+        return max(self._deadline - _now(), _LEAST_GRACE)
 
     async def _bounded(self, name: str, work: Awaitable[object], limit: float) -> None:
         try:

@@ -13,6 +13,7 @@ from typing import Any
 
 import grpc
 import pytest
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
 
 from testkit.tiny import SERVICE, TinyStub, request
 
@@ -161,6 +162,7 @@ async def test_what_is_heavy_is_not_imported_without_need() -> None:
         ("POSTFLOW_TINY_METRICS_LISTEN", "127.0.0.1:99999"),
         ("POSTFLOW_TINY_LISTEN", "256.0.0.1:0"),
         ("OTEL_TRACES_SAMPLER_ARG", "often"),
+        ("OTEL_TRACES_SAMPLER_ARG", "2"),
     ],
 )
 async def test_a_bad_setting_is_one_clear_line_and_an_exit_code(variable: str, value: str) -> None:
@@ -169,6 +171,35 @@ async def test_a_bad_setting_is_one_clear_line_and_an_exit_code(variable: str, v
     (line,) = [line for line in tiny.lines if line["level"] == "CRITICAL"]
     assert value.partition("=")[0] in line["message"]
     assert "exception" not in line
+
+
+class Collector(trace_service_pb2_grpc.TraceServiceServicer):
+    """What an OpenTelemetry collector does with traces, as far as one must see it."""
+
+    def __init__(self) -> None:
+        self.spans: list[str] = []
+
+    async def Export(self, request: Any, _context: Any) -> Any:
+        self.spans += [
+            span.name for resource in request.resource_spans for scope in resource.scope_spans for span in scope.spans
+        ]
+        return trace_service_pb2.ExportTraceServiceResponse()
+
+
+async def test_traces_go_to_the_collector_that_the_standard_variables_name() -> None:
+    collector, server = Collector(), grpc.aio.server()
+    trace_service_pb2_grpc.add_TraceServiceServicer_to_server(collector, server)  # type: ignore[no-untyped-call]
+    address = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    await server.start()
+    async with running(OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=address, OTEL_TRACES_SAMPLER_ARG="1") as tiny:
+        port = (await tiny.until(r"listening on port (\d+)"))[1]
+        await tiny.until("^serving$")
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            await TinyStub(channel).Echo(request("hi"))
+        tiny.process.send_signal(signal.SIGTERM)
+        assert await tiny.ended() == 0
+    await server.stop(0)
+    assert collector.spans == [f"{SERVICE}/Echo"]
 
 
 async def test_production_refuses_failpoints() -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,9 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2
 
+from servicekit import faults
 from servicekit.ids import Uuid7Source
-from servicekit.rpc import CannotListen, RpcServer, open_channel
+from servicekit.rpc import CannotListen, RpcServer, calling, open_channel
 from testkit.tiny import SERVICE, EchoResponse, TinyServicer, TinyStub, add_tiny_servicer, request
 
 Serve = Callable[..., Awaitable[RpcServer]]
@@ -48,6 +49,13 @@ async def test_a_server_is_not_serving_until_it_is_told_to(serve: Serve) -> None
         assert (await health.Check(health_pb2.HealthCheckRequest())).status == NOT_SERVING
         await server.set_serving(serving=True)
         assert (await health.Check(health_pb2.HealthCheckRequest())).status == SERVING
+
+
+async def test_a_server_that_is_not_ready_is_alive_all_the_same(serve: Serve) -> None:
+    server = await serve(serving=False)
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        alive = await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service="liveness"))
+    assert alive.status == SERVING
 
 
 async def test_a_watcher_of_the_health_is_told_of_each_change(serve: Serve) -> None:
@@ -162,6 +170,21 @@ async def test_a_stop_cuts_off_what_outlasts_the_grace(serve: Serve) -> None:
         await server.stop(0.05)
         with pytest.raises(grpc.aio.AioRpcError):
             await call
+
+
+async def test_a_stop_ends_the_streams_at_once(serve: Serve) -> None:
+    async def watch(_request: Any, _context: Any) -> AsyncIterator[Any]:
+        yield EchoResponse(text="first")
+        await asyncio.Event().wait()
+
+    server = await serve(watch=watch)
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel, asyncio.timeout(10):
+        call = TinyStub(channel).Watch(request())
+        assert (await call.read()).text == "first"
+        await server.stop(3600)
+        with pytest.raises(faults.Unavailable) as caught, calling():
+            await call.read()
+    assert caught.value.reason == "SERVER_STOPPING"
 
 
 async def test_a_server_that_is_full_says_so(serve: Serve) -> None:
