@@ -32,6 +32,16 @@ async def connect(client: Client, url: str, *, name: str) -> None:
     )
 
 
+class ConnectionGone(Exception):
+    """The client will not connect again; only a new process will."""
+
+
+def check_open(client: Client) -> None:
+    """A client that the server has refused closes for good, and then answers everything with the same error."""
+    if client.is_closed:
+        raise ConnectionGone("the connection to NATS was closed for good")
+
+
 class _Journal:
     """One line per change: the client reports every failed attempt, and there is one each second."""
 

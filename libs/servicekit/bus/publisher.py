@@ -14,11 +14,11 @@ from nats.aio.msg import Msg
 from nats.errors import (
     BadHeaderError,
     BadSubjectError,
-    ConnectionClosedError,
     MaxPayloadError,
 )
 from nats.errors import Error as NatsError
 
+from servicekit.bus.connection import check_open
 from servicekit.run.loops import wait
 
 log = logging.getLogger(__name__)
@@ -97,6 +97,7 @@ class PipelinedPublisher:
         deadline = _now() + self._timeout
         try:
             while window.open and _now() < deadline:
+                check_open(self._connection)
                 connections = -1
                 if self._connection.is_connected:
                     connections = self._connection.stats["reconnects"]
@@ -136,8 +137,6 @@ class PipelinedPublisher:
                     window.answer(index, f"{type(error).__name__} on {message.subject}")
                 if index % _TURN == 0:
                     await asyncio.sleep(0)
-        except ConnectionClosedError:
-            raise ConnectionGone("the connection to NATS was closed for good") from None
         except NatsError as error:
             log.info("nats: publishing is interrupted: %r", error)
 
@@ -153,10 +152,6 @@ class PipelinedPublisher:
         if waiting is not None:
             window, index = waiting
             window.answer(index, _read(message))
-
-
-class ConnectionGone(Exception):
-    """The client will not connect again; only a new process will."""
 
 
 def _now() -> float:

@@ -19,8 +19,8 @@ from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 from nats.js.api import StreamInfo
 
+from servicekit.bus.connection import check_open
 from servicekit.bus.delivery import Answers, Delivery, stream_sequence
-from servicekit.bus.publisher import ConnectionGone
 from servicekit.bus.streams import ConsumerSpec, ensure_consumer
 from servicekit.run.loops import wait
 
@@ -101,8 +101,7 @@ class PullLoop:
         self._wake.set()
 
     def _is_broken(self) -> bool:
-        if self._connection.is_closed:
-            raise ConnectionGone("the connection to NATS was closed for good")
+        check_open(self._connection)
         if not self._broken:
             if self._connection.stats["reconnects"] != self._reconnects:
                 self._break("connected anew")

@@ -1,0 +1,61 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topology import PARTITIONS, event_consumer, events_subject, partition, publish_consumers, publish_subject
+
+IDS = st.text("abcdefgXYZ0123456789_-", min_size=1, max_size=64)
+
+
+@given(st.integers(1, PARTITIONS))
+def test_every_partition_belongs_to_exactly_one_durable(durables: int) -> None:
+    specs = publish_consumers(durables)
+    assert len({spec.durable for spec in specs}) == durables
+    if durables == 1:
+        assert specs[0].filter_subjects == ("publish.>",)
+        return
+    covered = [subject for spec in specs for subject in spec.filter_subjects]
+    assert sorted(covered) == sorted(f"publish.{token}.>" for token in range(PARTITIONS))
+
+
+@given(st.integers(1, PARTITIONS), st.integers(1, PARTITIONS))
+def test_two_layouts_share_no_durable(one: int, other: int) -> None:
+    names, other_names = ({spec.durable for spec in publish_consumers(number)} for number in (one, other))
+    assert one == other or not names & other_names
+
+
+@given(st.integers(1, PARTITIONS))
+def test_every_durable_knows_its_whole_layout(durables: int) -> None:
+    specs = publish_consumers(durables)
+    assert all(spec.layout == {each.durable for each in specs} for spec in specs)
+
+
+@pytest.mark.parametrize("durables", [0, -1, PARTITIONS + 1])
+def test_a_number_of_durables_that_leaves_some_without_work_is_refused(durables: int) -> None:
+    with pytest.raises(ValueError, match="partitions"):
+        publish_consumers(durables)
+
+
+@given(IDS, IDS)
+def test_an_account_has_one_partition_for_ever(organization: str, account: str) -> None:
+    assert 0 <= partition(organization, account) < PARTITIONS
+    subject = publish_subject(organization, account)
+    assert subject == f"publish.{partition(organization, account)}.{organization}"
+
+
+def test_partitions_that_were_given_out_do_not_change() -> None:
+    """A held command keeps its subject: these values are stored in streams."""
+    assert [partition("acme", f"account-{number}") for number in range(6)] == [1, 23, 45, 59, 24, 14]
+
+
+def test_accounts_spread_over_the_partitions() -> None:
+    counts = [0] * PARTITIONS
+    for number in range(6400):
+        counts[partition("acme", f"account-{number}")] += 1
+    assert min(counts) > 50
+    assert max(counts) < 200
+
+
+def test_events_are_told_apart_by_context_tenant_and_kind() -> None:
+    assert events_subject("publisher", "acme", "post_job") == "events.publisher.acme.post_job"
+    assert event_consumer("drafts", "publisher", "queue").filter_subjects == ("events.publisher.>", "events.queue.>")
