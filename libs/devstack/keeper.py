@@ -36,10 +36,13 @@ class Keeper:
         self._command = command
         self._environment = dict(environment)
         self._respawn = respawn
+        self._revives = respawn
         self._on_line = on_line
         self._on_event = on_event
         self._wanted = asyncio.Event()
+        self._hurry = asyncio.Event()
         self._closed = asyncio.Event()
+        self._ended_by_us = False
         self._child: Child | None = None
         self._delay = FIRST_DELAY
 
@@ -66,22 +69,24 @@ class Keeper:
         self._environment.update(environment or {})
         self._delay = FIRST_DELAY
         self._wanted.set()
+        self._hurry.set()
 
     async def stop(self, within: float) -> None:
         """SIGTERM, and SIGKILL for a process that needs longer. It stays down."""
-        self._wanted.clear()
+        self._keep_down()
         if self._child is not None:
             await self._child.stop((signal.SIGTERM, within))
 
     async def kill(self, *, respawn: bool | None = None) -> None:
         """SIGKILL; returns when it is gone. Started again or not as `respawn` says, else as for any other end."""
-        if not (self._respawn if respawn is None else respawn):
-            self._wanted.clear()
+        self._revives = self._respawn if respawn is None else respawn
+        if not self._revives:
+            self._keep_down()
         if self._child is not None:
             await self._child.stop()
 
     def kill_now(self) -> None:
-        self._wanted.clear()
+        self._keep_down()
         if self._child is not None:
             self._child.send(signal.SIGKILL)
 
@@ -89,6 +94,7 @@ class Keeper:
         await self.stop(within)
         self._closed.set()
         self._wanted.set()
+        self._hurry.set()
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -98,9 +104,11 @@ class Keeper:
                 return
             began = loop.time()
             code = await self._live()
-            if not self._wanted.is_set() or self._closed.is_set():
+            ended_by_us, self._ended_by_us = self._ended_by_us, False
+            if ended_by_us or not self._wanted.is_set():
                 continue
-            if not self._respawn or code == MISCONFIGURED:
+            revives, self._revives = self._revives, self._respawn
+            if not revives or code == MISCONFIGURED:
                 self._on_event(f"ended with exit code {code}")
                 self._wanted.clear()
                 continue
@@ -120,9 +128,15 @@ class Keeper:
 
     async def _pause(self) -> None:
         delay, self._delay = self._delay, min(self._delay * 2, LONGEST_DELAY)
+        self._hurry.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(delay):
-                await self._closed.wait()
+                await self._hurry.wait()
+
+    def _keep_down(self) -> None:
+        self._wanted.clear()
+        # Whoever starts it again at once must not make this end look like a failure.
+        self._ended_by_us = self.running
 
     def _take(self, line: str) -> None:
         self.lines.append(line)

@@ -9,6 +9,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
@@ -71,13 +72,11 @@ class Stack:
                 self.state.path / "postgres",
                 port=ports.postgres,
                 mode=Mode.DURABLE if durable else Mode.FAST,
-                on_line=lambda line: self._on_line("postgres", line),
+                on_line=partial(self._on_line, "postgres"),
             )
         self.nats: EmbeddedNats | None = None
         if not self._layout.external_nats:
-            self.nats = EmbeddedNats(
-                self.state.path / "nats", port=ports.nats, on_line=lambda line: self._on_line("nats", line)
-            )
+            self.nats = EmbeddedNats(self.state.path / "nats", port=ports.nats, on_line=partial(self._on_line, "nats"))
         ledger = None if self._layout.external_sandbox else self.state.path / "sandbox.jsonl"
         self.sandbox = SandboxClient(self._layout.sandbox_url, ledger)
 
@@ -225,8 +224,8 @@ class Stack:
                 command,
                 inherited(),
                 respawn=self._respawn,
-                on_line=lambda line, name=name: self._on_line(name, line),  # type: ignore[misc]
-                on_event=lambda text, name=name: self._on_event(name, text),  # type: ignore[misc]
+                on_line=partial(self._on_line, name),
+                on_event=partial(self._on_event, name),
             )
             self._keepers[name] = keeper
             group.create_task(keeper.run(), name=name)

@@ -10,9 +10,9 @@ from testkit.eventually import eventually
 
 LIVES = "import time; print('alive', flush=True); time.sleep(60)"
 DRAINS = """
-import signal, sys, time
-signal.signal(signal.SIGTERM, lambda *_: (print('drained', flush=True), sys.exit(0)))
-print('alive', flush=True); time.sleep(60)
+import os, signal, time
+signal.signal(signal.SIGTERM, lambda *_: (os.write(1, b'drained\\n'), os._exit(0)))
+os.write(1, b'alive\\n'); time.sleep(60)
 """
 
 
@@ -110,6 +110,16 @@ async def test_without_respawn_one_end_is_the_end() -> None:
         assert (keeper.starts, heard.events) == (1, ["ended with exit code 1"])
 
 
+async def test_one_kill_may_ask_for_the_next_start_where_nothing_else_gets_one() -> None:
+    async with _keeping(LIVES, respawn=False) as (keeper, heard):
+        keeper.start()
+        await eventually(lambda: heard.lines == ["alive"])
+        await keeper.kill(respawn=True)
+        await eventually(lambda: heard.lines == ["alive", "alive"])
+        await keeper.kill()
+        await eventually(lambda: keeper.given_up)
+
+
 async def test_a_changed_environment_holds_from_the_next_start_on() -> None:
     code = "import os; print(os.environ['WORD'], flush=True)\n" + LIVES
     async with _keeping(code, environment={"WORD": "one"}) as (keeper, heard):
@@ -126,6 +136,26 @@ async def test_closing_ends_the_wait_for_the_next_start() -> None:
         await eventually(lambda: len(heard.events) == 4)  # now it waits for two seconds
         starts = keeper.starts
     assert keeper.starts == starts
+
+
+async def test_who_starts_it_does_not_wait_for_its_patience_to_end() -> None:
+    async with _keeping("raise SystemExit(1)") as (keeper, heard):
+        keeper.start()
+        await eventually(lambda: len(heard.events) == 4)  # now it waits for two seconds
+        keeper.start()
+        await eventually(lambda: len(heard.events) == 5, within=1.5)
+        assert heard.events[-1].endswith(f"starts again in {FIRST_DELAY} s")
+
+
+async def test_stopping_and_starting_at_once_is_no_failure() -> None:
+    async with _keeping(DRAINS) as (keeper, heard):
+        keeper.start()
+        for _ in range(3):
+            await eventually(lambda: heard.lines == ["alive"])
+            await keeper.stop(10)
+            heard.lines.clear()
+            keeper.start()
+        assert heard.events == []
 
 
 async def test_killing_without_waiting_ends_it() -> None:
