@@ -13,27 +13,16 @@ from typing import Self, assert_never
 from urllib.parse import parse_qs, unquote
 
 from devstack.http1 import Connection, Request
+from devstack.sandbox_checks import LONGEST_TEXT, Refusal, authorised, exists, validated
 from devstack.sandbox_faults import Answer, BadRule, Fault, Faults, Operation, Rule
 from devstack.sandbox_ledger import Ledger
 from devstack.sandbox_posts import KeyReused, Mode, Post, Posts
 from servicekit.clock import Clock, SystemClock
 
 HOST = "127.0.0.1"
-LONGEST_TEXT = 5_000
 LEDGER_PAGE = 10_000
-GOOD_TOKEN = "Bearer sandbox-"
-REVOKED_TOKEN = "Bearer sandbox-revoked"
-READ_ONLY_TOKEN = "Bearer sandbox-readonly"
-MISSING = "missing"
 NDJSON = "application/x-ndjson"
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-
-
-class Refusal(Exception):
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,17 +129,17 @@ class Sandbox:
                 connection.answer(404, _error("NOT_FOUND", "there is nothing here"))
 
     def _take_post(self, call: Call, request: Request, connection: Connection) -> None:
-        post = _validated(call, request)
+        post = validated(call.account, call.key, request)
         if self._mode(post.account) is Mode.KEYED and (post.account, post.key) in self._in_progress:
             raise Refusal(409, "IN_PROGRESS", "a request with this idempotency key is still being worked on")
         call = Call(operation=call.operation, account=call.account, key=call.key, post=post)
         self._serve_or_misbehave(call, connection, partial(self._publish, call, connection))
 
     def _look_up(self, call: Call, request: Request, connection: Connection) -> None:
-        _authorised(request)
+        authorised(request)
         if not call.account or not call.key:
             raise Refusal(422, "MISSING_PARAMETER", "name the account and the idempotency_key")
-        _exists(call.account, "account")
+        exists(call.account, "account")
         if self._mode(call.account) is Mode.BLIND:
             raise Refusal(404, "LOOKUP_UNAVAILABLE", "the posts of this account cannot be looked up")
 
@@ -162,8 +151,8 @@ class Sandbox:
         self._serve_or_misbehave(call, connection, answer)
 
     def _show_account(self, call: Call, request: Request, connection: Connection) -> None:
-        _authorised(request)
-        _exists(call.account, "account")
+        authorised(request)
+        exists(call.account, "account")
 
         def answer() -> None:
             name = f"Sandbox account {call.account}"
@@ -349,50 +338,6 @@ class Sandbox:
 
     def _time(self) -> str:
         return self._clock.now().isoformat(timespec="microseconds")
-
-
-def _authorised(request: Request) -> str:
-    token = request.headers.get("authorization", "")
-    if not token.startswith(GOOD_TOKEN) or token == REVOKED_TOKEN:
-        raise Refusal(401, "UNAUTHENTICATED", "this token is not valid")
-    return token
-
-
-def _exists(name: str, what: str) -> None:
-    if name.startswith(MISSING):
-        raise Refusal(404, f"{what.upper()}_NOT_FOUND", f"there is no such {what}")
-
-
-def _validated(call: Call, request: Request) -> Post:
-    if _authorised(request) == READ_ONLY_TOKEN:
-        raise Refusal(403, "FORBIDDEN", "this token may read but not post")
-    _exists(call.account, "account")
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise Refusal(415, "UNSUPPORTED_MEDIA_TYPE", "send application/json")
-    channel, destination, text = _content(request.body)
-    if not text.strip():
-        raise Refusal(400, "EMPTY_TEXT", "the text is empty")
-    if len(text) > LONGEST_TEXT:
-        raise Refusal(400, "TEXT_TOO_LONG", f"the text is longer than {LONGEST_TEXT} characters")
-    _exists(destination, "destination")
-    return Post(account=call.account, channel=channel, destination=destination, text=text, key=call.key)
-
-
-def _content(body: bytes) -> tuple[str, str, str]:
-    try:
-        content = json.loads(body)
-    except ValueError:
-        raise Refusal(400, "MALFORMED", "the body is not JSON") from None
-    if not isinstance(content, dict):
-        raise Refusal(422, "INVALID_FIELD", "the body is not an object")
-    channel, destination, text = content.get("channel"), content.get("destination", ""), content.get("text")
-    if not isinstance(channel, str) or not channel:
-        raise Refusal(422, "INVALID_FIELD", "channel must be a string that is not empty")
-    if not isinstance(destination, str):
-        raise Refusal(422, "INVALID_FIELD", "destination must be a string")
-    if not isinstance(text, str):
-        raise Refusal(422, "INVALID_FIELD", "text must be a string")
-    return channel, destination, text
 
 
 def _error(code: str, message: str) -> bytes:
