@@ -1,37 +1,43 @@
 # Every target sets up what it needs: a virtual environment, a pinned uv, the locked dependencies.
-PYTHON ?= python3.11
-VENV   := .venv
-READY  := $(VENV)/.ready
-RUN    := PYTHONTZPATH= $(VENV)/bin
+VENV  := .venv
+READY := $(VENV)/.ready
+# An empty PYTHONTZPATH: zones come from the pinned tzdata alone. Bytecode is what makes the second start quick.
+RUN   := env -u PYTHONDONTWRITEBYTECODE PYTHONTZPATH= $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test lint check proto bench clean
+.PHONY: help run demo test lint check proto bench clean again
 
 help:            ## print this help
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 run: $(READY)    ## run PostFlow here: embedded PostgreSQL and NATS, the four services (ARGS=--reset wipes)
-	@exec env $(RUN)/postflow up $(ARGS)
+	@exec $(RUN)/postflow up $(ARGS)
 
 demo: $(READY)   ## run the stack in a temporary folder and follow one post until it is published
-	@exec env $(RUN)/postflow demo
+	@exec $(RUN)/postflow demo $(ARGS)
 
 test: $(READY)   ## every test, on real servers (ARGS="tests/unit -k slot" narrows)
-	$(RUN)/pytest $(ARGS)
+	@exec $(RUN)/pytest $(ARGS)
 
 lint: $(READY)   ## format, lint, types, import contracts, protos, freshness of generated code
 	tools/lint
 
-check: lint test ## all that CI runs
+check:           ## all that CI runs: lint, then every test
+	@.ci/run
 
 proto: $(READY)  ## generate libs/postflow from protos/
 	tools/generate
 
 bench: $(READY)  ## measure the pipeline on embedded servers; writes benchmarks/out/latest.json
-	$(RUN)/python -m benchmarks.run $(ARGS)
+	@exec $(RUN)/python -m benchmarks.run $(ARGS)
 
 clean:           ## remove the virtual environment and caches (never the data in .postflow)
-	rm -rf $(VENV) .tools .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) .tools .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find libs services tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
+# Set up here? A copied or moved folder, or one whose Python is gone, is set up again.
+ifneq ($(shell { cat $(READY) && $(VENV)/bin/python -c ''; } 2>/dev/null),$(CURDIR))
+$(READY): again
+endif
 $(READY): pyproject.toml uv.lock tools/bootstrap
-	@PYTHON=$(PYTHON) tools/bootstrap $(VENV)
+	@tools/bootstrap $(VENV)
