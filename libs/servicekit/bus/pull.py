@@ -11,7 +11,7 @@ import logging
 import math
 import random
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -27,8 +27,6 @@ from servicekit.run.loops import wait
 log = logging.getLogger(__name__)
 
 _EXPIRES = 30.0
-_HEARTBEAT = 2.0
-_SILENCE = 3 * _HEARTBEAT + 0.5
 _LOOK_PERIOD = 0.25
 _FIRST_PAUSE = 0.25
 _LAST_PAUSE = 2.0
@@ -47,6 +45,7 @@ class PullLoop:
         *,
         room: int,
         ensure_stream: Callable[[], Awaitable[object]],
+        heartbeat: timedelta = timedelta(seconds=2),
     ) -> None:
         self._connection = connection
         self._js = connection.jetstream()
@@ -54,6 +53,7 @@ class PullLoop:
         self._receive = receive
         self._room = room
         self._ensure_stream = ensure_stream
+        self._heartbeat = heartbeat.total_seconds()
         self._inbox = ""
         self._generation = 0
         self._held = 0
@@ -105,7 +105,7 @@ class PullLoop:
         if not self._broken:
             if self._connection.stats["reconnects"] != self._reconnects:
                 self._break("connected anew")
-            elif self._connection.is_connected and _now() - self._heard > _SILENCE:
+            elif self._connection.is_connected and _now() - self._heard > 3 * self._heartbeat + 0.5:
                 self._break("the server has gone silent")
         return self._broken
 
@@ -128,7 +128,7 @@ class PullLoop:
             await ensure_consumer(self._js, self._spec, evict=_now() >= self._evict_at)
         except (NatsError, TimeoutError, OSError) as error:
             self._evict_at = min(self._evict_at, _now() + _EVICT_AFTER)
-            self._complain(f"not available yet: {error!r}")
+            self._complain(f"not available yet: {error or type(error).__name__}")
             return
         self._recognise(stream)
         self._evict_at = math.inf
@@ -157,7 +157,7 @@ class PullLoop:
             if self._asked == 0:
                 self._heard = _now()  # nothing is outstanding, so there is nothing to hear
             return
-        request = {"batch": want, "expires": int(_EXPIRES * 1e9), "idle_heartbeat": int(_HEARTBEAT * 1e9)}
+        request = {"batch": want, "expires": int(_EXPIRES * 1e9), "idle_heartbeat": int(self._heartbeat * 1e9)}
         self._asked += want
         try:
             await self._connection.publish(
@@ -166,7 +166,7 @@ class PullLoop:
                 reply=self._reply_subject(),
             )
         except NatsError as error:
-            self._break(f"cannot ask: {error!r}")
+            self._break(f"cannot ask: {error}")
 
     def _reply_subject(self) -> str:
         return f"{self._inbox}.{self._generation}"
