@@ -15,7 +15,7 @@ from drafts_service.application.withdrawal import Publisher
 from drafts_service.entrypoints.events import CONSUMER, routes
 from drafts_service.entrypoints.loops import loops
 from drafts_service.entrypoints.rpc import DraftsServicer
-from drafts_service.settings import DraftsSettings
+from drafts_service.settings import Settings
 from postflow.drafts.v1.drafts_service_pb2_grpc import add_DraftsServiceServicer_to_server
 from servicekit.bus.connection import connect
 from servicekit.bus.consumer import EventConsumer
@@ -39,12 +39,12 @@ MIGRATIONS = "drafts_service.adapters.postgres.migrations"
 
 
 def main() -> int:
-    return run_main("drafts", DraftsSettings, compose)
+    return run_main("drafts", Settings, compose)
 
 
-async def compose(settings: DraftsSettings) -> Process:
+async def compose(settings: Settings) -> Process:
     clock, ids = DatabaseClock(), Uuid7Source()
-    database = Database(settings.database_url.reveal(), application="drafts", pool_size=settings.pool_size)
+    database = Database(settings.database_url.reveal(), application="drafts", pool_size=settings.database_connections)
     nats = Client()
     jetstream = nats.jetstream()
     relay = Relay(

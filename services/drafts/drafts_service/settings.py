@@ -1,4 +1,4 @@
-"""What a drafts process is told by its environment."""
+"""Settings of the drafts service, read from POSTFLOW_DRAFTS_<FIELD>, else POSTFLOW_<FIELD>."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -7,13 +7,13 @@ from servicekit.run import ProcessSettings, Secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DraftsSettings(ProcessSettings):
-    listen: str = "127.0.0.1:50053"
-    metrics_listen: str = "127.0.0.1:9466"
+class Settings(ProcessSettings):
+    listen: str = "127.0.0.1:50053"  # gRPC address, host:port; port 0 = any free one
+    metrics_listen: str = "127.0.0.1:9466"  # address of /metrics, host:port; port 0 = any free one
     database_url: Secret  # postgresql://user:password@host:port/database
-    nats_url: str = "nats://127.0.0.1:4222"
+    nats_url: str  # nats://host:port
     publisher_target: str = "127.0.0.1:50054"  # gRPC target
-    pool_size: int = 8  # database connections
-    withdraw_deadline: timedelta = timedelta(seconds=3)  # for one call to Publisher; less than domain.draft.PATIENCE
-    withdraw_period: timedelta = timedelta(seconds=1)  # between looks for withdrawals that are still to be confirmed
+    database_connections: int = 8
+    withdraw_deadline: timedelta = timedelta(seconds=3)  # of one call to Publisher; less than domain.draft.PATIENCE
+    withdraw_period: timedelta = timedelta(seconds=1)  # of the look at withdrawals that are not confirmed yet
     housekeeping_period: timedelta = timedelta(minutes=1)

@@ -137,18 +137,16 @@ def post_job_event(event: bus_pb2.Event, changed: publisher_events_pb2.PostJobCh
     if job.state not in _JOB_STATES:
         raise InvalidRequest("MALFORMED_EVENT", f"unknown state {job.state} of a post job")
     return PostJobEvent(
-        job=PostJob(
-            organization_id=changed.organization_id,
-            id=job.id,
-            draft_id=job.draft_id,
-            version=job.version,
-            target=_target(job.target),
-            state=_JOB_STATES[job.state],
-            schedule_time=_moment(job.schedule_time) if job.HasField("schedule_time") else None,
-            publish_time=_moment(job.publish_time) if job.HasField("publish_time") else None,
-            external_url=job.external_url,
-            error_message=job.error_message[:_LONGEST_ERROR],
-        ),
+        organization_id=changed.organization_id,
+        id=job.id,
+        draft_id=job.draft_id,
+        version=job.version,
+        target=_target(job.target),
+        state=_JOB_STATES[job.state],
+        schedule_time=_moment(job.schedule_time) if job.HasField("schedule_time") else None,
+        publish_time=_moment(job.publish_time) if job.HasField("publish_time") else None,
+        external_url=job.external_url,
+        error_message=job.error_message[:_LONGEST_ERROR],
         kind=_EVENT_KINDS.get(changed.kind, str(changed.kind)),
         payload=event.payload,
         occur_time=_moment(event.occur_time),
@@ -200,4 +198,4 @@ def _target_message(target: Target) -> target_pb2.Target:
 
 def _moment(timestamp: Timestamp) -> datetime:
     # Several times cheaper than ToDatetime(), and PostgreSQL keeps microseconds, too.
-    return _EPOCH + timedelta(seconds=timestamp.seconds, microseconds=timestamp.nanos // 1000)
+    return _EPOCH + timedelta(0, timestamp.seconds, timestamp.nanos // 1000)

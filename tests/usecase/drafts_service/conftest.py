@@ -1,4 +1,5 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import text
@@ -8,7 +9,7 @@ from drafts_service.application.create_draft import CreateDraft
 from drafts_service.application.get_draft import GetDraft
 from drafts_service.application.reflect_post_jobs import ReflectPostJobs
 from drafts_service.domain.content import Content
-from drafts_service.domain.post_job import JobState, PostJob, PostJobEvent
+from drafts_service.domain.post_job import JobState, PostJobEvent
 from drafts_service.domain.target import Target
 from postflow.bus.v1.bus_pb2 import Envelope
 from postflow.drafts.v1.draft_pb2 import Draft
@@ -92,11 +93,9 @@ def a_draft(create_draft: CreateDraft, approve_draft: ApproveDraft) -> Create:
 def reflect(database: Database) -> Reflect:
     """`await reflect(job, job, ...)`: one batch of events."""
 
-    async def apply(*jobs: PostJob) -> None:
+    async def apply(*events: PostJobEvent) -> None:
         async def work(tx: Transaction) -> None:
-            now = await DatabaseClock().now(tx.connection)
-            events = [PostJobEvent(job=job, kind="TEST", payload=b"payload", occur_time=now) for job in jobs]
-            await ReflectPostJobs()(tx, events, now)
+            await ReflectPostJobs()(tx, events, await DatabaseClock().now(tx.connection))
 
         await database.run(work)
 
@@ -104,22 +103,35 @@ def reflect(database: Database) -> Reflect:
 
 
 @pytest.fixture
-def a_job() -> Callable[..., PostJob]:
+def a_job() -> Callable[..., PostJobEvent]:
     """`a_job(JobState.READY, version=1, draft_id="draft", account="a")`; its id is made of draft and account."""
 
     def make(
-        state: JobState, *, version: int = 1, draft_id: str = "draft", account: str = "a", **more: object
-    ) -> PostJob:
-        return PostJob(
-            **{  # type: ignore[arg-type]
-                "organization_id": "org",
-                "id": f"{draft_id}-{account}",
-                "draft_id": draft_id,
-                "version": version,
-                "target": Target(social_account_id=account, channel="facebook"),
-                "state": state,
-                **more,
-            }
+        state: JobState,
+        *,
+        version: int = 1,
+        draft_id: str = "draft",
+        account: str = "a",
+        organization_id: str = "org",
+        schedule_time: datetime | None = None,
+        publish_time: datetime | None = None,
+        external_url: str = "",
+        error_message: str = "",
+    ) -> PostJobEvent:
+        return PostJobEvent(
+            organization_id=organization_id,
+            id=f"{draft_id}-{account}",
+            draft_id=draft_id,
+            version=version,
+            target=Target(social_account_id=account, channel="facebook"),
+            state=state,
+            schedule_time=schedule_time,
+            publish_time=publish_time,
+            external_url=external_url,
+            error_message=error_message,
+            kind="TEST",
+            payload=b"payload",
+            occur_time=datetime(2026, 3, 2, tzinfo=UTC),
         )
 
     return make

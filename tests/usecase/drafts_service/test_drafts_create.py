@@ -6,7 +6,7 @@ import pytest
 from drafts_service.application.create_draft import CreateDraft
 from drafts_service.application.get_draft import GetDraft
 from drafts_service.domain.content import ChannelText, Content
-from drafts_service.domain.post_job import JobState, PostJob
+from drafts_service.domain.post_job import JobState, PostJobEvent
 from drafts_service.domain.target import Target
 from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_DRAFT, DRAFT_STATE_PUBLISHED, Draft, DraftContent
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
@@ -91,7 +91,7 @@ async def test_a_request_id_belongs_to_one_request(create_draft: CreateDraft) ->
 async def test_events_that_came_before_their_draft_are_folded_when_it_comes(
     a_draft: Callable[..., Awaitable[Draft]],
     reflect: Callable[..., Awaitable[None]],
-    a_job: Callable[..., PostJob],
+    a_job: Callable[..., PostJobEvent],
     get_draft: GetDraft,
 ) -> None:
     await reflect(a_job(JobState.PUBLISHED, version=4))

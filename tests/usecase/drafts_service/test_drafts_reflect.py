@@ -14,7 +14,7 @@ from drafts_service.application.create_draft import CreateDraft
 from drafts_service.application.get_draft import GetDraft
 from drafts_service.application.reflect_post_jobs import ReflectPostJobs
 from drafts_service.domain.content import Content
-from drafts_service.domain.post_job import JobState, PostJob, PostJobEvent, fold, latest
+from drafts_service.domain.post_job import JobState, PostJobEvent, fold, latest
 from drafts_service.domain.target import Target
 from postflow.drafts.v1.draft_pb2 import (
     DRAFT_STATE_DRAFT,
@@ -32,7 +32,7 @@ from testkit.eventually import eventually
 
 Create = Callable[..., Awaitable[Draft]]
 Reflect = Callable[..., Coroutine[Any, Any, None]]
-Job = Callable[..., PostJob]
+Job = Callable[..., PostJobEvent]
 
 NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
@@ -55,7 +55,7 @@ async def test_a_draft_follows_its_jobs_to_the_end(
 ) -> None:
     etag = (await a_draft(accounts=("a", "b"))).etag
 
-    async def after(*jobs: PostJob) -> Draft:
+    async def after(*jobs: PostJobEvent) -> Draft:
         await reflect(*jobs)
         return (await get_draft(organization_id="org", draft_id="draft")).draft
 
@@ -147,8 +147,7 @@ async def test_a_draft_that_is_created_while_facts_of_it_are_being_stored_is_fol
     targets = (Target(social_account_id="a", channel="facebook"),)
     async with asyncio.TaskGroup() as group, database.transaction() as tx:
         now = await DatabaseClock().now(tx.connection)
-        event = PostJobEvent(job=a_job(JobState.PUBLISHED), kind="SUCCEEDED", payload=b"", occur_time=now)
-        await ReflectPostJobs()(tx, [event], now)
+        await ReflectPostJobs()(tx, [a_job(JobState.PUBLISHED)], now)
         creation = group.create_task(create_draft(key, draft_id="draft", content=Content(text="text"), targets=targets))
         await eventually(partial(somebody_waits, database))
         assert not creation.done()
@@ -186,7 +185,7 @@ async def test_the_store_holds_what_the_pure_fold_says(
 ) -> None:
     await reset()
     await a_draft(accounts=("a", "b", "c"))
-    first: dict[tuple[str, int], PostJob] = {}
+    first: dict[tuple[str, int], PostJobEvent] = {}
     for batch in batches:
         jobs = [
             # A version is said once: what is repeated is the same.

@@ -7,7 +7,7 @@ from drafts_service.application.get_draft import GetDraft
 from drafts_service.application.update_draft import UpdateDraft
 from drafts_service.domain.content import ChannelText, Content
 from drafts_service.domain.draft import Change
-from drafts_service.domain.post_job import JobState, PostJob
+from drafts_service.domain.post_job import JobState, PostJobEvent
 from drafts_service.domain.target import Target
 from postflow.drafts.v1.draft_pb2 import Draft
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
@@ -88,7 +88,7 @@ async def test_events_do_not_make_an_etag_stale(
     a_draft: Create,
     update_draft: UpdateDraft,
     reflect: Callable[..., Awaitable[None]],
-    a_job: Callable[..., PostJob],
+    a_job: Callable[..., PostJobEvent],
 ) -> None:
     before = await a_draft()
     await reflect(a_job(JobState.FAILED))
@@ -99,7 +99,7 @@ async def test_a_draft_of_which_a_target_has_gone_out_cannot_be_changed(
     a_draft: Create,
     update_draft: UpdateDraft,
     reflect: Callable[..., Awaitable[None]],
-    a_job: Callable[..., PostJob],
+    a_job: Callable[..., PostJobEvent],
 ) -> None:
     await a_draft(accounts=("a", "b"))
     await reflect(a_job(JobState.PUBLISHED, account="b"), a_job(JobState.PENDING, account="a"))

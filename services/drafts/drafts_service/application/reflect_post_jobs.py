@@ -3,15 +3,16 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import chain
 
 from opentelemetry import metrics
 
 from drafts_service.adapters.postgres import store
-from drafts_service.domain.post_job import PostJob, PostJobEvent, fold, latest
+from drafts_service.domain.post_job import PostJobEvent, Standing, fold, latest
 from servicekit.pg.database import Transaction
 
 _meter = metrics.get_meter(__name__)
-_stored = _meter.create_counter("postflow.drafts.post_job_events", description="Post job events stored, by kind")
+_stored = _meter.create_counter("postflow.drafts.post_job_events", description="Post job events taken in, by kind")
 _folded = _meter.create_counter("postflow.drafts.state_changes", description="Drafts that came into a state, by state")
 
 
@@ -22,20 +23,21 @@ class ReflectPostJobs:
     """
 
     async def __call__(self, tx: Transaction, events: Sequence[PostJobEvent], now: datetime) -> None:
-        newest = latest(event.job for event in events)
+        facts = list({(event.organization_id, event.id, event.version): event for event in events}.values())
+        newest = latest(facts)
         here = await store.lock_all(tx.connection, {(job.organization_id, job.draft_id) for job in newest})
-        known = await store.jobs_of(tx.connection, here)
-        by_draft: defaultdict[store.DraftKey, list[PostJob]] = defaultdict(list)
-        for job in latest([*known, *newest]):
+        known = await store.standings_of(tx.connection, here)
+        by_draft: defaultdict[store.DraftKey, list[Standing]] = defaultdict(list)
+        for job in latest(chain[Standing](known, newest)):
             by_draft[job.organization_id, job.draft_id].append(job)
         states = await store.reflect(
             tx.connection,
-            events=events,
+            events=facts,
             newest=newest,
             folded={key: fold(by_draft[key]) for key in here},
             now=now,
         )
-        tx.after_commit(lambda: _count(events, states))
+        tx.after_commit(lambda: _count(facts, states))
 
 
 def _count(events: Sequence[PostJobEvent], states: Sequence[str]) -> None:

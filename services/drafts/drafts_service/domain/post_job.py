@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import TypeVar
 
 from drafts_service.domain.target import Target
 
@@ -45,26 +46,29 @@ ENDED = frozenset({JobState.PUBLISHED, JobState.FAILED, JobState.MISSED, JobStat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PostJob:
-    """A post job as it was at its `version`."""
+class Standing:
+    """Where a post job stood at its `version`: all that the state of its draft depends on."""
 
     organization_id: str
     id: str
     draft_id: str
     version: int
-    target: Target
     state: JobState
     schedule_time: datetime | None = None
     publish_time: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostJob(Standing):
+    target: Target
     external_url: str = ""
     error_message: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PostJobEvent:
+class PostJobEvent(PostJob):
     """What was announced of a job, with its encoding for the archive."""
 
-    job: PostJob
     kind: str
     payload: bytes
     occur_time: datetime
@@ -79,9 +83,12 @@ class Progress:
     publish_time: datetime | None = None
 
 
-def latest(jobs: Iterable[PostJob]) -> list[PostJob]:
+S = TypeVar("S", bound=Standing)
+
+
+def latest(jobs: Iterable[S]) -> list[S]:
     """Of each job what is known of its highest version."""
-    newest: dict[tuple[str, str], PostJob] = {}
+    newest: dict[tuple[str, str], S] = {}
     for job in jobs:
         key = (job.organization_id, job.id)
         known = newest.get(key)
@@ -90,7 +97,7 @@ def latest(jobs: Iterable[PostJob]) -> list[PostJob]:
     return list(newest.values())
 
 
-def fold(jobs: Iterable[PostJob]) -> Progress:
+def fold(jobs: Iterable[Standing]) -> Progress:
     """The state of a draft from the latest states of its jobs. Canceled jobs do not count."""
     live = [job for job in jobs if job.state is not JobState.CANCELED]
     unfinished = [job for job in live if job.state not in ENDED]
@@ -106,7 +113,7 @@ def worth_showing(targets: Sequence[Target], jobs: Iterable[PostJob]) -> list[Po
     return sorted(left, key=lambda job: (places.get(job.target, len(places)), job.id))
 
 
-def _of_unfinished(jobs: Sequence[PostJob]) -> Progress:
+def _of_unfinished(jobs: Sequence[Standing]) -> Progress:
     schedule_time = min((job.schedule_time for job in jobs if job.schedule_time), default=None)
     if any(job.state in IN_FLIGHT for job in jobs):
         state = DraftState.PUBLISHING
@@ -117,7 +124,7 @@ def _of_unfinished(jobs: Sequence[PostJob]) -> Progress:
     return Progress(state=state, schedule_time=schedule_time)
 
 
-def _of_ended(jobs: Sequence[PostJob]) -> Progress:
+def _of_ended(jobs: Sequence[Standing]) -> Progress:
     states = {job.state for job in jobs}
     if not states:
         return Progress()

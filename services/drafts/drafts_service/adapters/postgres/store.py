@@ -10,11 +10,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from drafts_service.domain.content import Body
 from drafts_service.domain.draft import Approval, Draft, Withdrawal
-from drafts_service.domain.post_job import DraftState, JobState, PostJob, PostJobEvent, Progress
+from drafts_service.domain.post_job import DraftState, JobState, PostJob, PostJobEvent, Progress, Standing
 from drafts_service.domain.target import Target
 
 DraftKey = tuple[str, str]
 """Organization and id."""
+
+# Several times cheaper than calling the enum, where there are hundreds at a time.
+_JOB_STATES: Mapping[str, JobState] = {state.value: state for state in JobState}
 
 _FIND = """
     select organization_id, id, content, content_digest, targets, revision, version, edit_version,
@@ -57,46 +60,64 @@ _JOBS = text("""
     from post_job where organization_id = :organization_id and draft_id = :draft_id
 """)
 
-# Locks are taken in one order, so that batches which share drafts wait for one another instead of dying of it.
+# A plan that is made while a table is small, and kept while it grows, must not read the whole table. LATERAL with what
+# cannot be merged into the query around it (FOR UPDATE, OFFSET 0) leaves one way: one look into the index per row. For
+# the UPDATE a limit that the planner does not know makes it expect a single row, with the same effect.
+
+# Locks are taken in the order of the arrays, so that batches which share drafts wait for one another, and do not die.
 _LOCK = text("""
-    select organization_id, id from draft
-    where (organization_id, id) in (select * from unnest(cast(:organizations as text[]), cast(:ids as text[])))
-    order by organization_id, id for update
+    select here.organization_id, here.id
+    from unnest(cast(:organizations as text[]), cast(:ids as text[])) as wanted (organization_id, id)
+    cross join lateral (
+        select organization_id, id from draft
+        where draft.organization_id = wanted.organization_id and draft.id = wanted.id for update
+    ) as here
 """)
 _LOCK_ABSENT = text("""
-    select pg_advisory_xact_lock(hashtextextended(name, 0))
-    from (select distinct name from unnest(cast(:names as text[])) as name order by name) as ordered
+    select pg_advisory_xact_lock(hashtextextended(name, 0)) from unnest(cast(:names as text[])) as name
 """)
-_JOBS_OF = text("""
-    select post_job.organization_id, id, post_job.draft_id, version, social_account_id, channel, destination,
-        state, schedule_time, publish_time, external_url, error_message
+_STANDINGS_OF = text("""
+    select job.*
     from unnest(cast(:organizations as text[]), cast(:ids as text[])) as wanted (organization_id, draft_id)
-    join post_job on post_job.organization_id = wanted.organization_id and post_job.draft_id = wanted.draft_id
+    cross join lateral (
+        select organization_id, id, draft_id, version, state, schedule_time, publish_time from post_job
+        where post_job.organization_id = wanted.organization_id and post_job.draft_id = wanted.draft_id offset 0
+    ) as job
 """)
 _REFLECT = text("""
-    with events as (
+    with arrived as materialized (
+        select * from unnest(cast(:organizations as text[]), cast(:jobs as text[]), cast(:drafts as text[]),
+            cast(:versions as bigint[]), cast(:accounts as text[]), cast(:channels as text[]),
+            cast(:destinations as text[]), cast(:states as text[]), cast(:schedule_times as timestamptz[]),
+            cast(:publish_times as timestamptz[]), cast(:urls as text[]), cast(:errors as text[]),
+            cast(:kinds as text[]), cast(:payloads as bytea[]), cast(:occur_times as timestamptz[]),
+            cast(:are_newest as boolean[]))
+            as one (organization_id, id, draft_id, version, social_account_id, channel, destination,
+                state, schedule_time, publish_time, external_url, error_message, kind, payload, occur_time, is_newest)
+    ), events as (
         insert into post_job_event (organization_id, post_job_id, version, draft_id, kind, payload, occur_time)
-        select * from unnest(cast(:event_organizations as text[]), cast(:event_jobs as text[]),
-            cast(:event_versions as bigint[]), cast(:event_drafts as text[]), cast(:event_kinds as text[]),
-            cast(:event_payloads as bytea[]), cast(:event_times as timestamptz[]))
+        select organization_id, id, version, draft_id, kind, payload, occur_time from arrived
         on conflict do nothing
     ), jobs as (
-        insert into post_job (organization_id, id, draft_id, version, social_account_id, channel, destination,
+        insert into post_job (organization_id, draft_id, id, version, social_account_id, channel, destination,
             state, schedule_time, publish_time, external_url, error_message)
-        select * from unnest(cast(:job_organizations as text[]), cast(:job_ids as text[]), cast(:job_drafts as text[]),
-            cast(:job_versions as bigint[]), cast(:job_accounts as text[]), cast(:job_channels as text[]),
-            cast(:job_destinations as text[]), cast(:job_states as text[]), cast(:job_schedule_times as timestamptz[]),
-            cast(:job_publish_times as timestamptz[]), cast(:job_urls as text[]), cast(:job_errors as text[]))
-        on conflict (organization_id, id) do update set version = excluded.version, state = excluded.state,
+        select organization_id, draft_id, id, version, social_account_id, channel, destination,
+            state, schedule_time, publish_time, external_url, error_message
+        from arrived where is_newest
+        on conflict (organization_id, draft_id, id) do update set version = excluded.version, state = excluded.state,
             schedule_time = excluded.schedule_time, publish_time = excluded.publish_time,
             external_url = excluded.external_url, error_message = excluded.error_message
         where post_job.version < excluded.version
     )
     update draft set state = folded.state, schedule_time = folded.schedule_time, publish_time = folded.publish_time,
         update_time = :now
-    from unnest(cast(:draft_organizations as text[]), cast(:draft_ids as text[]), cast(:draft_states as text[]),
-        cast(:draft_schedule_times as timestamptz[]), cast(:draft_publish_times as timestamptz[]))
-        as folded (organization_id, id, state, schedule_time, publish_time)
+    from (
+        select * from unnest(cast(:draft_organizations as text[]), cast(:draft_ids as text[]),
+            cast(:draft_states as text[]), cast(:draft_schedule_times as timestamptz[]),
+            cast(:draft_publish_times as timestamptz[]))
+            as one (organization_id, id, state, schedule_time, publish_time)
+        limit :draft_count
+    ) as folded
     where draft.organization_id = folded.organization_id and draft.id = folded.id
         and (draft.state, draft.schedule_time, draft.publish_time)
             is distinct from (folded.state, folded.schedule_time, folded.publish_time)
@@ -154,50 +175,65 @@ async def lock_all(connection: AsyncConnection, keys: Collection[DraftKey]) -> s
 
 async def lock_absent(connection: AsyncConnection, keys: Collection[DraftKey]) -> None:
     """Whoever creates a draft under an id that may have events, and whoever stores such events, take turns."""
-    await connection.execute(_LOCK_ABSENT, {"names": [f"draft {organization} {key}" for organization, key in keys]})
+    await connection.execute(
+        _LOCK_ABSENT, {"names": sorted(f"draft {organization} {key}" for organization, key in keys)}
+    )
 
 
-async def jobs_of(connection: AsyncConnection, keys: Collection[DraftKey]) -> list[PostJob]:
-    return [_job(row) for row in await connection.execute(_JOBS_OF, _arrays(keys))]
+async def standings_of(connection: AsyncConnection, keys: Collection[DraftKey]) -> list[Standing]:
+    """Where the jobs of these drafts stand."""
+    return [
+        Standing(
+            organization_id=organization_id,
+            id=job_id,
+            draft_id=draft_id,
+            version=version,
+            state=_JOB_STATES[state],
+            schedule_time=schedule_time,
+            publish_time=publish_time,
+        )
+        for organization_id, job_id, draft_id, version, state, schedule_time, publish_time in await connection.execute(
+            _STANDINGS_OF, _arrays(keys)
+        )
+    ]
 
 
 async def reflect(
     connection: AsyncConnection,
     *,
     events: Sequence[PostJobEvent],
-    newest: Sequence[PostJob],
+    newest: Collection[PostJobEvent],
     folded: Mapping[DraftKey, Progress],
     now: datetime,
 ) -> list[DraftState]:
     """Stores events, the newest of each job and the state of each draft; returns the drafts' states that are news."""
     drafts = list(folded.items())
+    are_newest = {id(event) for event in newest}
     result = await connection.execute(
         _REFLECT,
         {
-            "event_organizations": [event.job.organization_id for event in events],
-            "event_jobs": [event.job.id for event in events],
-            "event_versions": [event.job.version for event in events],
-            "event_drafts": [event.job.draft_id for event in events],
-            "event_kinds": [event.kind for event in events],
-            "event_payloads": [event.payload for event in events],
-            "event_times": [event.occur_time for event in events],
-            "job_organizations": [job.organization_id for job in newest],
-            "job_ids": [job.id for job in newest],
-            "job_drafts": [job.draft_id for job in newest],
-            "job_versions": [job.version for job in newest],
-            "job_accounts": [job.target.social_account_id for job in newest],
-            "job_channels": [job.target.channel for job in newest],
-            "job_destinations": [job.target.destination for job in newest],
-            "job_states": [job.state for job in newest],
-            "job_schedule_times": [job.schedule_time for job in newest],
-            "job_publish_times": [job.publish_time for job in newest],
-            "job_urls": [job.external_url for job in newest],
-            "job_errors": [job.error_message for job in newest],
+            "organizations": [event.organization_id for event in events],
+            "jobs": [event.id for event in events],
+            "drafts": [event.draft_id for event in events],
+            "versions": [event.version for event in events],
+            "accounts": [event.target.social_account_id for event in events],
+            "channels": [event.target.channel for event in events],
+            "destinations": [event.target.destination for event in events],
+            "states": [event.state for event in events],
+            "schedule_times": [event.schedule_time for event in events],
+            "publish_times": [event.publish_time for event in events],
+            "urls": [event.external_url for event in events],
+            "errors": [event.error_message for event in events],
+            "kinds": [event.kind for event in events],
+            "payloads": [event.payload for event in events],
+            "occur_times": [event.occur_time for event in events],
+            "are_newest": [id(event) in are_newest for event in events],
             "draft_organizations": [key[0] for key, _ in drafts],
             "draft_ids": [key[1] for key, _ in drafts],
             "draft_states": [progress.state for _, progress in drafts],
             "draft_schedule_times": [progress.schedule_time for _, progress in drafts],
             "draft_publish_times": [progress.publish_time for _, progress in drafts],
+            "draft_count": len(drafts),
             "now": now,
         },
     )
@@ -209,7 +245,8 @@ async def _lock_rows(connection: AsyncConnection, keys: Collection[DraftKey]) ->
 
 
 def _arrays(keys: Collection[DraftKey]) -> dict[str, list[str]]:
-    return {"organizations": [key[0] for key in keys], "ids": [key[1] for key in keys]}
+    ordered = sorted(keys)
+    return {"organizations": [key[0] for key in ordered], "ids": [key[1] for key in ordered]}
 
 
 def _columns(draft: Draft) -> dict[str, object]:

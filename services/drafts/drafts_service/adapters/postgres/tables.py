@@ -38,8 +38,8 @@ post_job = Table(
     "post_job",
     metadata,
     Column("organization_id", Text, nullable=False),
-    Column("id", Text, nullable=False),
     Column("draft_id", Text, nullable=False),
+    Column("id", Text, nullable=False),
     Column("version", BigInteger, nullable=False),
     Column("social_account_id", Text, nullable=False),
     Column("channel", Text, nullable=False),
@@ -49,9 +49,8 @@ post_job = Table(
     Column("publish_time", Timestamp),
     Column("external_url", Text, nullable=False),
     Column("error_message", Text, nullable=False),
-    PrimaryKeyConstraint("organization_id", "id"),
+    PrimaryKeyConstraint("organization_id", "draft_id", "id"),
 )
-Index("post_job_draft", post_job.c.organization_id, post_job.c.draft_id)
 
 post_job_event = Table(
     "post_job_event",
