@@ -1,0 +1,52 @@
+"""The floor: jobs claimed and acknowledged in bare SQL, without anything that PostFlow promises."""
+
+import asyncio
+import time
+
+import asyncpg
+
+from benchmarks.result import Result
+from benchmarks.usage import cpu_seconds
+from devstack.postgres import EmbeddedPostgres
+from servicekit.clock import SystemClock
+
+_BATCH = 500
+_CLAIM = """
+    update floor_job set state = 1 where id = any(array(
+        select id from floor_job where due_time <= $1 and state = 0 order by due_time limit $2 for update skip locked
+    )) and state = 0 returning id
+"""
+_ACKNOWLEDGE = "update floor_job set state = 2 where id = any($1::bigint[])"
+
+
+async def measure(postgres: EmbeddedPostgres, jobs: int) -> list[Result]:
+    url = await postgres.create_database("benchmark_floor")
+    connections = [await asyncpg.connect(url) for _ in range(2)]
+    await connections[0].execute("create table floor_job (id bigint primary key, due_time timestamptz, state int)")
+    await connections[0].execute("create index on floor_job (due_time) where state = 0")
+    await connections[0].execute(
+        "insert into floor_job select n, now() - interval '1 minute', 0 from generate_series(1, $1::int) n", jobs
+    )
+    await connections[0].execute("vacuum analyze floor_job")
+    cpu, started = _cpu(postgres), time.perf_counter()
+    async with asyncio.TaskGroup() as group:
+        for connection in connections:
+            group.create_task(_drain(connection))
+    elapsed, used = time.perf_counter() - started, _cpu(postgres) - cpu
+    for connection in connections:
+        await connection.close()
+    await postgres.drop_database("benchmark_floor")
+    return [
+        Result(name="floor: bare SQL claim and acknowledge", value=jobs / elapsed, unit="jobs/s"),
+        Result(name="floor: CPU per job", value=used / jobs * 1e6, unit="us"),
+    ]
+
+
+async def _drain(connection: "asyncpg.Connection") -> None:
+    now = SystemClock().now()
+    while rows := await connection.fetch(_CLAIM, now, _BATCH):
+        await connection.execute(_ACKNOWLEDGE, [row["id"] for row in rows])
+
+
+def _cpu(postgres: EmbeddedPostgres) -> float:
+    return cpu_seconds(postgres.pid) + time.process_time()

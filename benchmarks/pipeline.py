@@ -1,0 +1,233 @@
+"""Posts on their way through all four services: how many a second, at what cost, how late; and the cost of idling."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+import asyncpg
+from grpc.aio import Channel
+
+from benchmarks import seed
+from benchmarks.result import Result, percentile
+from benchmarks.usage import cpu_seconds, memory_mb, resident_mb
+from devstack.supervisor import Stack
+from postflow.drafts.v1 import draft_pb2, drafts_service_pb2
+from postflow.drafts.v1.drafts_service_pb2_grpc import DraftsServiceStub
+from postflow.queue.v1 import queue_service_pb2
+from postflow.queue.v1.queue_service_pb2_grpc import QueueServiceStub
+from postflow.schedule.v1 import account_schedule_pb2, schedule_service_pb2
+from postflow.schedule.v1.schedule_service_pb2_grpc import ScheduleServiceStub
+from postflow.target.v1 import target_pb2
+from servicekit.clock import SystemClock
+from servicekit.rpc import open_channel
+
+_SERVICES = ("schedule", "queue", "drafts", "publisher")
+_DRAIN_LIMIT = 180.0
+_clock = SystemClock()
+
+
+class Parts:
+    """The processes of a stack, and what each has used."""
+
+    def __init__(self, stack: Stack) -> None:
+        assert stack.postgres is not None
+        assert stack.nats is not None
+        self._pids = {name: stack.pid(name) for name in (*_SERVICES, "sandbox")}
+        self._pids |= {"postgresql": stack.postgres.pid, "nats": stack.nats.pid}
+
+    def cpu(self) -> dict[str, float]:
+        return {name: cpu_seconds(pid) for name, pid in self._pids.items()}
+
+    def memory(self) -> tuple[float, float]:
+        """Shared pages counted once; and by resident set size, but for PostgreSQL, whose processes share most pages."""
+        shared = sum(memory_mb(pid) for pid in self._pids.values())
+        single = sum(resident_mb(pid) for name, pid in self._pids.items() if name != "postgresql")
+        return shared, single + memory_mb(self._pids["postgresql"])
+
+
+async def drain(stack: Stack, seeder: seed.Seeder, count: int, floor: Mapping[str, float]) -> list[Result]:
+    """Posts that are all due at once, one account each."""
+    wanted = seed.posts(count, "drain")
+    due = _clock.now() - timedelta(seconds=1)
+    await seeder.accounts(wanted)
+    await seeder.scheduled(wanted, due)
+    parts = Parts(stack)
+    before = parts.cpu()
+    await seeder.release(due)
+    await _finished(stack, count)
+    used = {name: (seconds - before[name]) / count * 1e6 for name, seconds in parts.cpu().items()}
+    elapsed = await _elapsed(stack)
+    ours = sum(spent for name, spent in used.items() if name != "sandbox")
+    return [
+        Result(
+            name=f"{count:,} posts due at once",
+            value=count / elapsed,
+            unit="posts/s",
+            baseline=3000,
+            note="target, at least",
+        ),
+        Result(
+            name="the same, against the floor",
+            value=count / elapsed,
+            unit="posts/s",
+            baseline=floor["floor: bare SQL claim and acknowledge"],
+            note="bare SQL claim and acknowledge",
+        ),
+        Result(
+            name="CPU per post, services + PostgreSQL + NATS",
+            value=ours,
+            unit="us",
+            baseline=500,
+            note="target, at most",
+        ),
+        Result(
+            name="the same, against the floor",
+            value=ours,
+            unit="us",
+            baseline=floor["floor: CPU per job"],
+            note="bare SQL",
+        ),
+        *(Result(name=f"CPU per post: {name}", value=spent, unit="us") for name, spent in used.items()),
+    ]
+
+
+async def lateness(stack: Stack, per_second: int, seconds: int) -> list[Result]:
+    """Posts at a steady rate, made by RPC half a minute ahead; late by what the provider's own clock says."""
+    count = per_second * seconds
+    wanted = seed.posts(count, "drain")  # the accounts are there; the drafts are new
+    start = _clock.now() + timedelta(seconds=20 + count / 60)
+    due = {f"late-{number}": start + timedelta(seconds=number / per_second) for number in range(count)}
+    async with open_channel(stack.targets["drafts"]) as drafts, open_channel(stack.targets["queue"]) as queue:
+        calls = _Calls(drafts, queue)
+        room = asyncio.Semaphore(8)
+
+        async def make(name: str, post: seed.Post) -> None:
+            async with room:
+                await calls.draft(post.organization_id, name, post.account_id)
+                await calls.schedule_at(post.organization_id, name, due[name])
+
+        async with asyncio.TaskGroup() as group:
+            for name, post in zip(due, wanted, strict=True):
+                group.create_task(make(name, post))
+    assert _clock.now() < start, "the posts were made too slowly to be in time"
+    await asyncio.sleep((max(due.values()) - _clock.now()).total_seconds() + 3)
+    sent = {
+        entry["text"]: datetime.fromisoformat(entry["time"])
+        for entry in stack.sandbox.effects()
+        if entry["text"] in due
+    }
+    assert len(sent) == count, f"{count - len(sent)} posts have not gone out"
+    late = [(sent[name] - due[name]).total_seconds() * 1000 for name in due]
+    at = f"at {per_second}/s"
+    return [
+        Result(name=f"lateness p50 {at}", value=percentile(late, 0.5), unit="ms"),
+        Result(name=f"lateness p99 {at}", value=percentile(late, 0.99), unit="ms", baseline=20, note="target, at most"),
+        Result(name=f"lateness max {at}", value=max(late), unit="ms"),
+        Result(name=f"earliest {at}", value=min(late), unit="ms", note="never under -50"),
+    ]
+
+
+async def add_to_queue(stack: Stack, calls_made: int) -> list[Result]:
+    accounts = 20
+    took: list[float] = []
+    async with (
+        open_channel(stack.targets["schedule"]) as schedule,
+        open_channel(stack.targets["drafts"]) as drafts,
+        open_channel(stack.targets["queue"]) as queue,
+    ):
+        calls = _Calls(drafts, queue)
+        for number in range(accounts):
+            await ScheduleServiceStub(schedule).PutAccountSchedule(_schedule(f"queue-account-{number}"))
+        for number in range(calls_made):
+            await calls.draft("org-0", f"add-{number}", f"queue-account-{number % accounts}")
+        for number in range(calls_made):
+            began = time.perf_counter()
+            await calls.queue.AddToQueue(
+                queue_service_pb2.AddToQueueRequest(
+                    organization_id="org-0", draft_id=f"add-{number}", request_id=f"add-{number}"
+                )
+            )
+            took.append((time.perf_counter() - began) * 1000)
+    return [
+        Result(name="AddToQueue p50", value=percentile(took, 0.5), unit="ms", baseline=15, note="target, at most"),
+        Result(name="AddToQueue p99", value=percentile(took, 0.99), unit="ms"),
+    ]
+
+
+async def idle(stack: Stack, seconds: float) -> list[Result]:
+    parts = Parts(stack)
+    before = parts.cpu()
+    await asyncio.sleep(seconds)
+    used = {name: (spent - before[name]) / seconds * 100 for name, spent in parts.cpu().items()}
+    shared, resident = parts.memory()
+    return [
+        Result(
+            name="idle CPU, whole stack",
+            value=sum(used.values()),
+            unit="% of a core",
+            baseline=3,
+            note="target, at most",
+        ),
+        *(Result(name=f"idle CPU: {name}", value=share, unit="% of a core") for name, share in used.items()),
+        Result(name="idle memory, whole stack", value=resident, unit="MB", baseline=800, note="target, at most"),
+        Result(name="idle memory, shared pages once", value=shared, unit="MB"),
+    ]
+
+
+class _Calls:
+    def __init__(self, drafts: Channel, queue: Channel) -> None:
+        self.drafts = DraftsServiceStub(drafts)
+        self.queue = QueueServiceStub(queue)
+
+    async def draft(self, organization: str, draft: str, account: str) -> None:
+        """Makes and approves it; its text is its id, by which the provider's ledger is read."""
+        target = target_pb2.Target(social_account_id=account, channel="facebook")
+        await self.drafts.CreateDraft(
+            drafts_service_pb2.CreateDraftRequest(
+                organization_id=organization,
+                draft_id=draft,
+                draft=draft_pb2.Draft(content=draft_pb2.DraftContent(text=draft), targets=[target]),
+            )
+        )
+        await self.drafts.ApproveDraft(
+            drafts_service_pb2.ApproveDraftRequest(organization_id=organization, draft_id=draft)
+        )
+
+    async def schedule_at(self, organization: str, draft: str, due: datetime) -> None:
+        request = queue_service_pb2.ScheduleAtRequest(organization_id=organization, draft_id=draft)
+        request.schedule_time.FromDatetime(due)
+        await self.queue.ScheduleAt(request)
+
+
+def _schedule(account: str) -> schedule_service_pb2.PutAccountScheduleRequest:
+    days = account_schedule_pb2.DayOfWeek.keys()[1:]
+    slots = [
+        account_schedule_pb2.WeeklySlot(day_of_week=day, hour=hour, minute=0) for day in days for hour in range(8, 20)
+    ]
+    schedule = account_schedule_pb2.AccountSchedule(
+        social_account_id=account, time_zone="America/New_York", weekly_slots=slots
+    )
+    return schedule_service_pb2.PutAccountScheduleRequest(organization_id="org-0", account_schedule=schedule)
+
+
+async def _finished(stack: Stack, count: int) -> None:
+    """Until Queue and Drafts both show every post as published."""
+    deadline = time.monotonic() + _DRAIN_LIMIT
+    for service, table in (("queue", "slot"), ("drafts", "draft")):
+        connection = await asyncpg.connect(stack.database_urls[service])
+        while await connection.fetchval(f"select count(*) from {table} where state = 'PUBLISHED'") < count:  # noqa: S608
+            assert time.monotonic() < deadline, f"{service} has not seen every post published"
+            await asyncio.sleep(0.05)
+        await connection.close()
+
+
+async def _elapsed(stack: Stack) -> float:
+    """From the first claim of Publisher to the last state of a draft, by the clock of the databases (one server)."""
+    publisher = await asyncpg.connect(stack.database_urls["publisher"])
+    first = await publisher.fetchval("select min(start_time) from attempt")
+    await publisher.close()
+    drafts = await asyncpg.connect(stack.database_urls["drafts"])
+    last = await drafts.fetchval("select max(update_time) from draft")
+    await drafts.close()
+    return float((last - first).total_seconds())

@@ -1,0 +1,56 @@
+"""One figure, and how it stands to what it is compared with."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """`baseline` is a floor measured in the same run, or the target; `ratio` is value / baseline."""
+
+    name: str
+    value: float
+    unit: str
+    baseline: float | None = None
+    note: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        return None if not self.baseline else self.value / self.baseline
+
+
+def write(results: Sequence[Result], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = [asdict(result) | {"ratio": result.ratio} for result in results]
+    path.write_text(json.dumps(rows, indent=2) + "\n")
+
+
+def table(results: Sequence[Result]) -> str:
+    heads = ("measure", "value", "unit", "baseline", "ratio", "compared with")
+    rows = [heads] + [
+        (
+            result.name,
+            _number(result.value),
+            result.unit,
+            "" if result.baseline is None else _number(result.baseline),
+            "" if result.ratio is None else f"{result.ratio:.2f}",
+            result.note,
+        )
+        for result in results
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(heads))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value below which that share of the values lies."""
+    ordered = sorted(values)
+    return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.2f}"

@@ -1,0 +1,59 @@
+"""Starts the stack in a temporary folder, measures, prints a table and writes benchmarks/out/latest.json."""
+
+import argparse
+import asyncio
+import base64
+import secrets
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks import floor, pipeline, seed
+from benchmarks.result import Result, table, write
+from devstack.supervisor import Stack
+from publisher_service.adapters.vault import Vault
+from servicekit.clock import SystemClock
+from servicekit.run.settings import Secret
+
+_OUT = Path(__file__).parent / "out" / "latest.json"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("--posts", type=int, default=10_000, help="posts that are due at once (default 10,000)")
+    parser.add_argument("--rate", type=int, default=50, help="posts a second of the lateness run (default 50)")
+    parser.add_argument("--seconds", type=int, default=20, help="length of the lateness run (default 20)")
+    parser.add_argument("--out", type=Path, default=_OUT, help="where the JSON goes")
+    arguments = parser.parse_args()
+    results = asyncio.run(_measure(arguments))
+    print(table(results))
+    write(results, arguments.out)
+    print(f"\nwritten to {arguments.out}")
+
+
+async def _measure(arguments: argparse.Namespace) -> list[Result]:
+    key = base64.b64encode(secrets.token_bytes(32)).decode()
+    environment = {"POSTFLOW_PUBLISHER_CREDENTIALS_KEY": key, "POSTFLOW_LOG_LEVEL": "WARNING"}
+    with tempfile.TemporaryDirectory(prefix="postflow-bench-") as folder:
+        async with Stack(Path(folder), durable=True, environment=environment) as stack:
+            assert stack.postgres is not None
+            seeder = seed.Seeder(stack.database_urls, Vault(Secret(key)), SystemClock().now())
+            _tell("idle")
+            results = await pipeline.idle(stack, 15)
+            _tell("floor")
+            bare = await floor.measure(stack.postgres, 100_000)
+            _tell("posts due at once")
+            drained = await pipeline.drain(stack, seeder, arguments.posts, {one.name: one.value for one in bare})
+            _tell("lateness")
+            late = await pipeline.lateness(stack, arguments.rate, arguments.seconds)
+            _tell("AddToQueue")
+            added = await pipeline.add_to_queue(stack, 300)
+    return [*bare, *drained, *late, *added, *results]
+
+
+def _tell(what: str) -> None:
+    print(f"measuring: {what}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
