@@ -30,6 +30,7 @@ INSERT_SLOT = """
         {next_emit_at}, {not_after}, {time_zone}, {local_date}, '09:00', {expected_time}, {publish_time}, 1, '',
         '2026-03-01', '2026-03-01')
 """
+INSERT_ACCOUNT = "insert into account_queue values ('acme', 'page', {})"
 
 
 @pytest.fixture
@@ -96,4 +97,4 @@ async def test_a_draft_has_one_live_slot_on_an_account(database: Database) -> No
 async def test_the_database_refuses_an_impossible_account(database: Database, values: str) -> None:
     with pytest.raises(IntegrityError):
         async with database.read() as connection:
-            await connection.execute(text(f"insert into account_queue values ('acme', 'page', {values})"))
+            await connection.execute(text(INSERT_ACCOUNT.format(values)))

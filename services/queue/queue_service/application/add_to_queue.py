@@ -179,17 +179,19 @@ class AddToQueue:
     async def _give_up(self, tx: Transaction, organization_id: str, searches: Mapping[str, Search]) -> _Again | None:
         """When times are missing. What the search has learned is kept, so that it is never walked again."""
         unfinished = {account: search for account, search in searches.items() if search.found is None}
+        if not unfinished:
+            return None
         for account, search in unfinished.items():
             if search.is_exhausted:
                 raise _refused(
                     "HORIZON_EXHAUSTED", f"account {account} has no free slot within {HORIZON.days} days", account
                 )
         await store.save_frontiers(
-            tx.connection, {(organization_id, account): search.frontier for account, search in unfinished.items()}
+            tx.connection, organization_id, {account: search.frontier for account, search in unfinished.items()}
         )
         if any(search.start < search.times.after for search in unfinished.values()):
             return _Again.CHANGED
-        return _Again.MORE_TIMES if unfinished else None
+        return _Again.MORE_TIMES
 
     async def _take(
         self, tx: Transaction, key: RequestKey, draft: Draft, searches: Mapping[str, Search], now: datetime
@@ -209,8 +211,9 @@ class AddToQueue:
             if search.found is not None
         ]
         answer = await self._slots.record(tx, key, slots, now)
-        frontiers = {(draft.organization_id, account): search.taken() for account, search in searches.items()}
-        await store.save_frontiers(tx.connection, frontiers)
+        await store.save_frontiers(
+            tx.connection, draft.organization_id, {account: search.taken() for account, search in searches.items()}
+        )
         return answer
 
 

@@ -7,10 +7,10 @@ Whatever is lost after the commit, a slot without a durable answer is emitted ag
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from opentelemetry import metrics
 
-from queue_service.adapters.command_stream import CommandStream
 from queue_service.adapters.postgres import hot
 from queue_service.domain.emission import UNSTORED_DELAY, Emission
 from queue_service.domain.policy import Policy
@@ -36,9 +36,17 @@ _repeated = _meter.create_counter(
 )
 
 
+class Commands(Protocol):
+    """The stream of commands; see `queue_service.adapters.command_stream`."""
+
+    async def room(self) -> int: ...
+
+    async def send(self, emissions: Sequence[Emission]) -> list[Emission]: ...
+
+
 class HandOver:
     def __init__(
-        self, *, database: Database, clock: DatabaseClock, commands: CommandStream, policy: Policy, wake: asyncio.Event
+        self, *, database: Database, clock: DatabaseClock, commands: Commands, policy: Policy, wake: asyncio.Event
     ) -> None:
         """`wake` calls for the next `dispatch`."""
         self._database = database

@@ -29,6 +29,7 @@ class SettleSlots:
     async def __call__(self, tx: Transaction, reports: Sequence[JobReport], now: datetime) -> None:
         # Accounts are locked before slots, here as everywhere. Reports of this kind give a place back; one that comes
         # before its time may too, and locks late: should that ever meet a dispatcher, the transaction is run again.
+        await store.pin_plans(tx.connection)
         losses = {(each.organization_id, each.social_account_id) for each in reports if each.state in ENDED - FINAL}
         queues = await hot.lock_queues(tx.connection, losses)
         pairs = await _settle_by_slot(tx, reports, now)
@@ -59,7 +60,7 @@ class SettleSlots:
             )
             if reopened and reopened[1] > earliest:
                 frontiers[_account(after)] = frontiers.get(_account(after), queue.frontier).reopened(*reopened)
-        await store.save_frontiers(tx.connection, frontiers)
+        await hot.save_frontiers(tx.connection, frontiers)
 
 
 async def _settle_by_slot(tx: Transaction, reports: Sequence[JobReport], now: datetime) -> list[_Pair]:

@@ -2,19 +2,20 @@
 
 Each was written to these rules, all of them measured: instants are parameters, never clock functions (an index bound
 must not be volatile); rows are found by key from one materialized list, and two such lists are never joined (that is
-quadratic in the batch).
+quadratic in the batch); plans are pinned.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_service.adapters.postgres.store import account_queue, slot_target
+from queue_service.adapters.postgres.store import account_queue, pin_plans, slot_target
 from queue_service.domain.account import AccountQueue
 from queue_service.domain.emission import REPEAT_DELAYS, Emission, still_wanted
+from queue_service.domain.frontier import Frontier
 from queue_service.domain.settlement import Progress
 from queue_service.domain.slot import SlotState
 
@@ -180,6 +181,17 @@ _LOCK_QUEUES = text("""
 """)
 
 
+_SAVE_FRONTIERS = text("""
+    update account_queue q set
+        search_from = r.search_from, full_from = r.full_from, full_until = r.full_until
+    from unnest(
+        cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:search_from as timestamptz[]),
+        cast(:full_from as timestamptz[]), cast(:full_until as timestamptz[])
+    ) as r (organization_id, social_account_id, search_from, full_from, full_until)
+    where q.organization_id = r.organization_id and q.social_account_id = r.social_account_id
+""")
+
+
 # dispatch
 
 
@@ -192,6 +204,7 @@ async def claim(
     connection: AsyncConnection, *, now: datetime, horizon: datetime, limit: int, pool: int, per_account: int
 ) -> list[Emission]:
     """Marks slots that are due until `horizon` as handed over. Returns their commands, to be sent after the commit."""
+    await pin_plans(connection)
     names = {"horizon": horizon, "pool": pool, "limit": limit}
     accounts = (await connection.execute(_LOCK_DUE, names)).all()
     if not accounts:
@@ -218,6 +231,7 @@ async def next_emission_time(connection: AsyncConnection) -> datetime | None:
 
 async def emit_again(connection: AsyncConnection, *, now: datetime, limit: int) -> list[Emission]:
     """The commands of slots that have waited for an answer for too long."""
+    await pin_plans(connection)
     names = {"now": now, "limit": limit, "delays": list(REPEAT_DELAYS)}
     return _emissions(await connection.execute(_EMIT_AGAIN, names))
 
@@ -295,6 +309,22 @@ async def lock_live_progress(connection: AsyncConnection, keys: Collection[tuple
         "social_account_ids": [account for _, _, account in ordered],
     }
     return [_progress(targets) for targets in _by_slot(await connection.execute(_LOCK_LIVE_PROGRESS, names))]
+
+
+async def save_frontiers(connection: AsyncConnection, frontiers: Mapping[tuple[str, str], Frontier]) -> None:
+    """By organization and account, whose rows are locked."""
+    if not frontiers:
+        return
+    await connection.execute(
+        _SAVE_FRONTIERS,
+        {
+            "organization_ids": [organization for organization, _ in frontiers],
+            "social_account_ids": [account for _, account in frontiers],
+            "search_from": [frontier.search_from for frontier in frontiers.values()],
+            "full_from": [frontier.full_from for frontier in frontiers.values()],
+            "full_until": [frontier.full_until for frontier in frontiers.values()],
+        },
+    )
 
 
 async def save_progress(connection: AsyncConnection, slots: Sequence[Progress], *, now: datetime) -> None:

@@ -16,6 +16,14 @@ from queue_service.domain.job import JobState
 from queue_service.domain.listing import Filter, Position
 from queue_service.domain.slot import COUNTED, SPACING, QueueSlot, SlotOrigin, SlotState, SlotTarget
 
+# A generic plan knows nothing of the length of an array or of a LIMIT, and a plan made while a table was small outlives
+# that. What the hot statements need are index scans that stop, and lookups by key: never a bitmap of everything that is
+# due, never a merge with a whole index.
+_PIN_PLANS = text("""
+    select set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+        set_config('enable_mergejoin', 'off', true)
+""")
+
 _FIND_DRAFT = text("select revision, targets from draft where organization_id = :organization_id and id = :id")
 
 # Versions decide, not the order of arrival. A draft that is saved again takes its live slots along: their commands name
@@ -75,14 +83,13 @@ _ADD_ACCOUNTS = text("""
     from unnest(cast(:social_account_ids as text[])) as id
     on conflict do nothing
 """)
+# Arrays are looked up in, not joined with: a join might be planned as a walk over all accounts.
 _SAVE_FRONTIERS = text("""
-    update account_queue q set
-        search_from = r.search_from, full_from = r.full_from, full_until = r.full_until
-    from unnest(
-        cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:search_from as timestamptz[]),
-        cast(:full_from as timestamptz[]), cast(:full_until as timestamptz[])
-    ) as r (organization_id, social_account_id, search_from, full_from, full_until)
-    where q.organization_id = r.organization_id and q.social_account_id = r.social_account_id
+    update account_queue set
+        search_from = (cast(:search_from as timestamptz[]))[array_position(cast(:ids as text[]), social_account_id)],
+        full_from = (cast(:full_from as timestamptz[]))[array_position(cast(:ids as text[]), social_account_id)],
+        full_until = (cast(:full_until as timestamptz[]))[array_position(cast(:ids as text[]), social_account_id)]
+    where organization_id = :organization_id and social_account_id = any(cast(:ids as text[]))
 """)
 
 _QUEUED = text("""
@@ -131,7 +138,6 @@ _INSERT_SLOTS = text("""
             cast(:not_afters as timestamptz[]), cast(:time_zones as text[]), cast(:local_dates as date[]),
             cast(:local_times as time[])
         ) as s (id, social_account_id, schedule_time, not_after, time_zone, local_date, local_time)
-        returning organization_id, social_account_id, schedule_time
     ),
     targeted as (
         insert into slot_target (organization_id, slot_id, channel, destination, post_job_id, job_version, external_url,
@@ -140,9 +146,13 @@ _INSERT_SLOTS = text("""
         from unnest(cast(:slot_ids as text[]), cast(:channels as text[]), cast(:destinations as text[]))
             as t (slot_id, channel, destination)
     )
-    update account_queue q set next_due_time = least(q.next_due_time, added.schedule_time)
-    from added
-    where q.organization_id = added.organization_id and q.social_account_id = added.social_account_id
+    update account_queue set next_due_time = least(
+        next_due_time,
+        (cast(:schedule_times as timestamptz[]))[
+            array_position(cast(:social_account_ids as text[]), social_account_id)
+        ]
+    )
+    where organization_id = :organization_id and social_account_id = any(cast(:social_account_ids as text[]))
 """)
 
 _SLOT = """
@@ -205,6 +215,11 @@ class Day:
     end: datetime
 
 
+async def pin_plans(connection: AsyncConnection) -> None:
+    """Until the end of the transaction."""
+    await connection.execute(_PIN_PLANS)
+
+
 # drafts
 
 
@@ -219,6 +234,7 @@ async def find_draft(connection: AsyncConnection, organization_id: str, draft_id
 async def save_drafts(connection: AsyncConnection, drafts: Iterable[SavedDraft]) -> None:
     """In the order of their keys, so that two writers never wait for each other in a circle; each draft once."""
     ordered = sorted(drafts, key=lambda each: (each.draft.organization_id, each.draft.id))
+    await pin_plans(connection)
     await connection.execute(
         _SAVE_DRAFTS,
         {
@@ -271,15 +287,13 @@ async def lock_accounts(
     return {row.social_account_id: account_queue(row) for row in rows}
 
 
-async def save_frontiers(connection: AsyncConnection, frontiers: Mapping[tuple[str, str], Frontier]) -> None:
-    """By organization and account. Their rows are locked."""
-    if not frontiers:
-        return
+async def save_frontiers(connection: AsyncConnection, organization_id: str, frontiers: Mapping[str, Frontier]) -> None:
+    """By account; their rows are locked."""
     await connection.execute(
         _SAVE_FRONTIERS,
         {
-            "organization_ids": [organization for organization, _ in frontiers],
-            "social_account_ids": [account for _, account in frontiers],
+            "organization_id": organization_id,
+            "ids": list(frontiers),
             "search_from": [frontier.search_from for frontier in frontiers.values()],
             "full_from": [frontier.full_from for frontier in frontiers.values()],
             "full_until": [frontier.full_until for frontier in frontiers.values()],

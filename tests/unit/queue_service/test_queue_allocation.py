@@ -1,0 +1,192 @@
+"""The next free slot time: the search with its frontier against one that knows nothing and looks at everything."""
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from civil.days import local_day
+from civil.weekly import WeeklySlot, occurrences
+from civil.zones import find_zone
+from queue_service.domain.account import AccountQueue
+from queue_service.domain.allocation import Occupancy, days_of, first_free, reopened_by
+from queue_service.domain.search import Search
+from queue_service.domain.slot import COUNTED, LIVE, SPACING, SlotState
+from queue_service.domain.slot_times import SlotTimes
+
+START = datetime(2026, 3, 26, 12, 0, tzinfo=UTC)
+END = START + timedelta(days=12)
+"""Over the days on which most of Europe changes its clocks."""
+
+
+@dataclass
+class Model:
+    """An account as its owner sees it: slots, and every weekly time of the next days."""
+
+    zone: str
+    cap: int
+    times: tuple[datetime, ...]
+    slots: list[tuple[datetime, SlotState]] = field(default_factory=list)
+
+    def free(self, time: datetime) -> bool:
+        near = any(state in LIVE and abs(at - time) < SPACING for at, state in self.slots)
+        return not near and (not self.cap or self.counted()[local_day(time, find_zone(self.zone))] < self.cap)
+
+    def counted(self) -> Counter[date]:
+        zone = find_zone(self.zone)
+        return Counter(local_day(at, zone) for at, state in self.slots if state in COUNTED)
+
+    def first_free(self, earliest: datetime) -> datetime | None:
+        return next((time for time in self.times if time >= earliest and self.free(time)), None)
+
+    def occupancy(self, window: tuple[datetime, ...]) -> Occupancy:
+        filled = {
+            time for time in window if any(state in LIVE and abs(at - time) < SPACING for at, state in self.slots)
+        }
+        assert days_of(window, self.zone).keys() >= {local_day(time, find_zone(self.zone)) for time in window}
+        return Occupancy(filled=filled, counted=self.counted())
+
+
+weekly = st.builds(
+    WeeklySlot, day=st.sampled_from([0, 4, 5]), hour=st.sampled_from([0, 2, 23]), minute=st.sampled_from([0, 1, 2, 30])
+)
+moves = st.lists(
+    st.one_of(
+        st.just("add"),
+        st.just("add"),
+        st.tuples(st.integers(0, 12 * 1440), st.sampled_from([0, 20, 59])),
+        st.tuples(st.integers(0, 9), st.sampled_from(sorted(set(SlotState) - {SlotState.SCHEDULED}))),
+        st.timedeltas(timedelta(0), timedelta(hours=20)),
+    ),
+    max_size=30,
+)
+
+
+@dataclass
+class Account:
+    """The same account as the service keeps it, beside the model."""
+
+    model: Model
+    window: int
+    queue: AccountQueue
+    earliest: datetime = START
+
+    def add(self) -> None:
+        page = SlotTimes(schedule_version=1, after=START, until=END, times=self.model.times, last=True)
+        search = Search(queue=self.queue, times=page, earliest=self.earliest, frontier=self.queue.frontier)
+        while search.can_go_on:
+            window = search.window(self.window)
+            search = search.looked(window, self.model.occupancy(window))
+        assert search.found == self.model.first_free(self.earliest)
+        assert search.found or search.is_exhausted
+        if search.found:
+            self.model.slots.append((search.found, SlotState.SCHEDULED))
+        self.queue = replace(self.queue, frontier=search.taken() if search.found else search.frontier)
+
+    def book(self, exact: datetime) -> None:
+        if not any(state in LIVE and abs(at - exact) < SPACING for at, state in self.model.slots):
+            self.model.slots.append((exact, SlotState.SCHEDULED))
+
+    def change(self, index: int, after: SlotState) -> None:
+        at, before = self.model.slots[index]
+        if after in LIVE and before not in LIVE:
+            return  # what has ended does not come back to life
+        self.model.slots[index] = (at, after)
+        reopened = reopened_by(at, before, after, cap=self.model.cap, time_zone=self.model.zone)
+        if reopened:
+            self.queue = replace(self.queue, frontier=self.queue.frontier.reopened(*reopened))
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(weekly, min_size=1, max_size=12, unique=True),
+    st.sampled_from(["Europe/Berlin", "America/Nuuk", "UTC", "Africa/Cairo"]),
+    st.integers(0, 3),
+    st.integers(1, 5),
+    moves,
+)
+def test_a_search_that_remembers_finds_what_a_search_from_scratch_finds(
+    slots: list[WeeklySlot], zone: str, cap: int, window: int, moves: list[object]
+) -> None:
+    times = tuple(found.instant for found in occurrences(slots, find_zone(zone), after=START, until=END))
+    queue = AccountQueue(
+        social_account_id="page", schedule_version=1, time_zone=zone, max_posts_per_day=cap, enabled=True
+    )
+    account = Account(Model(zone, cap, times), window, queue)
+    for move in moves:
+        match move:
+            case "add":
+                account.add()
+            case timedelta():
+                account.earliest = min(account.earliest + move, END - timedelta(seconds=1))
+            case (int(minute), int(second)):
+                account.book(START + timedelta(minutes=minute, seconds=second))
+            case (int(index), SlotState() as state) if account.model.slots:
+                account.change(index % len(account.model.slots), state)
+
+
+def test_a_long_queue_is_not_walked() -> None:
+    zone = find_zone("UTC")
+    daily = [WeeklySlot(day=day, hour=9, minute=0) for day in range(7)]
+    times = tuple(found.instant for found in occurrences(daily, zone, after=START, until=START + timedelta(days=700)))
+    queue = AccountQueue(
+        social_account_id="page", schedule_version=1, time_zone="UTC", max_posts_per_day=2, enabled=True
+    )
+    queue = replace(queue, frontier=queue.frontier.passed(times[500]))
+    page = SlotTimes(schedule_version=1, after=START, until=times[-1] + SPACING, times=times, last=False)
+    search = Search(queue=queue, times=page, earliest=START, frontier=queue.frontier)
+    assert search.window(8)[0] == times[500]
+    # One slot in the middle comes free; behind it everything is still known to be taken.
+    reopened = reopened_by(
+        times[250], SlotState.SCHEDULED, SlotState.CANCELED, cap=queue.max_posts_per_day, time_zone="UTC"
+    )
+    assert reopened is not None
+    search = replace(search, frontier=queue.frontier.reopened(*reopened))
+    assert search.window(8) == (times[250],)
+    taken = Search(queue=queue, times=page, earliest=START, frontier=replace(search, found=times[250]).taken())
+    assert taken.looked(taken.window(8), Occupancy(filled=set(), counted={})).window(8)[0] == times[500]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_free"), [(0, False), (59, False), (-59, False), (59.999999, False), (60, True), (-60, True)]
+)
+def test_a_slot_fills_the_minute_on_either_side(seconds: float, is_free: bool) -> None:
+    model = Model("UTC", 0, (START,), [(START + timedelta(seconds=seconds), SlotState.SCHEDULED)])
+    found = first_free((START,), model.occupancy((START,)), cap=0, time_zone="UTC")
+    assert (found == START) is is_free
+
+
+def test_the_cap_counts_the_local_day_of_the_instant_not_of_the_nominal_slot() -> None:
+    """In Nuuk the clocks jump over midnight: Saturday 23:30 becomes Sunday 00:30, and counts for Sunday."""
+    saturday = WeeklySlot(day=6, hour=23, minute=30)
+    [shifted] = occurrences(
+        [saturday],
+        find_zone("America/Nuuk"),
+        after=datetime(2024, 3, 30, 12, tzinfo=UTC),
+        until=datetime(2024, 4, 1, tzinfo=UTC),
+    )
+    noon = datetime(2024, 3, 31, 14, 0, tzinfo=UTC)
+    on_sunday = Model("America/Nuuk", 1, (shifted.instant,), [(noon, SlotState.PUBLISHED)])
+    assert on_sunday.first_free(shifted.instant) is None
+    occupancy = on_sunday.occupancy((shifted.instant,))
+    assert first_free((shifted.instant,), occupancy, cap=1, time_zone="America/Nuuk") is None
+
+
+@pytest.mark.parametrize("state", sorted(COUNTED - LIVE))
+def test_what_may_have_gone_out_keeps_its_place_under_the_cap(state: SlotState) -> None:
+    reopened = reopened_by(START, SlotState.DISPATCHED, state, cap=1, time_zone="UTC")
+    assert reopened == (START - SPACING, START + SPACING)
+
+
+@pytest.mark.parametrize("state", sorted(set(SlotState) - COUNTED))
+def test_what_did_not_go_out_gives_back_its_place_on_the_whole_day(state: SlotState) -> None:
+    reopened = reopened_by(START, SlotState.DISPATCHED, state, cap=1, time_zone="UTC")
+    assert reopened == (datetime(2026, 3, 26, tzinfo=UTC), datetime(2026, 3, 27, tzinfo=UTC))
+    assert reopened_by(START, SlotState.DISPATCHED, state, cap=0, time_zone="UTC") == (START - SPACING, START + SPACING)
+
+
+def test_a_slot_that_is_handed_over_gives_nothing_back() -> None:
+    assert reopened_by(START, SlotState.SCHEDULED, SlotState.DISPATCHED, cap=1, time_zone="UTC") is None

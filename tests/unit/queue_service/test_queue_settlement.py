@@ -1,0 +1,194 @@
+"""What the events of its post jobs make of a slot."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queue_service.domain.emission import ANSWERED_DELAY, still_wanted
+from queue_service.domain.job import ENDED, JobState
+from queue_service.domain.settlement import JobReport, Progress, outcome, settle
+from queue_service.domain.slot import SlotState, SlotTarget
+
+NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+NOW = NINE + timedelta(seconds=2)
+FEED, STORY = ("facebook", ""), ("instagram_story", "")
+
+
+def slot(*targets: tuple[str, str], state: SlotState = SlotState.DISPATCHED) -> Progress:
+    return Progress(
+        organization_id="acme",
+        slot_id="s1",
+        draft_id="d1",
+        social_account_id="page",
+        revision=1,
+        schedule_time=NINE,
+        state=state,
+        next_emit_at=NINE + timedelta(seconds=4) if state is SlotState.DISPATCHED else None,
+        expected_time=None,
+        publish_time=None,
+        targets=tuple(SlotTarget(channel=channel, destination=place) for channel, place in targets or (FEED,)),
+    )
+
+
+def report(
+    state: JobState,
+    version: int,
+    target: tuple[str, str] = FEED,
+    *,
+    slot_id: str = "s1",
+    revision: int = 1,
+    next_action_time: datetime | None = None,
+    publish_time: datetime | None = None,
+) -> JobReport:
+    return JobReport(
+        organization_id="acme",
+        slot_id=slot_id,
+        slot_revision=revision,
+        draft_id="d1",
+        social_account_id="page",
+        channel=target[0],
+        destination=target[1],
+        job_id=f"job-{target[0]}",
+        state=state,
+        version=version,
+        external_url="https://example.org/1" if state is JobState.PUBLISHED else "",
+        error_message="no" if state is JobState.FAILED else "",
+        next_action_time=next_action_time,
+        publish_time=publish_time,
+    )
+
+
+@pytest.mark.parametrize(
+    ("ends", "state"),
+    [
+        ("PUBLISHED", "PUBLISHED"),
+        ("PUBLISHED PUBLISHED", "PUBLISHED"),
+        ("PUBLISHED FAILED", "PARTIALLY_PUBLISHED"),
+        ("PUBLISHED CANCELED", "PARTIALLY_PUBLISHED"),
+        ("PUBLISHED NEEDS_ATTENTION", "NEEDS_ATTENTION"),
+        ("FAILED NEEDS_ATTENTION", "NEEDS_ATTENTION"),
+        ("FAILED", "FAILED"),
+        ("FAILED MISSED", "FAILED"),
+        ("MISSED CANCELED", "FAILED"),
+        ("MISSED MISSED", "MISSED"),
+        ("CANCELED CANCELED", "CANCELED"),
+    ],
+)
+def test_the_outcome_of_a_slot_whose_targets_have_ended(ends: str, state: str) -> None:
+    assert outcome(map(JobState, ends.split())) is SlotState(state)
+
+
+def test_a_slot_stays_handed_over_until_its_last_target_has_ended() -> None:
+    once = settle(slot(FEED, STORY), [report(JobState.PUBLISHED, 3, publish_time=NOW)], now=NOW)
+    assert once.state is SlotState.DISPATCHED
+    twice = settle(once, [report(JobState.FAILED, 4, STORY)], now=NOW)
+    assert twice.state is SlotState.PARTIALLY_PUBLISHED
+    assert twice.next_emit_at is None
+    assert twice.publish_time == NOW
+    assert [target.external_url for target in twice.targets] == ["https://example.org/1", ""]
+    assert [target.error_message for target in twice.targets] == ["", "no"]
+
+
+def test_a_post_that_went_out_before_its_time_ends_a_slot_that_was_never_handed_over() -> None:
+    early = settle(slot(state=SlotState.SCHEDULED), [report(JobState.PUBLISHED, 2, publish_time=NOW)], now=NOW)
+    assert early.state is SlotState.PUBLISHED
+
+
+@pytest.mark.parametrize("state", sorted(set(JobState) - ENDED - {JobState.PENDING, JobState.SCHEDULED}))
+def test_an_answer_puts_the_next_emission_off(state: JobState) -> None:
+    answered = settle(slot(), [report(state, 2)], now=NOW)
+    assert answered.state is SlotState.DISPATCHED
+    assert answered.next_emit_at == NOW + ANSWERED_DELAY
+
+
+def test_the_same_answer_again_puts_it_off_again() -> None:
+    answered = settle(slot(), [report(JobState.BLOCKED, 2)], now=NOW)
+    later = NOW + timedelta(minutes=5)
+    assert settle(answered, [report(JobState.BLOCKED, 2)], now=later).next_emit_at == later + ANSWERED_DELAY
+
+
+def test_a_job_that_only_knows_its_time_has_not_answered() -> None:
+    told = settle(slot(), [report(JobState.SCHEDULED, 1)], now=NOW)
+    assert told.next_emit_at == slot().next_emit_at
+    assert told.targets[0].job_id == "job-facebook"
+
+
+def test_one_answer_of_two_does_not_put_the_emission_off() -> None:
+    half = settle(slot(FEED, STORY), [report(JobState.READY, 2)], now=NOW)
+    assert half.next_emit_at == slot().next_emit_at
+    assert [target.channel for target in still_wanted(half.targets)] == ["instagram_story"]
+
+
+def test_when_all_have_answered_those_that_have_not_ended_are_asked_again() -> None:
+    both = settle(slot(FEED, STORY), [report(JobState.WAITING, 2), report(JobState.PUBLISHED, 3, STORY)], now=NOW)
+    assert [target.channel for target in still_wanted(both.targets)] == ["facebook"]
+
+
+def test_an_answer_to_another_revision_or_slot_is_none() -> None:
+    assert settle(slot(), [report(JobState.FAILED, 2, revision=2)], now=NOW) == slot()
+    assert settle(slot(), [report(JobState.READY, 2, slot_id="s0")], now=NOW) == slot()
+
+
+@pytest.mark.parametrize("final", [JobState.PUBLISHED, JobState.NEEDS_ATTENTION])
+def test_what_has_gone_out_has_gone_out_whichever_slot_asked(final: JobState) -> None:
+    assert settle(slot(), [report(final, 2, slot_id="s0", revision=7)], now=NOW).state is SlotState(final)
+
+
+def test_a_deferral_shows_when_the_post_is_expected() -> None:
+    until = NINE + timedelta(minutes=5)
+    waiting = settle(slot(), [report(JobState.WAITING, 2, next_action_time=until)], now=NOW)
+    assert waiting.expected_time == until
+    sending = settle(waiting, [report(JobState.SENDING, 3)], now=NOW)
+    assert sending.expected_time is None
+
+
+def test_a_wait_that_ends_before_the_slots_own_time_is_not_shown() -> None:
+    early = report(JobState.WAITING, 2, next_action_time=NINE - timedelta(seconds=1))
+    assert settle(slot(), [early], now=NOW).expected_time is None
+
+
+def test_a_slot_that_has_ended_does_not_come_back_to_life() -> None:
+    failed = settle(slot(), [report(JobState.FAILED, 2)], now=NOW)
+    again = settle(failed, [report(JobState.READY, 3)], now=NOW)
+    assert again.state is SlotState.FAILED
+    published = settle(again, [report(JobState.PUBLISHED, 4, publish_time=NOW)], now=NOW)
+    assert published.state is SlotState.PUBLISHED
+
+
+reports = st.lists(
+    st.tuples(st.sampled_from(sorted(JobState)), st.integers(1, 6), st.sampled_from([FEED, STORY])).map(
+        # A version has one state: whoever tells it again tells the same.
+        lambda each: report(
+            sorted(JobState)[(each[1] * 5 + len(each[2][0])) % len(JobState)],
+            each[1],
+            each[2],
+            next_action_time=NINE + timedelta(minutes=each[1]),
+            publish_time=NINE + timedelta(seconds=each[1]),
+        )
+    ),
+    max_size=8,
+)
+
+
+@given(reports, st.randoms(use_true_random=False), st.lists(st.integers(1, 8), max_size=8))
+def test_the_targets_do_not_depend_on_order_repetition_or_batches(
+    given_reports: list[JobReport], random: object, sizes: list[int]
+) -> None:
+    at_once = settle(slot(FEED, STORY), given_reports, now=NOW)
+    shuffled = [*given_reports, *given_reports]
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    one_by_one = slot(FEED, STORY)
+    for each in shuffled:
+        one_by_one = settle(one_by_one, [each], now=NOW)
+    assert one_by_one.targets == at_once.targets
+    if all(target.job_state in ENDED for target in at_once.targets):
+        assert one_by_one.state is at_once.state
+
+
+def test_saying_nothing_new_to_a_slot_that_has_ended_changes_nothing() -> None:
+    ended = settle(slot(), [report(JobState.PUBLISHED, 4, publish_time=NOW)], now=NOW)
+    assert settle(ended, [report(JobState.PUBLISHED, 4, publish_time=NOW)], now=NOW + timedelta(hours=1)) == ended
+    assert replace(ended) == ended

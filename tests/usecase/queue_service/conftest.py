@@ -1,0 +1,361 @@
+"""Queue's use cases on a real database, between fakes of Schedule, Drafts and the stream."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import event, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from civil.weekly import WeeklySlot, occurrences
+from civil.zones import find_zone
+from postflow.bus.v1 import bus_pb2
+from postflow.queue.v1.queue_events_pb2 import SlotScheduled
+from postflow.queue.v1.queue_service_pb2 import AddToQueueResponse
+from postflow.queue.v1.queue_slot_pb2 import QueueSlot
+from queue_service.application.add_to_queue import AddToQueue, QueueOrder
+from queue_service.application.follow_drafts import follow_drafts
+from queue_service.application.follow_schedules import follow_schedules
+from queue_service.application.hand_over import HandOver
+from queue_service.application.list_queue_slots import ListQueueSlots
+from queue_service.application.schedule_at import ExactOrder, ScheduleAt
+from queue_service.application.settle_slots import SettleSlots
+from queue_service.application.slot_book import SlotBook
+from queue_service.domain.account import ChangedSchedule
+from queue_service.domain.draft import Draft, SavedDraft, Target
+from queue_service.domain.emission import Emission
+from queue_service.domain.job import JobState
+from queue_service.domain.policy import Policy
+from queue_service.domain.settlement import JobReport
+from queue_service.domain.slot_times import SlotTimes
+from servicekit.faults import NotFound
+from servicekit.ids import Uuid7Source
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database
+from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.pg.outbox import Outbox, OutboxRow
+from testkit.clocks import START
+
+ORG = "acme"
+FILL = """
+    with added as (
+        insert into slot
+        select :org, account || '-' || n, account || '-' || n, account, at, 'SCHEDULED', 'EXACT', 1, 0, null,
+            at + interval '1 day', '', null, null, null, null, 1, '', at, at
+        from unnest(cast(:accounts as text[])) as account
+        cross join generate_series(0, :count - 1) as n
+        cross join lateral (select cast(:first as timestamptz) + n * cast(:step as interval) as at) as each
+        returning organization_id, id
+    ),
+    targeted as (
+        insert into slot_target select organization_id, id, 'facebook', '', '', null, 0, '', '', null, null from added
+    )
+    insert into account_queue
+    select :org, account, 0, '', 0, false, 'epoch', 'epoch', 'epoch', :first
+    from unnest(cast(:accounts as text[])) as account
+    on conflict (organization_id, social_account_id)
+        do update set next_due_time = least(account_queue.next_due_time, excluded.next_due_time)
+"""
+
+
+class FrozenDatabaseClock(DatabaseClock):
+    """The database's clock, as a test sets it."""
+
+    def __init__(self, moment: datetime = START) -> None:
+        self.moment = moment
+
+    async def now(self, connection: AsyncConnection) -> datetime:
+        return self.moment
+
+
+@dataclass
+class FakeSchedule:
+    """Answers as Schedule does, page by page, from weekly slots; counts how often it was asked."""
+
+    slots: dict[str, list[WeeklySlot]] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
+    zone: str = "UTC"
+    asked: int = 0
+    page: int = 1000
+
+    async def slot_times(
+        self,
+        organization_id: str,
+        social_account_id: str,
+        *,
+        schedule_version: int,
+        start: datetime,
+        horizon: datetime,
+        count: int,
+    ) -> SlotTimes:
+        self.asked += 1
+        if social_account_id not in self.slots:
+            raise NotFound("SCHEDULE_NOT_FOUND", "no")
+        count = min(count, self.page)
+        after = start - timedelta(microseconds=1)
+        found: list[datetime] = []
+        for each in occurrences(self.slots[social_account_id], find_zone(self.zone), after=after, until=horizon):
+            if len(found) == count or each.instant >= horizon:
+                break
+            found.append(each.instant)
+        cut_off = len(found) == count
+        return SlotTimes(
+            schedule_version=self.versions[social_account_id],
+            after=start,
+            until=found[-1] + timedelta(microseconds=1) if cut_off else horizon,
+            times=tuple(found),
+            last=not cut_off,
+        )
+
+
+@dataclass
+class FakeDrafts:
+    drafts: dict[str, Draft] = field(default_factory=dict)
+    asked: int = 0
+
+    async def get_draft(self, organization_id: str, draft_id: str) -> Draft:
+        self.asked += 1
+        if draft_id not in self.drafts:
+            raise NotFound("DRAFT_NOT_FOUND", f"draft {draft_id} does not exist")
+        return self.drafts[draft_id]
+
+
+@dataclass
+class FakeStream:
+    """Takes commands; loses those of the drafts in `loses`, and has room for `limit`."""
+
+    limit: int = 10_000
+    sent: list[Emission] = field(default_factory=list)
+    loses: set[str] = field(default_factory=set)
+
+    async def room(self) -> int:
+        return self.limit
+
+    async def send(self, emissions: Sequence[Emission]) -> list[Emission]:
+        self.sent += [each for each in emissions if each.draft_id not in self.loses]
+        return [each for each in emissions if each.draft_id in self.loses]
+
+    def taken(self) -> list[Emission]:
+        taken, self.sent = self.sent, []
+        return taken
+
+
+class Queue:
+    """The service without its process: what it knows, what it does, and a hand on its clock."""
+
+    def __init__(self, database: Database, policy: Policy) -> None:
+        self.database = database
+        self.policy = policy
+        self.clock = FrozenDatabaseClock()
+        self.schedule, self.drafts, self.stream = FakeSchedule(), FakeDrafts(), FakeStream()
+        self.offered: list[OutboxRow] = []
+        self.new_slots = asyncio.Event()
+        slots = SlotBook(
+            database=database,
+            drafts=self.drafts,
+            ledger=RequestLedger(),
+            outbox=Outbox(Uuid7Source(), self.offered.extend),
+            ids=Uuid7Source(),
+            on_slots=self.new_slots.set,
+        )
+        self._add = AddToQueue(database=database, clock=self.clock, schedule=self.schedule, slots=slots, policy=policy)
+        self._at = ScheduleAt(database=database, clock=self.clock, slots=slots, policy=policy)
+        self.list = ListQueueSlots(database)
+        self.settle_slots = SettleSlots(policy)
+        self.hand_over = HandOver(
+            database=database, clock=self.clock, commands=self.stream, policy=policy, wake=asyncio.Event()
+        )
+
+    @property
+    def now(self) -> datetime:
+        return self.clock.moment
+
+    @now.setter
+    def now(self, moment: datetime) -> None:
+        self.clock.moment = moment
+
+    # what is announced to it
+
+    async def apply(self, use_case: Callable[..., Awaitable[None]], *events: object) -> None:
+        await self.database.run(lambda tx: use_case(tx, events, self.now))
+
+    async def save_draft(
+        self, draft_id: str, *targets: tuple[str, str, str] | str, revision: int = 1, version: int = 1
+    ) -> Draft:
+        """A target is (account, channel, destination), or an account, whose Facebook feed is meant."""
+        draft = Draft(
+            organization_id=ORG,
+            id=draft_id,
+            revision=revision,
+            targets=tuple(
+                Target(social_account_id=each, channel="facebook", destination="")
+                if isinstance(each, str)
+                else Target(social_account_id=each[0], channel=each[1], destination=each[2])
+                for each in targets
+            ),
+        )
+        await self.apply(follow_drafts, SavedDraft(draft=draft, version=version, approved=False))
+        return draft
+
+    async def put_schedule(
+        self, account: str, *slots: WeeklySlot, version: int = 1, cap: int = 0, enabled: bool = True, told: bool = True
+    ) -> None:
+        """`told`: and the announcement has arrived."""
+        self.schedule.slots[account] = list(slots) if enabled else []
+        self.schedule.versions[account] = version
+        if told:
+            await self.tell_schedule(account, version=version, cap=cap, enabled=enabled)
+
+    async def tell_schedule(self, account: str, *, version: int = 1, cap: int = 0, enabled: bool = True) -> None:
+        await self.apply(
+            follow_schedules,
+            ChangedSchedule(
+                organization_id=ORG,
+                social_account_id=account,
+                version=version,
+                time_zone=self.schedule.zone,
+                max_posts_per_day=cap,
+                enabled=enabled,
+            ),
+        )
+
+    async def settle(self, *reports: JobReport) -> None:
+        await self.apply(self.settle_slots, *reports)
+
+    # what it is asked for
+
+    async def add(self, draft_id: str, *accounts: str, request_id: str = "") -> list[QueueSlot]:
+        order = QueueOrder(organization_id=ORG, draft_id=draft_id, social_account_ids=accounts)
+        return decoded(await self._add(order, key("AddToQueue", request_id, repr(order))))
+
+    async def at(
+        self, draft_id: str, moment: datetime, *accounts: str, request_id: str = "", organization_id: str = ORG
+    ) -> list[QueueSlot]:
+        order = ExactOrder(
+            organization_id=organization_id, draft_id=draft_id, schedule_time=moment, social_account_ids=accounts
+        )
+        return decoded(await self._at(order, key("ScheduleAt", request_id, repr(order))))
+
+    # what it has
+
+    async def rows(self, sql: str, **names: object) -> list[Any]:
+        async with self.database.read() as connection:
+            return list((await connection.execute(text(sql), names)).all())
+
+    async def states(self) -> dict[str, str]:
+        return {row.draft_id: row.state for row in await self.rows("select draft_id, state from slot")}
+
+    async def fill(
+        self, account: str | list[str], first: datetime, step: timedelta, count: int, organization_id: str = ORG
+    ) -> None:
+        """Slots at regular times on one account, or on each of several, as if they had been booked one by one."""
+        accounts = [account] if isinstance(account, str) else account
+        names = {"org": organization_id, "accounts": accounts, "first": first, "step": step, "count": count}
+        async with self.database.transaction() as tx:
+            await tx.connection.execute(text(FILL), names)
+
+    async def announced(self) -> list[SlotScheduled]:
+        return [
+            SlotScheduled.FromString(each.payload)
+            for row in await self.rows("select payload from outbox order by position")
+            for each in bus_pb2.Envelope.FromString(row.payload).events
+        ]
+
+    @staticmethod
+    def time_of(slot: QueueSlot) -> datetime:
+        return slot.schedule_time.ToDatetime(UTC)
+
+    async def times(self) -> list[datetime]:
+        return [row.schedule_time for row in await self.rows("select schedule_time from slot order by 1")]
+
+    def report_on(self, slot: QueueSlot, state: JobState, version: int = 1, **changes: Any) -> JobReport:
+        """What Publisher announces of the job of a slot's first target."""
+        target = slot.targets[0].target
+        about = Emission(
+            organization_id=ORG,
+            slot_id=slot.id,
+            revision=slot.revision,
+            emission=1,
+            draft_id=slot.draft_id,
+            social_account_id=slot.social_account_id,
+            channel=target.channel,
+            destination=target.destination,
+            schedule_time=self.time_of(slot),
+            not_after=slot.not_after.ToDatetime(UTC),
+            content_revision=1,
+            traceparent="",
+        )
+        return self.report(about, state, version, **changes)
+
+    @staticmethod
+    def report(emission: Emission, state: JobState, version: int = 1, **changes: Any) -> JobReport:
+        """What Publisher announces of the job that a command is about."""
+        facts: dict[str, Any] = {
+            "organization_id": emission.organization_id,
+            "slot_id": emission.slot_id,
+            "slot_revision": emission.revision,
+            "draft_id": emission.draft_id,
+            "social_account_id": emission.social_account_id,
+            "channel": emission.channel,
+            "destination": emission.destination,
+            "job_id": f"job-{emission.draft_id}-{emission.channel}-{emission.destination}",
+            "state": state,
+            "version": version,
+            "external_url": "https://example.org/1" if state is JobState.PUBLISHED else "",
+            "error_message": "no" if state is JobState.FAILED else "",
+            "next_action_time": None,
+            "publish_time": emission.schedule_time if state is JobState.PUBLISHED else None,
+        }
+        return JobReport(**facts | changes)
+
+
+def key(method: str, request_id: str, content: str) -> RequestKey:
+    return RequestKey(organization_id=ORG, method=method, request_id=request_id, request_digest=content.encode())
+
+
+def decoded(answer: bytes) -> list[QueueSlot]:
+    return list(AddToQueueResponse.FromString(answer).queue_slots)
+
+
+@pytest.fixture
+async def queue_database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Database]:
+    database = Database(await service_database("queue"), application="test", pool_size=8)
+    yield database
+    await database.dispose()
+
+
+@pytest.fixture
+def make_queue(queue_database: Database) -> Callable[[Policy], Queue]:
+    """As many as a test wants, each with its own clock and stream, on one database."""
+    return lambda policy: Queue(queue_database, policy)
+
+
+@pytest.fixture
+def queue(make_queue: Callable[[Policy], Queue]) -> Queue:
+    return make_queue(Policy())
+
+
+class Statements:
+    """What goes to the database: the statements, and how many elements the arrays among their parameters have."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.elements = 0
+
+    def __call__(self, _connection: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
+        self.texts.append(statement)
+        self.elements += sum(len(each) for each in parameters if isinstance(each, list))
+
+    def clear(self) -> None:
+        self.texts.clear()
+        self.elements = 0
+
+
+@pytest.fixture
+def statements(queue_database: Database) -> Statements:
+    counted = Statements()
+    event.listen(queue_database.engine.sync_engine, "before_cursor_execute", counted)
+    return counted

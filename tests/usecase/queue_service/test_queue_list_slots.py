@@ -1,0 +1,75 @@
+"""Lists of slots, page by page."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from queue_service.domain.job import JobState
+from queue_service.domain.listing import Filter, Position
+from queue_service.domain.slot import SlotState
+from testkit.clocks import START
+
+if TYPE_CHECKING:
+    from tests.usecase.queue_service.conftest import Queue
+
+FIRST = START + timedelta(minutes=1)
+
+
+async def ids(queue: "Queue", size: int = 100, **wanted: object) -> list[str]:
+    """Of the drafts, over all pages."""
+    found: list[str] = []
+    after: Position | None = Position()
+    while after is not None:
+        page = await queue.list(Filter(organization_id="acme", **wanted), after=after, size=size)  # type: ignore[arg-type]
+        assert len(page.slots) <= size
+        found += [slot.draft_id for slot in page.slots]
+        after = page.last
+    return found
+
+
+@pytest.fixture
+async def five(queue: "Queue") -> "Queue":
+    """b0 (two targets, failed), a1, b2 and a3 at one instant, a4."""
+    for name in ("a1", "a3", "a4"):
+        await queue.save_draft(name, "a")
+    await queue.save_draft("b0", ("b", "facebook", "x"), ("b", "facebook", ""))
+    await queue.save_draft("b2", "b")
+    for name, minute in (("a4", 30), ("b2", 20), ("a1", 10), ("a3", 20), ("b0", 0)):
+        await queue.at(name, FIRST + timedelta(minutes=minute))
+    queue.now = FIRST
+    await queue.hand_over.dispatch()
+    await queue.settle(*[queue.report(each, JobState.FAILED) for each in queue.stream.taken()])
+    return queue
+
+
+async def test_slots_come_in_the_order_of_their_times(five: "Queue") -> None:
+    listed = await ids(five)
+    assert listed[:2] == ["b0", "a1"]
+    assert set(listed[2:4]) == {"b2", "a3"}
+    assert listed[4] == "a4"
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+async def test_pages_make_up_the_whole_list(five: "Queue", size: int) -> None:
+    assert await ids(five, size) == await ids(five)
+    assert await ids(five, size, social_account_id="a") == ["a1", "a3", "a4"]
+
+
+async def test_filters_choose(five: "Queue") -> None:
+    assert await ids(five, social_account_id="b") == ["b0", "b2"]
+    assert await ids(five, draft_id="b2") == ["b2"]
+    assert await ids(five, draft_id="b2", social_account_id="a") == []
+    assert await ids(five, states=(SlotState.FAILED,)) == ["b0"]
+    assert await ids(five, states=(SlotState.SCHEDULED, SlotState.FAILED), social_account_id="b") == ["b0", "b2"]
+    assert await ids(five, draft_id="b0", states=(SlotState.SCHEDULED,)) == []
+
+
+async def test_a_slot_comes_with_all_its_targets(five: "Queue") -> None:
+    [slot] = (await five.list(Filter(organization_id="acme", draft_id="b0"), after=Position(), size=1)).slots
+    assert [(each.destination, each.job_state) for each in slot.targets] == [("", "FAILED"), ("x", "FAILED")]
+    assert [each.error_message for each in slot.targets] == ["no", "no"]
+
+
+async def test_another_organization_has_a_list_of_its_own(five: "Queue") -> None:
+    assert (await five.list(Filter(organization_id="umbrella"), after=Position(), size=10)).slots == ()

@@ -1,0 +1,168 @@
+"""What the periodic statements read: never the future, never the past, and never by walking a table."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sqlalchemy import TextClause, text
+
+from queue_service.adapters.postgres import hot, store
+from queue_service.domain.emission import REPEAT_DELAYS
+from testkit.clocks import START
+
+if TYPE_CHECKING:
+    from tests.usecase.queue_service.conftest import Queue
+
+ACCOUNTS, EACH = 200, 100
+DUE = 5
+HORIZON = START + timedelta(minutes=1)
+
+
+@pytest.fixture
+async def crowded(queue: "Queue") -> "Queue":
+    """20,000 slots of 200 accounts in the future; 5 other accounts have one that is due, and 5 wait for an answer."""
+    pages = [f"page-{index}" for index in range(ACCOUNTS)]
+    await queue.fill(pages, START + timedelta(days=1), timedelta(hours=1), EACH)
+    await queue.fill([f"waiting-{index}" for index in range(DUE)], START, timedelta(hours=1), 3)
+    queue.now = START
+    await queue.hand_over.dispatch()
+    await queue.fill([f"due-{index}" for index in range(DUE)], START, timedelta(hours=1), 3)
+    async with queue.database.read() as connection:
+        await connection.execute(text("analyze"))
+    return queue
+
+
+async def reads(queue: "Queue", statement: TextClause, names: Mapping[str, object]) -> list[tuple[str, str, int]]:
+    """(kind of scan, table, rows it looked at) of every scan of a table."""
+    async with queue.database.engine.connect() as connection:
+        await store.pin_plans(connection)
+        explained = text(f"explain (analyze, format json) {statement.text}")
+        [answer] = (await connection.execute(explained, names)).scalar_one()
+        await connection.rollback()
+        return list(_scans(answer["Plan"]))
+
+
+def _scans(plan: dict[str, Any]) -> Iterator[tuple[str, str, int]]:
+    if "Relation Name" in plan and "Scan" in plan["Node Type"]:
+        seen = plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)
+        yield plan["Node Type"], plan["Relation Name"], round(seen * plan["Actual Loops"])
+    for below in plan.get("Plans", ()):
+        yield from _scans(below)
+
+
+def claim_names(horizon: datetime) -> dict[str, object]:
+    return {
+        "organization_ids": ["acme"] * DUE,
+        "social_account_ids": [f"due-{index}" for index in range(DUE)],
+        "now": START,
+        "horizon": horizon,
+        "limit": 500,
+        "per_account": 4,
+        "delay": REPEAT_DELAYS[0],
+    }
+
+
+STATEMENTS: dict[str, tuple[TextClause, dict[str, object]]] = {
+    "next due": (hot._NEXT_DUE, {}),
+    "next emission": (hot._NEXT_EMISSION, {}),
+    "due accounts": (hot._LOCK_DUE, {"horizon": HORIZON, "pool": 2000, "limit": 500}),
+    "claim": (hot._CLAIM, claim_names(HORIZON)),
+    "emit again": (
+        hot._EMIT_AGAIN,
+        {"now": START + timedelta(seconds=4), "limit": 500, "delays": list(REPEAT_DELAYS)},
+    ),
+    "near": (
+        store._NEAR,
+        {
+            "organization_id": "acme",
+            "social_account_ids": ["page-7"] * 8,
+            "schedule_times": [START + timedelta(days=2, hours=hour) for hour in range(8)],
+            "spacing": timedelta(minutes=1),
+        },
+    ),
+    "counted": (
+        store._COUNTED,
+        {
+            "organization_id": "acme",
+            "social_account_ids": ["page-7"],
+            "dates": [START.date()],
+            "starts": [START + timedelta(days=2)],
+            "ends": [START + timedelta(days=3)],
+            "states": ["DISPATCHED", "SCHEDULED"],
+        },
+    ),
+    "list": (
+        store._LIST,
+        {
+            "organization_id": "acme",
+            "states": ["SCHEDULED", "DISPATCHED"],
+            "after_time": START + timedelta(days=2),
+            "after_id": "",
+            "size": 10,
+        },
+    ),
+    "list of an account": (
+        store._LIST_OF_ACCOUNT,
+        {
+            "organization_id": "acme",
+            "social_account_id": "page-7",
+            "states": ["SCHEDULED", "PUBLISHED"],
+            "after_time": START + timedelta(days=2),
+            "after_id": "",
+            "size": 10,
+        },
+    ),
+}
+
+
+async def test_no_statement_reads_more_than_it_needs(crowded: "Queue") -> None:
+    for name, (statement, names) in STATEMENTS.items():
+        scans = await reads(crowded, statement, names)
+        assert scans, name
+        assert {kind for kind, _, _ in scans} <= {"Index Scan", "Index Only Scan"}, (name, scans)
+        assert max(rows for _, _, rows in scans) <= 40, (name, scans)
+
+
+async def test_settlement_finds_its_rows_by_their_keys(crowded: "Queue") -> None:
+    waiting = await crowded.rows("select * from slot where state = 'DISPATCHED'")
+    some = [START] * DUE
+    keys: dict[str, object] = {
+        "organization_ids": [row.organization_id for row in waiting],
+        "ids": [row.id for row in waiting],
+        "draft_ids": [row.draft_id for row in waiting],
+        "social_account_ids": [row.social_account_id for row in waiting],
+        "emissions": [1] * DUE,
+        "at": START,
+        "now": START,
+        "states": ["PUBLISHED"] * DUE,
+        "next_emissions": [None] * DUE,
+        "expected_times": [None] * DUE,
+        "publish_times": some,
+        "target_organization_ids": [row.organization_id for row in waiting],
+        "target_slot_ids": [row.id for row in waiting],
+        "channels": ["facebook"] * DUE,
+        "destinations": [""] * DUE,
+        "post_job_ids": ["j"] * DUE,
+        "job_states": ["PUBLISHED"] * DUE,
+        "job_versions": [1] * DUE,
+        "external_urls": [""] * DUE,
+        "error_messages": [""] * DUE,
+        "next_action_times": some,
+        "target_publish_times": some,
+        "search_from": some,
+        "full_from": some,
+        "full_until": some,
+    }
+    for statement in (
+        hot._LOCK_PROGRESS,
+        hot._LOCK_LIVE_PROGRESS,
+        hot._LOCK_QUEUES,
+        hot._SAVE_PROGRESS,
+        hot._SAVE_FRONTIERS,
+        hot._EMIT_SOON,
+    ):
+        names = {name: keys[name] for name in statement.compile().params}
+        scans = await reads(crowded, statement, names)
+        assert {kind for kind, _, _ in scans} <= {"Index Scan", "Index Only Scan"}, (statement.text, scans)
+        assert {rows for _, _, rows in scans} == {DUE}, (statement.text, scans)
