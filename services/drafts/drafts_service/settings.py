@@ -13,7 +13,7 @@ class Settings(ProcessSettings):
     database_url: Secret  # postgresql://user:password@host:port/database
     nats_url: str  # nats://host:port
     publisher_target: str = "127.0.0.1:50054"  # gRPC target
-    database_connections: int = 8
+    database_connections: int = 8  # kept open at most
     withdraw_deadline: timedelta = timedelta(seconds=3)  # of one call to Publisher; less than domain.draft.PATIENCE
     withdraw_period: timedelta = timedelta(seconds=1)  # of the look at withdrawals that are not confirmed yet
-    housekeeping_period: timedelta = timedelta(minutes=1)
+    housekeeping_period: timedelta = timedelta(minutes=1)  # of the clean-up of what is kept for a while

@@ -13,9 +13,9 @@ class Settings(ProcessSettings):
     credentials_key: Secret  # 32 bytes in base64; seals the credentials of social accounts
     listen: str = "127.0.0.1:50054"
     metrics_listen: str = "127.0.0.1:9467"
-    nats_url: str = "nats://127.0.0.1:4222"
-    sandbox_url: str = "http://127.0.0.1:50060"
-    database_connections: int = 8
+    nats_url: str = "nats://127.0.0.1:4222"  # nats://user:password@host:port, commas between servers
+    sandbox_url: str = "http://127.0.0.1:50060"  # of the sandbox provider
+    database_connections: int = 8  # kept open at most
     publish_durables: int = 1  # over how many consumers the 64 partitions are dealt; the same for every replica
     senders: int = 64  # requests to providers at once
     request_timeout: timedelta = timedelta(seconds=10)  # of one request to a provider
@@ -23,7 +23,7 @@ class Settings(ProcessSettings):
     unknown_settle: timedelta = timedelta(minutes=2)  # before a look at the provider proves anything
     lookup_again: timedelta = timedelta(seconds=30)  # after a look that proved nothing
     retry_first: timedelta = timedelta(seconds=5)  # doubling, with jitter
-    retry_cap: timedelta = timedelta(minutes=15)
+    retry_cap: timedelta = timedelta(minutes=15)  # the longest wait between two tries
     sweep_period: timedelta = timedelta(seconds=1)  # of the look at what stands still
 
     @property

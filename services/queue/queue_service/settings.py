@@ -12,8 +12,8 @@ class Settings(ProcessSettings):
     listen: str = "127.0.0.1:50052"
     metrics_listen: str = "127.0.0.1:9465"
     database_url: Secret  # postgresql://user:password@host:port/database
-    database_connections: int = 8
-    nats_url: str = "nats://127.0.0.1:4222"
+    database_connections: int = 8  # kept open at most
+    nats_url: str = "nats://127.0.0.1:4222"  # nats://user:password@host:port, commas between servers
     schedule_target: str = "127.0.0.1:50051"  # gRPC target of ScheduleService
     drafts_target: str = "127.0.0.1:50053"  # gRPC target of DraftsService
 

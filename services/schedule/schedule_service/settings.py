@@ -11,4 +11,4 @@ class Settings(ProcessSettings):
     metrics_listen: str = "127.0.0.1:9464"  # address of /metrics, host:port; port 0 = any free one
     database_url: Secret  # postgresql://user:password@host:port/database
     nats_url: str  # nats://host:port
-    database_connections: int = 8
+    database_connections: int = 8  # kept open at most
