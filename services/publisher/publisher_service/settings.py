@@ -13,7 +13,7 @@ class Settings(ProcessSettings):
     credentials_key: Secret  # 32 bytes in base64; seals the credentials of social accounts
     listen: str = "127.0.0.1:50054"
     metrics_listen: str = "127.0.0.1:9467"
-    nats_url: str = "nats://127.0.0.1:4222"  # nats://user:password@host:port, commas between servers
+    nats_url: str = "nats://127.0.0.1:4222"  # nats://user:password@host:port
     sandbox_url: str = "http://127.0.0.1:50060"  # of the sandbox provider
     database_connections: int = 8  # kept open at most
     publish_durables: int = 1  # over how many consumers the 64 partitions are dealt; the same for every replica

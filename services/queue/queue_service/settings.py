@@ -13,7 +13,7 @@ class Settings(ProcessSettings):
     metrics_listen: str = "127.0.0.1:9465"
     database_url: Secret  # postgresql://user:password@host:port/database
     database_connections: int = 8  # kept open at most
-    nats_url: str = "nats://127.0.0.1:4222"  # nats://user:password@host:port, commas between servers
+    nats_url: str = "nats://127.0.0.1:4222"  # nats://user:password@host:port
     schedule_target: str = "127.0.0.1:50051"  # gRPC target of ScheduleService
     drafts_target: str = "127.0.0.1:50053"  # gRPC target of DraftsService
 
