@@ -11,6 +11,7 @@ from nats.aio.client import Client
 from opentelemetry import metrics
 
 from postflow.queue.v1 import publish_command_pb2
+from publisher_service.domain.post_job import Target
 from publisher_service.entrypoints.timer import DueTimer
 from publisher_service.entrypoints.work import Work
 from publisher_service.wire import UnreadableMessage, command_from
@@ -56,7 +57,7 @@ class CommandIntake:
         self._timer: DueTimer[Work] = DueTimer(steady, due)
         self._arrived: list[tuple[PullLoop, Delivery]] = []
         self._some = asyncio.Event()
-        self._in_hand: set[Work] = set()
+        self._in_hand: dict[tuple[str, str, int, Target], Work] = {}
         self._pulls = [self._pull(connection, spec) for spec in specs]
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -101,11 +102,16 @@ class CommandIntake:
             pull.finished()
             return
         work = Work(command=command, since=self._clock.monotonic(), delivery=delivery, left=partial(self._left, pull))
-        self._in_hand.add(work)
+        if work.wish in self._in_hand:
+            # A copy of what is on its way here: under a backlog these would be most of the work.
+            await delivery.ack()
+            pull.finished()
+            return
+        self._in_hand[work.wish] = work
         self._timer.hold(command.schedule_time - CLAIM_AHEAD, work)
 
     def _left(self, pull: PullLoop, work: Work) -> None:
-        self._in_hand.discard(work)
+        del self._in_hand[work.wish]
         pull.finished()
 
     async def _park(self, pull: PullLoop, delivery: Delivery, error: Exception) -> None:
@@ -125,6 +131,6 @@ class CommandIntake:
         while not stop.is_set():
             await wait(stop, _HEARTBEAT)
             old = self._clock.monotonic() - _HEARTBEAT / 2
-            for work in [work for work in self._in_hand if work.since < old]:
+            for work in [work for work in self._in_hand.values() if work.since < old]:
                 if work.delivery is not None:
                     await work.delivery.in_progress()

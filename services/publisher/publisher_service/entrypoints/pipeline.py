@@ -91,7 +91,9 @@ class PublishPipeline:
             senders = [group.create_task(self._send()) for _ in range(self._senders)]
             group.create_task(self._settle())
             group.create_task(self._watch_slow(stop))
+            # Only then: the intake may hand on something until its very end.
             await asyncio.wait(feeding)
+            await self._give_back()
             for _ in senders:
                 self._to_send.put_nowait(None)
             await asyncio.wait(senders)
@@ -107,7 +109,14 @@ class PublishPipeline:
             if batch:
                 await self._claim_batch(batch)
             _open.set(len(self._open))
-        for work in [*self._due, *(work for line in self._behind.values() for work in line)]:
+
+    async def _give_back(self) -> None:
+        """What has not been claimed: another process gets it at once."""
+        waiting = [*self._due, *(work for line in self._behind.values() for work in line)]
+        self._due.clear()
+        for line in self._behind.values():
+            line.clear()
+        for work in waiting:
             await work.again(_AT_ONCE)
 
     def _next_batch(self) -> list[Work]:
@@ -116,12 +125,14 @@ class PublishPipeline:
         room = min(_CLAIM_BATCH, _MOST_OPEN - len(self._open))
         while self._due and len(batch) < room:
             work = self._due.popleft()
-            line = self._behind.get(work.account)
-            if line is not None:
-                line.append(work)
-            else:
+            if not work.has_turn:
+                line = self._behind.get(work.account)
+                if line is not None:
+                    line.append(work)
+                    continue
                 self._behind[work.account] = deque()
-                batch.append(work)
+                work.has_turn = True
+            batch.append(work)
         return batch
 
     async def _claim_batch(self, batch: Sequence[Work]) -> None:
@@ -151,12 +162,13 @@ class PublishPipeline:
 
     def _give_way(self, work: Work) -> None:
         """The next of the account may come."""
-        line = self._behind.pop(work.account)
+        line = self._behind[work.account]
         if line:
-            self._due.appendleft(line.popleft())
-            if line:
-                # They find the account taken again, and line up behind in the same order.
-                self._due.extend(line)
+            following = line.popleft()
+            following.has_turn = True
+            self._due.appendleft(following)
+        else:
+            del self._behind[work.account]
         self._some_due.set()
 
     async def _send(self) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from publisher_service.domain.claim import Claimed, Command
+from publisher_service.domain.post_job import Target
 from servicekit.bus.delivery import Delivery
 
 
@@ -18,11 +19,18 @@ class Work:
     left: "Callable[[Work], None] | None" = None
     claim_started: float = 0.0
     claimed: Claimed | None = None
+    has_turn: bool = False
     told: bool = False
 
     @property
     def account(self) -> tuple[str, str]:
         return self.command.organization_id, self.command.target.social_account_id
+
+    @property
+    def wish(self) -> tuple[str, str, int, Target]:
+        """What is asked for; copies of a command ask for the same."""
+        command = self.command
+        return command.organization_id, command.slot_id, command.slot_revision, command.target
 
     async def over(self) -> None:
         """The database knows how it goes on; the command has done its service."""
