@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
@@ -102,8 +103,11 @@ class CommandIntake:
             pull.finished()
             return
         work = Work(command=command, since=self._clock.monotonic(), delivery=delivery, left=partial(self._left, pull))
-        if work.wish in self._in_hand:
-            # A copy of what is on its way here: under a backlog these would be most of the work.
+        held = self._in_hand.get(work.wish)
+        if held is not None:
+            # A copy of what is on its way here: under a backlog these would be most of the work. What is left of it is
+            # that somebody waits for an answer.
+            held.command = replace(held.command, emission=max(held.command.emission, command.emission))
             await delivery.ack()
             pull.finished()
             return
