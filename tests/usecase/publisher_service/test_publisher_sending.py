@@ -204,6 +204,7 @@ async def test_copies_of_a_command_make_one_post_and_are_answered_again(start: S
         due = rig.clock.now()
         slot = await rig.go("d1", due=due)
         await rig.in_state("PUBLISHED", "d1")
+        await eventually(lambda: _stream_is_empty(rig))
         for emission in (1, 2, 3):
             await rig.command("d1", slot, due, emission=emission)
         await eventually(lambda: _stream_is_empty(rig))
