@@ -58,7 +58,8 @@ class CommandIntake:
         self._timer: DueTimer[Work] = DueTimer(steady, due)
         self._arrived: list[tuple[PullLoop, Delivery]] = []
         self._some = asyncio.Event()
-        self._in_hand: dict[tuple[str, str, int, Target], Work] = {}
+        self._in_hand: set[Work] = set()
+        self._waiting: dict[tuple[str, str, int, Target], Work] = {}
         self._pulls = [self._pull(connection, spec) for spec in specs]
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -103,19 +104,22 @@ class CommandIntake:
             pull.finished()
             return
         work = Work(command=command, since=self._clock.monotonic(), delivery=delivery, left=partial(self._left, pull))
-        held = self._in_hand.get(work.wish)
-        if held is not None:
-            # A copy of what is on its way here: under a backlog these would be most of the work. What is left of it is
-            # that somebody waits for an answer.
+        held = self._waiting.get(work.wish)
+        if held is not None and not held.has_turn:
+            # A copy of what waits here: under a backlog these would be most of the work. What is left of it is that
+            # somebody waits for an answer.
             held.command = replace(held.command, emission=max(held.command.emission, command.emission))
             await delivery.ack()
             pull.finished()
             return
-        self._in_hand[work.wish] = work
+        self._in_hand.add(work)
+        self._waiting[work.wish] = work
         self._timer.hold(command.schedule_time - CLAIM_AHEAD, work)
 
     def _left(self, pull: PullLoop, work: Work) -> None:
-        del self._in_hand[work.wish]
+        self._in_hand.discard(work)
+        if self._waiting.get(work.wish) is work:
+            del self._waiting[work.wish]
         pull.finished()
 
     async def _park(self, pull: PullLoop, delivery: Delivery, error: Exception) -> None:
@@ -135,6 +139,6 @@ class CommandIntake:
         while not stop.is_set():
             await wait(stop, _HEARTBEAT)
             old = self._clock.monotonic() - _HEARTBEAT / 2
-            for work in [work for work in self._in_hand.values() if work.since < old]:
+            for work in [work for work in self._in_hand if work.since < old]:
                 if work.delivery is not None:
                     await work.delivery.in_progress()
