@@ -1,0 +1,209 @@
+"""What Queue sends reads back as what it meant, and what was sent before still decodes."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
+from postflow.publisher.v1.publisher_events_pb2 import PostJobChanged
+from postflow.queue.v1.publish_command_pb2 import PublishCommand
+from postflow.queue.v1.queue_events_pb2 import SlotScheduled
+from postflow.queue.v1.queue_service_pb2 import AddToQueueResponse, ScheduleAtResponse
+from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged
+from queue_service import wire
+from queue_service.domain.account import ChangedSchedule
+from queue_service.domain.draft import Draft, SavedDraft, Target
+from queue_service.domain.emission import Emission
+from queue_service.domain.job import JobState
+from queue_service.domain.listing import Position
+from queue_service.domain.settlement import JobReport
+from queue_service.domain.slot import QueueSlot, SlotOrigin, SlotState, SlotTarget
+from servicekit.faults import InvalidRequest
+
+NOW = datetime(2026, 3, 2, 9, 0, 0, 123456, tzinfo=UTC)
+
+# Messages as the first release encoded them: they may wait in a stream for a month.
+DRAFT_SAVED = bytes.fromhex(
+    "0a0461636d6512026431180320022a040a026869324061626162616261626162616261626162616261626162616261626162616261626162"
+    "616261626162616261626162616261626162616261626162616261626162380142140a0470616765120866616365626f6f6b1a023432420a"
+    "0a0567726f7570120178"
+)
+SCHEDULE_CHANGED = bytes.fromhex("0a0461636d6512210a04706167651a0d4575726f70652f4265726c696e220408011009280330014007")
+POST_JOB_CHANGED = bytes.fromhex(
+    "0a0461636d6510071a540a026a31120264311a140a0470616765120866616365626f6f6b1a02343220052a0c524154455f4c494d49544544"
+    "30093801420273314802520b0890a395cd06108094ef3a620b0890a395cd06108094ef3a6801"
+)
+PUBLISH_COMMAND = bytes.fromhex(
+    "0a0461636d6512027331180220032a02643132140a0470616765120866616365626f6f6b1a0234323a0b0890a395cd06108094ef3a420b08"
+    "90a395cd06108094ef3a480450055a0a30302d303132332d3031"
+)
+SLOT_SCHEDULED = bytes.fromhex(
+    "0a0461636d65120273311802220264312a047061676532140a0470616765120866616365626f6f6b1a0234323a0b0890a395cd06108094ef"
+    "3a4203555443"
+)
+
+moments = st.datetimes(datetime(1970, 1, 1), datetime(9999, 12, 31)).map(lambda each: each.replace(tzinfo=UTC))
+
+SLOT = QueueSlot(
+    organization_id="acme",
+    id="s1",
+    draft_id="d1",
+    social_account_id="page",
+    schedule_time=NOW,
+    state=SlotState.NEEDS_ATTENTION,
+    origin=SlotOrigin.QUEUE,
+    revision=2,
+    targets=(SlotTarget(channel="facebook", destination="42", job_id="j1", job_state=JobState.UNKNOWN, job_version=3),),
+    not_after=NOW + timedelta(days=1),
+    time_zone="Europe/Berlin",
+    local_date=date(2026, 3, 2),
+    local_time=time(10, 0, 0, 123456),
+    content_revision=4,
+    traceparent="00-0123-01",
+    create_time=NOW,
+    update_time=NOW,
+    publish_time=NOW,
+)
+EMISSION = Emission(
+    organization_id="acme",
+    slot_id="s1",
+    revision=2,
+    emission=3,
+    draft_id="d1",
+    social_account_id="page",
+    channel="facebook",
+    destination="42",
+    schedule_time=NOW,
+    not_after=NOW,
+    content_revision=4,
+    traceparent="00-0123-01",
+)
+
+
+@given(moments)
+def test_an_instant_survives_the_wire(moment: datetime) -> None:
+    stamp = wire.timestamp(moment)
+    assert stamp is not None
+    assert wire.moment(stamp) == moment
+    assert stamp.ToDatetime(UTC) == moment
+
+
+@given(moments, st.text())
+def test_a_position_survives_a_page_token(moment: datetime, slot_id: str) -> None:
+    position = Position(schedule_time=moment, slot_id=slot_id)
+    assert wire.position(wire.cursor(position)) == position
+
+
+def test_a_slot_is_shown_with_everything_that_is_known_of_it() -> None:
+    shown = wire.queue_slot(SLOT)
+    assert (shown.local_date, shown.local_time) == ("2026-03-02", "10:00")
+    assert shown.targets[0].post_job_state == "UNKNOWN"
+    assert not shown.HasField("expected_time")
+    assert shown.publish_time == shown.create_time == shown.schedule_time
+
+
+@pytest.mark.parametrize("state", SlotState)
+@pytest.mark.parametrize("origin", SlotOrigin)
+def test_every_state_and_origin_has_its_number(state: SlotState, origin: SlotOrigin) -> None:
+    shown = wire.queue_slot(replace(SLOT, state=state, origin=origin))
+    assert wire.states([shown.state, 0, shown.state]) == (state,)
+    assert shown.origin != 0
+
+
+def test_the_two_answers_are_kept_in_one_form() -> None:
+    kept = wire.encoded_slots([SLOT, SLOT])
+    assert AddToQueueResponse.FromString(kept).queue_slots == ScheduleAtResponse.FromString(kept).queue_slots
+
+
+def test_a_command_is_what_it_was() -> None:
+    outgoing = wire.publish_command(EMISSION, 5)
+    assert PublishCommand.FromString(outgoing.payload) == PublishCommand.FromString(PUBLISH_COMMAND)
+    assert outgoing.subject == "publish.52.acme"
+
+
+def test_a_message_id_names_the_slot_its_revision_the_target_and_the_copy() -> None:
+    others = [
+        EMISSION,
+        replace(EMISSION, slot_id="s2"),
+        replace(EMISSION, revision=3),
+        replace(EMISSION, emission=4),
+        replace(EMISSION, channel="x"),
+        replace(EMISSION, destination="43"),
+        replace(EMISSION, channel="facebook4", destination="2"),
+    ]
+    ids = [wire.publish_command(each, 5).message_id for each in others]
+    assert len(set(ids)) == len(ids)
+    assert wire.publish_command(replace(EMISSION, traceparent=""), 5).message_id == ids[0]
+    strange = wire.publish_command(replace(EMISSION, destination="a\r\nb"), 5).message_id
+    assert strange.isprintable()
+
+
+def test_the_announcement_of_a_slot_is_what_it_was() -> None:
+    announced = wire.slot_scheduled(replace(SLOT, time_zone="UTC"))
+    assert announced.message == SlotScheduled.FromString(SLOT_SCHEDULED)
+    assert (announced.subject, announced.aggregate_id) == ("events.queue.acme.slot", "s1")
+    assert announced.traceparent == "00-0123-01"
+
+
+def test_stored_events_still_decode() -> None:
+    assert wire.saved_draft(DraftSaved.FromString(DRAFT_SAVED)) == SavedDraft(
+        draft=Draft(
+            organization_id="acme",
+            id="d1",
+            revision=2,
+            targets=(
+                Target(social_account_id="page", channel="facebook", destination="42"),
+                Target(social_account_id="group", channel="x", destination=""),
+            ),
+        ),
+        version=3,
+        approved=True,
+    )
+    assert wire.changed_schedule(AccountScheduleChanged.FromString(SCHEDULE_CHANGED)) == ChangedSchedule(
+        organization_id="acme",
+        social_account_id="page",
+        version=7,
+        time_zone="Europe/Berlin",
+        max_posts_per_day=3,
+        enabled=True,
+    )
+    assert wire.job_report(PostJobChanged.FromString(POST_JOB_CHANGED)) == JobReport(
+        organization_id="acme",
+        slot_id="s1",
+        slot_revision=2,
+        draft_id="d1",
+        social_account_id="page",
+        channel="facebook",
+        destination="42",
+        job_id="j1",
+        state=JobState.WAITING,
+        version=9,
+        external_url="",
+        error_message="RATE_LIMITED",
+        next_action_time=NOW,
+        publish_time=None,
+    )
+
+
+@pytest.mark.parametrize("state", JobState)
+def test_every_job_state_is_understood(state: JobState) -> None:
+    changed = PostJobChanged.FromString(POST_JOB_CHANGED)
+    changed.post_job.state = f"POST_JOB_STATE_{state}"  # type: ignore[assignment]
+    assert wire.job_report(PostJobChanged.FromString(changed.SerializeToString())).state is state
+
+
+def test_an_event_that_lacks_what_it_is_about_is_refused() -> None:
+    reads: list[tuple[Any, Callable[[Any], object]]] = [
+        (DraftSaved(organization_id="acme"), wire.saved_draft),
+        (AccountScheduleChanged(organization_id="acme"), wire.changed_schedule),
+        (PostJobChanged(organization_id="acme"), wire.job_report),
+    ]
+    for message, read in reads:
+        with pytest.raises(InvalidRequest) as refused:
+            read(message)
+        assert refused.value.reason == "MALFORMED_EVENT"

@@ -1,0 +1,208 @@
+"""A whole queue process between real gRPC servers that play Schedule and Drafts, and a real NATS server."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, NoReturn
+
+import grpc
+import pytest
+from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
+from nats.aio.client import Client
+
+from devstack.nats import EmbeddedNats
+from postflow.bus.v1.bus_pb2 import Envelope, Event
+from postflow.drafts.v1.draft_pb2 import Draft
+from postflow.drafts.v1.drafts_service_pb2 import GetDraftRequest, GetDraftResponse
+from postflow.drafts.v1.drafts_service_pb2_grpc import DraftsServiceServicer, add_DraftsServiceServicer_to_server
+from postflow.publisher.v1.publisher_events_pb2 import PostJobChanged
+from postflow.queue.v1.publish_command_pb2 import PublishCommand
+from postflow.queue.v1.queue_service_pb2_grpc import QueueServiceStub
+from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule, SlotTime
+from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged
+from postflow.schedule.v1.schedule_service_pb2 import FindSlotTimesRequest, FindSlotTimesResponse
+from postflow.schedule.v1.schedule_service_pb2_grpc import (
+    ScheduleServiceServicer,
+    add_ScheduleServiceServicer_to_server,
+)
+from postflow.target.v1.target_pb2 import Target
+from queue_service.main import compose
+from queue_service.settings import Settings
+from servicekit.faults import Fault, NotFound
+from servicekit.ids import Uuid7Source
+from servicekit.rpc import RpcServer, calling, open_channel
+from servicekit.run import Secret, serve
+from testkit.eventually import eventually
+from topology import PUBLISH, events_subject
+
+ORG = "acme"
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+@dataclass
+class FakeSchedule(ScheduleServiceServicer):
+    """Knows the slot times of some accounts, and answers with the fault that it is given."""
+
+    times: dict[str, list[datetime]] = field(default_factory=dict)
+    fault: Fault | None = None
+    asked: list[FindSlotTimesRequest] = field(default_factory=list)
+
+    async def FindSlotTimes(self, request: FindSlotTimesRequest, context: Context) -> FindSlotTimesResponse:
+        self.asked.append(request)
+        if self.fault:
+            raise self.fault
+        if request.social_account_id not in self.times:
+            raise NotFound("SCHEDULE_NOT_FOUND", "no schedule")
+        after, before = request.after.ToDatetime(UTC), request.before.ToDatetime(UTC)
+        found = [time for time in self.times[request.social_account_id] if after <= time < before]
+        return FindSlotTimesResponse(
+            slot_times=[SlotTime(time=stamp(time)) for time in found[: request.count]],
+            time_zone="UTC",
+            schedule_version=1,
+        )
+
+    async def PutAccountSchedule(self, request: object, context: Context) -> NoReturn:
+        raise AssertionError("Queue changes no schedule")
+
+
+@dataclass
+class FakeDrafts(DraftsServiceServicer):
+    drafts: dict[str, Draft] = field(default_factory=dict)
+    fault: Fault | None = None
+
+    async def GetDraft(self, request: GetDraftRequest, context: Context) -> GetDraftResponse:
+        if self.fault:
+            raise self.fault
+        if request.draft_id not in self.drafts:
+            raise NotFound("DRAFT_NOT_FOUND", f"draft {request.draft_id} does not exist")
+        return GetDraftResponse(draft=self.drafts[request.draft_id])
+
+    async def CreateDraft(self, request: object, context: Context) -> NoReturn:
+        raise AssertionError("Queue changes no draft")
+
+    UpdateDraft = ApproveDraft = CreateDraft
+
+
+@dataclass
+class Rig:
+    """The process from outside: its stub, its neighbours, its streams."""
+
+    stub: Any
+    address: str
+    schedule: FakeSchedule
+    drafts: FakeDrafts
+    nats: Client
+    database_url: str
+
+    def draft(self, draft_id: str, *targets: tuple[str, str, str]) -> None:
+        self.drafts.drafts[draft_id] = Draft(
+            id=draft_id,
+            revision=1,
+            targets=[Target(social_account_id=a, channel=c, destination=d) for a, c, d in targets],
+        )
+
+    async def put_schedule(
+        self, account: str, *times: datetime, cap: int = 0, enabled: bool = True, zone: str = "UTC"
+    ) -> None:
+        self.schedule.times[account] = list(times)
+        schedule = AccountSchedule(
+            social_account_id=account, time_zone=zone, max_posts_per_day=cap, enabled=enabled, version=1
+        )
+        await self.announce("schedule", AccountScheduleChanged(organization_id=ORG, account_schedule=schedule), account)
+
+    async def announce(self, context: str, message: Message, aggregate_id: str) -> None:
+        event = Event(
+            id=Uuid7Source().new(),
+            type=message.DESCRIPTOR.full_name,
+            organization_id=ORG,
+            aggregate_id=aggregate_id,
+            payload=message.SerializeToString(),
+        )
+        await self.publish(context, Envelope(events=[event]).SerializeToString())
+
+    async def publish(self, context: str, payload: bytes) -> None:
+        await self.nats.jetstream().publish(events_subject(context, ORG, "thing"), payload)
+
+    async def tell(self, command: PublishCommand, state: int, version: int) -> None:
+        changed = PostJobChanged(organization_id=ORG)
+        job = changed.post_job
+        job.id, job.draft_id, job.version = f"job-{command.draft_id}", command.draft_id, version
+        job.state = state  # type: ignore[assignment]
+        job.target.CopyFrom(command.target)
+        job.slot_id, job.slot_revision = command.slot_id, command.slot_revision
+        job.publish_time.CopyFrom(command.schedule_time)
+        job.external_url = "https://example.org/1"
+        await self.announce("publisher", changed, job.id)
+
+    async def messages(self, stream: str) -> Sequence[tuple[str, dict[str, str], bytes]]:
+        """(subject, headers, payload) of everything in a stream."""
+        js = self.nats.jetstream()
+        state = (await js.stream_info(stream)).state
+        if not state.messages:
+            return []
+        found = [await js.get_msg(stream, number) for number in range(state.first_seq, state.last_seq + 1)]
+        return [(each.subject or "", dict(each.headers or {}), each.data or b"") for each in found]
+
+    async def commands(self, count: int) -> list[PublishCommand]:
+        return await eventually(lambda: self._commands(count))
+
+    async def _commands(self, count: int) -> list[PublishCommand]:
+        found = [PublishCommand.FromString(payload) for _, _, payload in await self.messages(PUBLISH.name)]
+        return found if len(found) >= count else []
+
+
+def stamp(moment: datetime) -> Timestamp:
+    timestamp = Timestamp()
+    timestamp.FromDatetime(moment)
+    return timestamp
+
+
+@pytest.fixture
+async def rig(service_database: Callable[[str], Awaitable[str]], fresh_nats: EmbeddedNats) -> AsyncIterator[Rig]:
+    schedule, drafts = FakeSchedule(), FakeDrafts()
+    neighbours = [
+        await neighbour(add_ScheduleServiceServicer_to_server, schedule),
+        await neighbour(add_DraftsServiceServicer_to_server, drafts),
+    ]
+    url = await service_database("queue")
+    process = await compose(
+        Settings(
+            listen="127.0.0.1:0",
+            database_url=Secret(url),
+            nats_url=fresh_nats.url,
+            schedule_target=f"127.0.0.1:{neighbours[0].port}",
+            drafts_target=f"127.0.0.1:{neighbours[1].port}",
+        )
+    )
+    stop, ready, nats = asyncio.Event(), asyncio.Event(), Client()
+    await nats.connect(fresh_nats.url)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(serve(process, stop, ready))
+        await ready.wait()
+        assert isinstance(process.server, RpcServer)
+        address = f"127.0.0.1:{process.server.port}"
+        async with open_channel(address) as channel:
+            yield Rig(QueueServiceStub(channel), address, schedule, drafts, nats, url)
+        stop.set()
+    await nats.close()
+    for server in neighbours:
+        await server.stop(0)
+
+
+async def neighbour(add: Callable[[Any, Any], None], servicer: object) -> RpcServer:
+    server = RpcServer(listen="127.0.0.1:0", servicers=[(add, servicer)], ids=Uuid7Source())
+    await server.start()
+    await server.set_serving(serving=True)
+    return server
+
+
+@pytest.fixture
+def refusal() -> Callable[[Awaitable[object]], Awaitable[Fault]]:
+    async def refused(call: Awaitable[object]) -> Fault:
+        with pytest.raises(Fault) as fault, calling():
+            await call
+        return fault.value
+
+    return refused

@@ -1,0 +1,135 @@
+"""The queue process as it is composed: what it hears, what it says, and what becomes of a slot."""
+
+from datetime import UTC, timedelta
+from typing import TYPE_CHECKING
+
+from sqlalchemy import text
+
+from postflow.bus.v1.bus_pb2 import Envelope
+from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
+from postflow.publisher.v1.post_job_pb2 import POST_JOB_STATE_PUBLISHED, POST_JOB_STATE_READY
+from postflow.publisher.v1.publisher_events_pb2 import PostJobChanged
+from postflow.queue.v1.queue_events_pb2 import SlotScheduled
+from postflow.queue.v1.queue_service_pb2 import ListQueueSlotsRequest, ScheduleAtRequest
+from postflow.queue.v1.queue_slot_pb2 import QUEUE_SLOT_STATE_DISPATCHED, QUEUE_SLOT_STATE_PUBLISHED, QueueSlot
+from postflow.target.v1.target_pb2 import Target
+from servicekit.clock import SystemClock
+from servicekit.pg.database import Database
+from testkit.eventually import eventually
+from topology import EVENTS, PUBLISH, publish_subject
+
+if TYPE_CHECKING:
+    from tests.rpc.queue_service.conftest import Rig
+
+
+async def schedule(rig: "Rig", draft_id: str, ahead: timedelta) -> QueueSlot:
+    request = ScheduleAtRequest(organization_id="acme", draft_id=draft_id)
+    request.schedule_time.FromDatetime(SystemClock().now() + ahead)
+    slots: list[QueueSlot] = (await rig.stub.ScheduleAt(request)).queue_slots
+    return slots[0]
+
+
+async def only_slot(rig: "Rig") -> QueueSlot:
+    listed = await rig.stub.ListQueueSlots(ListQueueSlotsRequest(organization_id="acme"))
+    slots: list[QueueSlot] = listed.queue_slots
+    return slots[0]
+
+
+async def test_a_slot_goes_its_way(rig: "Rig") -> None:
+    rig.draft("d1", ("page", "facebook", "42"))
+    slot = await schedule(rig, "d1", timedelta(seconds=20))
+
+    [command] = await rig.commands(1)
+    assert (command.organization_id, command.slot_id, command.slot_revision, command.emission) == (
+        "acme",
+        slot.id,
+        1,
+        1,
+    )
+    assert command.target == Target(social_account_id="page", channel="facebook", destination="42")
+    assert command.schedule_time == slot.schedule_time
+    assert command.not_after == slot.not_after
+    assert (command.content_revision, command.max_attempts) == (1, 5)
+    [(subject, headers, _)] = await rig.messages(PUBLISH.name)
+    assert subject == publish_subject("acme", "page")
+    assert headers["Nats-Msg-Id"].startswith(f"{slot.id}.1.")
+    assert headers["Nats-Msg-Id"].endswith(".1")
+    assert (await only_slot(rig)).state == QUEUE_SLOT_STATE_DISPATCHED
+
+    await rig.tell(command, POST_JOB_STATE_PUBLISHED, 3)
+
+    async def settled() -> bool:
+        return (await only_slot(rig)).state == QUEUE_SLOT_STATE_PUBLISHED
+
+    await eventually(settled)
+    [target] = (await only_slot(rig)).targets
+    assert (target.post_job_id, target.post_job_state) == ("job-d1", "PUBLISHED")
+
+
+async def test_a_new_slot_is_announced(rig: "Rig") -> None:
+    rig.draft("d1", ("page", "facebook", ""))
+    slot = await schedule(rig, "d1", timedelta(hours=1))
+
+    async def announced() -> list[SlotScheduled]:
+        return [
+            SlotScheduled.FromString(event.payload)
+            for subject, _, payload in await rig.messages(EVENTS.name)
+            if subject == "events.queue.acme.slot"
+            for event in Envelope.FromString(payload).events
+        ]
+
+    [event] = await eventually(announced)
+    assert (event.slot_id, event.revision, event.draft_id) == (slot.id, 1, "d1")
+    assert event.schedule_time == slot.schedule_time
+
+
+async def test_a_command_that_nobody_answers_is_sent_again(rig: "Rig") -> None:
+    rig.draft("d1", ("page", "facebook", ""))
+    await schedule(rig, "d1", timedelta(seconds=-58))
+    first, second = (await rig.commands(2))[:2]
+    assert (first.emission, second.emission) == (1, 2)
+    first.emission = second.emission = 0
+    assert first == second
+    await rig.tell(first, POST_JOB_STATE_READY, 2)
+
+
+async def test_a_draft_that_was_announced_needs_no_question(rig: "Rig") -> None:
+    target = Target(social_account_id="page", channel="facebook")
+    await rig.announce(
+        "drafts", DraftSaved(organization_id="acme", draft_id="d1", version=1, revision=7, targets=[target]), "d1"
+    )
+    database = Database(rig.database_url, application="test", pool_size=1)
+    async with database.read() as connection:
+
+        async def known() -> bool:
+            return bool((await connection.execute(text("select 1 from draft"))).all())
+
+        await eventually(known)
+    await database.dispose()
+    slot = await schedule(rig, "d1", timedelta(seconds=5))
+    assert slot.schedule_time.ToDatetime(UTC) > SystemClock().now()
+    [command] = await rig.commands(1)
+    assert command.content_revision == 7
+
+
+async def test_what_cannot_be_understood_is_put_aside_and_the_rest_is_heard(rig: "Rig") -> None:
+    rig.draft("d1", ("page", "facebook", ""))
+    await schedule(rig, "d1", timedelta(seconds=5))
+    [command] = await rig.commands(1)
+    await rig.publish("publisher", b"\xff\xff no envelope")
+    strange = PostJobChanged(organization_id="acme")
+    strange.post_job.id, strange.post_job.draft_id, strange.post_job.version = "j", "d", 1
+    strange.post_job.target.social_account_id = "page"
+    strange.post_job.state = 99  # type: ignore[assignment]
+    await rig.announce("publisher", strange, "j")
+    await rig.tell(command, POST_JOB_STATE_PUBLISHED, 3)
+
+    async def settled() -> bool:
+        return (await only_slot(rig)).state == QUEUE_SLOT_STATE_PUBLISHED
+
+    await eventually(settled)
+    database = Database(rig.database_url, application="test", pool_size=1)
+    async with database.read() as connection:
+        reasons = (await connection.execute(text("select reason from dead_letter order by reason"))).scalars().all()
+    await database.dispose()
+    assert reasons == ["InvalidRequest while applying", "the envelope cannot be decoded"]

@@ -1,0 +1,266 @@
+"""QueueService over the wire: codes, reasons, details, replays, pages."""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from postflow.queue.v1.queue_service_pb2 import AddToQueueRequest, ListQueueSlotsRequest, ScheduleAtRequest
+from postflow.queue.v1.queue_slot_pb2 import (
+    QUEUE_SLOT_ORIGIN_EXACT,
+    QUEUE_SLOT_ORIGIN_QUEUE,
+    QUEUE_SLOT_STATE_CANCELED,
+    QUEUE_SLOT_STATE_SCHEDULED,
+    QueueSlot,
+)
+from servicekit.clock import SystemClock
+from servicekit.faults import Fault, InvalidRequest, NotFound, Refused, Unavailable
+from servicekit.rpc import calling
+
+if TYPE_CHECKING:
+    from tests.rpc.queue_service.conftest import Rig
+
+Refusal = Callable[[Awaitable[object]], Awaitable[Fault]]
+
+NOW = SystemClock().now()
+MIDNIGHT = NOW.replace(hour=0, minute=0, second=0, microsecond=0)
+DAYS = [MIDNIGHT + timedelta(days=number, hours=12) for number in range(2, 500)]
+FEED = ("page", "facebook", "")
+
+
+def add(draft_id: str, *accounts: str, request_id: str = "") -> AddToQueueRequest:
+    return AddToQueueRequest(
+        organization_id="acme", draft_id=draft_id, social_account_ids=accounts, request_id=request_id
+    )
+
+
+def at(draft_id: str, moment: datetime, *accounts: str, request_id: str = "") -> ScheduleAtRequest:
+    request = ScheduleAtRequest(
+        organization_id="acme", draft_id=draft_id, social_account_ids=accounts, request_id=request_id
+    )
+    request.schedule_time.FromDatetime(moment)
+    return request
+
+
+def listed(**fields: Any) -> ListQueueSlotsRequest:
+    return ListQueueSlotsRequest(**{"organization_id": "acme"} | fields)
+
+
+async def test_a_draft_gets_the_next_slots_of_its_accounts(rig: "Rig") -> None:
+    await rig.put_schedule("page", *DAYS, cap=3)
+    await rig.put_schedule("group", *DAYS[5:])
+    rig.draft("d1", FEED, ("page", "instagram_feed", "42"), ("group", "facebook", ""))
+    group, page = (await rig.stub.AddToQueue(add("d1"))).queue_slots
+    assert (group.social_account_id, page.social_account_id) == ("group", "page")
+    assert page.schedule_time.ToDatetime(UTC) == DAYS[0]
+    assert group.schedule_time.ToDatetime(UTC) == DAYS[5]
+    assert (page.time_zone, page.local_date, page.local_time) == ("UTC", DAYS[0].date().isoformat(), "12:00")
+    assert (page.state, page.origin) == (QUEUE_SLOT_STATE_SCHEDULED, QUEUE_SLOT_ORIGIN_QUEUE)
+    assert page.not_after.ToDatetime(UTC) == DAYS[0] + timedelta(days=1)
+    assert [(each.target.channel, each.target.destination) for each in page.targets] == [
+        ("facebook", ""),
+        ("instagram_feed", "42"),
+    ]
+
+
+async def test_slot_times_are_asked_for_once_and_kept(rig: "Rig") -> None:
+    await rig.put_schedule("page", *DAYS)
+    for number in range(5):
+        rig.draft(f"d{number}", FEED)
+        await rig.stub.AddToQueue(add(f"d{number}"))
+    first, *rest = rig.schedule.asked
+    # The first call may have come before the announcement, and asked again while it waited.
+    assert all(each.count == 64 for each in (first, *rest))
+    asked = len(rig.schedule.asked)
+    rig.draft("last", FEED)
+    await rig.stub.AddToQueue(add("last"))
+    assert len(rig.schedule.asked) == asked
+    assert first.after.ToDatetime(UTC) - NOW >= timedelta(seconds=60)
+    assert first.before.ToDatetime(UTC) - first.after.ToDatetime(UTC) <= timedelta(days=730)
+
+
+async def test_a_draft_gets_the_time_that_its_caller_wants(rig: "Rig") -> None:
+    rig.draft("d1", FEED)
+    moment = NOW.replace(microsecond=5) + timedelta(hours=3)
+    [slot] = (await rig.stub.ScheduleAt(at("d1", moment))).queue_slots
+    assert slot.schedule_time.ToDatetime(UTC) == moment
+    assert (slot.origin, slot.time_zone, slot.local_date) == (QUEUE_SLOT_ORIGIN_EXACT, "", "")
+
+
+async def test_every_reason_has_its_code_and_names_the_account(rig: "Rig", refusal: Refusal) -> None:
+    await rig.put_schedule("page", *DAYS)
+    await rig.put_schedule("off", enabled=False)
+    await rig.put_schedule("empty")
+    rig.draft("d1", FEED, ("off", "x", ""), ("empty", "x", ""), ("none", "x", ""))
+    rig.draft("d2", FEED)
+    [slot] = (await rig.stub.AddToQueue(add("d1", "page"))).queue_slots
+    taken = slot.schedule_time.ToDatetime(UTC)
+    in_the_way = {
+        "social_account_id": "page",
+        "queue_slot_id": slot.id,
+        "schedule_time": taken.isoformat().replace("+00:00", "Z"),
+    }
+    cases: list[tuple[Awaitable[object], type[Fault], str, dict[str, str]]] = [
+        (rig.stub.AddToQueue(add("d9")), NotFound, "DRAFT_NOT_FOUND", {}),
+        (rig.stub.ScheduleAt(at("d9", taken)), NotFound, "DRAFT_NOT_FOUND", {}),
+        (
+            rig.stub.AddToQueue(add("d1", "other")),
+            Refused,
+            "ACCOUNT_NOT_A_TARGET",
+            {"social_account_id": "other", "draft_id": "d1"},
+        ),
+        (
+            rig.stub.ScheduleAt(at("d1", taken, "other")),
+            Refused,
+            "ACCOUNT_NOT_A_TARGET",
+            {"social_account_id": "other", "draft_id": "d1"},
+        ),
+        (rig.stub.AddToQueue(add("d1", "page")), Refused, "ALREADY_QUEUED", in_the_way),
+        (rig.stub.ScheduleAt(at("d1", DAYS[9], "page")), Refused, "ALREADY_QUEUED", in_the_way),
+        (rig.stub.AddToQueue(add("d1", "none")), Refused, "NO_SCHEDULE", {"social_account_id": "none"}),
+        (rig.stub.AddToQueue(add("d1", "off")), Refused, "SCHEDULE_DISABLED", {"social_account_id": "off"}),
+        (rig.stub.AddToQueue(add("d1", "empty")), Refused, "HORIZON_EXHAUSTED", {"social_account_id": "empty"}),
+        (rig.stub.ScheduleAt(at("d2", taken + timedelta(seconds=59))), Refused, "SLOT_TAKEN", in_the_way),
+    ]
+    for call, kind, reason, metadata in cases:
+        fault = await refusal(call)
+        assert type(fault) is kind, reason
+        assert fault.reason == reason
+        assert fault.metadata == metadata
+
+
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        (AddToQueueRequest(draft_id="d1"), "organization_id"),
+        (AddToQueueRequest(organization_id="acme"), "draft_id"),
+        (add("no such id!"), "draft_id"),
+        (add("d1", "ok", "not ok"), "social_account_ids[1]"),
+        (add("d1", *map(str, range(26))), "social_account_ids"),
+        (add("d1", request_id="*"), "request_id"),
+        (ScheduleAtRequest(organization_id="acme", draft_id="d1"), "schedule_time"),
+        (at("d1", NOW - timedelta(minutes=2)), "schedule_time"),
+        (at("d1", NOW + timedelta(days=731)), "schedule_time"),
+        (
+            ScheduleAtRequest(organization_id="acme", draft_id="d1", schedule_time=Timestamp(seconds=10**15)),
+            "schedule_time",
+        ),
+        (listed(page_size=201), "page_size"),
+        (listed(page_token="nonsense"), "page_token"),
+        (listed(states=[99]), "states[0]"),
+    ],
+)
+async def test_a_field_at_fault_is_named(rig: "Rig", refusal: Refusal, request_: Any, field: str) -> None:
+    rig.draft("d1", FEED)
+    method = getattr(rig.stub, type(request_).__name__.removesuffix("Request"))
+    fault = await refusal(method(request_))
+    assert isinstance(fault, InvalidRequest)
+    assert fault.reason == "INVALID_FIELD"
+    assert [violation.field for violation in fault.violations] == [field]
+
+
+async def test_bytes_that_are_no_request_and_large_ones_are_refused(rig: "Rig") -> None:
+    async with grpc.aio.insecure_channel(rig.address) as channel:
+        call: Any = channel.unary_unary("/postflow.queue.v1.QueueService/AddToQueue")
+        with pytest.raises(grpc.aio.AioRpcError) as garbage:
+            await call(b"\xff\xff")
+        assert garbage.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    with pytest.raises(grpc.aio.AioRpcError) as large:
+        await rig.stub.AddToQueue(add("d1", request_id="x" * 300_000))
+    assert large.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+@pytest.mark.parametrize("method", ["AddToQueue", "ScheduleAt"])
+async def test_a_repeated_request_gets_the_same_answer(rig: "Rig", refusal: Refusal, method: str) -> None:
+    await rig.put_schedule("page", *DAYS)
+    rig.draft("d1", FEED)
+    moment = NOW + timedelta(hours=1)
+    request = add("d1", request_id="r1") if method == "AddToQueue" else at("d1", moment, request_id="r1")
+    other = add("d1", "page", request_id="r1") if method == "AddToQueue" else at("d1", DAYS[0], request_id="r1")
+    call = getattr(rig.stub, method)
+    first = await call(request)
+    rig.drafts.drafts.clear()
+    rig.schedule.times.clear()
+    assert await call(request) == first
+    assert len((await rig.stub.ListQueueSlots(listed())).queue_slots) == 1
+    fault = await refusal(call(other))
+    assert isinstance(fault, InvalidRequest)
+    assert fault.reason == "REQUEST_ID_REUSED"
+
+
+async def test_a_refusal_is_not_remembered(rig: "Rig", refusal: Refusal) -> None:
+    await refusal(rig.stub.AddToQueue(add("d1", request_id="r1")))
+    await rig.put_schedule("page", *DAYS)
+    rig.draft("d1", FEED)
+    assert (await rig.stub.AddToQueue(add("d1", request_id="r1"))).queue_slots
+
+
+@pytest.mark.parametrize("away", ["schedule", "drafts"])
+async def test_a_neighbour_that_is_away_makes_the_call_unavailable(rig: "Rig", refusal: Refusal, away: str) -> None:
+    await rig.put_schedule("page", *DAYS)
+    rig.draft("d1", FEED)
+    getattr(rig, away).fault = Unavailable("TIRED", "come back later", retry_after=timedelta(seconds=7))
+    fault = await refusal(rig.stub.AddToQueue(add("d1")))
+    assert isinstance(fault, Unavailable)
+    assert fault.reason == "TIRED"
+    assert fault.retry_after == timedelta(seconds=7)
+    getattr(rig, away).fault = None
+    await rig.stub.AddToQueue(add("d1"))
+
+
+async def test_a_defect_of_a_neighbour_shows_no_text(rig: "Rig") -> None:
+    rig.draft("d1", FEED)
+    rig.schedule.times["page"] = [None]  # type: ignore[list-item]
+    with pytest.raises(grpc.aio.AioRpcError) as failed, calling():
+        await rig.stub.AddToQueue(add("d1"))
+    assert failed.value.code() is grpc.StatusCode.INTERNAL
+    assert (failed.value.details() or "").startswith("internal error; request id ")
+
+
+async def test_pages_make_up_the_list(rig: "Rig", refusal: Refusal) -> None:
+    for number in range(7):
+        rig.draft(f"d{number}", (f"a{number % 2}", "facebook", ""))
+        await rig.stub.ScheduleAt(at(f"d{number}", NOW + timedelta(hours=1 + (number * 3) % 7)))
+    whole = list((await rig.stub.ListQueueSlots(listed())).queue_slots)
+    times = [slot.schedule_time.ToDatetime(UTC) for slot in whole]
+    assert times == sorted(times)
+    assert len(times) == 7
+    found: list[QueueSlot] = []
+    token = ""
+    while not found or token:
+        page = await rig.stub.ListQueueSlots(listed(page_size=3, page_token=token))
+        assert len(page.queue_slots) <= 3
+        found += page.queue_slots
+        token = page.next_page_token
+    assert found == whole
+    first = await rig.stub.ListQueueSlots(listed(page_size=3))
+    stolen = listed(social_account_id="a1", page_token=first.next_page_token)
+    assert (await refusal(rig.stub.ListQueueSlots(stolen))).reason == "INVALID_FIELD"
+
+
+async def test_filters_choose(rig: "Rig") -> None:
+    for number in range(4):
+        rig.draft(f"d{number}", (f"a{number % 2}", "facebook", ""))
+        await rig.stub.ScheduleAt(at(f"d{number}", NOW + timedelta(hours=number + 1)))
+
+    async def drafts(**fields: Any) -> list[str]:
+        return [slot.draft_id for slot in (await rig.stub.ListQueueSlots(listed(**fields))).queue_slots]
+
+    assert await drafts() == ["d0", "d1", "d2", "d3"]
+    assert await drafts(social_account_id="a1") == ["d1", "d3"]
+    assert await drafts(draft_id="d2") == ["d2"]
+    assert await drafts(states=[QUEUE_SLOT_STATE_CANCELED]) == []
+    assert await drafts(states=[QUEUE_SLOT_STATE_CANCELED, QUEUE_SLOT_STATE_SCHEDULED, 0]) == ["d0", "d1", "d2", "d3"]
+    assert await drafts(organization_id="umbrella") == []
+
+
+async def test_another_organization_finds_nothing(rig: "Rig", refusal: Refusal) -> None:
+    rig.draft("d1", FEED)
+    rig.drafts.drafts.clear()
+    foreign = AddToQueueRequest(organization_id="umbrella", draft_id="d1")
+    absent = AddToQueueRequest(organization_id="umbrella", draft_id="d9")
+    faults = [await refusal(rig.stub.AddToQueue(request)) for request in (foreign, absent)]
+    assert {fault.reason for fault in faults} == {"DRAFT_NOT_FOUND"}
