@@ -88,7 +88,8 @@ def backoff(failures: int) -> float:
 
 
 async def wait(event: asyncio.Event, seconds: float) -> None:
-    """Until the event is set, but not longer than `seconds`. Lets others run even when that is nothing."""
+    """Until the event is set, but not longer than `seconds`; in any case others get their turn."""
+    await asyncio.sleep(0)
     try:
         async with asyncio.timeout(seconds):
             await event.wait()

@@ -22,7 +22,8 @@ async def serve() -> AsyncIterator[Serve]:
             server = RpcServer(listen="127.0.0.1:0", servicers=servicers, ids=Uuid7Source(), **(options or {}))
             await server.start()
             stack.push_async_callback(server.stop, 0.0)
-            await server.set_serving(serving=serving)
+            if serving:
+                await server.set_serving(serving=True)
             return server
 
         yield start

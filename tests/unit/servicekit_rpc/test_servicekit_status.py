@@ -30,7 +30,9 @@ def info(refusal: Refusal) -> Any:
 def test_a_long_fault_is_cut_but_keeps_its_reason() -> None:
     violations = tuple(Violation(field=f"f{number}{LONG}", description=LONG) for number in range(200))
     refusal = refusal_of(
-        Conflict("LOST", LONG, metadata={"first": "1", "second": LONG, "third": LONG}, violations=violations)
+        Conflict(
+            "LOST", LONG, metadata={"first": "1"} | {f"k{number}": LONG for number in range(50)}, violations=violations
+        )
     )
     assert size(refusal) < 8000
     assert info(refusal).reason == "LOST"

@@ -66,6 +66,23 @@ async def test_a_wake_ends_the_waiting() -> None:
         stop.set()
 
 
+async def test_one_wake_is_one_run() -> None:
+    stop, wake, ran = asyncio.Event(), asyncio.Event(), asyncio.Queue[None]()
+
+    async def step() -> None:
+        ran.put_nowait(None)
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        group.create_task(Loop("test", step, NEVER, wake).run(stop))
+        await ran.get()
+        wake.set()
+        await ran.get()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert ran.empty()
+        stop.set()
+
+
 async def test_a_wake_during_a_step_is_not_lost() -> None:
     stop, wake = asyncio.Event(), asyncio.Event()
     runs: list[int] = []

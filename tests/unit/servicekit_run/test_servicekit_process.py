@@ -69,6 +69,11 @@ async def hang() -> None:
     await asyncio.Event().wait()
 
 
+async def life(process: Process, stop: asyncio.Event | None = None) -> None:
+    async with asyncio.timeout(10):
+        await serve(process, stop or asyncio.Event())
+
+
 async def live(process: Process, stop: asyncio.Event | None = None) -> None:
     """Until it is serving, then stop."""
     stop, ready = stop or asyncio.Event(), asyncio.Event()
@@ -164,13 +169,12 @@ async def test_a_stop_while_a_starter_hangs_ends_the_process() -> None:
 async def test_a_starter_that_fails_ends_the_process_with_its_error() -> None:
     story: Story = []
     with pytest.raises(KeyError, match="old schema"):
-        await serve(
+        await life(
             process(
                 story,
                 starters={"schema": step(story, "check", KeyError("old schema"))},
                 closers={"database": step(story, "dispose")},
-            ),
-            asyncio.Event(),
+            )
         )
     assert story == ["server starts", "check", "server stops", "dispose"]
 
@@ -182,16 +186,13 @@ async def test_a_part_that_fails_lets_the_others_finish_and_ends_the_process_wit
         story.append("the last message")
 
     with pytest.raises(KeyError, match="bug"):
-        await serve(
-            process(story, consumers=[Part("consumer", story, finish)], loops=[Failing(KeyError("bug"))]),
-            asyncio.Event(),
-        )
+        await life(process(story, consumers=[Part("consumer", story, finish)], loops=[Failing(KeyError("bug"))]))
     assert story[-4:] == ["not serving", "the last message", "consumer ends", "server stops"]
 
 
 async def test_a_part_that_ends_by_itself_is_a_failure() -> None:
     with pytest.raises(RuntimeError, match="failing ended by itself"):
-        await serve(process([], consumers=[Failing(None)]), asyncio.Event())
+        await life(process([], consumers=[Failing(None)]))
 
 
 async def test_a_part_that_does_not_finish_in_time_is_cut_off(caplog: pytest.LogCaptureFixture) -> None:
@@ -208,7 +209,7 @@ async def test_a_closer_that_fails_does_not_keep_the_others_from_closing() -> No
     stop = asyncio.Event()
     stop.set()
     with pytest.raises(KeyError, match="bug"):
-        await serve(process(story, closers=closers), stop)
+        await life(process(story, closers=closers), stop)
     assert story[-2:] == ["one", "two"]
 
 

@@ -78,7 +78,7 @@ headers = st.one_of(
         "-".join,
         st.tuples(
             st.sampled_from(["00", "01", "ff", "0g"]),
-            st.text(HEX, min_size=31, max_size=33) | st.just("0" * 32),
+            st.text(HEX, min_size=32, max_size=32) | st.just("0" * 32) | st.just("1" * 31),
             st.text(HEX, min_size=16, max_size=16) | st.just("0" * 16),
             st.text(HEX, min_size=2, max_size=2),
         ),
