@@ -10,7 +10,7 @@ class IdSource(Protocol):
 
 
 class Uuid7Source:
-    """Strictly growing within a process: within one millisecond the 12-bit counter orders; full, it borrows the next."""
+    """Strictly growing in a process: within one millisecond the 12-bit counter orders; full, it borrows the next."""
 
     def __init__(self) -> None:
         self._last = 0
