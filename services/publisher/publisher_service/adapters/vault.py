@@ -1,7 +1,6 @@
 """Credentials at rest: AES-256-GCM, bound to their row: a ciphertext moved elsewhere does not open."""
 
 import base64
-import binascii
 import os
 
 from cryptography.exceptions import InvalidTag
@@ -24,7 +23,7 @@ class Vault:
     def __init__(self, key: Secret) -> None:
         try:
             raw = base64.b64decode(key.reveal(), validate=True)
-        except binascii.Error:
+        except ValueError:
             raw = b""
         if len(raw) != _KEY_BYTES:
             raise SettingsError("POSTFLOW_PUBLISHER_CREDENTIALS_KEY: must be 32 bytes in base64")
@@ -36,7 +35,7 @@ class Vault:
 
     def open(self, sealed: bytes, *, organization_id: str, account_id: str) -> str:
         nonce = sealed[1 : 1 + _NONCE_BYTES]
-        if sealed[:1] != _FORM:
+        if sealed[:1] != _FORM or len(nonce) != _NONCE_BYTES:
             raise CredentialsUnreadable(f"credentials of account {account_id} have an unknown form")
         try:
             opened = self._cipher.decrypt(nonce, sealed[1 + _NONCE_BYTES :], _place(organization_id, account_id))
