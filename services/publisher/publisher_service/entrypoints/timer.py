@@ -5,7 +5,7 @@ import heapq
 import itertools
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from servicekit.pg.clock import SteadyClock
 
@@ -15,13 +15,25 @@ T = TypeVar("T")
 _TOLERANCE = timedelta(microseconds=500)
 
 
+class Alarm(Protocol):
+    def cancel(self) -> None: ...
+
+
+CallLater = Callable[[float, Callable[[], None]], Alarm]
+
+
 class DueTimer(Generic[T]):
-    def __init__(self, clock: SteadyClock, due: Callable[[list[T]], None]) -> None:
+    """`call_later` is the running loop's own unless told otherwise."""
+
+    def __init__(
+        self, clock: SteadyClock, due: Callable[[list[T]], None], *, call_later: CallLater | None = None
+    ) -> None:
         self._clock = clock
         self._due = due
+        self._call_later = call_later or _on_the_running_loop
         self._heap: list[tuple[datetime, int, T]] = []
         self._order = itertools.count()
-        self._handle: asyncio.TimerHandle | None = None
+        self._alarm: Alarm | None = None
         self._armed: datetime | None = None
 
     def __len__(self) -> int:
@@ -44,19 +56,23 @@ class DueTimer(Generic[T]):
         if self._heap:
             self._armed = self._heap[0][0]
             delay = max((self._armed - self._clock.now()).total_seconds(), 0.0)
-            self._handle = asyncio.get_running_loop().call_later(delay, self._ring)
+            self._alarm = self._call_later(delay, self._ring)
 
     def _disarm(self) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
-        self._handle = self._armed = None
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = self._armed = None
 
     def _ring(self) -> None:
         now = self._clock.now() + _TOLERANCE
         due: list[T] = []
         while self._heap and self._heap[0][0] <= now:
             due.append(heapq.heappop(self._heap)[2])
-        self._handle = self._armed = None
+        self._alarm = self._armed = None
         self._arm()
         if due:
             self._due(due)
+
+
+def _on_the_running_loop(delay: float, ring: Callable[[], None]) -> Alarm:
+    return asyncio.get_running_loop().call_later(delay, ring)

@@ -1,0 +1,116 @@
+"""The local timer: work comes out in the order of its instants, and not before them."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any
+
+from publisher_service.entrypoints.timer import DueTimer
+from servicekit.pg.clock import DatabaseClock, SteadyClock
+from testkit.clocks import START, FrozenClock
+
+SOON = START + timedelta(milliseconds=100)
+
+
+class Bell:
+    """A timer of the loop that rings only when told to."""
+
+    def __init__(self) -> None:
+        self.delays: list[float] = []
+        self.ring: Callable[[], None] = lambda: None
+        self.canceled = 0
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> "Bell":
+        self.delays.append(round(delay, 6))
+        self.ring = callback
+        return self
+
+    def cancel(self) -> None:
+        self.canceled += 1
+
+
+@contextmanager
+def a_timer() -> Iterator[tuple[DueTimer[str], Bell, FrozenClock, list[list[str]]]]:
+    clock, bell, due = FrozenClock(), Bell(), list[list[str]]()
+    timer: DueTimer[str] = DueTimer(SteadyClock(clock), due.append, call_later=bell.call_later)
+    yield timer, bell, clock, due
+
+
+def test_what_is_due_comes_out_in_order_and_together() -> None:
+    with a_timer() as (timer, bell, clock, due):
+        timer.hold(SOON + timedelta(milliseconds=2), "third")
+        timer.hold(SOON, "first")
+        timer.hold(SOON, "second")
+        timer.hold(SOON + timedelta(seconds=1), "later")
+        clock.advance(timedelta(milliseconds=102))
+        bell.ring()
+        assert due == [["first", "second", "third"]]
+        assert len(timer) == 1
+        assert bell.delays[-1] == 0.998
+
+
+def test_the_earliest_instant_is_waited_for_whenever_it_came() -> None:
+    with a_timer() as (timer, bell, _clock, _due):
+        timer.hold(START + timedelta(seconds=5), "far")
+        timer.hold(START + timedelta(seconds=1), "near")
+        timer.hold(START + timedelta(seconds=3), "between")
+        assert bell.delays == [5.0, 1.0]
+        assert bell.canceled == 1
+
+
+def test_a_ring_that_is_early_waits_for_what_is_left() -> None:
+    with a_timer() as (timer, bell, clock, due):
+        timer.hold(SOON, "work")
+        clock.advance(timedelta(milliseconds=98))
+        bell.ring()
+        assert due == []
+        assert bell.delays == [0.1, 0.002]
+        clock.advance(timedelta(milliseconds=2))
+        bell.ring()
+        assert due == [["work"]]
+
+
+async def test_the_clock_of_the_database_decides_not_that_of_the_machine() -> None:
+    """The machine's clock is set back an hour meanwhile; what was read from the database goes on."""
+
+    class ToldClock(DatabaseClock):
+        async def now(self, _connection: Any) -> datetime:
+            return START
+
+    with a_timer() as (timer, bell, clock, due):
+        connection: Any = None
+        await timer._clock.observe(ToldClock(), connection)
+        timer.hold(SOON, "work")
+        clock.jump(START - timedelta(hours=1))
+        clock.advance(timedelta(milliseconds=100))
+        bell.ring()
+        assert due == [["work"]]
+
+
+def test_what_is_overdue_comes_at_once() -> None:
+    with a_timer() as (timer, bell, _clock, due):
+        timer.hold(START - timedelta(hours=1), "late")
+        assert bell.delays == [0.0]
+        bell.ring()
+        assert due == [["late"]]
+
+
+def test_everything_is_released_and_the_timer_is_silent() -> None:
+    with a_timer() as (timer, bell, _clock, due):
+        timer.hold(SOON, "one")
+        timer.hold(START + timedelta(days=1), "two")
+        assert sorted(timer.release_all()) == ["one", "two"]
+        assert (len(timer), bell.canceled) == (0, 1)
+        bell.ring()
+        assert due == []
+        assert timer.release_all() == []
+
+
+async def test_on_the_loop_it_rings_by_itself() -> None:
+    rung: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+    clock = FrozenClock()
+    timer: DueTimer[str] = DueTimer(SteadyClock(clock), rung.set_result)
+    timer.hold(clock.now(), "work")
+    async with asyncio.timeout(5):
+        assert await rung == ["work"]
