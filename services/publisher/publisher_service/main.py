@@ -198,7 +198,6 @@ class _Parts:
             database=self.database,
             clock=self.clock,
             outbox=self.outbox,
-            policy=self.settings.policy,
             providers=self.providers,
             vault=self.vault,
             wake_sweep=self.due_now.set,

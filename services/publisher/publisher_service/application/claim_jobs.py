@@ -8,7 +8,7 @@ from publisher_service.adapters.postgres import hot, store
 from publisher_service.domain.claim import Claimed, Command, Judged, Verdict
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import JobState, PostJob
-from publisher_service.domain.refusal import CHANGING, refused
+from publisher_service.domain.refusal import CHANGING, DOUBTED, refused
 from publisher_service.wire import post_job_changed
 from servicekit.pg.clock import DatabaseClock, SteadyClock
 from servicekit.pg.database import Database, Transaction
@@ -61,10 +61,24 @@ class ClaimJobs:
 
     async def _claim(self, tx: Transaction, commands: Sequence[Command]) -> list[Claim]:
         now = await self._steady.observe(self._clock, tx.connection)
-        judged = await hot.claim(tx.connection, commands, now=now, lease_end=now + self._lease)
+        judged = await self._judge(tx, commands, now)
         if any(each.verdict is not Verdict.CLAIMED for each in judged.values()):
             await self._refuse(tx, commands, judged, now)
         return [self._answer(judged.get(index), now) for index in range(len(commands))]
+
+    async def _judge(self, tx: Transaction, commands: Sequence[Command], now: datetime) -> dict[int, Judged]:
+        """A refusal is believed only when it is said again under the lock of the job.
+
+        The statement reads contents and accounts as they were when it began, and locks later: what was approved or
+        connected between the two has found no job to release. Nothing can come between the second look and the commit.
+        """
+        lease_end = now + self._lease
+        judged = await hot.claim(tx.connection, commands, now=now, lease_end=lease_end)
+        doubted = [index for index, each in judged.items() if each.verdict in DOUBTED]
+        if doubted:
+            again = await hot.claim(tx.connection, [commands[index] for index in doubted], now=now, lease_end=lease_end)
+            judged |= {doubted[index]: each for index, each in again.items()}
+        return judged
 
     async def _refuse(
         self, tx: Transaction, commands: Sequence[Command], judged: dict[int, Judged], now: datetime

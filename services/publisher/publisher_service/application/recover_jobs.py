@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from publisher_service.adapters.postgres import store
-from publisher_service.adapters.postgres.store import ClosedAttempt
 from publisher_service.domain.claim import Command
 from publisher_service.domain.policy import Policy
-from publisher_service.domain.post_job import JobState, PostJob, Reason
-from publisher_service.domain.settlement import AttemptState, uncertain
+from publisher_service.domain.post_job import JobState, PostJob, moved
+from publisher_service.domain.settlement import Settlement, uncertain
 from publisher_service.wire import post_job_changed
 from servicekit.pg.clock import DatabaseClock, SteadyClock
 from servicekit.pg.database import Database, Transaction
@@ -51,17 +50,16 @@ class RecoverJobs:
         questions = [job for job in jobs if job.state is JobState.UNKNOWN]
         due = [job for job in jobs if job.state in (JobState.READY, JobState.WAITING, JobState.BLOCKED)]
 
-        unknown = [self._uncertain(job, now) for job in abandoned]
-        await store.close_attempts(
-            tx.connection, [ClosedAttempt(job=job, state=AttemptState.UNKNOWN) for job in unknown], now=now
-        )
+        lost = [self._uncertain(job, now) for job in abandoned]
+        unknown = [each.job for each in lost]
+        await store.close_attempts(tx.connection, lost, now=now)
         asked = [replace(job, next_action_time=now + self._policy.lookup_again) for job in questions]
-        ready = [_ready(job, now + _HANDED_ON) for job in due]
+        ready = [_ready(job, now, now + _HANDED_ON) for job in due]
         await store.save_jobs(tx.connection, [*unknown, *asked, *ready])
         await self._outbox.append(tx, [post_job_changed(job) for job in unknown], now=now)
         return Found(due=[command_of(job) for job in ready], questions=asked, more=len(jobs) == _BATCH)
 
-    def _uncertain(self, job: PostJob, now: datetime) -> PostJob:
+    def _uncertain(self, job: PostJob, now: datetime) -> Settlement:
         message = "the process that was sending ended before it recorded an answer"
         return uncertain(job, "SENDER_LOST", message, policy=self._policy, now=now)
 
@@ -85,7 +83,7 @@ def command_of(job: PostJob) -> Command:
     )
 
 
-def _ready(job: PostJob, until: datetime) -> PostJob:
+def _ready(job: PostJob, now: datetime, until: datetime) -> PostJob:
     if job.state is JobState.READY:
         return replace(job, next_action_time=until)
-    return replace(job, version=job.version + 1, state=JobState.READY, state_reason=Reason.NONE, next_action_time=until)
+    return moved(job, JobState.READY, now=now, until=until)

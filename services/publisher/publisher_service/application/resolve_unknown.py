@@ -4,11 +4,9 @@ import logging
 from collections.abc import Callable, Mapping
 
 from publisher_service.adapters.postgres import store
-from publisher_service.adapters.postgres.store import ClosedAttempt
 from publisher_service.adapters.providers.provider import Post, Provider
 from publisher_service.adapters.vault import CredentialsUnreadable, Vault
 from publisher_service.domain.outcome import Finding, NoProof
-from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import JobState, PostJob
 from publisher_service.domain.settlement import resolve
 from publisher_service.wire import post_job_changed
@@ -26,7 +24,6 @@ class ResolveUnknown:
         database: Database,
         clock: DatabaseClock,
         outbox: Outbox,
-        policy: Policy,
         providers: Mapping[str, Provider],
         vault: Vault,
         wake_sweep: Callable[[], None],
@@ -34,7 +31,6 @@ class ResolveUnknown:
         self._database = database
         self._clock = clock
         self._outbox = outbox
-        self._policy = policy
         self._providers = providers
         self._vault = vault
         self._wake_sweep = wake_sweep
@@ -71,12 +67,11 @@ class ResolveUnknown:
         job = next(iter(await store.lock_jobs(tx.connection, [(question.organization_id, question.id)])))
         if job.state is not JobState.UNKNOWN or job.fence != question.fence:
             return
-        settlement = resolve(job, finding, policy=self._policy, now=now)
+        settlement = resolve(job, finding, now=now)
         if settlement is None:
             return
         after = settlement.job
-        closed = ClosedAttempt(job=after, state=settlement.attempt_state)
-        await store.close_attempts(tx.connection, [closed], now=now)
+        await store.close_attempts(tx.connection, [settlement], now=now)
         await store.save_jobs(tx.connection, [after])
         await self._outbox.append(tx, [post_job_changed(after)], now=now)
         if after.state is JobState.READY:

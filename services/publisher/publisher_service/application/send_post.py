@@ -11,7 +11,7 @@ from publisher_service.adapters.providers.provider import Post, Provider
 from publisher_service.adapters.vault import CredentialsUnreadable, Vault
 from publisher_service.domain.claim import Claimed
 from publisher_service.domain.content import text_for
-from publisher_service.domain.outcome import Ambiguous, AuthRefused, NotSent, Outcome
+from publisher_service.domain.outcome import Ambiguous, AuthRefused, NotTried, Outcome
 from publisher_service.wire import content_from
 from servicekit.clock import Clock
 from servicekit.failpoints import declare, failpoint
@@ -102,7 +102,7 @@ class SendPost:
         # A process that was stopped for a while must not send on a lease that another may have taken over.
         left = self._lease - (self._clock.monotonic() - claim_started)
         if left < provider.request_timeout.total_seconds() + _MARGIN:
-            return NotSent(reason="LEASE_TOO_SHORT", message="too little of the lease was left for a request")
+            return NotTried(reason="LEASE_TOO_SHORT", message="too little of the lease was left for a request")
         assert job.schedule_time is not None
         _lateness.record((self._steady.now() - job.schedule_time).total_seconds())
         try:

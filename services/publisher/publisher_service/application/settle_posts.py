@@ -9,10 +9,10 @@ from opentelemetry import metrics
 
 from publisher_service.adapters.postgres import hot, store
 from publisher_service.adapters.postgres.hot import SettleRow
-from publisher_service.adapters.postgres.store import ClosedAttempt
 from publisher_service.application.send_post import Sent
 from publisher_service.domain.account import AccountState
 from publisher_service.domain.outcome import Accepted, Found
+from publisher_service.domain.plan import released
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import JobState, PostJob
 from publisher_service.domain.settlement import AttemptState, Settlement, evidence, settle
@@ -70,7 +70,9 @@ class SettlePosts:
         if len(stored) < len(batch):
             late = [sent for sent, event in zip(batch, events, strict=True) if event.event_id not in positions]
             await self._record_late(tx, late, now)
-        await self._disconnect(tx, [each for each in settlements if each.disconnects], now)
+        for sent, each in zip(batch, settlements, strict=True):
+            if each.disconnects:
+                await self._disconnect(tx, sent, each, now)
         await failpoint(_BEFORE_COMMIT)
 
     async def _record_late(self, tx: Transaction, late: Sequence[Sent], now: datetime) -> None:
@@ -78,35 +80,43 @@ class SettlePosts:
         keys = [(sent.claimed.job.organization_id, sent.claimed.job.id) for sent in late]
         jobs = {(job.organization_id, job.id): job for job in await store.lock_jobs(tx.connection, keys)}
         proven: list[PostJob] = []
-        closed: list[ClosedAttempt] = []
+        tries: list[Settlement] = []
         for sent, key in zip(late, keys, strict=True):
             job = jobs[key]
             if not isinstance(sent.outcome, Accepted):
                 log.info("post job %s: a late answer proves nothing (%s)", job.id, type(sent.outcome).__name__)
             elif job.state is not JobState.PUBLISHED:
                 found = Found(external_id=sent.outcome.external_id, external_url=sent.outcome.external_url)
-                after = evidence(job, found, now=now).job
-                proven.append(after)
+                proof = evidence(job, found, now=now)
+                jobs[key] = proof.job
+                proven.append(proof.job)
                 # The proof belongs to the try that brought it, not to one that may have followed.
-                its_try = replace(after, fence=sent.claimed.job.fence)
-                closed.append(ClosedAttempt(job=its_try, state=AttemptState.ACCEPTED))
+                tries.append(replace(proof, job=replace(proof.job, fence=sent.claimed.job.fence)))
             elif job.external_id != sent.outcome.external_id:
                 _duplicates.add(1)
                 log.critical("post job %s is out twice: %s and %s", job.id, job.external_id, sent.outcome.external_id)
-        await store.close_attempts(tx.connection, closed, now=now)
+        await store.close_attempts(tx.connection, tries, now=now)
+        await store.abandon_attempts(tx.connection, tries, now=now)
         await store.save_jobs(tx.connection, proven)
         await self._outbox.append(tx, [post_job_changed(job) for job in proven], now=now)
 
-    async def _disconnect(self, tx: Transaction, refused: Sequence[Settlement], now: datetime) -> None:
-        for each in refused:
-            organization_id, account_id = each.job.organization_id, each.job.target.social_account_id
-            account = await store.lock_account(tx.connection, organization_id, account_id)
-            if account is None or account.state is AccountState.DISCONNECTED:
-                continue
-            gone = replace(account, state=AccountState.DISCONNECTED, version=account.version + 1, update_time=now)
-            await store.set_account_state(tx.connection, gone, now=now)
-            await store.set_gate(tx.connection, organization_id, account_id, connected=False)
-            await self._outbox.append(tx, [account_disconnected(gone, each.error_message)], now=now)
+    async def _disconnect(self, tx: Transaction, sent: Sent, refused: Settlement, now: datetime) -> None:
+        organization_id, account_id = refused.job.organization_id, refused.job.target.social_account_id
+        account = await store.lock_account(tx.connection, organization_id, account_id)
+        if account is None or account.state is AccountState.DISCONNECTED:
+            return
+        *_, credentials = await store.credentials_of(tx.connection, organization_id, account_id)
+        if credentials != sent.claimed.credentials:
+            # Connected anew while this try was out: what was refused is not what the account has now.
+            waiting = await store.lock_blocked_of_account(tx.connection, organization_id, account_id)
+            jobs = [released(job, now=now) for job in waiting]
+            await store.save_jobs(tx.connection, jobs)
+            await self._outbox.append(tx, [post_job_changed(job) for job in jobs], now=now)
+            return
+        gone = replace(account, state=AccountState.DISCONNECTED, version=account.version + 1, update_time=now)
+        await store.set_account_state(tx.connection, gone, now=now)
+        await store.set_gate(tx.connection, organization_id, account_id, connected=False)
+        await self._outbox.append(tx, [account_disconnected(gone, refused.error_message)], now=now)
 
 
 def _activity(settlement: Settlement) -> str:

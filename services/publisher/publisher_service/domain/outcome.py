@@ -36,6 +36,14 @@ class NotSent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NotTried:
+    """We did not begin the request, for a reason of our own; this costs no attempt."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimited:
     """The provider said "later" and for how long; this costs no attempt."""
 
@@ -51,7 +59,7 @@ class Ambiguous:
     message: str
 
 
-Outcome = Accepted | Rejected | AuthRefused | NotSent | RateLimited | Ambiguous
+Outcome = Accepted | Rejected | AuthRefused | NotSent | NotTried | RateLimited | Ambiguous
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from publisher_service.domain.post_job import (
     Reason,
     Target,
     job_id,
+    moved,
     newer_slot,
 )
 
@@ -76,11 +77,7 @@ def after_slot(job: PostJob, slot: Slot, *, now: datetime) -> PostJob:
         return job
     new_run = job.state in ENDED_RUN
     return replace(
-        job,
-        version=job.version + 1,
-        state=JobState.SCHEDULED,
-        state_reason=Reason.NONE,
-        next_action_time=None,
+        moved(job, JobState.SCHEDULED, now=now),
         run=job.run + 1 if new_run else job.run,
         attempts=0 if new_run else job.attempts,
         error_reason="" if new_run else job.error_reason,
@@ -91,27 +88,12 @@ def after_slot(job: PostJob, slot: Slot, *, now: datetime) -> PostJob:
         not_after=None,
         target_month=slot.target_month,
         traceparent=slot.traceparent,
-        update_time=now,
     )
 
 
 def released(job: PostJob, *, now: datetime) -> PostJob:
-    return replace(
-        job,
-        version=job.version + 1,
-        state=JobState.READY,
-        state_reason=Reason.NONE,
-        next_action_time=now,
-        update_time=now,
-    )
+    return moved(job, JobState.READY, now=now, until=now)
 
 
 def canceled(job: PostJob, *, now: datetime) -> PostJob:
-    return replace(
-        job,
-        version=job.version + 1,
-        state=JobState.CANCELED,
-        state_reason=Reason.NONE,
-        next_action_time=None,
-        update_time=now,
-    )
+    return moved(job, JobState.CANCELED, now=now)

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
@@ -55,33 +55,30 @@ ENDED_RUN = frozenset({JobState.FAILED, JobState.MISSED, JobState.CANCELED})
 OPEN_ATTEMPT = frozenset({JobState.SENDING, JobState.UNKNOWN})
 NOT_STARTED = frozenset({JobState.PENDING, JobState.SCHEDULED, JobState.READY, JobState.WAITING, JobState.BLOCKED})
 
+# A released wait, a changed time or a second look may leave a job in its state; that counts as a transition too.
+_BEFORE_THE_SEND = frozenset(
+    {JobState.SENDING, JobState.WAITING, JobState.BLOCKED, JobState.SCHEDULED, JobState.MISSED, JobState.CANCELED}
+)
+# A new slot, or the command of one, begins the next run.
+_NEXT_RUN = frozenset({JobState.SCHEDULED, JobState.SENDING, JobState.WAITING, JobState.BLOCKED, JobState.MISSED})
+# Proof that a post is there counts whoever brings it and however late: PUBLISHED follows on every state.
 TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
-    JobState.PENDING: frozenset(
-        {JobState.SCHEDULED, JobState.SENDING, JobState.WAITING, JobState.BLOCKED, JobState.MISSED, JobState.CANCELED}
-    ),
-    JobState.SCHEDULED: frozenset(
-        {JobState.SENDING, JobState.WAITING, JobState.BLOCKED, JobState.MISSED, JobState.CANCELED}
-    ),
-    JobState.READY: frozenset(
-        {JobState.SENDING, JobState.WAITING, JobState.BLOCKED, JobState.MISSED, JobState.CANCELED}
-    ),
-    JobState.WAITING: frozenset(
-        {JobState.READY, JobState.SENDING, JobState.BLOCKED, JobState.MISSED, JobState.CANCELED}
-    ),
-    JobState.BLOCKED: frozenset(
-        {JobState.READY, JobState.SENDING, JobState.WAITING, JobState.MISSED, JobState.CANCELED}
-    ),
-    JobState.SENDING: frozenset(
-        {JobState.PUBLISHED, JobState.FAILED, JobState.WAITING, JobState.BLOCKED, JobState.UNKNOWN}
-    ),
-    JobState.UNKNOWN: frozenset({JobState.PUBLISHED, JobState.READY, JobState.NEEDS_ATTENTION}),
-    JobState.NEEDS_ATTENTION: frozenset({JobState.PUBLISHED}),
-    JobState.PUBLISHED: frozenset(),
-    # A new slot begins the next run.
-    JobState.FAILED: frozenset({JobState.SCHEDULED}),
-    JobState.MISSED: frozenset({JobState.SCHEDULED}),
-    JobState.CANCELED: frozenset({JobState.SCHEDULED}),
-}
+    state: after | {JobState.PUBLISHED}
+    for state, after in {
+        JobState.PENDING: _BEFORE_THE_SEND,
+        JobState.SCHEDULED: _BEFORE_THE_SEND,
+        JobState.READY: _BEFORE_THE_SEND | {JobState.READY},
+        JobState.WAITING: _BEFORE_THE_SEND | {JobState.READY},
+        JobState.BLOCKED: _BEFORE_THE_SEND | {JobState.READY},
+        JobState.SENDING: frozenset({JobState.FAILED, JobState.WAITING, JobState.BLOCKED, JobState.UNKNOWN}),
+        # Only a proven "it is not there" leads back to a send.
+        JobState.UNKNOWN: frozenset({JobState.READY, JobState.NEEDS_ATTENTION}),
+        JobState.NEEDS_ATTENTION: frozenset(),
+        JobState.FAILED: _NEXT_RUN,
+        JobState.MISSED: _NEXT_RUN,
+        JobState.CANCELED: _NEXT_RUN,
+    }.items()
+} | {JobState.PUBLISHED: frozenset()}
 
 _KINDS: Mapping[JobState, EventKind] = {
     JobState.PENDING: EventKind.CREATED,
@@ -142,9 +139,26 @@ class PostJob:
 def job_id(organization_id: str, draft_id: str, target: Target) -> str:
     """A UUIDv8 made of what makes the job the job that it is: whoever knows the target knows the id."""
     parts = (organization_id, draft_id, target.social_account_id, target.channel, target.destination)
+    # No part can hold the separator: neither a message that is taken nor a row of the database has a NUL.
     digest = hashlib.sha256("\0".join(parts).encode()).digest()[:16]
     value = int.from_bytes(digest) & ~(0xF << 76) & ~(0x3 << 62) | 0x8 << 76 | 0b10 << 62
     return str(UUID(int=value))
+
+
+def moved(
+    job: PostJob, state: JobState, *, now: datetime, reason: Reason = Reason.NONE, until: datetime | None = None
+) -> PostJob:
+    """The job in its next state and version. Every change of state passes here; the claim's statement makes SENDING."""
+    assert state in TRANSITIONS[job.state], f"a post job goes from {job.state} to {state}"
+    assert (until is not None) == (state in WITH_NEXT_ACTION), f"{state} and its next action"
+    return replace(
+        job,
+        version=job.version + 1,
+        state=state,
+        state_reason=reason,
+        next_action_time=until,
+        update_time=now,
+    )
 
 
 def kind_of(state: JobState) -> EventKind:

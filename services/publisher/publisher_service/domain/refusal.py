@@ -7,24 +7,25 @@ from typing import Final
 
 from publisher_service.domain.claim import Command, Verdict
 from publisher_service.domain.policy import Policy
-from publisher_service.domain.post_job import ENDED_RUN, NOT_STARTED, JobState, PostJob, Reason
+from publisher_service.domain.post_job import ENDED_RUN, NOT_STARTED, JobState, PostJob, Reason, moved
 
 BLOCKING: Final[Mapping[Verdict, Reason]] = {
     Verdict.NOT_APPROVED: Reason.NOT_APPROVED,
     Verdict.WITHDRAWN: Reason.WITHDRAWN,
     Verdict.ACCOUNT_NOT_CONNECTED: Reason.ACCOUNT_NOT_CONNECTED,
 }
-CHANGING: Final = frozenset({Verdict.MISSED, Verdict.CONTENT_PENDING, *BLOCKING})
+# What rests on contents and accounts, which the claim does not lock.
+DOUBTED: Final = frozenset({Verdict.CONTENT_PENDING, *BLOCKING})
+CHANGING: Final = DOUBTED | {Verdict.MISSED}
 
 
 def refused(job: PostJob, command: Command, verdict: Verdict, *, policy: Policy, now: datetime) -> PostJob:
     """The job as it waits, is blocked or has been missed; unchanged when it stands so already."""
     if job.state not in NOT_STARTED | ENDED_RUN:
         return job
-    after = _taken_over(job, command, now)
     match verdict:
         case Verdict.MISSED:
-            return replace(after, state=JobState.MISSED, state_reason=Reason.NONE, next_action_time=None)
+            return _taken_over(job, moved(job, JobState.MISSED, now=now), command)
         case Verdict.CONTENT_PENDING:
             state, reason, until = JobState.WAITING, Reason.CONTENT_PENDING, now + policy.content_pending
         case _:
@@ -32,14 +33,13 @@ def refused(job: PostJob, command: Command, verdict: Verdict, *, policy: Policy,
     if (job.state, job.state_reason, job.slot_id) == (state, reason, command.slot_id):
         # The same wait goes on: only the time of the next look changes, and nobody needs to be told.
         return replace(job, next_action_time=until)
-    return replace(after, state=state, state_reason=reason, next_action_time=until)
+    return _taken_over(job, moved(job, state, now=now, reason=reason, until=until), command)
 
 
-def _taken_over(job: PostJob, command: Command, now: datetime) -> PostJob:
-    new_run = job.state in ENDED_RUN
+def _taken_over(before: PostJob, job: PostJob, command: Command) -> PostJob:
+    new_run = before.state in ENDED_RUN
     return replace(
         job,
-        version=job.version + 1,
         run=job.run + 1 if new_run else job.run,
         attempts=0 if new_run else job.attempts,
         slot_id=command.slot_id,
@@ -48,5 +48,4 @@ def _taken_over(job: PostJob, command: Command, now: datetime) -> PostJob:
         not_after=command.not_after,
         max_attempts=command.max_attempts,
         traceparent=command.traceparent,
-        update_time=now,
     )

@@ -14,12 +14,13 @@ from publisher_service.domain.outcome import (
     Found,
     NoProof,
     NotSent,
+    NotTried,
     Outcome,
     RateLimited,
     Rejected,
 )
 from publisher_service.domain.policy import Policy
-from publisher_service.domain.post_job import JobState, PostJob, Reason
+from publisher_service.domain.post_job import JobState, PostJob, Reason, moved
 
 
 class AttemptState(StrEnum):
@@ -29,6 +30,8 @@ class AttemptState(StrEnum):
     REJECTED = "REJECTED"
     NOT_SENT = "NOT_SENT"
     ABSENT = "ABSENT"
+    # Still open when the proof of another try ended the job.
+    ABANDONED = "ABANDONED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,54 +48,48 @@ class Settlement:
 def settle(job: PostJob, outcome: Outcome, *, policy: Policy, now: datetime) -> Settlement:
     """`job` is SENDING; the result has the next version."""
     assert job.state is JobState.SENDING
-    after = replace(job, version=job.version + 1, next_action_time=None, last_attempt_time=now, update_time=now)
     match outcome:
         case Accepted(external_id=external_id, external_url=external_url):
-            return Settlement(
-                job=_published(after, external_id, external_url, now), attempt_state=AttemptState.ACCEPTED
-            )
+            after = _published(job, external_id, external_url, now)
+            return Settlement(job=replace(after, last_attempt_time=now), attempt_state=AttemptState.ACCEPTED)
         case Rejected(reason=reason, message=message):
-            failed = replace(after, state=JobState.FAILED, error_reason=reason, error_message=message)
-            return _ended(failed, AttemptState.REJECTED, reason, message)
+            return _ended(moved(job, JobState.FAILED, now=now), AttemptState.REJECTED, reason, message)
         case AuthRefused(message=message):
-            blocked = _blocked(after, Reason.ACCOUNT_NOT_CONNECTED, "AUTH", message)
+            assert job.not_after is not None, "a job that was being sent has a latest time"
+            blocked = moved(job, JobState.BLOCKED, now=now, reason=Reason.ACCOUNT_NOT_CONNECTED, until=job.not_after)
             return replace(_ended(blocked, AttemptState.REJECTED, "AUTH", message), disconnects=True)
         case RateLimited(message=message, retry_after=retry_after):
-            waiting = _waiting(after, Reason.RATE_LIMITED, now + retry_after, "RATE_LIMITED", message)
-            return _ended(replace(waiting, attempts=job.attempts - 1), AttemptState.NOT_SENT, "RATE_LIMITED", message)
+            waiting = _unspent(job, Reason.RATE_LIMITED, now + retry_after, now)
+            return _ended(waiting, AttemptState.NOT_SENT, "RATE_LIMITED", message)
+        case NotTried(reason=reason, message=message):
+            waiting = _unspent(job, Reason.RETRY, now + policy.retry_delay(1), now)
+            return _ended(waiting, AttemptState.NOT_SENT, reason, message)
         case NotSent(reason=reason, message=message):
-            return _ended(_retried(after, reason, message, policy, now), AttemptState.NOT_SENT, reason, message)
+            return _ended(_retried(job, policy, now), AttemptState.NOT_SENT, reason, message)
         case Ambiguous(reason=reason, message=message):
-            return _ended(
-                uncertain(job, reason, message, policy=policy, now=now), AttemptState.UNKNOWN, reason, message
-            )
+            unknown = moved(job, JobState.UNKNOWN, now=now, until=now + policy.unknown_settle)
+            return _ended(unknown, AttemptState.UNKNOWN, reason, message)
     assert_never(outcome)
 
 
-def uncertain(job: PostJob, reason: str, message: str, *, policy: Policy, now: datetime) -> PostJob:
-    """It may be out there: to be found out, after the provider has had time to show it."""
-    return replace(
-        job,
-        version=job.version + 1,
-        state=JobState.UNKNOWN,
-        next_action_time=now + policy.unknown_settle,
-        error_reason=reason,
-        error_message=message,
-        last_attempt_time=now,
-        update_time=now,
-    )
+def uncertain(job: PostJob, reason: str, message: str, *, policy: Policy, now: datetime) -> Settlement:
+    """Nobody heard an answer: to be found out, after the provider has had time to show the post."""
+    return settle(job, Ambiguous(reason=reason, message=message), policy=policy, now=now)
 
 
-def resolve(job: PostJob, finding: Finding, *, policy: Policy, now: datetime) -> Settlement | None:
+def resolve(job: PostJob, finding: Finding, *, now: datetime) -> Settlement | None:
     """`job` is UNKNOWN. None: nothing is proven, look again at the job's `next_action_time` put off by the caller."""
     assert job.state is JobState.UNKNOWN
-    after = replace(job, version=job.version + 1, update_time=now)
     match finding:
         case Found():
             return evidence(job, finding, now=now)
         case Absent():
-            ready = replace(after, state=JobState.READY, next_action_time=now)
-            return _ended(ready, AttemptState.ABSENT, job.error_reason, job.error_message)
+            return Settlement(
+                job=moved(job, JobState.READY, now=now, until=now),
+                attempt_state=AttemptState.ABSENT,
+                error_reason=job.error_reason,
+                error_message=job.error_message,
+            )
         case NoProof():
             return None
     assert_never(finding)
@@ -100,19 +97,14 @@ def resolve(job: PostJob, finding: Finding, *, policy: Policy, now: datetime) ->
 
 def evidence(job: PostJob, found: Found, *, now: datetime) -> Settlement:
     """Proof that a post is there counts whoever brings it, and however late."""
-    assert job.state is not JobState.PUBLISHED
-    after = replace(job, version=job.version + 1, update_time=now)
     return Settlement(
-        job=_published(after, found.external_id, found.external_url, now), attempt_state=AttemptState.ACCEPTED
+        job=_published(job, found.external_id, found.external_url, now), attempt_state=AttemptState.ACCEPTED
     )
 
 
 def _published(job: PostJob, external_id: str, external_url: str, now: datetime) -> PostJob:
     return replace(
-        job,
-        state=JobState.PUBLISHED,
-        state_reason=Reason.NONE,
-        next_action_time=None,
+        moved(job, JobState.PUBLISHED, now=now),
         publish_time=now,
         external_id=external_id,
         external_url=external_url,
@@ -122,34 +114,18 @@ def _published(job: PostJob, external_id: str, external_url: str, now: datetime)
     )
 
 
-def _retried(job: PostJob, reason: str, message: str, policy: Policy, now: datetime) -> PostJob:
+def _retried(job: PostJob, policy: Policy, now: datetime) -> PostJob:
     if job.attempts >= job.max_attempts:
-        return replace(job, state=JobState.FAILED, error_reason=reason, error_message=message)
-    return _waiting(job, Reason.RETRY, now + policy.retry_delay(job.attempts), reason, message)
+        return moved(job, JobState.FAILED, now=now)
+    until = now + policy.retry_delay(job.attempts)
+    return moved(job, JobState.WAITING, now=now, reason=Reason.RETRY, until=until)
 
 
-def _waiting(job: PostJob, why: Reason, until: datetime, reason: str, message: str) -> PostJob:
-    return replace(
-        job,
-        state=JobState.WAITING,
-        state_reason=why,
-        next_action_time=until,
-        error_reason=reason,
-        error_message=message,
-    )
-
-
-def _blocked(job: PostJob, why: Reason, reason: str, message: str) -> PostJob:
-    assert job.not_after is not None, "a job that was being sent has a latest time"
-    return replace(
-        job,
-        state=JobState.BLOCKED,
-        state_reason=why,
-        next_action_time=job.not_after,
-        error_reason=reason,
-        error_message=message,
-    )
+def _unspent(job: PostJob, why: Reason, until: datetime, now: datetime) -> PostJob:
+    return replace(moved(job, JobState.WAITING, now=now, reason=why, until=until), attempts=job.attempts - 1)
 
 
 def _ended(job: PostJob, attempt: AttemptState, reason: str, message: str) -> Settlement:
-    return Settlement(job=job, attempt_state=attempt, error_reason=reason, error_message=message)
+    """What went wrong stands on the job and on its attempt."""
+    after = replace(job, error_reason=reason, error_message=message, last_attempt_time=job.update_time)
+    return Settlement(job=after, attempt_state=attempt, error_reason=reason, error_message=message)

@@ -12,7 +12,7 @@ from publisher_service.domain.account import AccountState, SocialAccount
 from publisher_service.domain.attempt import Attempt
 from publisher_service.domain.plan import SavedDraft
 from publisher_service.domain.post_job import JobState, PostJob, Reason, Target
-from publisher_service.domain.settlement import AttemptState
+from publisher_service.domain.settlement import AttemptState, Settlement
 
 _JOB = """
     organization_id, id, draft_id, social_account_id, channel, destination, state, state_reason, version, run, slot_id,
@@ -135,6 +135,13 @@ _CLOSE_ATTEMPTS = text("""
     ) as new (organization_id, id, fence, state, external_id, error_reason, error_message)
     where a.organization_id = new.organization_id and a.post_job_id = new.id and a.fence = new.fence
 """)
+_ABANDON_ATTEMPTS = text("""
+    update attempt a set state = 'ABANDONED', end_time = :now
+    from unnest(cast(:organization_ids as text[]), cast(:ids as text[]), cast(:fences as bigint[]))
+        as proven (organization_id, id, fence)
+    where a.organization_id = proven.organization_id and a.post_job_id = proven.id and a.fence <> proven.fence
+        and a.state in ('SENDING', 'UNKNOWN')
+""")
 _RELEASE_GATES = text("""
     update account_gate g set open_job_id = null
     from unnest(
@@ -162,6 +169,19 @@ _IN_FLIGHT_BELOW = text("""
     order by id
 """)
 _GET_JOB = text(f"select {_JOB} from post_job where organization_id = :organization_id and id = :id")
+# The newest of each state are read by index, and the newest of those are the page: what stands beside costs nothing.
+_JOBS_OF_STATES = f"""
+    select {_JOB} from unnest(cast(:states as text[])) as wanted (wanted_state) cross join lateral (
+        select {_JOB} from post_job where {{conditions}} and state = wanted_state
+        order by create_time desc, id desc limit :limit
+    ) newest
+    order by create_time desc, id desc limit :limit
+"""
+# A draft has few jobs. Fenced off, so that no index is walked in the wanted order in search of them.
+_JOBS_OF_DRAFT = f"""
+    with jobs as materialized (select {_JOB} from post_job where {{conditions}})
+    select {_JOB} from jobs where state = any(cast(:states as text[])) order by create_time desc, id desc limit :limit
+"""
 _ATTEMPTS = text("""
     select run, number, state, idempotency_key, content_revision, start_time, end_time, external_id, error_reason,
         error_message
@@ -194,16 +214,6 @@ _SET_GATE = text("""
 _JOBS_BY_STATE = text("""
     select state, count(*) as jobs from post_job where next_action_time is not null group by state
 """)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClosedAttempt:
-    """How the open try of a job ended, when that is found out outside the hot path."""
-
-    job: PostJob
-    state: AttemptState
-    error_reason: str = ""
-    error_message: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,7 +285,7 @@ async def lock_blocked_of_account(connection: AsyncConnection, organization_id: 
     return [_job(row) for row in await connection.execute(_LOCK_BLOCKED_OF_ACCOUNT, names)]
 
 
-async def close_attempts(connection: AsyncConnection, closed: Sequence[ClosedAttempt], *, now: datetime) -> None:
+async def close_attempts(connection: AsyncConnection, closed: Sequence[Settlement], *, now: datetime) -> None:
     """Writes how tries ended, and gives their accounts free."""
     if not closed:
         return
@@ -285,7 +295,7 @@ async def close_attempts(connection: AsyncConnection, closed: Sequence[ClosedAtt
     }
     ends = {
         "fences": [each.job.fence for each in closed],
-        "states": [each.state.value for each in closed],
+        "states": [each.attempt_state.value for each in closed],
         "external_ids": [each.job.external_id for each in closed],
         "error_reasons": [each.error_reason for each in closed],
         "error_messages": [each.error_message for each in closed],
@@ -294,6 +304,17 @@ async def close_attempts(connection: AsyncConnection, closed: Sequence[ClosedAtt
     await connection.execute(_CLOSE_ATTEMPTS, keys | ends)
     accounts = {"social_account_ids": [each.job.target.social_account_id for each in closed]}
     await connection.execute(_RELEASE_GATES, keys | accounts)
+
+
+async def abandon_attempts(connection: AsyncConnection, proven: Sequence[Settlement], *, now: datetime) -> None:
+    """Closes what is open beside the tries that brought the proof."""
+    if proven:
+        keys = {
+            "organization_ids": [each.job.organization_id for each in proven],
+            "ids": [each.job.id for each in proven],
+            "fences": [each.job.fence for each in proven],
+        }
+        await connection.execute(_ABANDON_ATTEMPTS, keys | {"now": now})
 
 
 async def open_idempotency_key(connection: AsyncConnection, job: PostJob) -> str | None:
@@ -328,24 +349,24 @@ async def list_jobs(
     connection: AsyncConnection, wanted: JobFilter, *, before: tuple[datetime, str] | None, limit: int
 ) -> list[PostJob]:
     """Newest first, below the (create_time, id) of the page before."""
-    conditions = ["organization_id = :organization_id"]
-    names: dict[str, object] = {"organization_id": wanted.organization_id, "limit": limit}
-    if wanted.draft_id:
-        conditions.append("draft_id = :draft_id")
-        names["draft_id"] = wanted.draft_id
+    conditions, names = ["organization_id = :organization_id"], {"organization_id": wanted.organization_id}
     if wanted.social_account_id:
         conditions.append("social_account_id = :social_account_id")
         names["social_account_id"] = wanted.social_account_id
-    if wanted.states:
-        conditions.append("state = any(cast(:states as text[]))")
-        names["states"] = [state.value for state in wanted.states]
     if before:
         conditions.append("(create_time, id) < (:create_time, :id)")
-        names |= {"create_time": before[0], "id": before[1]}
-    statement = text(
-        f"select {_JOB} from post_job where {' and '.join(conditions)} order by create_time desc, id desc limit :limit"
-    )
-    return [_job(row) for row in await connection.execute(statement, names)]
+    if wanted.draft_id:
+        conditions.append("draft_id = :draft_id")
+        names["draft_id"] = wanted.draft_id
+    form = _JOBS_OF_DRAFT if wanted.draft_id else _JOBS_OF_STATES
+    more: dict[str, object] = {
+        "states": sorted(state.value for state in set(wanted.states or JobState)),
+        "limit": limit,
+    }
+    if before:
+        more |= {"create_time": before[0], "id": before[1]}
+    statement = text(form.format(conditions=" and ".join(conditions)))
+    return [_job(row) for row in await connection.execute(statement, names | more)]
 
 
 async def lock_account(connection: AsyncConnection, organization_id: str, account_id: str) -> SocialAccount | None:

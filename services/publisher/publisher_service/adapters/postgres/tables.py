@@ -114,14 +114,26 @@ post_job = Table(
         "organization_id", "draft_id", "social_account_id", "channel", "destination", name="post_job_target"
     ),
 )
-Index("post_job_due", post_job.c.next_action_time, postgresql_where=text("next_action_time is not null"))
-Index("post_job_newest", post_job.c.organization_id, post_job.c.create_time, post_job.c.id)
+Index(
+    "post_job_due",
+    post_job.c.next_action_time,
+    postgresql_include=["state"],
+    postgresql_where=text("next_action_time is not null"),
+)
+Index("post_job_newest", post_job.c.organization_id, post_job.c.state, post_job.c.create_time, post_job.c.id)
 Index(
     "post_job_account",
     post_job.c.organization_id,
     post_job.c.social_account_id,
+    post_job.c.state,
     post_job.c.create_time,
     post_job.c.id,
+)
+Index(
+    "post_job_unconnected",
+    post_job.c.organization_id,
+    post_job.c.social_account_id,
+    postgresql_where=text("state = 'BLOCKED' and state_reason = 'ACCOUNT_NOT_CONNECTED'"),
 )
 
 attempt = Table(

@@ -93,9 +93,14 @@ STATEMENTS = (
         constraint post_job_error check (state <> 'FAILED' or error_reason <> '')
     ) with (fillfactor = 70)
     """,
-    "create index post_job_due on post_job (next_action_time) where next_action_time is not null",
-    "create index post_job_newest on post_job (organization_id, create_time, id)",
-    "create index post_job_account on post_job (organization_id, social_account_id, create_time, id)",
+    "create index post_job_due on post_job (next_action_time) include (state) where next_action_time is not null",
+    # A list names its states, all of them if need be: the newest of each, whatever stands beside them.
+    "create index post_job_newest on post_job (organization_id, state, create_time, id)",
+    "create index post_job_account on post_job (organization_id, social_account_id, state, create_time, id)",
+    """
+    create index post_job_unconnected on post_job (organization_id, social_account_id)
+    where state = 'BLOCKED' and state_reason = 'ACCOUNT_NOT_CONNECTED'
+    """,
     """
     create table attempt (
         organization_id text not null,

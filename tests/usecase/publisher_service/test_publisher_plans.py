@@ -1,0 +1,328 @@
+"""No statement may cost more because of what stands beside it: 20,000 jobs of one organization and one account.
+
+Each is explained as the service runs it: its own text, prepared, with the generic plan that the session asks for.
+"""
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import CursorResult, TextClause, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from publisher_service.adapters.postgres import hot, store
+from publisher_service.adapters.postgres.store import JobFilter
+from publisher_service.domain.account import AccountState, SocialAccount
+from publisher_service.domain.claim import Command, Verdict
+from publisher_service.domain.outcome import Accepted, Ambiguous, Found
+from publisher_service.domain.plan import SavedDraft
+from publisher_service.domain.policy import Policy
+from publisher_service.domain.post_job import JobState, PostJob, Target, job_id
+from publisher_service.domain.settlement import evidence, settle
+from servicekit.pg.database import Database
+from testkit.databases import Databases
+
+ROWS = 20_000
+BATCH = 50
+NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+LEASE_END = NOW + timedelta(seconds=15)
+GROWING = {"post_job", "attempt", "content", "account_gate", "social_account", "activity"}
+# What a statement may read for each row that it is about: the row, its index entry, and the odd neighbour.
+ROWS_READ_PER_ROW = 4
+
+FILL = (
+    "insert into content select 'acme', 'b' || n, 1, 1, '', '', true, 0 from generate_series(1, :rows) n",
+    "insert into account_gate select 'acme', 'b' || n, true from generate_series(1, :rows) n",
+    """
+    insert into social_account select 'acme', 'b' || n, 'sandbox', 'e', '', '{facebook}', 'CONNECTED', '', 1,
+        cast(:now as timestamptz), :now
+    from generate_series(1, :rows) n
+    """,
+    """
+    insert into post_job
+    select 'acme', 'b' || n, 'b' || n, 'page', 'facebook', '', state, '', 1, 1, 's', 1, cast(:later as timestamptz),
+        :later, case when state = 'BLOCKED' then cast(:later as timestamptz) end, 5, 0, 1, 1, 0,
+        case when state = 'PUBLISHED' then cast(:now as timestamptz) end, '', '',
+        case when state = 'PUBLISHED' then 'PROVIDER_ID' else '' end, 'E', '', null, '', '',
+        cast(:now as timestamptz) + n * interval '1 second', :now
+    from generate_series(1, :rows) n,
+        lateral (select (array['SCHEDULED', 'PUBLISHED', 'BLOCKED', 'FAILED', 'PUBLISHED'])[1 + n % 5] as state) s
+    """,
+    """
+    insert into attempt
+    select 'acme', 'b' || n, 1, 1, 1, case when n % 5 in (1, 4) then 'ACCEPTED' else 'REJECTED' end, '', 1, '',
+        cast(:now as timestamptz), :now, '', '', '' from generate_series(1, :rows) n
+    """,
+)
+
+
+class Explaining:
+    """A connection that explains each statement before it runs it."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+        self.read: list[tuple[str, Mapping[str, Any]]] = []
+
+    async def execute(self, statement: TextClause, values: Mapping[str, object] | None = None) -> CursorResult[Any]:
+        names: list[str] = []
+
+        def numbered(found: re.Match[str]) -> str:
+            if found[1] not in names:
+                names.append(found[1])
+            return f"${names.index(found[1]) + 1}"
+
+        values = values or {}
+        prepared = re.sub(r"(?<![:\w]):([a-z_]+)", numbered, statement.text)
+        await self._connection.exec_driver_sql(f"prepare explained as {prepared}")
+        arguments = f"({', '.join(_literal(values[each]) for each in names)})" if names else ""
+        async with self._connection.begin_nested() as what_it_writes:
+            explained = await self._connection.exec_driver_sql(
+                f"explain (analyze, format json) execute explained{arguments}"
+            )
+            plan: Any = explained.scalar_one()
+            await what_it_writes.rollback()
+        (top,) = json.loads(plan) if isinstance(plan, str) else plan
+        await self._connection.exec_driver_sql("deallocate explained")
+        self.read.append((statement.text, top["Plan"]))
+        return await self._connection.execute(statement, values)
+
+    def check(self, rows: int) -> None:
+        assert self.read
+        for statement, plan in self.read:
+            for node in _nodes(plan):
+                loops = node["Actual Loops"]
+                removed = sum(loops * node[name] for name in node if name.startswith("Rows Removed"))
+                seen = loops * node["Actual Rows"] + removed
+                where = f"{node['Node Type']} {node.get('Relation Name', '')} {node.get('Index Cond', '')}\n{statement}"
+                if node.get("Relation Name") in GROWING:
+                    assert node["Node Type"] != "Seq Scan", where
+                assert seen <= ROWS_READ_PER_ROW * rows, f"{seen} rows: {where}"
+
+
+@pytest.fixture(scope="module", params=["never analyzed", "analyzed"])
+async def full(databases: Databases, request: pytest.FixtureRequest) -> AsyncIterator[Database]:
+    url = await databases.migrated("publisher")
+    database = Database(url, application="test", pool_size=1)
+    async with database.transaction() as tx:
+        for statement in FILL:
+            names = {"rows": ROWS, "now": NOW, "later": NOW + timedelta(days=1)}
+            used = {name: value for name, value in names.items() if f":{name}" in statement}
+            await tx.connection.execute(text(statement), used)
+        await store.insert_jobs(tx.connection, [_job(number) for number in range(BATCH)])
+        await tx.connection.execute(text("update account_gate set connected = true"))
+        drafts = [_draft(number) for number in range(BATCH)]
+        await store.lock_contents(tx.connection, [(draft.organization_id, draft.draft_id) for draft in drafts])
+        await store.save_contents(tx.connection, drafts)
+        for number in range(BATCH):
+            await store.put_account(tx.connection, _account(number), b"sealed")
+    if request.param == "analyzed":
+        async with database.read() as connection:
+            await connection.execute(text("vacuum analyze"))
+    yield database
+    await database.dispose()
+    await databases.drop(url)
+
+
+@pytest.fixture
+async def explaining(full: Database) -> AsyncIterator[Explaining]:
+    """What a test writes is rolled back."""
+    async with full.engine.connect() as connection:
+        yield Explaining(connection)
+
+
+async def test_the_claim_and_the_settling_touch_what_they_are_about(explaining: Explaining) -> None:
+    connection: Any = explaining
+    judged = await hot.claim(connection, [_command(number) for number in range(BATCH)], now=NOW, lease_end=LEASE_END)
+    assert [each.verdict for each in judged.values()] == [Verdict.CLAIMED] * BATCH
+    rows = [
+        hot.SettleRow(
+            settlement=settle(
+                each.claimed.job, Accepted(external_id="x", external_url=""), policy=Policy(), now=LEASE_END
+            ),
+            activity_id=f"activity-{number}",
+            outcome="SUCCESS",
+            event_id=f"event-{number}",
+            event_subject="s",
+            event_payload=b"x",
+        )
+        for number, each in judged.items()
+        if each.claimed
+    ]
+    assert len(await hot.settle(connection, rows, now=NOW)) == BATCH
+    explaining.check(BATCH)
+
+
+async def test_the_sweep_touches_what_is_due(explaining: Explaining) -> None:
+    connection: Any = explaining
+    assert await store.lock_due(connection, before=NOW, patience=NOW, limit=BATCH) == []
+    explaining.check(1)
+
+
+async def test_the_sweep_takes_no_more_than_it_asks_for(explaining: Explaining) -> None:
+    connection: Any = explaining
+    late = NOW + timedelta(days=2)
+    assert len(await store.lock_due(connection, before=late, patience=late, limit=BATCH)) == BATCH
+    explaining.check(BATCH)
+
+
+async def test_what_a_batch_of_events_or_of_answers_asks_is_bounded_by_the_batch(explaining: Explaining) -> None:
+    connection: Any = explaining
+    jobs = [_job(number) for number in range(BATCH)]
+    keys = [(job.organization_id, job.id) for job in jobs]
+    drafts = [(job.organization_id, job.draft_id) for job in jobs]
+    await hot.claim(connection, [_command(number) for number in range(BATCH)], now=NOW, lease_end=LEASE_END)
+    assert len(await store.lock_contents(connection, drafts)) == BATCH
+    await store.save_contents(connection, [_draft(number, version=2) for number in range(BATCH)])
+    assert len(await store.lock_jobs_of_drafts(connection, drafts)) == BATCH
+    sending = await store.lock_jobs(connection, keys)
+    lost = [settle(job, Ambiguous(reason="LOST", message=""), policy=Policy(), now=NOW) for job in sending]
+    await store.close_attempts(connection, lost, now=NOW)
+    await store.save_jobs(connection, [each.job for each in lost])
+    assert await store.open_idempotency_key(connection, jobs[0])
+    proven = [evidence(each.job, Found(external_id="x", external_url=""), now=NOW) for each in lost]
+    await store.abandon_attempts(connection, proven, now=NOW)
+    more = [_job(number, draft=f"more-{number}") for number in range(BATCH)]
+    await store.insert_jobs(connection, more)
+    explaining.check(BATCH)
+
+
+async def test_a_look_at_one_thing_reads_one_thing(explaining: Explaining) -> None:
+    connection: Any = explaining
+    job = _job(1)
+    assert await store.get_job(connection, "acme", job.id)
+    assert len(await store.attempts_of(connection, "acme", "b7")) == 1
+    assert await store.lock_account(connection, "acme", "b7")
+    await store.credentials_of(connection, "acme", "b7")
+    await store.set_gate(connection, "acme", "b7", connected=False)
+    await store.set_account_state(connection, _account(1), now=NOW)
+    await store.put_account(connection, _account(1), b"sealed")
+    assert await store.lock_blocked_of_account(connection, "acme", "account-1") == []
+    assert await store.withdraw(connection, "acme", job.draft_id, 2) == []
+    explaining.check(1)
+
+
+async def test_nothing_blocked_among_many_costs_nothing(explaining: Explaining) -> None:
+    """All the blocked jobs of the account wait for something else."""
+    connection: Any = explaining
+    assert await store.lock_blocked_of_account(connection, "acme", "page") == []
+    explaining.check(1)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        JobFilter(organization_id="acme"),
+        JobFilter(organization_id="acme", social_account_id="page"),
+        JobFilter(organization_id="acme", states=(JobState.SCHEDULED,)),
+        JobFilter(organization_id="acme", states=(JobState.PENDING, JobState.NEEDS_ATTENTION)),
+        JobFilter(organization_id="acme", social_account_id="page", states=(JobState.UNKNOWN,)),
+        JobFilter(organization_id="acme", draft_id="b7"),
+        JobFilter(organization_id="acme", draft_id="b7", social_account_id="page", states=(JobState.FAILED,)),
+        JobFilter(organization_id="another"),
+    ],
+    ids=["all", "account", "state", "rare states", "account and state", "draft", "draft and more", "empty"],
+)
+@pytest.mark.parametrize("before", [None, (NOW + timedelta(seconds=ROWS // 2), "b")], ids=["first page", "next page"])
+async def test_a_page_of_jobs_reads_at_most_a_page_of_each_state(
+    explaining: Explaining, wanted: JobFilter, before: tuple[datetime, str] | None
+) -> None:
+    connection: Any = explaining
+    page = await store.list_jobs(connection, wanted, before=before, limit=51)
+    assert page == sorted(page, key=lambda job: (job.create_time, job.id), reverse=True)
+    explaining.check(51 * (len(wanted.states) or len(JobState)) // ROWS_READ_PER_ROW + 51)
+
+
+async def test_counting_what_moves_leaves_the_ended_alone(explaining: Explaining) -> None:
+    connection: Any = explaining
+    assert await store.moving_jobs_by_state(connection) == {"BLOCKED": ROWS // 5}
+    explaining.check(ROWS // 5)
+
+
+def _nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield plan
+    for below in plan.get("Plans", ()):
+        yield from _nodes(below)
+
+
+def _literal(value: object) -> str:
+    return "null" if value is None else "'" + _plain(value).replace("'", "''") + "'"
+
+
+def _plain(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bytes():
+            return f"\\x{value.hex()}"
+        case datetime():
+            return value.isoformat()
+        case list():
+            return "{" + ",".join(_element(each) for each in value) + "}"
+        case _:
+            return str(value)
+
+
+def _element(value: object) -> str:
+    return "null" if value is None else '"' + _plain(value).replace("\\", "\\\\") + '"'
+
+
+def _job(number: int, *, draft: str = "") -> PostJob:
+    target = Target(social_account_id=f"account-{number}", channel="facebook")
+    draft = draft or f"draft-{number}"
+    return PostJob(
+        organization_id="acme",
+        id=job_id("acme", draft, target),
+        draft_id=draft,
+        target=target,
+        state=JobState.PENDING,
+        create_time=NOW,
+        update_time=NOW,
+    )
+
+
+def _command(number: int) -> Command:
+    job = _job(number)
+    return Command(
+        organization_id="acme",
+        draft_id=job.draft_id,
+        target=job.target,
+        slot_id="slot",
+        slot_revision=1,
+        emission=1,
+        schedule_time=NOW,
+        not_after=NOW + timedelta(hours=1),
+        content_revision=1,
+        max_attempts=5,
+        traceparent="",
+    )
+
+
+def _draft(number: int, *, version: int = 1) -> SavedDraft:
+    return SavedDraft(
+        organization_id="acme",
+        draft_id=f"draft-{number}",
+        version=version,
+        revision=1,
+        content=b"",
+        content_digest="",
+        approved=True,
+        targets=(_job(number).target,),
+    )
+
+
+def _account(number: int) -> SocialAccount:
+    return SocialAccount(
+        organization_id="acme",
+        id=f"account-{number}",
+        provider="sandbox",
+        external_account_id="e",
+        display_name="",
+        channels=("facebook",),
+        state=AccountState.CONNECTED,
+        version=1,
+        create_time=NOW,
+        update_time=NOW,
+    )
