@@ -23,6 +23,7 @@ from prometheus_client import start_http_server
 from servicekit.run.settings import SettingsError
 
 _DEFAULT_RATIO = 0.01
+_OTLP_TIMEOUT = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,7 @@ class Providers:
     meters: MeterProvider
 
     def shutdown(self) -> None:
-        """Sends what has not been exported yet; each waits a few seconds at most."""
+        """Sends what has not been exported yet, unless the collector is away."""
         self.tracers.shutdown()
         self.meters.shutdown(timeout_millis=3000)
 
@@ -99,7 +100,7 @@ def _add_otlp_traces(tracers: TracerProvider) -> None:
     from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-    tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(timeout=_otlp_timeout())))
 
 
 def _readers() -> list[MetricReader]:
@@ -108,8 +109,13 @@ def _readers() -> list[MetricReader]:
         from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
         from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
-        readers.append(PeriodicExportingMetricReader(OTLPMetricExporter()))
+        readers.append(PeriodicExportingMetricReader(OTLPMetricExporter(timeout=_otlp_timeout())))
     return readers
+
+
+def _otlp_timeout() -> float | None:
+    """Seconds for one export with its retries; the SDK's own ten would hold up the stop of a process that long."""
+    return None if "OTEL_EXPORTER_OTLP_TIMEOUT" in os.environ else _OTLP_TIMEOUT
 
 
 def _serve_metrics(listen: str) -> str:
