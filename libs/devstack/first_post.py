@@ -51,6 +51,7 @@ def grpcurl_command() -> str:
 
 
 def _call(grpcurl: str, target: str, method: str, request: object) -> str:
-    # Double quotes, so that the shell fills in $draft and $at.
-    body = json.dumps(request).replace('"', '\\"')
-    return f'{grpcurl} -plaintext -d "{body}" {target} {method}'
+    body = json.dumps(request)
+    for variable in ("$draft", "$at"):
+        body = body.replace(variable, f"'{variable}'")  # The quotes end and begin again, so that the shell fills it in.
+    return f"{grpcurl} -plaintext -d '{body}' {target} {method}"
