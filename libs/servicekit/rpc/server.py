@@ -88,8 +88,11 @@ class RpcServer:
     async def set_serving(self, *, serving: bool) -> None:
         status = health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
         # Bounded, because the servicer waits for watchers that do not read.
-        async with asyncio.timeout(_HEALTH_LIMIT):
-            await self._health.set("", status)
+        try:
+            async with asyncio.timeout(_HEALTH_LIMIT):
+                await self._health.set("", status)
+        except TimeoutError:
+            _log.warning("a watcher of the health does not read; some were not told")
 
     async def stop(self, grace: float) -> None:
         """Takes no new call and ends the streams. Calls in flight have `grace` seconds, then they are cancelled."""
