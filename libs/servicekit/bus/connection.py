@@ -32,6 +32,12 @@ async def connect(client: Client, url: str, *, name: str) -> None:
     )
 
 
+async def close(client: Client) -> None:
+    """Also when it was never connected, because something else had failed before."""
+    if client.is_connected or client.is_connecting or client.is_reconnecting:
+        await client.close()
+
+
 class ConnectionGone(Exception):
     """The client will not connect again; only a new process will."""
 

@@ -17,7 +17,7 @@ from drafts_service.entrypoints.loops import loops
 from drafts_service.entrypoints.rpc import DraftsServicer
 from drafts_service.settings import Settings
 from postflow.drafts.v1.drafts_service_pb2_grpc import add_DraftsServiceServicer_to_server
-from servicekit.bus.connection import connect
+from servicekit.bus.connection import close, connect
 from servicekit.bus.consumer import EventConsumer
 from servicekit.bus.publisher import PipelinedPublisher
 from servicekit.bus.stream_view import StreamView
@@ -94,7 +94,7 @@ async def compose(settings: Settings) -> Process:
         ],
         closers={
             "outbox relay": relay.flush,
-            "nats": nats.close,
+            "nats": lambda: close(nats),
             "channel to publisher": channel.close,
             "database": database.dispose,
         },

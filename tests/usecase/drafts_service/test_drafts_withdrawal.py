@@ -15,6 +15,7 @@ from drafts_service.domain.draft import PATIENCE, Change
 from drafts_service.domain.target import Target
 from postflow.drafts.v1.draft_pb2 import Draft
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
+from postflow.drafts.v1.drafts_service_pb2 import UpdateDraftResponse
 from servicekit.faults import Fault, Unavailable
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
@@ -33,11 +34,13 @@ class FakePublisher:
     asked: list[tuple[str, int]] = field(default_factory=list)
     pending_when_asked: list[int | None] = field(default_factory=list)
     in_flight: list[str] = field(default_factory=list)
+    in_flight_at_first: list[str] = field(default_factory=list)
     away: set[str] = field(default_factory=set)
     hold: asyncio.Event | None = None  # the next call answers when this is set
     held: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def withdraw(self, organization_id: str, draft_id: str, *, below: int) -> list[str]:
+        is_first = not self.asked
         self.asked.append((draft_id, below))
         self.pending_when_asked.append(await pending(self.database, draft_id))
         if self.hold:
@@ -46,7 +49,7 @@ class FakePublisher:
             await hold.wait()
         if draft_id in self.away:
             raise Unavailable("DOWNSTREAM_UNAVAILABLE", "away", retry_after=timedelta(seconds=2))
-        return list(self.in_flight)
+        return self.in_flight + (self.in_flight_at_first if is_first else [])
 
 
 class ClockAhead(DatabaseClock):
@@ -167,11 +170,18 @@ async def test_one_request_made_twice_at_a_time_has_one_answer(
     a_draft: Create, update_draft: UpdateDraft, publisher: FakePublisher, announced: Announced
 ) -> None:
     await a_draft(approved=True)
+    publisher.hold = hold = asyncio.Event()
+    publisher.in_flight_at_first = ["was still on its way"]
+
+    async def call() -> UpdateDraftResponse:
+        return await update_draft(key("request"), draft_id="draft", etag="", change=Change(text="new"))
+
     async with asyncio.TaskGroup() as group:
-        calls = [
-            group.create_task(update_draft(key("request"), draft_id="draft", etag="", change=Change(text="new")))
-            for _ in range(5)
-        ]
+        calls = [group.create_task(call())]
+        await publisher.held.wait()
+        calls += [group.create_task(call()) for _ in range(4)]
+        await asyncio.wait(calls[1:])
+        hold.set()
     assert len({call.result().SerializeToString(deterministic=True) for call in calls}) == 1
     assert len(await announced()) == 3
 

@@ -1,0 +1,75 @@
+"""A plan is made once per connection, perhaps while the tables are small, and kept: it must be right for large ones."""
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import TextClause, text
+from sqlalchemy.dialects.postgresql.asyncpg import dialect
+
+from drafts_service.adapters.postgres import store
+from drafts_service.domain.post_job import JobState, PostJobEvent
+from postflow.drafts.v1.draft_pb2 import Draft
+from servicekit.pg.database import Database
+
+
+@pytest.fixture
+async def small(
+    database: Database,
+    a_draft: Callable[..., Awaitable[Draft]],
+    reflect: Callable[..., Awaitable[None]],
+    a_job: Callable[..., PostJobEvent],
+) -> Database:
+    """A few drafts, and statistics that say so: reading all of them is cheaper than a single look into an index."""
+    for number in range(5):
+        await a_draft(f"draft-{number}")
+        await reflect(a_job(JobState.READY, draft_id=f"draft-{number}"))
+    async with database.read() as connection:
+        await connection.execute(text("vacuum analyze"))
+    return database
+
+
+DRAFT = ("organization_id", "id")
+JOBS = ("organization_id", "draft_id")
+
+
+@pytest.mark.parametrize(
+    ("statement", "table", "keys"),
+    [
+        (store._LOCK, "draft", {DRAFT}),
+        (store._STANDINGS_OF, "post_job", {JOBS}),
+        (store._REFLECT, "draft", {DRAFT}),
+        (store._JOBS, "post_job", {JOBS}),
+        (store._GET, "draft", {DRAFT}),
+        (store._WITHDRAWN, "draft", {DRAFT}),
+        (store._CLAIM_WITHDRAWALS, "draft", {DRAFT, ("withdraw_due_time",)}),
+    ],
+    ids=["lock", "standings", "reflect", "jobs", "get", "withdrawn", "due withdrawals"],
+)
+async def test_each_row_is_found_by_its_whole_key_also_in_a_plan_made_for_small_tables(
+    small: Database, statement: TextClause, table: str, keys: set[tuple[str, ...]]
+) -> None:
+    scans = [scan for scan in await planned(small, statement) if scan["Relation Name"] == table]
+    assert scans
+    for scan in scans:
+        found_by = scan.get("Index Cond", "")
+        assert any(all(column in found_by for column in key) for key in keys), scan
+
+
+async def planned(database: Database, statement: TextClause) -> list[dict[str, Any]]:
+    """The scans of tables in the plan that serves every value."""
+    compiled = statement.compile(dialect=dialect())  # type: ignore[no-untyped-call]
+    values = ", ".join("null" for _ in compiled.params)
+    async with database.read() as connection:
+        raw: Any = (await connection.get_raw_connection()).driver_connection
+        await raw.execute(f"prepare statement as {compiled}")
+        (top,) = await raw.fetchval(f"explain (format json) execute statement ({values})")
+        await raw.execute("deallocate statement")
+    return list(_scans(top["Plan"]))
+
+
+def _scans(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if "Relation Name" in plan and "Scan" in plan["Node Type"]:
+        yield plan
+    for below in plan.get("Plans", ()):
+        yield from _scans(below)
