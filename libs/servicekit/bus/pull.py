@@ -59,7 +59,7 @@ class PullLoop:
         self._held = 0
         self._asked = 0
         self._heard = 0.0
-        self._reconnects = 0
+        self._begun_on = 0
         self._broken = True
         self._failures = 0
         self._complaint = ""
@@ -86,15 +86,20 @@ class PullLoop:
             stopped = group.create_task(self._wake_when(stop))
             while not stop.is_set():
                 if self._is_broken():
-                    attempt = group.create_task(self._begin_again(stop))
-                    await asyncio.wait((attempt, stopped), return_when=asyncio.FIRST_COMPLETED)
-                    attempt.cancel()
+                    await self._unless_overtaken(group.create_task(self._begin_again(stop)), stopped)
                 else:
                     await self._ask()
                     await wait(self._wake, _LOOK_PERIOD)
                     self._wake.clear()
             stopped.cancel()
         await self._leave(subscription)
+
+    async def _unless_overtaken(self, attempt: asyncio.Task[None], stopped: asyncio.Task[None]) -> None:
+        """What was asked of a server that has gone meanwhile will not be answered."""
+        connections = self._connections()
+        while not (attempt.done() or stopped.done()) and self._connections() == connections:
+            await asyncio.wait((attempt, stopped), timeout=_LOOK_PERIOD, return_when=asyncio.FIRST_COMPLETED)
+        attempt.cancel()
 
     async def _wake_when(self, stop: asyncio.Event) -> None:
         await stop.wait()
@@ -103,7 +108,7 @@ class PullLoop:
     def _is_broken(self) -> bool:
         check_open(self._connection)
         if not self._broken:
-            if self._connection.stats["reconnects"] != self._reconnects:
+            if self._connections() != self._begun_on:
                 self._break("connected anew")
             elif self._connection.is_connected and _now() - self._heard > 3 * self._heartbeat + 0.5:
                 self._break("the server has gone silent")
@@ -121,7 +126,7 @@ class PullLoop:
         if not self._connection.is_connected:
             return
         self._failures += 1
-        reconnects = self._connection.stats["reconnects"]
+        connections, delivered = self._connections(), self._highest
         try:
             await self._ensure_stream()
             stream = await self._js.stream_info(self._spec.stream)
@@ -130,20 +135,23 @@ class PullLoop:
             self._evict_at = min(self._evict_at, _now() + _EVICT_AFTER)
             self._complain(f"not available yet: {error or type(error).__name__}")
             return
-        self._recognise(stream)
+        self._recognise(stream, delivered)
         self._evict_at = math.inf
         self._generation += 1
-        self._asked, self._heard, self._reconnects, self._broken = 0, _now(), reconnects, False
+        self._asked, self._heard, self._begun_on, self._broken = 0, _now(), connections, False
         await self._answers.resume()
 
-    def _recognise(self, stream: StreamInfo) -> None:
+    def _recognise(self, stream: StreamInfo, delivered: int) -> None:
         known = self._stream_time in {None, stream.created}
-        if not known or stream.state.last_seq < self._highest:
+        if not known or stream.state.last_seq < delivered:
             log.warning("%s: the stream was wiped or rolled back", self._spec.durable)
             self._answers.void()
             self._answers = Answers(self._connection)
             self._highest = 0
         self._stream_time = stream.created
+
+    def _connections(self) -> int:
+        return self._connection.stats["reconnects"]
 
     def _want(self) -> int:
         return self._room - self._held - self._asked

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import Row, text
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from servicekit.faults import InvalidField
 from servicekit.pg.database import Transaction
@@ -13,11 +15,12 @@ _CLAIM = text("""
     values (:organization_id, :method, :request_id, :request_digest, :now)
     on conflict do nothing
 """)
-_FIND = text("""
+_ROW = """
     select request_digest, intention, response from request_ledger
     where organization_id = :organization_id and method = :method and request_id = :request_id
-    for update
-""")
+"""
+_FIND = text(f"{_ROW} for update")
+_LOOK = text(_ROW)
 _INTEND = text("""
     update request_ledger set intention = :intention
     where organization_id = :organization_id and method = :method and request_id = :request_id
@@ -47,6 +50,11 @@ class Remembered:
 
 
 class RequestLedger:
+    async def look(self, connection: AsyncConnection, key: RequestKey) -> bytes | None:
+        """The answer that is kept, if any: for a call that asks elsewhere before it opens the transaction."""
+        row = (await connection.execute(_LOOK, _names(key))).one_or_none() if key.request_id else None
+        return _remembered(row, key).response if row else None
+
     async def recall(self, tx: Transaction, key: RequestKey, *, now: datetime) -> Remembered | None:
         """None: this call is the first, and its row is now taken. A concurrent call with the same key waits here."""
         if not key.request_id:
@@ -59,9 +67,7 @@ class RequestLedger:
                 return None
             if row := (await tx.connection.execute(_FIND, _names(key))).one_or_none():
                 break  # else the clean-up was faster, and the row can be taken after all
-        if row.request_digest != key.request_digest:
-            raise InvalidField("request_id", "was used for another request", reason="REQUEST_ID_REUSED")
-        return Remembered(intention=row.intention, response=row.response)
+        return _remembered(row, key)
 
     async def intend(self, tx: Transaction, key: RequestKey, intention: bytes) -> None:
         if key.request_id:
@@ -70,6 +76,12 @@ class RequestLedger:
     async def answer(self, tx: Transaction, key: RequestKey, response: bytes) -> None:
         if key.request_id:
             await tx.connection.execute(_ANSWER, _names(key) | {"response": response})
+
+
+def _remembered(row: Row[Any], key: RequestKey) -> Remembered:
+    if row.request_digest != key.request_digest:
+        raise InvalidField("request_id", "was used for another request", reason="REQUEST_ID_REUSED")
+    return Remembered(intention=row.intention, response=row.response)
 
 
 def _names(key: RequestKey) -> dict[str, object]:

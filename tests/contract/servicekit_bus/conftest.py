@@ -1,4 +1,5 @@
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import pytest
 from nats.aio.client import Client
@@ -16,4 +17,15 @@ async def own_connection(fresh_nats: EmbeddedNats) -> AsyncIterator[Client]:
     client = Client()
     await connect(client, fresh_nats.url, name="test")
     yield client
-    await client.close()
+    with suppress(OSError):  # the client wants to send what is left, also to a server that is gone
+        await client.close()
+
+
+@pytest.fixture
+async def other_connection(fresh_nats: EmbeddedNats) -> AsyncIterator[Client]:
+    """To the same server: another replica's."""
+    client = Client()
+    await connect(client, fresh_nats.url, name="other")
+    yield client
+    with suppress(OSError):
+        await client.close()

@@ -116,14 +116,6 @@ async def stream(own_connection: Client) -> Client:
     return own_connection
 
 
-@pytest.fixture
-async def other_connection(fresh_nats: EmbeddedNats) -> AsyncIterator[Client]:
-    client = Client()
-    await connect(client, fresh_nats.url, name="other")
-    yield client
-    await client.close()
-
-
 async def test_every_message_comes_once_while_all_is_well(stream: Client) -> None:
     collector = Acknowledger()
     async with _pulling(stream, collector):

@@ -1,0 +1,397 @@
+"""The consumer of events on real servers: everything once, bad things aside, nothing lost."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
+from nats.aio.client import Client
+from nats.js.errors import NotFoundError
+from sqlalchemy import text
+
+from devstack.nats import EmbeddedNats
+from devstack.postgres import EmbeddedPostgres, Mode
+from postflow.bus.v1 import bus_pb2
+from servicekit.bus.consumer import EventConsumer, Received, Route
+from servicekit.bus.publisher import Outgoing, PipelinedPublisher
+from servicekit.bus.streams import ConsumerSpec, StreamSpec, ensure_stream
+from servicekit.ids import Uuid7Source
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database, Transaction
+from servicekit.pg.dead_letters import DeadLetter, DeadLetters
+from servicekit.pg.migrations.alembic_run import run as migrate
+from testkit.eventually import eventually
+from testkit.service_tables import MIGRATION
+
+T = TypeVar("T")
+
+EVENTS = StreamSpec(name="EVENTS", subjects=("events.>",), work_queue=False, max_age=timedelta(hours=1))
+SPEC = ConsumerSpec(
+    stream="EVENTS", durable="test-events", filter_subjects=("events.>",), ack_wait=timedelta(seconds=2)
+)
+
+
+class BadEvent(Exception):
+    """What a handler with a mistake raises."""
+
+
+class Book:
+    """A use case: writes down each number it is told, refuses those that it was told to refuse."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+        self.refused: set[int] = set()
+
+    async def apply(self, tx: Transaction, events: Sequence[Received], now: datetime) -> None:
+        numbers = [_number(received.message) for received in events]
+        self.batches.append(numbers)
+        await tx.connection.execute(
+            text("insert into book select number, :now from unnest(cast(:numbers as int[])) as number"),
+            {"numbers": numbers, "now": now},
+        )
+        if self.refused & set(numbers):
+            raise BadEvent("the text of somebody's post")
+
+
+def _number(message: Message) -> int:
+    assert isinstance(message, Duration | Timestamp)
+    return message.seconds
+
+
+async def _with_book(database: Database) -> Database:
+    async with database.read() as connection:
+        # No key: applying an event twice shows as two rows.
+        await connection.execute(text("create table if not exists book (number int, at timestamptz)"))
+    return database
+
+
+@pytest.fixture
+async def books(database: Database) -> Database:
+    return await _with_book(database)
+
+
+@pytest.fixture
+def book() -> Book:
+    return Book()
+
+
+@pytest.fixture
+async def stream(own_connection: Client) -> Client:
+    await ensure_stream(own_connection.jetstream(), EVENTS)
+    return own_connection
+
+
+def _consumer(connection: Client, database: Database, book: Book, *, linger_ms: int = 5) -> EventConsumer:
+    js = connection.jetstream()
+    return EventConsumer(
+        connection=connection,
+        spec=SPEC,
+        routes=[Route(message=Duration, apply=book.apply), Route(message=Timestamp, apply=book.apply)],
+        database=database,
+        clock=DatabaseClock(),
+        dead_letters=DeadLetters(database, DatabaseClock(), Uuid7Source()),
+        ensure_stream=lambda: ensure_stream(js, EVENTS),
+        linger=timedelta(milliseconds=linger_ms),
+    )
+
+
+@asynccontextmanager
+async def _running(*consumers: EventConsumer) -> AsyncIterator[asyncio.Event]:
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        for consumer in consumers:
+            group.create_task(consumer.run(stop))
+        try:
+            yield stop
+        finally:
+            stop.set()
+
+
+def _event(number: int, message: Message | None = None) -> bus_pb2.Event:
+    message = message or Duration(seconds=number)
+    return bus_pb2.Event(
+        id=f"event-{number}",
+        type=message.DESCRIPTOR.full_name,
+        organization_id="org",
+        payload=message.SerializeToString(),
+    )
+
+
+def _envelope(events: Iterable[bus_pb2.Event]) -> bytes:
+    return bus_pb2.Envelope(events=events).SerializeToString()
+
+
+async def _publish(connection: Client, *payloads: bytes) -> None:
+    ids = Uuid7Source()
+    answers = await PipelinedPublisher(connection, timeout=20).publish(
+        [Outgoing("events.test", payload, ids.new()) for payload in payloads]
+    )
+    assert all(answers)
+
+
+async def _written(database: Database) -> list[int]:
+    async with database.read() as connection:
+        return [number for (number,) in await connection.execute(text("select number from book order by number"))]
+
+
+async def _parked(database: Database) -> Sequence[DeadLetter]:
+    return await DeadLetters(database, DatabaseClock(), Uuid7Source()).list(limit=1000)
+
+
+def _becomes(question: Callable[[], Awaitable[T]], answer: T) -> Callable[[], Awaitable[bool]]:
+    async def check() -> bool:
+        return await question() == answer
+
+    return check
+
+
+async def _unanswered(connection: Client) -> int:
+    try:
+        info = await connection.jetstream().consumer_info("EVENTS", SPEC.durable)
+    except NotFoundError:
+        return -1
+    return (info.num_pending or 0) + (info.num_ack_pending or 0)
+
+
+async def test_events_are_applied_in_batches_and_in_order(stream: Client, books: Database, book: Book) -> None:
+    await _publish(stream, *(_envelope([_event(number)]) for number in range(1000)))
+    async with _running(_consumer(stream, books, book, linger_ms=100)):
+        await eventually(_becomes(lambda: _unanswered(stream), 0))
+    assert await _written(books) == list(range(1000))
+    assert [number for batch in book.batches for number in batch] == list(range(1000))
+    assert len(book.batches) < 20
+
+
+async def test_a_batch_is_bounded_by_events_not_by_messages(stream: Client, books: Database, book: Book) -> None:
+    await _publish(stream, *(_envelope(map(_event, range(start, start + 50))) for start in range(0, 5000, 50)))
+    async with _running(_consumer(stream, books, book, linger_ms=100)):
+        await eventually(_becomes(lambda: _unanswered(stream), 0))
+    assert await _written(books) == list(range(5000))
+    assert max(map(len, book.batches)) == 500
+
+
+async def test_an_event_that_comes_again_is_applied_once(stream: Client, books: Database, book: Book) -> None:
+    twice_in_one = _envelope([_event(1), _event(1)])
+    together = [_envelope([_event(2)]), _envelope([_event(2), _event(3)])]
+    async with _running(_consumer(stream, books, book)):
+        await _publish(stream, twice_in_one, *together)
+        await eventually(_becomes(lambda: _written(books), [1, 2, 3]))
+        await _publish(stream, *together, _envelope([_event(4)]))
+        await eventually(_becomes(lambda: _written(books), [1, 2, 3, 4]))
+    assert not await _parked(books)
+
+
+async def test_replicas_share_the_work_and_apply_everything_once(
+    stream: Client, other_connection: Client, books: Database, book: Book
+) -> None:
+    again = Book()
+    async with _running(_consumer(stream, books, book), _consumer(other_connection, books, again)):
+        for first in range(0, 1000, 50):
+            # Most events are in two messages.
+            starts = range(first, first + 50, 10)
+            await _publish(stream, *(_envelope(map(_event, range(start, start + 20))) for start in starts))
+        await eventually(_becomes(lambda: _written(books), list(range(1010))))
+        await eventually(_becomes(lambda: _unanswered(stream), 0))
+
+
+async def test_types_that_nobody_here_knows_are_passed_over(stream: Client, books: Database, book: Book) -> None:
+    unknown = _event(1)
+    unknown.type = "postflow.future.v1.SomethingNew"
+    async with _running(_consumer(stream, books, book)):
+        await _publish(stream, _envelope([unknown]), _envelope([unknown, _event(2), _event(3, Timestamp(seconds=3))]))
+        await eventually(_becomes(lambda: _written(books), [2, 3]))
+        await eventually(_becomes(lambda: _unanswered(stream), 0))
+    assert not await _parked(books)
+
+
+@pytest.mark.parametrize("payload", [b"\xff\xff\xff", b"", b"not protobuf at all"])
+async def test_an_envelope_that_cannot_be_read_is_put_aside(
+    stream: Client, books: Database, book: Book, payload: bytes
+) -> None:
+    async with _running(_consumer(stream, books, book)):
+        await _publish(stream, payload, _envelope([_event(1)]))
+        await eventually(_becomes(lambda: _written(books), [1]))
+        await eventually(_becomes(lambda: _unanswered(stream), 0))
+    (letter,) = await _parked(books)
+    assert (letter.consumer, letter.subject, letter.payload) == ("test-events", "events.test", payload)
+
+
+def _spoiled(**changes: object) -> bus_pb2.Event:
+    event = _event(666)
+    for name, value in changes.items():
+        setattr(event, name, value)
+    return event
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    [
+        _spoiled(payload=b"\xff\xff"),
+        _spoiled(id=""),
+        _spoiled(organization_id=""),
+        _spoiled(id="a\0b"),
+        _spoiled(id="x" * 10_000),
+        _spoiled(organization_id="two\nlines"),
+    ],
+)
+async def test_an_event_that_cannot_be_read_is_put_aside_without_its_neighbours(
+    stream: Client, books: Database, book: Book, spoiled: bus_pb2.Event
+) -> None:
+    async with _running(_consumer(stream, books, book)):
+        await _publish(stream, _envelope([_event(1), spoiled, _event(2)]), _envelope([_event(3)]))
+        await eventually(_becomes(lambda: _written(books), [1, 2, 3]))
+        await eventually(_becomes(lambda: _unanswered(stream), 0))
+    (letter,) = await _parked(books)
+    assert bus_pb2.Envelope.FromString(letter.payload).events[0] == spoiled
+
+
+async def test_an_event_whose_handler_fails_is_put_aside_without_its_neighbours(
+    stream: Client, books: Database, book: Book
+) -> None:
+    book.refused = {7, 130}
+    async with _running(_consumer(stream, books, book, linger_ms=100)):
+        await _publish(stream, *(_envelope(map(_event, range(start, start + 10))) for start in range(0, 200, 10)))
+        await eventually(_becomes(lambda: _unanswered(stream), 0))
+    assert await _written(books) == [number for number in range(200) if number not in book.refused]
+    letters = await _parked(books)
+    assert {bus_pb2.Envelope.FromString(letter.payload).events[0].id for letter in letters} == {"event-7", "event-130"}
+    assert {letter.reason for letter in letters} == {"BadEvent while applying"}
+    assert len(book.batches) < 60, "found by halves, not one by one"
+
+
+async def test_an_event_that_was_put_aside_is_not_put_aside_again(stream: Client, books: Database, book: Book) -> None:
+    book.refused = {1}
+    async with _running(_consumer(stream, books, book)):
+        for turn in range(3):
+            await _publish(stream, _envelope([_event(1), _event(10 + turn)]))
+            await eventually(_becomes(lambda: _unanswered(stream), 0))
+    assert len(await _parked(books)) == 1
+    assert await _written(books) == [10, 11, 12]
+
+
+class DiesAfterCommit(Database):
+    """Commits, and then the process is gone before it can acknowledge."""
+
+    async def run(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        await super().run(work)
+        raise asyncio.CancelledError
+
+
+async def test_what_was_committed_but_not_acknowledged_comes_again_and_changes_nothing(
+    stream: Client, books: Database, book: Book, tables_url: str
+) -> None:
+    await _publish(stream, _envelope([_event(1), _event(2)]))
+    dying = DiesAfterCommit(tables_url, application="test")
+    async with _running(_consumer(stream, dying, book)):
+        await eventually(_becomes(lambda: _written(books), [1, 2]))
+        assert await _unanswered(stream) == 1
+    await dying.dispose()
+
+    async with _running(_consumer(stream, books, book)):
+        await eventually(_becomes(lambda: _unanswered(stream), 0))
+    assert await _written(books) == [1, 2]
+    assert book.batches == [[1, 2]], "the second time it did not even reach the handler"
+
+
+async def test_nothing_is_acknowledged_before_its_commit(stream: Client, books: Database, book: Book) -> None:
+    applied, release = asyncio.Event(), asyncio.Event()
+
+    async def slowly(tx: Transaction, events: Sequence[Received], now: datetime) -> None:
+        await book.apply(tx, events, now)
+        applied.set()
+        await release.wait()
+
+    consumer = _consumer(stream, books, book)
+    consumer._routes = {Duration.DESCRIPTOR.full_name: Route(message=Duration, apply=slowly)}
+    async with _running(consumer):
+        await _publish(stream, _envelope([_event(1)]))
+        await applied.wait()
+        assert await _unanswered(stream) == 1
+        assert await _written(books) == []
+        release.set()
+        await eventually(_becomes(lambda: _unanswered(stream), 0))
+    assert await _written(books) == [1]
+
+
+async def test_stopping_finishes_the_batch_in_hand_and_gives_the_rest_back(
+    stream: Client, other_connection: Client, books: Database, book: Book
+) -> None:
+    applying, release = asyncio.Event(), asyncio.Event()
+
+    async def slowly(tx: Transaction, events: Sequence[Received], now: datetime) -> None:
+        applying.set()
+        await release.wait()
+        await book.apply(tx, events, now)
+
+    consumer = _consumer(stream, books, book)
+    consumer._routes = {Duration.DESCRIPTOR.full_name: Route(message=Duration, apply=slowly)}
+    await _publish(stream, *(_envelope(map(_event, range(start, start + 50))) for start in range(0, 1000, 50)))
+    async with _running(consumer) as stop:
+        await applying.wait()
+        stop.set()
+        release.set()
+    done = len(await _written(books))
+    assert 0 < done <= 500
+
+    after = Book()
+    async with _running(_consumer(other_connection, books, after)):
+        await eventually(_becomes(lambda: _written(books), list(range(1000))), within=1.5)  # ack_wait is 2 s
+    assert sum(map(len, after.batches)) == 1000 - done
+
+
+async def test_a_server_that_is_killed_in_between_loses_and_doubles_nothing(
+    stream: Client, books: Database, book: Book, fresh_nats: EmbeddedNats
+) -> None:
+    async with _running(_consumer(stream, books, book)):
+        for turn in range(3):
+            starts = range(1000 * turn, 1000 * turn + 1000, 10)
+            await _publish(stream, *(_envelope(map(_event, range(start, start + 10))) for start in starts))
+            await fresh_nats.kill()
+            await fresh_nats.start()
+        await eventually(_becomes(lambda: _written(books), list(range(3000))), within=20)
+
+
+@pytest.fixture
+async def own_postgres(tmp_path: Path) -> AsyncIterator[EmbeddedPostgres]:
+    async with EmbeddedPostgres(tmp_path / "postgres", mode=Mode.FAST) as server:
+        yield server
+
+
+async def test_a_database_that_is_away_is_waited_for(
+    stream: Client, own_postgres: EmbeddedPostgres, tmp_path: Path, book: Book, caplog: pytest.LogCaptureFixture
+) -> None:
+    versions = tmp_path / "versions"
+    versions.mkdir()
+    (versions / "0001_first.py").write_text(MIGRATION)
+    await migrate(own_postgres.url(), versions)
+    database = await _with_book(Database(own_postgres.url(), application="test"))
+
+    async with _running(_consumer(stream, database, book)):
+        await _publish(stream, _envelope([_event(0)]))
+        await eventually(_becomes(lambda: _written(database), [0]))
+        await own_postgres.kill()
+        # Also what would be put aside must wait: there is nowhere to put it.
+        await _publish(stream, b"\xff\xff", *(_envelope([_event(number)]) for number in range(1, 300)))
+        await eventually(lambda: "waiting" in caplog.text)
+        await own_postgres.start()
+        await eventually(_becomes(lambda: _unanswered(stream), 0), within=20)
+        assert await _written(database) == list(range(300))
+        assert len(await _parked(database)) == 1
+    await database.dispose()
+
+
+async def test_what_a_handler_says_of_a_post_does_not_stand_in_the_dead_letter(
+    stream: Client, books: Database, book: Book
+) -> None:
+    book.refused = {1}
+    async with _running(_consumer(stream, books, book)):
+        await _publish(stream, _envelope([_event(1)]))
+        await eventually(_becomes(lambda: _unanswered(stream), 0))
+    (letter,) = await _parked(books)
+    assert "somebody's post" not in letter.reason
