@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
+from urllib.parse import quote
 
 import aiohttp
 
@@ -25,6 +26,7 @@ from publisher_service.domain.outcome import (
 
 _LONGEST_ANSWER = 64 * 1024
 _RETRY_AFTER = timedelta(seconds=5)
+_SHORTEST_RETRY_AFTER = timedelta(seconds=1)
 _LONGEST_RETRY_AFTER = timedelta(hours=24)
 
 
@@ -41,7 +43,7 @@ class SandboxProvider:
     async def verify(self, external_account_id: str, access_token: str) -> None:
         try:
             async with self._session.get(
-                f"{self._url}/v1/accounts/{external_account_id}",
+                self._account(external_account_id),
                 headers={"Authorization": f"Bearer {access_token}"},
                 timeout=self._timeout,
                 allow_redirects=False,
@@ -57,7 +59,7 @@ class SandboxProvider:
         body = json.dumps({"channel": post.channel, "destination": post.destination, "text": post.text})
         try:
             async with self._session.post(
-                f"{self._url}/v1/accounts/{post.external_account_id}/posts",
+                self._account(post.external_account_id, "/posts"),
                 data=body.encode(),
                 headers={
                     "Authorization": f"Bearer {post.access_token}",
@@ -67,8 +69,7 @@ class SandboxProvider:
                 timeout=self._timeout,
                 allow_redirects=False,
             ) as response:
-                answer = await response.content.read(_LONGEST_ANSWER)
-                return _classify(response.status, response.headers, answer)
+                return _classify(response.status, response.headers, await _body(response))
         except aiohttp.ClientConnectorError as error:
             # Refused, no such host, or TLS failed: not one byte of the request has left.
             return NotSent(
@@ -90,9 +91,23 @@ class SandboxProvider:
             ) as response:
                 if response.status != 200:
                     return NoProof(message=f"the look-up answered {response.status}")
-                return _found(_object(await response.content.read(_LONGEST_ANSWER)))
+                return _found(_object(await _body(response)))
         except (aiohttp.ClientError, TimeoutError) as error:
             return NoProof(message=f"the look-up failed: {type(error).__name__}")
+
+    def _account(self, external_account_id: str, rest: str = "") -> str:
+        """Whatever the id holds, it is one segment of the path; what would be a step up is never connected."""
+        return f"{self._url}/v1/accounts/{quote(external_account_id, safe='')}{rest}"
+
+
+async def _body(response: aiohttp.ClientResponse) -> bytes:
+    """All of it; nothing of one that is longer than an answer can be."""
+    answer = bytearray()
+    async for chunk in response.content.iter_any():
+        answer += chunk
+        if len(answer) > _LONGEST_ANSWER:
+            return b""
+    return bytes(answer)
 
 
 def _classify(status: int, headers: Mapping[str, str], answer: bytes) -> Outcome:
@@ -107,15 +122,18 @@ def _classify(status: int, headers: Mapping[str, str], answer: bytes) -> Outcome
         return AuthRefused(message=message)
     if status == 429:
         return RateLimited(message=message, retry_after=_retry_after(headers))
-    if 400 <= status < 500 and status != 408:
-        return Rejected(reason=_reason(body, status), message=message)
-    return Ambiguous(reason=f"HTTP_{status}", message=message)
+    reason = _reason(body, status)
+    # In progress, or out already under this key: a refusal of a repeat says nothing about the first request.
+    repeat = status == 409 or reason == "IDEMPOTENCY_KEY_REUSED"
+    if 400 <= status < 500 and status != 408 and not repeat:
+        return Rejected(reason=reason, message=message)
+    return Ambiguous(reason=reason, message=message)
 
 
 def _object(answer: bytes) -> dict[str, Any]:
     try:
         body = json.loads(answer)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return body if isinstance(body, dict) else {}
 
@@ -135,7 +153,7 @@ def _reason(body: Mapping[str, Any], status: int) -> str:
 def _retry_after(headers: Mapping[str, str]) -> timedelta:
     text = headers.get("Retry-After", "")
     told = timedelta(seconds=int(text)) if text.isascii() and text.isdigit() and len(text) < 7 else _RETRY_AFTER
-    return min(told, _LONGEST_RETRY_AFTER)
+    return min(max(told, _SHORTEST_RETRY_AFTER), _LONGEST_RETRY_AFTER)
 
 
 def _found(body: Mapping[str, Any]) -> Finding:
