@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
+from google.protobuf.message import DecodeError
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from civil.days import local_day
@@ -17,6 +18,7 @@ from postflow.publisher.v1 import (
     social_account_pb2,
     social_account_service_pb2,
 )
+from postflow.publisher.v1.social_account_service_pb2 import ConnectAccountResponse
 from postflow.queue.v1 import publish_command_pb2, queue_events_pb2
 from postflow.target.v1 import target_pb2
 from publisher_service.domain.account import AccountState, SocialAccount
@@ -28,6 +30,26 @@ from publisher_service.domain.post_job import EventKind, JobState, PostJob, Targ
 from servicekit.pg.ledger import RequestKey
 from servicekit.pg.outbox import Announcement
 from topology import events_subject
+
+__all__ = [
+    "ConnectAccountResponse",
+    "UnreadableMessage",
+    "account_connected",
+    "account_disconnected",
+    "command_from",
+    "content_from",
+    "get_post_job_response",
+    "moment",
+    "post_job",
+    "post_job_changed",
+    "request_key",
+    "saved_draft_from",
+    "slot_from",
+    "social_account",
+    "states_from",
+    "target_from",
+    "withdraw_response",
+]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The generated stubs say that Value returns an int, and that a field takes the enum.
@@ -54,13 +76,16 @@ class UnreadableMessage(ValueError):
 
 
 def command_from(message: publish_command_pb2.PublishCommand) -> Command:
-    named = (message.organization_id, message.slot_id, message.draft_id, message.target.social_account_id)
+    target = message.target
+    named = (message.organization_id, message.slot_id, message.draft_id, target.social_account_id, target.channel)
     if not all(named) or not message.HasField("schedule_time") or not message.HasField("not_after"):
         raise UnreadableMessage("a publish command lacks its organization, slot, draft, target or times")
+    if any("\0" in text for text in (*named, target.destination, message.traceparent)):
+        raise UnreadableMessage("a publish command names what no database can hold")
     return Command(
         organization_id=message.organization_id,
         draft_id=message.draft_id,
-        target=target_from(message.target),
+        target=target_from(target),
         slot_id=message.slot_id,
         slot_revision=message.slot_revision,
         emission=message.emission,
@@ -75,6 +100,10 @@ def command_from(message: publish_command_pb2.PublishCommand) -> Command:
 def saved_draft_from(message: drafts_events_pb2.DraftSaved) -> SavedDraft:
     if hashlib.sha256(message.content).hexdigest() != message.content_digest:
         raise UnreadableMessage("the content of a DraftSaved does not match its digest")
+    try:
+        content_from(message.content)
+    except DecodeError:
+        raise UnreadableMessage("the content of a DraftSaved cannot be read") from None
     return SavedDraft(
         organization_id=message.organization_id,
         draft_id=message.draft_id,
@@ -192,7 +221,10 @@ def request_key(method: str, request: social_account_service_pb2.ConnectAccountR
 
 
 def moment(message: Timestamp) -> datetime:
-    return _EPOCH + timedelta(seconds=message.seconds, microseconds=message.nanos // 1000)
+    try:
+        return _EPOCH + timedelta(seconds=message.seconds, microseconds=message.nanos // 1000)
+    except OverflowError:
+        raise UnreadableMessage("there is no such instant") from None
 
 
 def _about(

@@ -4,13 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from postflow.publisher.v1 import social_account_service_pb2
 from publisher_service.adapters.postgres import store
 from publisher_service.adapters.providers.provider import CredentialsRefused, Provider, ProviderAway
 from publisher_service.adapters.vault import Vault
 from publisher_service.domain.account import AccountState, SocialAccount
 from publisher_service.domain.plan import released
-from publisher_service.wire import account_connected, post_job_changed, social_account
+from publisher_service.wire import ConnectAccountResponse, account_connected, post_job_changed, social_account
 from servicekit.faults import InvalidField, Refused, Unavailable
 from servicekit.ids import IdSource
 from servicekit.pg.clock import DatabaseClock
@@ -18,8 +17,6 @@ from servicekit.pg.database import Database, Transaction
 from servicekit.pg.ledger import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox
 from servicekit.run.settings import Secret
-
-Response = social_account_service_pb2.ConnectAccountResponse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +52,12 @@ class ConnectAccount:
         self._providers = providers
         self._wake_sweep = wake_sweep
 
-    async def __call__(self, wanted: Connection, key: RequestKey) -> Response:
+    async def __call__(self, wanted: Connection, key: RequestKey) -> ConnectAccountResponse:
         provider = self._provider(wanted)
+        # A repeat gets its answer whatever the provider says by now.
+        async with self._database.read() as connection:
+            if (answer := await self._ledger.look(connection, key)) is not None:
+                return ConnectAccountResponse.FromString(answer)
         try:
             await provider.verify(wanted.external_account_id, wanted.access_token.reveal())
         except CredentialsRefused as refusal:
@@ -80,11 +81,11 @@ class ConnectAccount:
                 )
         return provider
 
-    async def _store(self, tx: Transaction, wanted: Connection, key: RequestKey) -> Response:
+    async def _store(self, tx: Transaction, wanted: Connection, key: RequestKey) -> ConnectAccountResponse:
         now = await self._clock.now(tx.connection)
         remembered = await self._ledger.recall(tx, key, now=now)
         if remembered and remembered.response is not None:
-            return Response.FromString(remembered.response)
+            return ConnectAccountResponse.FromString(remembered.response)
         account_id = wanted.account_id or self._ids.new()
         known = await store.lock_account(tx.connection, wanted.organization_id, account_id)
         account = self._connected(wanted, account_id, known, now)
@@ -97,7 +98,7 @@ class ConnectAccount:
         jobs = [released(job, now=now) for job in waiting]
         await store.save_jobs(tx.connection, jobs)
         await self._outbox.append(tx, [account_connected(account), *(post_job_changed(job) for job in jobs)], now=now)
-        response = Response(social_account=social_account(account))
+        response = ConnectAccountResponse(social_account=social_account(account))
         await self._ledger.answer(tx, key, response.SerializeToString())
         if jobs:
             tx.after_commit(self._wake_sweep)
@@ -111,6 +112,13 @@ class ConnectAccount:
                 "PROVIDER_CHANGED",
                 f"the account is one of {known.provider}; connect another account for {wanted.provider}",
                 metadata={"social_account_id": account_id, "provider": known.provider},
+            )
+        if known and known.external_account_id != wanted.external_account_id:
+            # A look-up there would find none of the posts that went out under the old name, and send them again.
+            raise Refused(
+                "EXTERNAL_ACCOUNT_CHANGED",
+                "the account is another one at the provider; connect a new account for it",
+                metadata={"social_account_id": account_id},
             )
         fresh = SocialAccount(
             organization_id=wanted.organization_id,

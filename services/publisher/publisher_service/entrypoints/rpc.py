@@ -64,6 +64,7 @@ class SocialAccountServicer(SocialAccountServiceServicer):
     async def ConnectAccount(
         self, request: social_account_service_pb2.ConnectAccountRequest, context: Context
     ) -> social_account_service_pb2.ConnectAccountResponse:
+        _check_credentials(request)
         wanted = Connection(
             organization_id=request.organization_id,
             account_id=request.social_account_id,
@@ -74,6 +75,16 @@ class SocialAccountServicer(SocialAccountServiceServicer):
             access_token=Secret(request.credentials.access_token),
         )
         return await self._connect(wanted, wire.request_key("ConnectAccount", request))
+
+
+def _check_credentials(request: social_account_service_pb2.ConnectAccountRequest) -> None:
+    """Both travel in a provider's request line and headers."""
+    name = request.external_account_id
+    if not name.isprintable() or name.strip(".") == "":
+        raise InvalidField("external_account_id", "must be printable, and more than dots")
+    token = request.credentials.access_token
+    if not (token.isascii() and token.isprintable() and token.strip()):
+        raise InvalidField("credentials.access_token", "must be printable ASCII")
 
 
 def _normalised(request: social_account_service_pb2.ConnectAccountRequest) -> tuple[str, ...]:

@@ -1,0 +1,331 @@
+"""What Publisher says reads back as what it meant, and what Drafts, Queue and it said before still decodes."""
+
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+
+import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postflow.drafts.v1.draft_pb2 import DraftContent
+from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
+from postflow.publisher.v1 import publisher_service_pb2
+from postflow.publisher.v1.post_job_pb2 import PostJob as PostJobMessage
+from postflow.publisher.v1.post_job_pb2 import PostJobState
+from postflow.publisher.v1.publisher_events_pb2 import (
+    PostJobChanged,
+    PostJobEventKind,
+    SocialAccountConnected,
+    SocialAccountDisconnected,
+)
+from postflow.queue.v1.publish_command_pb2 import PublishCommand
+from postflow.queue.v1.queue_events_pb2 import SlotScheduled
+from publisher_service import wire
+from publisher_service.domain.account import AccountState, SocialAccount
+from publisher_service.domain.attempt import Attempt
+from publisher_service.domain.claim import Command
+from publisher_service.domain.content import Content
+from publisher_service.domain.plan import SavedDraft, Slot
+from publisher_service.domain.post_job import WITH_NEXT_ACTION, EventKind, JobState, PostJob, Reason, Target, kind_of
+from publisher_service.domain.settlement import AttemptState
+from publisher_service.wire import UnreadableMessage
+
+NOW = datetime(2026, 3, 2, 9, 0, 0, 123456, tzinfo=UTC)
+PAGE = Target(social_account_id="page", channel="telegram", destination="@news")
+CONTENT = DraftContent(text="Hello", hashtags=["one"]).SerializeToString(deterministic=True)
+
+# Messages as the first release encoded them: events may wait in a stream for a month, commands for a day.
+SAVED = bytes.fromhex(
+    "0a036f726712056472616674180220012a1c0a0548656c6c6f12036f6e651a0e0a0874656c656772616d1202486932403231313631623364"
+    "3936323532356135666364323237376134373132386661393534393537343131346538363666363265346132333032653366366237666539"
+    "380142170a0470616765120874656c656772616d1a05406e657773"
+)
+SLOT = bytes.fromhex(
+    "0a036f72671204736c6f741803220564726166742a047061676532170a0470616765120874656c656772616d1a05406e6577733a0b0890a3"
+    "95cd06108094ef3a420d4575726f70652f4265726c696e"
+)
+COMMAND = bytes.fromhex(
+    "0a036f72671204736c6f74180320022a05647261667432170a0470616765120874656c656772616d1a05406e6577733a0b0890a395cd0610"
+    "8094ef3a420b08a0bf95cd06108094ef3a480450055a0830302d7472616365"
+)
+CHANGED = bytes.fromhex(
+    "0a036f726710051ac5010a036a6f62120564726166741a170a0470616765120874656c656772616d1a05406e657773200830053801420473"
+    "6c6f744803520b0890a395cd06108094ef3a5a0b08a0bf95cd06108094ef3a680170047a0b0890a395cd06108094ef3a82010473702d318a"
+    "011868747470733a2f2f736f6369616c2e6578616d706c652f3192010b50524f56494445525f4944aa010b0890a395cd06108094ef3ab201"
+    "0a323032362d30332d3031ba010b0890a395cd06108094ef3ac2010b0890a395cd06108094ef3a"
+)
+
+moments = st.datetimes(datetime(1970, 1, 1), datetime(9999, 12, 30), timezones=st.just(UTC))
+texts = st.text(max_size=20)
+
+
+@st.composite
+def jobs(draw: st.DrawFn, *states: JobState) -> PostJob:
+    state = draw(st.sampled_from(states or tuple(JobState)))
+    maybe = st.none() | moments
+    return PostJob(
+        organization_id="org",
+        id=draw(texts),
+        draft_id=draw(texts),
+        target=draw(st.builds(Target, social_account_id=texts, channel=texts, destination=texts)),
+        state=state,
+        state_reason=draw(st.sampled_from(Reason)),
+        version=draw(st.integers(1, 2**40)),
+        run=draw(st.integers(1, 99)),
+        slot_id=draw(texts),
+        slot_revision=draw(st.integers(0, 2**40)),
+        schedule_time=draw(maybe),
+        not_after=draw(maybe),
+        next_action_time=draw(moments) if state in WITH_NEXT_ACTION else None,
+        attempts=draw(st.integers(0, 99)),
+        content_revision=draw(st.integers(0, 2**40)),
+        publish_time=draw(maybe),
+        external_id=draw(texts),
+        external_url=draw(texts),
+        evidence_kind=draw(texts),
+        error_reason=draw(texts),
+        error_message=draw(texts),
+        last_attempt_time=draw(maybe),
+        target_month=draw(texts),
+        create_time=draw(moments),
+        update_time=draw(moments),
+    )
+
+
+@given(jobs())
+def test_a_post_job_survives_the_wire_in_every_state(job: PostJob) -> None:
+    announcement = wire.post_job_changed(job)
+    changed = PostJobChanged.FromString(announcement.message.SerializeToString())
+    assert changed.organization_id == "org"
+    assert PostJobEventKind.Name(changed.kind) == f"POST_JOB_EVENT_KIND_{kind_of(job.state)}"
+    assert PostJobState.Name(changed.post_job.state) == f"POST_JOB_STATE_{job.state}"
+    assert (announcement.subject, announcement.aggregate_id) == ("events.publisher.org.post_job", job.id)
+    assert changed.post_job == wire.post_job(job)
+    for field in fields(PostJob):
+        if field.name not in OURS_ALONE:
+            assert shown(changed.post_job, field.name) == getattr(job, field.name), field.name
+
+
+# What no other context has to know.
+OURS_ALONE = {"organization_id", "state", "max_attempts", "fence", "withdrawn_below", "traceparent"}
+
+
+def shown(message: PostJobMessage, name: str) -> object:
+    value = getattr(message, name)
+    match value:
+        case Timestamp():
+            return wire.moment(value) if message.HasField(name) else None
+        case str() | int():
+            return value
+        case _:
+            return wire.target_from(value)
+
+
+@pytest.mark.parametrize("kind", EventKind)
+def test_every_kind_of_event_has_its_number(kind: EventKind) -> None:
+    message = wire.post_job_changed(a_job(), kind).message
+    assert isinstance(message, PostJobChanged)
+    assert PostJobEventKind.Name(message.kind) == f"POST_JOB_EVENT_KIND_{kind}"
+
+
+@pytest.mark.parametrize("state", JobState)
+def test_every_state_can_be_asked_for(state: JobState) -> None:
+    assert wire.states_from([0, PostJobState.Value(f"POST_JOB_STATE_{state}")]) == (state,)
+
+
+def test_the_stored_draft_still_decodes() -> None:
+    saved = wire.saved_draft_from(DraftSaved.FromString(SAVED))
+    assert saved == SavedDraft(
+        organization_id="org",
+        draft_id="draft",
+        version=2,
+        revision=1,
+        content=saved.content,
+        content_digest="21161b3d962525a5fcd2277a47128fa9549574114e866f62e4a2302e3f6b7fe9",
+        approved=True,
+        targets=(PAGE,),
+    )
+    assert wire.content_from(saved.content) == Content(
+        text="Hello", hashtags=("one",), channel_texts={"telegram": "Hi"}
+    )
+
+
+def test_the_stored_slot_still_decodes() -> None:
+    assert wire.slot_from(SlotScheduled.FromString(SLOT), traceparent="00-trace") == Slot(
+        organization_id="org",
+        slot_id="slot",
+        revision=3,
+        draft_id="draft",
+        targets=(PAGE,),
+        schedule_time=NOW,
+        target_month="2026-03-01",
+        traceparent="00-trace",
+    )
+
+
+def test_the_stored_command_still_decodes() -> None:
+    assert wire.command_from(PublishCommand.FromString(COMMAND)) == Command(
+        organization_id="org",
+        draft_id="draft",
+        target=PAGE,
+        slot_id="slot",
+        slot_revision=3,
+        emission=2,
+        schedule_time=NOW,
+        not_after=NOW + timedelta(hours=1),
+        content_revision=4,
+        max_attempts=5,
+        traceparent="00-trace",
+    )
+
+
+def test_the_stored_event_of_ours_still_decodes() -> None:
+    assert PostJobChanged.FromString(CHANGED) == wire.post_job_changed(a_job()).message
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "organization_id",
+        "slot_id",
+        "draft_id",
+        "target",
+        "target.social_account_id",
+        "target.channel",
+        "schedule_time",
+        "not_after",
+    ],
+)
+def test_a_command_that_says_too_little_is_refused(damage: str) -> None:
+    command = PublishCommand.FromString(COMMAND)
+    message = command.target if damage.startswith("target.") else command
+    message.ClearField(damage.removeprefix("target."))
+    with pytest.raises(UnreadableMessage):
+        wire.command_from(command)
+
+
+@pytest.mark.parametrize("name", ["organization_id", "slot_id", "draft_id", "traceparent"])
+def test_a_command_that_no_database_can_hold_is_refused(name: str) -> None:
+    command = PublishCommand.FromString(COMMAND)
+    setattr(command, name, "a\0b")
+    with pytest.raises(UnreadableMessage):
+        wire.command_from(command)
+
+
+@pytest.mark.parametrize("seconds", [10**12, -(10**12), 2**63 - 1])
+def test_an_instant_that_does_not_exist_is_refused(seconds: int) -> None:
+    command = PublishCommand.FromString(COMMAND)
+    command.schedule_time.seconds = seconds
+    with pytest.raises(UnreadableMessage):
+        wire.command_from(command)
+
+
+def test_a_command_without_a_limit_is_tried_once() -> None:
+    command = PublishCommand.FromString(COMMAND)
+    command.max_attempts = -1
+    assert wire.command_from(command).max_attempts == 1
+
+
+@pytest.mark.parametrize("content", [b"other", b"\xff\xff"])
+def test_a_content_that_is_not_what_it_says_is_refused(content: bytes) -> None:
+    saved = DraftSaved.FromString(SAVED)
+    saved.content = content
+    with pytest.raises(UnreadableMessage):
+        wire.saved_draft_from(saved)
+    saved.content_digest = sha256(content).hexdigest()
+    with pytest.raises(UnreadableMessage, match="cannot be read"):
+        wire.saved_draft_from(saved)
+
+
+@pytest.mark.parametrize(
+    ("time", "zone", "month"),
+    [
+        (datetime(2026, 3, 31, 23, 30, tzinfo=UTC), "Europe/Berlin", "2026-04-01"),
+        (datetime(2026, 3, 31, 23, 30, tzinfo=UTC), "America/New_York", "2026-03-01"),
+        (datetime(2026, 3, 31, 23, 30, tzinfo=UTC), "", "2026-03-01"),
+        (datetime(2026, 3, 31, 23, 30, tzinfo=UTC), "Mars/Olympus", "2026-03-01"),
+    ],
+)
+def test_the_month_is_the_local_one(time: datetime, zone: str, month: str) -> None:
+    message = SlotScheduled.FromString(SLOT)
+    message.schedule_time.FromDatetime(time)
+    message.time_zone = zone
+    assert wire.slot_from(message, traceparent="").target_month == month
+
+
+def test_an_account_is_announced_without_its_credentials() -> None:
+    account = SocialAccount(
+        organization_id="org",
+        id="page",
+        provider="sandbox",
+        external_account_id="ext",
+        display_name="Page",
+        channels=("facebook", "telegram"),
+        state=AccountState.CONNECTED,
+        version=2,
+        create_time=NOW,
+        update_time=NOW,
+    )
+    connected = wire.account_connected(account)
+    gone = wire.account_disconnected(replace(account, state=AccountState.DISCONNECTED), "the token was refused")
+    assert isinstance(connected.message, SocialAccountConnected)
+    assert isinstance(gone.message, SocialAccountDisconnected)
+    assert connected.subject == gone.subject == "events.publisher.org.social_account"
+    assert connected.message.social_account == wire.social_account(account)
+    assert gone.message.error_message == "the token was refused"
+    assert not {"credentials", "access_token"} & set(connected.message.social_account.DESCRIPTOR.fields_by_name)
+
+
+def test_a_job_is_shown_with_its_attempts() -> None:
+    attempt = Attempt(
+        run=1,
+        number=2,
+        state=AttemptState.NOT_SENT,
+        idempotency_key="job-1",
+        content_revision=4,
+        start_time=NOW,
+        end_time=None,
+        external_id="",
+        error_reason="RATE_LIMITED",
+        error_message="later",
+    )
+    response = wire.get_post_job_response(a_job(), [attempt, replace(attempt, end_time=NOW)])
+    first, second = response.attempts
+    assert not first.HasField("end_time")
+    assert wire.moment(second.end_time) == wire.moment(first.start_time) == NOW
+    assert (first.run, first.number, first.state, first.error_reason) == (1, 2, "NOT_SENT", "RATE_LIMITED")
+
+
+def test_a_withdrawal_says_what_was_too_late() -> None:
+    assert wire.withdraw_response([]).outcome == publisher_service_pb2.WITHDRAW_OUTCOME_WITHDRAWN
+    late = wire.withdraw_response(["job"])
+    assert late.outcome == publisher_service_pb2.WITHDRAW_OUTCOME_TOO_LATE
+    assert list(late.in_flight_post_job_ids) == ["job"]
+
+
+def a_job() -> PostJob:
+    return PostJob(
+        organization_id="org",
+        id="job",
+        draft_id="draft",
+        target=PAGE,
+        state=JobState.PUBLISHED,
+        version=5,
+        slot_id="slot",
+        slot_revision=3,
+        schedule_time=NOW,
+        not_after=NOW + timedelta(hours=1),
+        attempts=1,
+        fence=1,
+        content_revision=4,
+        publish_time=NOW,
+        external_id="sp-1",
+        external_url="https://social.example/1",
+        evidence_kind="PROVIDER_ID",
+        last_attempt_time=NOW,
+        target_month="2026-03-01",
+        create_time=NOW,
+        update_time=NOW,
+    )
