@@ -80,7 +80,7 @@ _CLAIM = text("""
             slot_id = v.command_slot_id, slot_revision = v.command_slot_revision, schedule_time = v.command_time,
             not_after = v.command_not_after, max_attempts = v.command_max_attempts,
             traceparent = v.command_traceparent, content_revision = v.revision, next_action_time = :lease_end,
-            last_attempt_time = :now, update_time = :now
+            error_reason = '', error_message = '', last_attempt_time = :now, update_time = :now
         from judged v
         where v.verdict = 'CLAIMED' and j.organization_id = v.organization_id and j.id = v.id
             and j.state not in ('SENDING', 'UNKNOWN', 'PUBLISHED')

@@ -1,0 +1,263 @@
+"""Publisher's tables: made by the migrations, as the code declares them, and closed to nonsense."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
+
+import aiohttp
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
+
+import channels
+from publisher_service.adapters.postgres import hot, store
+from publisher_service.adapters.postgres.tables import metadata
+from publisher_service.adapters.providers.provider import Provider
+from publisher_service.adapters.providers.sandbox import SandboxProvider
+from publisher_service.domain.account import AccountState, SocialAccount
+from publisher_service.domain.claim import Command, Verdict
+from publisher_service.domain.plan import SavedDraft
+from publisher_service.domain.post_job import TRANSITIONS, WITH_NEXT_ACTION, JobState, Target, job_id
+from publisher_service.domain.settlement import AttemptState
+from publisher_service.main import MIGRATIONS
+from servicekit.pg import migrations
+from servicekit.pg.database import Database
+from servicekit.pg.migrations.alembic_run import drift
+
+NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+PAGE = Target(social_account_id="page", channel="facebook")
+
+ATTEMPT = {
+    "organization_id": "'acme'",
+    "post_job_id": "'job'",
+    "run": "1",
+    "number": "1",
+    "fence": "1",
+    "state": "'SENDING'",
+    "idempotency_key": "'job-1'",
+    "content_revision": "1",
+    "content_digest": "''",
+    "start_time": "now()",
+    "end_time": "null",
+    "external_id": "''",
+    "error_reason": "''",
+    "error_message": "''",
+}
+ACCOUNT = {
+    "organization_id": "'acme'",
+    "id": "'page'",
+    "provider": "'sandbox'",
+    "external_account_id": "''",
+    "display_name": "''",
+    "channels": "'{facebook}'",
+    "state": "'CONNECTED'",
+    "credentials": "''",
+    "version": "1",
+    "create_time": "now()",
+    "update_time": "now()",
+}
+ACTIVITY = {
+    "organization_id": "'acme'",
+    "social_account_id": "'page'",
+    "id": "'activity'",
+    "post_job_id": "'job'",
+    "action": "'POST'",
+    "outcome": "'SUCCESS'",
+    "create_time": "now()",
+}
+
+
+@pytest.fixture
+async def database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Database]:
+    database = Database(await service_database("publisher"), application="test", pool_size=1)
+    yield database
+    await database.dispose()
+
+
+async def insert(database: Database, table: str, row: Mapping[str, str]) -> None:
+    async with database.read() as connection:
+        await connection.execute(
+            text(f"insert into {table} ({', '.join(row)}) values ({', '.join(row.values())})")  # noqa: S608
+        )
+
+
+async def test_the_migrations_make_what_the_code_declares(empty_database: str) -> None:
+    await migrations.upgrade(empty_database, MIGRATIONS)
+    assert not await migrations.pending(empty_database, MIGRATIONS)
+    assert await drift(empty_database, metadata) == []
+
+
+def a_job(state: JobState, /, **changes: object) -> dict[str, str]:
+    """A sound row in that state."""
+    row: dict[str, str] = {
+        "organization_id": "'acme'",
+        "id": f"'{job_id('acme', 'draft', PAGE)}'",
+        "draft_id": "'draft'",
+        "social_account_id": "'page'",
+        "channel": "'facebook'",
+        "destination": "''",
+        "state": f"'{state}'",
+        "state_reason": "''",
+        "version": "1",
+        "run": "1",
+        "slot_id": "'slot-1'",
+        "slot_revision": "1",
+        "schedule_time": "now()",
+        "not_after": "now()",
+        "next_action_time": "'2026-03-01'" if state in WITH_NEXT_ACTION else "null",
+        "max_attempts": "5",
+        "attempts": "1",
+        "fence": "1",
+        "content_revision": "1",
+        "withdrawn_below": "0",
+        "publish_time": "now()" if state is JobState.PUBLISHED else "null",
+        "external_id": "''",
+        "external_url": "''",
+        "evidence_kind": "'PROVIDER_ID'" if state is JobState.PUBLISHED else "''",
+        "error_reason": "'ERROR'" if state is JobState.FAILED else "''",
+        "error_message": "''",
+        "last_attempt_time": "null",
+        "target_month": "''",
+        "traceparent": "''",
+        "create_time": "now()",
+        "update_time": "now()",
+    }
+    return row | {name: str(value) for name, value in changes.items()}
+
+
+@pytest.mark.parametrize("state", JobState)
+async def test_every_state_can_be_written_down_and_only_with_its_next_action(
+    database: Database, state: JobState
+) -> None:
+    wrong = "null" if state in WITH_NEXT_ACTION else "now()"
+    with pytest.raises(IntegrityError, match="post_job_moves"):
+        await insert(database, "post_job", a_job(state, next_action_time=wrong))
+    await insert(database, "post_job", a_job(state))
+    with pytest.raises(IntegrityError, match="post_job_target"):
+        await insert(database, "post_job", a_job(state, id="'another'"))
+
+
+@pytest.mark.parametrize(
+    ("state", "changes", "constraint"),
+    [
+        (JobState.PUBLISHED, {"evidence_kind": "''"}, "post_job_evidence"),
+        (JobState.PUBLISHED, {"publish_time": "null"}, "post_job_evidence"),
+        (JobState.FAILED, {"evidence_kind": "'PROVIDER_ID'", "publish_time": "now()"}, "post_job_evidence"),
+        (JobState.FAILED, {"error_reason": "''"}, "post_job_error"),
+        (JobState.PENDING, {"state": "'LOST'"}, "check"),
+    ],
+)
+async def test_the_database_refuses_an_impossible_job(
+    database: Database, state: JobState, changes: dict[str, str], constraint: str
+) -> None:
+    with pytest.raises(IntegrityError, match=constraint):
+        await insert(database, "post_job", a_job(state, **changes))
+
+
+@pytest.mark.parametrize("state", AttemptState)
+async def test_every_end_of_a_try_can_be_written_down(database: Database, state: AttemptState) -> None:
+    await insert(database, "attempt", ATTEMPT | {"state": f"'{state}'"})
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "index"),
+    [
+        ("SENDING", "SENDING", "attempt_open"),
+        ("SENDING", "UNKNOWN", "attempt_open"),
+        ("UNKNOWN", "SENDING", "attempt_open"),
+        ("ACCEPTED", "ACCEPTED", "attempt_accepted"),
+    ],
+)
+async def test_two_open_tries_and_two_acceptances_cannot_be_written_down(
+    database: Database, first: str, second: str, index: str
+) -> None:
+    await insert(database, "attempt", ATTEMPT | {"state": f"'{first}'"})
+    again = ATTEMPT | {"fence": "2", "state": f"'{second}'"}
+    with pytest.raises(IntegrityError, match=index):
+        await insert(database, "attempt", again)
+    await insert(database, "attempt", again | {"post_job_id": "'other'"})
+    await insert(database, "attempt", again | {"organization_id": "'other'"})
+    await insert(database, "attempt", again | {"state": "'ABSENT'"})
+
+
+async def test_a_fence_is_used_once(database: Database) -> None:
+    await insert(database, "attempt", ATTEMPT | {"state": "'ABSENT'"})
+    with pytest.raises(IntegrityError, match="attempt_pkey"):
+        await insert(database, "attempt", ATTEMPT)
+
+
+@pytest.mark.parametrize(
+    ("table", "row"),
+    [
+        ("attempt", ATTEMPT | {"state": "'PENDING'"}),
+        ("social_account", ACCOUNT | {"state": "'LOST'"}),
+        ("activity", ACTIVITY | {"outcome": "'UNKNOWN'"}),
+    ],
+)
+async def test_the_database_knows_no_other_words(database: Database, table: str, row: dict[str, str]) -> None:
+    with pytest.raises(IntegrityError):
+        await insert(database, table, row)
+
+
+@pytest.mark.parametrize("state", JobState)
+async def test_the_claim_takes_exactly_what_may_be_sent(database: Database, state: JobState) -> None:
+    """The claim's statement is the one change of state outside the code: it must keep to the same table."""
+    await insert(database, "post_job", a_job(state))
+    draft = SavedDraft(
+        organization_id="acme",
+        draft_id="draft",
+        version=1,
+        revision=1,
+        content=b"",
+        content_digest="digest",
+        approved=True,
+        targets=(PAGE,),
+    )
+    account = SocialAccount(
+        organization_id="acme",
+        id="page",
+        provider="sandbox",
+        external_account_id="ext",
+        display_name="",
+        channels=("facebook",),
+        state=AccountState.CONNECTED,
+        version=1,
+        create_time=NOW,
+        update_time=NOW,
+    )
+    command = Command(
+        organization_id="acme",
+        draft_id="draft",
+        target=PAGE,
+        slot_id="slot-2",
+        slot_revision=1,
+        emission=1,
+        schedule_time=NOW,
+        not_after=NOW + timedelta(hours=1),
+        content_revision=1,
+        max_attempts=5,
+        traceparent="",
+    )
+    async with database.transaction() as tx:
+        await store.lock_contents(tx.connection, [("acme", "draft")])
+        await store.save_contents(tx.connection, [draft])
+        await store.put_account(tx.connection, account, b"sealed")
+        await store.set_gate(tx.connection, "acme", "page", connected=True)
+        judged = await hot.claim(tx.connection, [command], now=NOW, lease_end=NOW + timedelta(seconds=15))
+        (after,) = await store.lock_jobs(tx.connection, [("acme", command.post_job_id)])
+    may = JobState.SENDING in TRANSITIONS[state]
+    assert (judged[0].verdict is Verdict.CLAIMED) == may
+    assert after.state is (JobState.SENDING if may else state)
+    if may:
+        claimed = judged[0].claimed
+        assert claimed is not None
+        # What the process goes on with is what stands in the row.
+        assert claimed.job == after
+
+
+async def test_every_provider_offers_channels_that_everybody_knows() -> None:
+    async with aiohttp.ClientSession() as session:
+        providers: list[Provider] = [SandboxProvider(session, "http://127.0.0.1:1", timedelta(seconds=1))]
+    for provider in providers:
+        assert provider.channels
+        assert set(provider.channels) <= set(channels.KNOWN), provider.name
+        assert [channels.normalise(name) for name in provider.channels] == list(provider.channels)
