@@ -1,0 +1,52 @@
+"""What the rules are about: the checkout as it stands, read without running it."""
+
+import ast
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SERVICES = ("drafts", "publisher", "queue", "schedule")
+NOT_OURS = frozenset({"__pycache__", "build", "dist", "out"})
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def files() -> list[Path]:
+    """Every file that is or may become part of the repository. (Without git: a checkout may be another user's.)"""
+    found: list[Path] = [ROOT / ".gitignore"]
+    folders = [ROOT]
+    while folders:
+        for entry in folders.pop().iterdir():
+            if entry.name in NOT_OURS or (entry.name.startswith(".") and entry.name != ".ci"):
+                continue
+            if entry.is_dir():
+                folders.append(entry)
+            else:
+                found.append(entry)
+    return sorted(found)
+
+
+@pytest.fixture(scope="session")
+def modules(files: list[Path]) -> Mapping[Path, ast.Module]:
+    """The Python that we write, parsed."""
+    return {
+        file: ast.parse(file.read_text(), str(file))
+        for file in files
+        if file.suffix == ".py" and not file.is_relative_to(ROOT / "libs/postflow")
+    }
+
+
+@pytest.fixture(params=SERVICES)
+def service(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def package(service: str) -> Path:
+    return ROOT / "services" / service / f"{service}_service"

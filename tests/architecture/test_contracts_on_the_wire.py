@@ -1,0 +1,108 @@
+"""What the protos promise: generated freshly, said in words, and served."""
+
+import importlib
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+
+# Field numbers in descriptor.proto, by which a comment names what it is about.
+MESSAGE, ENUM, SERVICE, FIELD, NESTED, VALUE, METHOD = 4, 5, 6, 2, 3, 2, 2
+
+
+@pytest.fixture(scope="module")
+def protos(root: Path) -> list[FileDescriptorProto]:
+    shipped = FileDescriptorSet.FromString((root / "libs/postflow/postflow.binpb").read_bytes())
+    return [file for file in shipped.file if file.package.startswith("postflow.")]
+
+
+def test_generated_code_is_what_the_protos_generate(root: Path, tmp_path: Path) -> None:
+    subprocess.run([root / "tools/generate", tmp_path], cwd=root, check=True, capture_output=True)
+    assert contents(tmp_path / "postflow") == contents(root / "libs/postflow")
+
+
+def test_everything_in_the_protos_is_explained(protos: list[FileDescriptorProto]) -> None:
+    """The shipped descriptor set carries the words to the reader of `grpcurl describe`."""
+    silent = []
+    for file in protos:
+        said = {tuple(place.path) for place in file.source_code_info.location if place.leading_comments.strip()}
+        silent += [f"{file.name}: {name}" for path, name in declared(file) if path not in said]
+    assert silent == []
+
+
+def test_every_request_begins_with_its_tenant(protos: list[FileDescriptorProto]) -> None:
+    requests = [message for file in protos for message in file.message_type if message.name.endswith("Request")]
+    assert requests
+    assert [message.name for message in requests if message.field[0].name != "organization_id"] == []
+    assert [message.name for message in requests if message.field[0].number != 1] == []
+
+
+def test_every_change_can_be_repeated_safely(protos: list[FileDescriptorProto]) -> None:
+    """A repeat is told from a second call by its `request_id`; what only reads, or only ever grows, needs none."""
+    harmless = ("Get", "List", "Find", "Check", "Explain", "Withdraw")
+    for file in protos:
+        fields = {message.name: {field.name for field in message.field} for message in file.message_type}
+        for method in (method for service in file.service for method in service.method):
+            request = method.input_type.rsplit(".", 1)[1]
+            assert method.name.startswith(harmless) or "request_id" in fields[request], method.name
+
+
+def test_every_rpc_is_served(root: Path, protos: list[FileDescriptorProto]) -> None:
+    for file in protos:
+        for service in file.service:
+            context = file.package.split(".")[1]
+            generated = importlib.import_module(file.name.removesuffix(".proto").replace("/", ".") + "_pb2_grpc")
+            unserved = getattr(generated, f"{service.name}Servicer")
+            servicer = implementation(importlib.import_module(f"{context}_service.entrypoints.rpc"), unserved)
+            missing = [rpc.name for rpc in service.method if not own(servicer, rpc.name, unserved)]
+            assert missing == [], f"{service.name} leaves these to the generated code"
+            main = (root / f"services/{context}/{context}_service/main.py").read_text()
+            assert f"add_{service.name}Servicer_to_server" in main
+
+
+def declared(file: FileDescriptorProto) -> Iterator[tuple[tuple[int, ...], str]]:
+    for s, service in enumerate(file.service):
+        yield (SERVICE, s), service.name
+        for m, method in enumerate(service.method):
+            yield (SERVICE, s, METHOD, m), f"{service.name}.{method.name}"
+    for i, message in enumerate(file.message_type):
+        yield from declared_in(message, (MESSAGE, i))
+    for e, enum in enumerate(file.enum_type):
+        yield (ENUM, e), enum.name
+        for v, value in enumerate(enum.value):
+            if value.number:
+                yield (ENUM, e, VALUE, v), f"{enum.name}.{value.name}"
+
+
+def declared_in(message: Any, path: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], str]]:
+    yield path, message.name
+    for f, field in enumerate(message.field):
+        yield (*path, FIELD, f), f"{message.name}.{field.name}"
+    for n, nested in enumerate(message.nested_type):
+        if not nested.options.map_entry:
+            yield from declared_in(nested, (*path, NESTED, n))
+
+
+def implementation(module: Any, unserved: type) -> type:
+    found = [
+        each
+        for each in vars(module).values()
+        if isinstance(each, type) and issubclass(each, unserved) and each is not unserved
+    ]
+    assert len(found) == 1, f"one class of {module.__name__} serves {unserved.__name__}"
+    return found[0]
+
+
+def own(servicer: type, method: str, unserved: type) -> bool:
+    return getattr(servicer, method) is not getattr(unserved, method)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    }

@@ -1,0 +1,151 @@
+"""The contracts of pyproject.toml hold, they are complete, and what they forbid is really refused."""
+
+import os
+import re
+import shutil
+import subprocess
+import sysconfig
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LINT_IMPORTS = Path(sysconfig.get_path("scripts"), "lint-imports")
+CALLS = {
+    "queue": {"schedule", "drafts", "publisher"},
+    "drafts": {"schedule", "publisher"},
+    "schedule": set[str](),
+    "publisher": set[str](),
+}
+"""Who may call whom: without a cycle."""
+OFFENCES: dict[str, list[str]] = {
+    "services/queue/queue_service/domain/slot.py": ["sqlalchemy", "servicekit.clock"],
+    "services/drafts/drafts_service/wire.py": ["schedule_service.wire"],
+    "services/drafts/drafts_service/helpers.py": [],
+    "services/drafts/drafts_service/domain/draft.py": ["drafts_service.wire"],
+    "services/schedule/schedule_service/application/find_slot_times.py": ["postflow.schedule.v1.schedule_service_pb2"],
+    "services/publisher/publisher_service/adapters/vault.py": ["postflow.drafts.v1.drafts_service_pb2_grpc"],
+    "services/schedule/schedule_service/main.py": ["devstack.up", "postflow.queue.v1.queue_service_pb2_grpc"],
+    "services/drafts/drafts_service/adapters/publisher_client.py": ["postflow.queue.v1.queue_service_pb2"],
+    "libs/servicekit/run/loops.py": ["queue_service.main"],
+    "libs/servicekit/rpc/edge.py": ["postflow.queue.v1.queue_slot_pb2", "servicekit.pg.database"],
+    "libs/servicekit/clock.py": ["servicekit.run.loops"],
+    "libs/civil/days.py": ["servicekit.clock"],
+}
+REFUSED = (
+    "The services never import each other",
+    "Inside a service every module has its layer",
+    "The domain is pure",
+    "Use cases speak no protobuf",
+    "Schedule calls nobody",
+    "Publisher calls nobody",
+    "Drafts does not call Queue",
+    "Libraries know no service",
+    "Services run without the development stack",
+    "Libraries are independent",
+    "servicekit knows no contract",
+    "servicekit: transports stand on",
+    "servicekit: calls know neither",
+)
+
+
+@pytest.fixture(scope="module")
+def settings(root: Path) -> dict[str, Any]:
+    return tomllib.loads((root / "pyproject.toml").read_text())
+
+
+@pytest.fixture(scope="module")
+def contracts(settings: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(settings["tool"]["importlinter"]["contracts"])
+
+
+def test_every_import_contract_holds(root: Path) -> None:
+    done = lint_imports(root)
+    assert done.returncode == 0, done.stdout
+
+
+def test_every_package_of_ours_is_under_contract(root: Path, settings: dict[str, Any]) -> None:
+    packages = {folder.name for folder in (root / "libs").iterdir() if (folder / "__init__.py").exists()}
+    packages |= {folder.parent.name for folder in (root / "services").glob("*/*/__init__.py")}
+    assert set(settings["tool"]["importlinter"]["root_packages"]) == packages
+
+
+def test_every_package_but_the_kit_for_tests_is_installed(root: Path, settings: dict[str, Any]) -> None:
+    wheel = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    roots = set(settings["tool"]["importlinter"]["root_packages"])
+    assert {Path(package).name for package in wheel} == roots - {"testkit"}
+    assert all((root / package / "py.typed").exists() or "_service" in package for package in wheel)
+
+
+def test_a_service_is_called_only_by_those_who_may(root: Path, contracts: list[dict[str, Any]], service: str) -> None:
+    wanted = set()
+    for proto in (root / "protos/postflow").rglob("*.proto"):
+        context = proto.relative_to(root / "protos/postflow").parts[0]
+        speaks = re.search(r"^service ", proto.read_text(), re.MULTILINE)
+        if speaks and context in CALLS and context != service and context not in CALLS[service]:
+            module = ".".join(proto.relative_to(root / "protos").with_suffix("").parts)
+            wanted |= {f"{module}_pb2", f"{module}_pb2_grpc"}
+    assert wanted <= forbidden_to(contracts, f"{service}_service")
+
+
+def test_other_services_are_called_from_adapters_alone(root: Path, service: str) -> None:
+    package = root / "services" / service / f"{service}_service"
+    stubs = re.compile(r"^\s*(?:from|import) postflow\.(?!" + service + r"\b)(\w+)\.[^\n]*_pb2_grpc\b", re.MULTILINE)
+    callers = {
+        (str(file.relative_to(package).parts[0]), context)
+        for file in package.rglob("*.py")
+        for context in stubs.findall(file.read_text())
+    }
+    assert {layer for layer, _ in callers} <= {"adapters"}
+    assert {context for _, context in callers} <= CALLS[service]
+
+
+def test_of_servicekit_the_domain_may_know_the_faults_alone(root: Path, contracts: list[dict[str, Any]]) -> None:
+    parts = {entry.stem for entry in (root / "libs/servicekit").iterdir() if entry.suffix == ".py" or entry.is_dir()}
+    parts -= {"__init__", "__pycache__", "faults"}
+    for service in CALLS:
+        assert {f"servicekit.{part}" for part in parts} <= forbidden_to(contracts, f"{service}_service.domain")
+
+
+def test_servicekit_may_know_no_contract_but_envelope_and_field_rules(
+    root: Path, contracts: list[dict[str, Any]]
+) -> None:
+    contexts = {folder.name for folder in (root / "protos/postflow").iterdir()} - {"bus", "rules"}
+    assert {f"postflow.{context}" for context in contexts} <= forbidden_to(contracts, "servicekit")
+
+
+def test_what_the_contracts_forbid_is_refused(root: Path, tmp_path: Path) -> None:
+    for folder in ("libs", "services"):
+        shutil.copytree(root / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.pyi"))
+    shutil.copy(root / "pyproject.toml", tmp_path)
+    for module, lines in OFFENCES.items():
+        with (tmp_path / module).open("a") as file:
+            file.write("\n" + "\n".join(f"import {line}" for line in lines) + "\n")
+    report = " ".join(lint_imports(tmp_path).stdout.split())
+    kept, broken = report.split("Broken contracts")
+    assert [contract for contract in REFUSED if not re.search(rf"{re.escape(contract)}[^.]*? BROKEN", kept)] == []
+    for module, lines in OFFENCES.items():
+        offender = ".".join(Path(module).with_suffix("").parts[-3:])
+        assert offender.split(".", 1)[1] in broken, f"{offender} {lines}"
+
+
+def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
+    sources = [root / "libs", *sorted((root / "services").iterdir())]
+    return subprocess.run(
+        [LINT_IMPORTS, "--no-logo", "--no-cache", "--config", root / "pyproject.toml"],
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": ":".join(map(str, sources))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def forbidden_to(contracts: list[dict[str, Any]], module: str) -> set[str]:
+    return {
+        name
+        for contract in contracts
+        if contract["type"] == "forbidden" and module in contract["source_modules"]
+        for name in contract["forbidden_modules"]
+    }

@@ -1,0 +1,143 @@
+"""Where things are, and what they may be called."""
+
+import ast
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+SKELETON = (
+    "main.py",
+    "settings.py",
+    "wire.py",
+    "domain/__init__.py",
+    "application/__init__.py",
+    "adapters/__init__.py",
+    "adapters/postgres/tables.py",
+    "adapters/postgres/store.py",
+    "adapters/postgres/migrations/__init__.py",
+    "entrypoints/rpc.py",
+    "entrypoints/loops.py",
+)
+HEADINGS = ["Owns", "Offers", "Consumes", "Emits", "Tables", "Limits", "Runbook"]
+TIERS = {"unit", "usecase", "rpc", "contract", "e2e", "faults", "architecture"}
+EDGES = {
+    "libs/servicekit/bus/consumer.py",
+    "libs/servicekit/rpc/edge.py",
+    "libs/servicekit/run/loops.py",
+    "libs/servicekit/run/main.py",
+    "libs/servicekit/run/process.py",
+    "services/publisher/publisher_service/application/send_post.py",
+}
+"""The RPC edge, consumers, the runner of processes and loops, and the call of a provider's adapter."""
+VAGUE = ("Manager", "Helper", "Util", "Utils", "Base", "Common", "Impl")
+
+
+def test_every_service_has_the_same_skeleton(package: Path) -> None:
+    assert [part for part in SKELETON if not (package / part).is_file()] == []
+
+
+def test_every_readme_of_a_service_has_the_seven_headings(package: Path) -> None:
+    text = (package.parent / "README.md").read_text()
+    assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == HEADINGS
+
+
+def test_no_folder_that_is_no_package_pretends_to_be_one(root: Path) -> None:
+    pretenders = [*(root / "services").glob("*/__init__.py"), *(root / "tests").rglob("__init__.py")]
+    assert [str(file.relative_to(root)) for file in (*pretenders, root / "services/__init__.py") if file.exists()] == []
+
+
+def test_no_import_name_shadows_the_standard_library(root: Path) -> None:
+    importable = {entry.stem for folder in roots(root) for entry in folder.iterdir() if not entry.name.startswith("_")}
+    assert importable & sys.stdlib_module_names == set()
+
+
+def test_no_module_is_named_like_one_of_the_standard_library(root: Path, files: list[Path]) -> None:
+    risky = {"calendar", "copy", "email", "logging", "queue", "random", "select", "signal", "types"}
+    named = {file for file in files if file.suffix == ".py" and {file.stem, file.parent.name} & risky}
+    # `services/queue` is a folder, not a package: its own name never goes on sys.path.
+    assert [str(file.relative_to(root)) for file in named if file.parent.name != "queue"] == []
+
+
+def test_tests_stand_in_their_tiers_under_names_of_their_own(root: Path, files: list[Path]) -> None:
+    tests = [file for file in files if file.is_relative_to(root / "tests") and file.name.startswith("test_")]
+    assert {file.relative_to(root / "tests").parts[0] for file in tests} == TIERS
+    assert [name for name, count in Counter(file.name for file in tests).items() if count > 1] == []
+
+
+def test_every_failpoint_is_declared_once_and_passed_through(root: Path, modules: Mapping[Path, ast.Module]) -> None:
+    declared: dict[str, str] = {}
+    for file, module in modules.items():
+        if file.is_relative_to(root / "tests") or file.is_relative_to(root / "libs"):
+            continue
+        passed = {ast.unparse(call.args[0]) for call in calls(module, "failpoint")}
+        for assignment in (node for node in ast.walk(module) if isinstance(node, ast.Assign)):
+            for call in calls(assignment, "declare"):
+                name = ast.literal_eval(call.args[0])
+                assert name not in declared, f"{name} is declared in {declared[name]} and {file}"
+                assert f"{file.relative_to(root / 'services').parts[0]}." in name, f"{name} names another service"
+                assert ast.unparse(assignment.targets[0]) in passed, f"nothing passes through {name}"
+                declared[name] = str(file)
+    assert declared
+
+
+def test_a_class_is_named_after_what_it_is(root: Path, modules: Mapping[Path, ast.Module]) -> None:
+    names = {node.name for module in modules.values() for node in ast.walk(module) if isinstance(node, ast.ClassDef)}
+    assert [name for name in names if name.endswith(VAGUE)] == []
+
+
+def test_errors_that_nobody_expects_end_at_the_supervised_edges_alone(
+    root: Path, modules: Mapping[Path, ast.Module]
+) -> None:
+    """Elsewhere whoever catches everything raises again what is not known to pass by itself."""
+    swallowing = {
+        str(file.relative_to(root))
+        for file, module in modules.items()
+        for handler in ast.walk(module)
+        if isinstance(handler, ast.ExceptHandler)
+        and (handler.type is None or ast.unparse(handler.type) in {"Exception", "BaseException"})
+        and not any(isinstance(node, ast.Raise) for node in ast.walk(handler))
+        and not file.is_relative_to(root / "tests")
+    }
+    assert swallowing <= EDGES
+
+
+def test_every_setting_says_what_it_is(root: Path, package: Path) -> None:
+    """By a comment beside the field, or beside the field of that name which every process has."""
+    shared = described(root / "libs/servicekit/run/settings.py", "ProcessSettings")
+    own = described(package / "settings.py", "Settings")
+    assert [name for name, (comment, _) in own.items() if not comment and name not in shared] == []
+
+
+def test_a_new_setting_changes_nothing_for_who_does_not_know_it(package: Path) -> None:
+    required = {"database_url", "credentials_key", "nats_url"}
+    own = described(package / "settings.py", "Settings")
+    assert {name for name, (_, default) in own.items() if not default} <= required
+
+
+def described(file: Path, class_name: str) -> dict[str, tuple[bool, bool]]:
+    """By field: whether a comment stands beside it, and whether it has a default."""
+    lines = file.read_text().splitlines()
+    body = next(
+        node.body
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ClassDef) and node.name == class_name
+    )
+    return {
+        ast.unparse(field.target): ("  # " in lines[field.end_lineno - 1], field.value is not None)
+        for field in body
+        if isinstance(field, ast.AnnAssign) and field.end_lineno
+    }
+
+
+def calls(tree: ast.AST, name: str) -> list[ast.Call]:
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == name and node.args
+    ]
+
+
+def roots(root: Path) -> list[Path]:
+    """What goes on sys.path."""
+    return [root / "libs", *(folder for folder in (root / "services").iterdir() if folder.is_dir())]
