@@ -129,17 +129,17 @@ def test_a_command_is_what_it_was() -> None:
 def test_a_message_id_names_the_slot_its_revision_the_target_and_the_copy() -> None:
     others = [
         EMISSION,
-        replace(EMISSION, slot_id="s2"),
-        replace(EMISSION, revision=3),
-        replace(EMISSION, emission=4),
-        replace(EMISSION, channel="x"),
-        replace(EMISSION, destination="43"),
-        replace(EMISSION, channel="facebook4", destination="2"),
+        EMISSION._replace(slot_id="s2"),
+        EMISSION._replace(revision=3),
+        EMISSION._replace(emission=4),
+        EMISSION._replace(channel="x"),
+        EMISSION._replace(destination="43"),
+        EMISSION._replace(channel="facebook4", destination="2"),
     ]
     ids = [wire.publish_command(each, 5).message_id for each in others]
     assert len(set(ids)) == len(ids)
-    assert wire.publish_command(replace(EMISSION, traceparent=""), 5).message_id == ids[0]
-    strange = wire.publish_command(replace(EMISSION, destination="a\r\nb"), 5).message_id
+    assert wire.publish_command(EMISSION._replace(traceparent=""), 5).message_id == ids[0]
+    strange = wire.publish_command(EMISSION._replace(destination="a\r\nb"), 5).message_id
     assert strange.isprintable()
 
 

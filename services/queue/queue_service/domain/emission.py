@@ -4,10 +4,9 @@ The stream may lose anything, so a slot that was handed over is emitted again un
 answer for each of its targets; after that only now and then, so that nothing is stuck for ever.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from queue_service.domain.job import ANSWERED, ENDED, JobState
 
@@ -18,9 +17,8 @@ ANSWERED_DELAY = timedelta(minutes=5)
 UNSTORED_DELAY = timedelta(seconds=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Emission:
-    """One command: please send this target at that instant."""
+class Emission(NamedTuple):
+    """One command: please send this target at that instant. A tuple, because every post makes one."""
 
     organization_id: str
     slot_id: str
@@ -44,7 +42,8 @@ class Addressee(Protocol):
 A = TypeVar("A", bound=Addressee)
 
 
-def still_wanted(targets: Iterable[A]) -> list[A]:
+def still_wanted(targets: Sequence[A]) -> Sequence[A]:
     """Of a slot's targets those that get a command: the ones without an answer, else the ones that have not ended."""
-    unended = [target for target in targets if target.job_state not in ENDED]
-    return [target for target in unended if target.job_state not in ANSWERED] or unended
+    if unanswered := [target for target in targets if target.job_state not in ANSWERED]:
+        return unanswered
+    return [target for target in targets if target.job_state not in ENDED]

@@ -1,16 +1,18 @@
-"""What the events of its post jobs make of a slot. Pure, and independent of the order in which they come."""
+"""What the events of its post jobs make of a slot. Pure, and independent of the order in which they come.
+
+The values are tuples: every post makes some of each, and dataclasses that are frozen cost three times as much to make.
+"""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from queue_service.domain.emission import ANSWERED_DELAY
 from queue_service.domain.job import ANSWERED, ENDED, FINAL, JobState
-from queue_service.domain.slot import LIVE, SlotState, SlotTarget
+from queue_service.domain.slot import LIVE, SlotState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobReport:
+class JobReport(NamedTuple):
     """A post job as Publisher has announced it, as far as a slot is concerned."""
 
     organization_id: str
@@ -29,9 +31,20 @@ class JobReport:
     publish_time: datetime | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """The part of a slot that settlement changes."""
+class TargetProgress(NamedTuple):
+    """What is known of the job of one target; `news` is the report that this comes from, if it is not stored yet."""
+
+    channel: str
+    destination: str
+    job_state: JobState | None
+    job_version: int
+    next_action_time: datetime | None
+    publish_time: datetime | None
+    news: JobReport | None = None
+
+
+class Progress(NamedTuple):
+    """The part of a slot that settlement reads and changes."""
 
     organization_id: str
     slot_id: str
@@ -43,7 +56,7 @@ class Progress:
     next_emit_at: datetime | None
     expected_time: datetime | None
     publish_time: datetime | None
-    targets: tuple[SlotTarget, ...]
+    targets: tuple[TargetProgress, ...]
 
 
 def settle(slot: Progress, reports: Sequence[JobReport], *, now: datetime) -> Progress:
@@ -53,8 +66,7 @@ def settle(slot: Progress, reports: Sequence[JobReport], *, now: datetime) -> Pr
         return slot
     targets = _told(slot.targets, heard)
     state = _state(slot.state, targets)
-    return replace(
-        slot,
+    return slot._replace(
         state=state,
         next_emit_at=_next_emission(slot, state, targets, now),
         expected_time=_expected(slot, targets) if state in LIVE else None,
@@ -82,7 +94,7 @@ def _concerns(slot: Progress, report: JobReport) -> bool:
     return report.state in FINAL or (report.slot_id == slot.slot_id and report.slot_revision == slot.revision)
 
 
-def _told(targets: tuple[SlotTarget, ...], reports: Sequence[JobReport]) -> tuple[SlotTarget, ...]:
+def _told(targets: tuple[TargetProgress, ...], reports: Sequence[JobReport]) -> tuple[TargetProgress, ...]:
     newest: dict[tuple[str, str], JobReport] = {}
     for report in reports:
         key = (report.channel, report.destination)
@@ -91,30 +103,30 @@ def _told(targets: tuple[SlotTarget, ...], reports: Sequence[JobReport]) -> tupl
     return tuple(_updated(target, newest.get((target.channel, target.destination))) for target in targets)
 
 
-def _updated(target: SlotTarget, report: JobReport | None) -> SlotTarget:
+def _updated(target: TargetProgress, report: JobReport | None) -> TargetProgress:
     if report is None or report.version <= target.job_version:
         return target
-    return SlotTarget(
-        channel=target.channel,
-        destination=target.destination,
-        job_id=report.job_id,
-        job_state=report.state,
-        job_version=report.version,
-        external_url=report.external_url,
-        error_message=report.error_message,
-        next_action_time=report.next_action_time,
-        publish_time=report.publish_time,
+    return TargetProgress(
+        target.channel,
+        target.destination,
+        report.state,
+        report.version,
+        report.next_action_time,
+        report.publish_time,
+        report,
     )
 
 
-def _state(state: SlotState, targets: tuple[SlotTarget, ...]) -> SlotState:
+def _state(state: SlotState, targets: tuple[TargetProgress, ...]) -> SlotState:
     """A slot that has ended does not come back to life: its time may be another's by now. Its outcome may change."""
     if all(target.job_state in ENDED for target in targets):
         return outcome(target.job_state for target in targets)
     return state
 
 
-def _next_emission(slot: Progress, state: SlotState, targets: tuple[SlotTarget, ...], now: datetime) -> datetime | None:
+def _next_emission(
+    slot: Progress, state: SlotState, targets: tuple[TargetProgress, ...], now: datetime
+) -> datetime | None:
     if state is not SlotState.DISPATCHED:
         return None
     if all(target.job_state in ANSWERED for target in targets):
@@ -122,7 +134,7 @@ def _next_emission(slot: Progress, state: SlotState, targets: tuple[SlotTarget, 
     return slot.next_emit_at
 
 
-def _expected(slot: Progress, targets: tuple[SlotTarget, ...]) -> datetime | None:
+def _expected(slot: Progress, targets: tuple[TargetProgress, ...]) -> datetime | None:
     waits = [
         target.next_action_time
         for target in targets
@@ -132,7 +144,7 @@ def _expected(slot: Progress, targets: tuple[SlotTarget, ...]) -> datetime | Non
     return min(later, default=None)
 
 
-def _published(slot: Progress, state: SlotState, targets: tuple[SlotTarget, ...], now: datetime) -> datetime | None:
+def _published(slot: Progress, state: SlotState, targets: tuple[TargetProgress, ...], now: datetime) -> datetime | None:
     told = [target.publish_time for target in targets if target.publish_time is not None]
     if told:
         return min(told)

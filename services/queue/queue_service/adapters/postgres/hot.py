@@ -9,15 +9,19 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, text
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_service.adapters.postgres.store import account_queue, pin_plans, slot_target
+from queue_service.adapters.postgres.store import account_queue, pin_plans
 from queue_service.domain.account import AccountQueue
 from queue_service.domain.emission import REPEAT_DELAYS, Emission, still_wanted
 from queue_service.domain.frontier import Frontier
-from queue_service.domain.settlement import Progress
+from queue_service.domain.job import JobState
+from queue_service.domain.settlement import Progress, TargetProgress
 from queue_service.domain.slot import SlotState
+
+_SLOT_STATES = {state.value: state for state in SlotState}
+_JOB_STATES = {None: None} | {state.value: state for state in JobState}
 
 _NEXT_DUE = text("select min(next_due_time) from account_queue where next_due_time is not null")
 _NEXT_EMISSION = text("select min(next_emit_at) from slot where next_emit_at is not null")
@@ -117,10 +121,11 @@ _EMIT_SOON = text("""
         and s.emission = u.emission
 """)
 
+# In the order of the fields of Progress, then of TargetProgress.
 _PROGRESS = """
     s.organization_id, s.id, s.draft_id, s.social_account_id, s.revision, s.schedule_time, s.state, s.next_emit_at,
-    s.expected_time, s.publish_time, t.channel, t.destination, t.post_job_id, t.job_state, t.job_version,
-    t.external_url, t.error_message, t.next_action_time, t.publish_time as target_publish_time
+    s.expected_time, s.publish_time, t.channel, t.destination, t.job_state, t.job_version, t.next_action_time,
+    t.publish_time
 """
 # Locks in one order, and returns the newest version of what it has locked, however long it had to wait.
 _LOCK_PROGRESS = text(f"""
@@ -221,7 +226,7 @@ async def claim(
             "delay": REPEAT_DELAYS[0],
         },
     )
-    return _emissions(result)
+    return _emissions(result.all())
 
 
 async def next_emission_time(connection: AsyncConnection) -> datetime | None:
@@ -233,7 +238,7 @@ async def emit_again(connection: AsyncConnection, *, now: datetime, limit: int) 
     """The commands of slots that have waited for an answer for too long."""
     await pin_plans(connection)
     names = {"now": now, "limit": limit, "delays": list(REPEAT_DELAYS)}
-    return _emissions(await connection.execute(_EMIT_AGAIN, names))
+    return _emissions((await connection.execute(_EMIT_AGAIN, names)).all())
 
 
 async def emit_soon(connection: AsyncConnection, emissions: Iterable[Emission], *, at: datetime) -> None:
@@ -250,25 +255,8 @@ async def emit_soon(connection: AsyncConnection, emissions: Iterable[Emission], 
     )
 
 
-def _emissions(rows: Iterable[Row[Any]]) -> list[Emission]:
-    return [
-        Emission(
-            row.organization_id,
-            row.id,
-            row.revision,
-            row.emission,
-            row.draft_id,
-            row.social_account_id,
-            row.channel,
-            row.destination,
-            row.schedule_time,
-            row.not_after,
-            row.content_revision,
-            row.traceparent,
-        )
-        for targets in _by_slot(rows)
-        for row in still_wanted(targets)
-    ]
+def _emissions(rows: Sequence[Any]) -> list[Emission]:
+    return [Emission._make(row[:-1]) for targets in _by_slot(rows) for row in still_wanted(targets)]
 
 
 # settlement
@@ -295,7 +283,7 @@ async def lock_progress(connection: AsyncConnection, slots: Collection[tuple[str
         return []
     ordered = sorted(slots)
     names = {"organization_ids": [organization for organization, _ in ordered], "ids": [slot for _, slot in ordered]}
-    return [_progress(targets) for targets in _by_slot(await connection.execute(_LOCK_PROGRESS, names))]
+    return _progress((await connection.execute(_LOCK_PROGRESS, names)).all())
 
 
 async def lock_live_progress(connection: AsyncConnection, keys: Collection[tuple[str, str, str]]) -> list[Progress]:
@@ -308,7 +296,7 @@ async def lock_live_progress(connection: AsyncConnection, keys: Collection[tuple
         "draft_ids": [draft for _, draft, _ in ordered],
         "social_account_ids": [account for _, _, account in ordered],
     }
-    return [_progress(targets) for targets in _by_slot(await connection.execute(_LOCK_LIVE_PROGRESS, names))]
+    return _progress((await connection.execute(_LOCK_LIVE_PROGRESS, names)).all())
 
 
 async def save_frontiers(connection: AsyncConnection, frontiers: Mapping[tuple[str, str], Frontier]) -> None:
@@ -328,7 +316,7 @@ async def save_frontiers(connection: AsyncConnection, frontiers: Mapping[tuple[s
 
 
 async def save_progress(connection: AsyncConnection, slots: Sequence[Progress], *, now: datetime) -> None:
-    targets = [(slot, target) for slot in slots for target in slot.targets if target.job_version]
+    told = [(slot, target.news) for slot in slots for target in slot.targets if target.news]
     await connection.execute(
         _SAVE_PROGRESS,
         {
@@ -339,41 +327,41 @@ async def save_progress(connection: AsyncConnection, slots: Sequence[Progress], 
             "expected_times": [slot.expected_time for slot in slots],
             "publish_times": [slot.publish_time for slot in slots],
             "now": now,
-            "target_organization_ids": [slot.organization_id for slot, _ in targets],
-            "target_slot_ids": [slot.slot_id for slot, _ in targets],
-            "channels": [target.channel for _, target in targets],
-            "destinations": [target.destination for _, target in targets],
-            "post_job_ids": [target.job_id for _, target in targets],
-            "job_states": [target.job_state for _, target in targets],
-            "job_versions": [target.job_version for _, target in targets],
-            "external_urls": [target.external_url for _, target in targets],
-            "error_messages": [target.error_message for _, target in targets],
-            "next_action_times": [target.next_action_time for _, target in targets],
-            "target_publish_times": [target.publish_time for _, target in targets],
+            "target_organization_ids": [slot.organization_id for slot, _ in told],
+            "target_slot_ids": [slot.slot_id for slot, _ in told],
+            "channels": [news.channel for _, news in told],
+            "destinations": [news.destination for _, news in told],
+            "post_job_ids": [news.job_id for _, news in told],
+            "job_states": [news.state for _, news in told],
+            "job_versions": [news.version for _, news in told],
+            "external_urls": [news.external_url for _, news in told],
+            "error_messages": [news.error_message for _, news in told],
+            "next_action_times": [news.next_action_time for _, news in told],
+            "target_publish_times": [news.publish_time for _, news in told],
         },
     )
 
 
-def _progress(targets: Sequence[Row[Any]]) -> Progress:
-    row = targets[0]
-    return Progress(
-        organization_id=row.organization_id,
-        slot_id=row.id,
-        draft_id=row.draft_id,
-        social_account_id=row.social_account_id,
-        revision=row.revision,
-        schedule_time=row.schedule_time,
-        state=SlotState(row.state),
-        next_emit_at=row.next_emit_at,
-        expected_time=row.expected_time,
-        publish_time=row.publish_time,
-        targets=tuple(map(slot_target, targets)),
-    )
+def _progress(rows: Sequence[Any]) -> list[Progress]:
+    return [
+        Progress._make(
+            (
+                *targets[0][:6],
+                _SLOT_STATES[targets[0].state],
+                *targets[0][7:10],
+                tuple(
+                    TargetProgress(channel, destination, _JOB_STATES[job_state], *rest)
+                    for channel, destination, job_state, *rest in (row[10:] for row in targets)
+                ),
+            )
+        )
+        for targets in _by_slot(rows)
+    ]
 
 
-def _by_slot(rows: Iterable[Row[Any]]) -> Iterable[list[Row[Any]]]:
-    """One row per target in, one list per slot out."""
-    slots: dict[tuple[str, str], list[Row[Any]]] = {}
+def _by_slot(rows: Sequence[Any]) -> Iterable[list[Any]]:
+    """One row per target in, which begins with the slot's key; one list per slot out."""
+    slots: dict[tuple[str, str], list[Any]] = {}
     for row in rows:
-        slots.setdefault((row.organization_id, row.id), []).append(row)
+        slots.setdefault(row[:2], []).append(row)
     return slots.values()

@@ -435,7 +435,7 @@ def _slot(rows: Sequence[Row[Any]]) -> QueueSlot:
         state=SlotState(row.state),
         origin=SlotOrigin(row.origin),
         revision=row.revision,
-        targets=tuple(map(slot_target, rows)),
+        targets=tuple(map(_slot_target, rows)),
         not_after=row.not_after,
         time_zone=row.time_zone,
         local_date=row.local_date,
@@ -449,7 +449,7 @@ def _slot(rows: Sequence[Row[Any]]) -> QueueSlot:
     )
 
 
-def slot_target(row: Row[Any]) -> SlotTarget:
+def _slot_target(row: Row[Any]) -> SlotTarget:
     return SlotTarget(
         channel=row.channel,
         destination=row.destination,
