@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
 
@@ -146,9 +147,18 @@ def job_id(organization_id: str, draft_id: str, target: Target) -> str:
 
 
 def moved(
-    job: PostJob, state: JobState, *, now: datetime, reason: Reason = Reason.NONE, until: datetime | None = None
+    job: PostJob,
+    state: JobState,
+    *,
+    now: datetime,
+    reason: Reason = Reason.NONE,
+    until: datetime | None = None,
+    **changes: Any,
 ) -> PostJob:
-    """The job in its next state and version. Every change of state passes here; the claim's statement makes SENDING."""
+    """The job in its next state and version. Every change of state passes here; the claim's statement makes SENDING.
+
+    Other fields that change with it are named too: each copy of a job costs as much as a small query.
+    """
     assert state in TRANSITIONS[job.state], f"a post job goes from {job.state} to {state}"
     assert (until is not None) == (state in WITH_NEXT_ACTION), f"{state} and its next action"
     return replace(
@@ -158,6 +168,7 @@ def moved(
         state_reason=reason,
         next_action_time=until,
         update_time=now,
+        **changes,
     )
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import assert_never
+from typing import Any, assert_never
 
 from publisher_service.domain.outcome import (
     Absent,
@@ -50,8 +50,8 @@ def settle(job: PostJob, outcome: Outcome, *, policy: Policy, now: datetime) -> 
     assert job.state is JobState.SENDING
     match outcome:
         case Accepted(external_id=external_id, external_url=external_url):
-            after = _published(job, external_id, external_url, now)
-            return Settlement(job=replace(after, last_attempt_time=now), attempt_state=AttemptState.ACCEPTED)
+            after = _published(job, external_id, external_url, now, last_attempt_time=now)
+            return Settlement(job=after, attempt_state=AttemptState.ACCEPTED)
         case Rejected(reason=reason, message=message):
             return _ended(moved(job, JobState.FAILED, now=now), AttemptState.REJECTED, reason, message)
         case AuthRefused(message=message):
@@ -102,15 +102,18 @@ def evidence(job: PostJob, found: Found, *, now: datetime) -> Settlement:
     )
 
 
-def _published(job: PostJob, external_id: str, external_url: str, now: datetime) -> PostJob:
-    return replace(
-        moved(job, JobState.PUBLISHED, now=now),
+def _published(job: PostJob, external_id: str, external_url: str, now: datetime, **changes: Any) -> PostJob:
+    return moved(
+        job,
+        JobState.PUBLISHED,
+        now=now,
         publish_time=now,
         external_id=external_id,
         external_url=external_url,
         evidence_kind="PROVIDER_ID",
         error_reason="",
         error_message="",
+        **changes,
     )
 
 
@@ -122,7 +125,7 @@ def _retried(job: PostJob, policy: Policy, now: datetime) -> PostJob:
 
 
 def _unspent(job: PostJob, why: Reason, until: datetime, now: datetime) -> PostJob:
-    return replace(moved(job, JobState.WAITING, now=now, reason=why, until=until), attempts=job.attempts - 1)
+    return moved(job, JobState.WAITING, now=now, reason=why, until=until, attempts=job.attempts - 1)
 
 
 def _ended(job: PostJob, attempt: AttemptState, reason: str, message: str) -> Settlement:
