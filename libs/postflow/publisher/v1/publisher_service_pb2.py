@@ -26,7 +26,7 @@ from postflow.publisher.v1 import post_job_pb2 as postflow_dot_publisher_dot_v1_
 from postflow.rules.v1 import rules_pb2 as postflow_dot_rules_dot_v1_dot_rules__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-postflow/publisher/v1/publisher_service.proto\x12\x15postflow.publisher.v1\x1a$postflow/publisher/v1/post_job.proto\x1a\x1dpostflow/rules/v1/rules.proto\"p\n\x11GetPostJobRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12(\n\x0bpost_job_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\tpostJobId\"\x8b\x01\n\x12GetPostJobResponse\x12\x39\n\x08post_job\x18\x01 \x01(\x0b\x32\x1e.postflow.publisher.v1.PostJobR\x07postJob\x12:\n\x08\x61ttempts\x18\x02 \x03(\x0b\x32\x1e.postflow.publisher.v1.AttemptR\x08\x61ttempts\"\xb4\x02\n\x13ListPostJobsRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12!\n\x08\x64raft_id\x18\x02 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x07\x64raftId\x12\x32\n\x11social_account_id\x18\x03 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x0fsocialAccountId\x12\x43\n\x06states\x18\x04 \x03(\x0e\x32#.postflow.publisher.v1.PostJobStateB\x06\xf2\xaf\x19\x02H\x14R\x06states\x12&\n\tpage_size\x18\x05 \x01(\x05\x42\t\xf2\xaf\x19\x05\x30\x00\x38\xc8\x01R\x08pageSize\x12&\n\npage_token\x18\x06 \x01(\tB\x07\xf2\xaf\x19\x03 \x80\x08R\tpageToken\"{\n\x14ListPostJobsResponse\x12;\n\tpost_jobs\x18\x01 \x03(\x0b\x32\x1e.postflow.publisher.v1.PostJobR\x08postJobs\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x9f\x01\n\x16WithdrawContentRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12#\n\x08\x64raft_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x07\x64raftId\x12-\n\x0e\x62\x65low_revision\x18\x03 \x01(\x03\x42\x06\xf2\xaf\x19\x02\x30\x01R\rbelowRevision\"\x8f\x01\n\x17WithdrawContentResponse\x12@\n\x07outcome\x18\x01 \x01(\x0e\x32&.postflow.publisher.v1.WithdrawOutcomeR\x07outcome\x12\x32\n\x16in_flight_post_job_ids\x18\x02 \x03(\tR\x12inFlightPostJobIds*r\n\x0fWithdrawOutcome\x12 \n\x1cWITHDRAW_OUTCOME_UNSPECIFIED\x10\x00\x12\x1e\n\x1aWITHDRAW_OUTCOME_WITHDRAWN\x10\x01\x12\x1d\n\x19WITHDRAW_OUTCOME_TOO_LATE\x10\x02\x32\xd0\x02\n\x10PublisherService\x12\x61\n\nGetPostJob\x12(.postflow.publisher.v1.GetPostJobRequest\x1a).postflow.publisher.v1.GetPostJobResponse\x12g\n\x0cListPostJobs\x12*.postflow.publisher.v1.ListPostJobsRequest\x1a+.postflow.publisher.v1.ListPostJobsResponse\x12p\n\x0fWithdrawContent\x12-.postflow.publisher.v1.WithdrawContentRequest\x1a..postflow.publisher.v1.WithdrawContentResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-postflow/publisher/v1/publisher_service.proto\x12\x15postflow.publisher.v1\x1a$postflow/publisher/v1/post_job.proto\x1a\x1dpostflow/rules/v1/rules.proto\"p\n\x11GetPostJobRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12(\n\x0bpost_job_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\tpostJobId\"\x8b\x01\n\x12GetPostJobResponse\x12\x39\n\x08post_job\x18\x01 \x01(\x0b\x32\x1e.postflow.publisher.v1.PostJobR\x07postJob\x12:\n\x08\x61ttempts\x18\x02 \x03(\x0b\x32\x1e.postflow.publisher.v1.AttemptR\x08\x61ttempts\"\xb4\x02\n\x13ListPostJobsRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12!\n\x08\x64raft_id\x18\x02 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x07\x64raftId\x12\x32\n\x11social_account_id\x18\x03 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x0fsocialAccountId\x12\x43\n\x06states\x18\x04 \x03(\x0e\x32#.postflow.publisher.v1.PostJobStateB\x06\xf2\xaf\x19\x02H\x14R\x06states\x12&\n\tpage_size\x18\x05 \x01(\x05\x42\t\xf2\xaf\x19\x05\x30\x00\x38\xc8\x01R\x08pageSize\x12&\n\npage_token\x18\x06 \x01(\tB\x07\xf2\xaf\x19\x03 \x80\x08R\tpageToken\"{\n\x14ListPostJobsResponse\x12;\n\tpost_jobs\x18\x01 \x03(\x0b\x32\x1e.postflow.publisher.v1.PostJobR\x08postJobs\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa1\x01\n\x16WithdrawContentRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12#\n\x08\x64raft_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x07\x64raftId\x12/\n\x0e\x62\x65low_revision\x18\x03 \x01(\x03\x42\x08\xf2\xaf\x19\x04\x08\x01\x30\x01R\rbelowRevision\"\x8f\x01\n\x17WithdrawContentResponse\x12@\n\x07outcome\x18\x01 \x01(\x0e\x32&.postflow.publisher.v1.WithdrawOutcomeR\x07outcome\x12\x32\n\x16in_flight_post_job_ids\x18\x02 \x03(\tR\x12inFlightPostJobIds*r\n\x0fWithdrawOutcome\x12 \n\x1cWITHDRAW_OUTCOME_UNSPECIFIED\x10\x00\x12\x1e\n\x1aWITHDRAW_OUTCOME_WITHDRAWN\x10\x01\x12\x1d\n\x19WITHDRAW_OUTCOME_TOO_LATE\x10\x02\x32\xd0\x02\n\x10PublisherService\x12\x61\n\nGetPostJob\x12(.postflow.publisher.v1.GetPostJobRequest\x1a).postflow.publisher.v1.GetPostJobResponse\x12g\n\x0cListPostJobs\x12*.postflow.publisher.v1.ListPostJobsRequest\x1a+.postflow.publisher.v1.ListPostJobsResponse\x12p\n\x0fWithdrawContent\x12-.postflow.publisher.v1.WithdrawContentRequest\x1a..postflow.publisher.v1.WithdrawContentResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -54,9 +54,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_WITHDRAWCONTENTREQUEST'].fields_by_name['draft_id']._loaded_options = None
   _globals['_WITHDRAWCONTENTREQUEST'].fields_by_name['draft_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
   _globals['_WITHDRAWCONTENTREQUEST'].fields_by_name['below_revision']._loaded_options = None
-  _globals['_WITHDRAWCONTENTREQUEST'].fields_by_name['below_revision']._serialized_options = b'\362\257\031\0020\001'
-  _globals['_WITHDRAWOUTCOME']._serialized_start=1141
-  _globals['_WITHDRAWOUTCOME']._serialized_end=1255
+  _globals['_WITHDRAWCONTENTREQUEST'].fields_by_name['below_revision']._serialized_options = b'\362\257\031\004\010\0010\001'
+  _globals['_WITHDRAWOUTCOME']._serialized_start=1143
+  _globals['_WITHDRAWOUTCOME']._serialized_end=1257
   _globals['_GETPOSTJOBREQUEST']._serialized_start=141
   _globals['_GETPOSTJOBREQUEST']._serialized_end=253
   _globals['_GETPOSTJOBRESPONSE']._serialized_start=256
@@ -66,9 +66,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTPOSTJOBSRESPONSE']._serialized_start=708
   _globals['_LISTPOSTJOBSRESPONSE']._serialized_end=831
   _globals['_WITHDRAWCONTENTREQUEST']._serialized_start=834
-  _globals['_WITHDRAWCONTENTREQUEST']._serialized_end=993
-  _globals['_WITHDRAWCONTENTRESPONSE']._serialized_start=996
-  _globals['_WITHDRAWCONTENTRESPONSE']._serialized_end=1139
-  _globals['_PUBLISHERSERVICE']._serialized_start=1258
-  _globals['_PUBLISHERSERVICE']._serialized_end=1594
+  _globals['_WITHDRAWCONTENTREQUEST']._serialized_end=995
+  _globals['_WITHDRAWCONTENTRESPONSE']._serialized_start=998
+  _globals['_WITHDRAWCONTENTRESPONSE']._serialized_end=1141
+  _globals['_PUBLISHERSERVICE']._serialized_start=1260
+  _globals['_PUBLISHERSERVICE']._serialized_end=1596
 # @@protoc_insertion_point(module_scope)
