@@ -36,3 +36,13 @@ async def eventually(condition: Callable[[], T | Awaitable[T]], *, within: float
             if loop.time() > deadline:
                 raise AssertionError(f"not within {within} s; at last it was {value!r}")
         await asyncio.sleep(POLL_SECONDS)
+
+
+async def holds(condition: Callable[[], Awaitable[object]], *, during: float) -> None:
+    """The condition is true, and stays so for that many seconds; one that raises AssertionError is not."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + during
+    while loop.time() < deadline:
+        value = await condition()
+        assert value, f"it did not hold: {value!r}"
+        await asyncio.sleep(POLL_SECONDS)

@@ -1,0 +1,180 @@
+"""The four services as one organization sees them: real calls, with the verbs that tests need most."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import grpc
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from postflow.drafts.v1 import draft_pb2, drafts_service_pb2, drafts_service_pb2_grpc
+from postflow.publisher.v1 import (
+    post_job_pb2,
+    publisher_service_pb2,
+    publisher_service_pb2_grpc,
+    social_account_service_pb2,
+    social_account_service_pb2_grpc,
+)
+from postflow.queue.v1 import queue_service_pb2, queue_service_pb2_grpc, queue_slot_pb2
+from postflow.schedule.v1 import account_schedule_pb2, schedule_service_pb2, schedule_service_pb2_grpc
+from postflow.target.v1 import target_pb2
+from servicekit.rpc import open_channel
+from testkit.eventually import eventually
+
+TOKEN = "sandbox-token"  # noqa: S105 - the sandbox takes every word that begins so
+
+
+class Clients:
+    """A channel and the stubs of each service."""
+
+    def __init__(self, targets: Mapping[str, str]) -> None:
+        self.channels: Mapping[str, grpc.aio.Channel] = {
+            service: open_channel(target) for service, target in targets.items()
+        }
+        self.schedule = schedule_service_pb2_grpc.ScheduleServiceStub(self.channels["schedule"])
+        self.queue = queue_service_pb2_grpc.QueueServiceStub(self.channels["queue"])
+        self.drafts = drafts_service_pb2_grpc.DraftsServiceStub(self.channels["drafts"])
+        self.publisher = publisher_service_pb2_grpc.PublisherServiceStub(self.channels["publisher"])
+        self.accounts = social_account_service_pb2_grpc.SocialAccountServiceStub(self.channels["publisher"])
+
+    async def ready(self) -> None:
+        """After a restart: a channel tries again only now and then, and refuses calls until it has succeeded."""
+        for channel in self.channels.values():
+            await channel.channel_ready()
+
+    async def close(self) -> None:
+        for channel in self.channels.values():
+            await channel.close()
+
+
+class Tenant:
+    """One organization. Its accounts at the provider bear its name, so that its effects can be told from others'."""
+
+    def __init__(self, clients: Clients, organization_id: str) -> None:
+        self.clients = clients
+        self.organization_id = organization_id
+
+    def external(self, account: str) -> str:
+        """The account's name at the provider."""
+        return f"{self.organization_id}.{account}"
+
+    async def connect(self, account: str = "page") -> None:
+        await self.clients.accounts.ConnectAccount(
+            social_account_service_pb2.ConnectAccountRequest(
+                organization_id=self.organization_id,
+                social_account_id=account,
+                provider="sandbox",
+                external_account_id=self.external(account),
+                credentials=social_account_service_pb2.Credentials(access_token=TOKEN),
+                request_id=f"connect-{account}",
+            )
+        )
+
+    async def put_schedule(self, schedule: account_schedule_pb2.AccountSchedule) -> None:
+        await self.clients.schedule.PutAccountSchedule(
+            schedule_service_pb2.PutAccountScheduleRequest(
+                organization_id=self.organization_id, account_schedule=schedule
+            )
+        )
+
+    async def create(
+        self, draft_id: str, text: str, targets: Sequence[target_pb2.Target] = (), *, approved: bool = True
+    ) -> draft_pb2.Draft:
+        """With the account `page` on Facebook when no target is named."""
+        created = await self.clients.drafts.CreateDraft(
+            drafts_service_pb2.CreateDraftRequest(
+                organization_id=self.organization_id,
+                draft_id=draft_id,
+                draft=draft_pb2.Draft(content=draft_pb2.DraftContent(text=text), targets=targets or [target()]),
+                request_id=f"create-{draft_id}",
+            )
+        )
+        return await self.approve(draft_id) if approved else created.draft
+
+    async def approve(self, draft_id: str) -> draft_pb2.Draft:
+        approved = await self.clients.drafts.ApproveDraft(
+            drafts_service_pb2.ApproveDraftRequest(organization_id=self.organization_id, draft_id=draft_id)
+        )
+        return approved.draft
+
+    async def change_text(self, draft_id: str, text: str) -> drafts_service_pb2.UpdateDraftResponse:
+        request = drafts_service_pb2.UpdateDraftRequest(
+            organization_id=self.organization_id,
+            draft=draft_pb2.Draft(id=draft_id, content=draft_pb2.DraftContent(text=text)),
+        )
+        request.update_mask.paths.append("content.text")
+        return await self.clients.drafts.UpdateDraft(request)
+
+    async def schedule_at(self, draft_id: str, time: datetime) -> list[queue_slot_pb2.QueueSlot]:
+        answer = await self.clients.queue.ScheduleAt(
+            queue_service_pb2.ScheduleAtRequest(
+                organization_id=self.organization_id,
+                draft_id=draft_id,
+                schedule_time=timestamp(time),
+                request_id=f"schedule-{draft_id}",
+            )
+        )
+        return list(answer.queue_slots)
+
+    async def add_to_queue(self, draft_id: str) -> list[queue_slot_pb2.QueueSlot]:
+        answer = await self.clients.queue.AddToQueue(
+            queue_service_pb2.AddToQueueRequest(
+                organization_id=self.organization_id, draft_id=draft_id, request_id=f"add-{draft_id}"
+            )
+        )
+        return list(answer.queue_slots)
+
+    async def draft(self, draft_id: str) -> draft_pb2.Draft:
+        answer = await self.clients.drafts.GetDraft(
+            drafts_service_pb2.GetDraftRequest(organization_id=self.organization_id, draft_id=draft_id)
+        )
+        return answer.draft
+
+    async def slots(self, draft_id: str = "") -> list[queue_slot_pb2.QueueSlot]:
+        answer = await self.clients.queue.ListQueueSlots(
+            queue_service_pb2.ListQueueSlotsRequest(organization_id=self.organization_id, draft_id=draft_id)
+        )
+        return list(answer.queue_slots)
+
+    async def jobs(self, draft_id: str = "") -> list[post_job_pb2.PostJob]:
+        answer = await self.clients.publisher.ListPostJobs(
+            publisher_service_pb2.ListPostJobsRequest(organization_id=self.organization_id, draft_id=draft_id)
+        )
+        return list(answer.post_jobs)
+
+    async def job(self, post_job_id: str) -> publisher_service_pb2.GetPostJobResponse:
+        return await self.clients.publisher.GetPostJob(
+            publisher_service_pb2.GetPostJobRequest(organization_id=self.organization_id, post_job_id=post_job_id)
+        )
+
+    async def until(self, draft_id: str, state: draft_pb2.DraftState, *, within: float = 20.0) -> draft_pb2.Draft:
+        """The draft, once it has that state."""
+
+        async def reached() -> draft_pb2.Draft:
+            draft = await self.draft(draft_id)
+            assert draft.state == state, f"draft {draft_id} is {draft_pb2.DraftState.Name(draft.state)}"
+            return draft
+
+        return await eventually(reached, within=within)
+
+    async def until_job(
+        self, draft_id: str, state: post_job_pb2.PostJobState, *, within: float = 20.0
+    ) -> post_job_pb2.PostJob:
+        """The draft's only post job, once it has that state."""
+
+        async def reached() -> post_job_pb2.PostJob:
+            jobs = await self.jobs(draft_id)
+            states = [post_job_pb2.PostJobState.Name(job.state) for job in jobs]
+            assert [job.state for job in jobs] == [state], f"post jobs of {draft_id} are {states}"
+            return jobs[0]
+
+        return await eventually(reached, within=within)
+
+
+def target(account: str = "page", channel: str = "facebook", destination: str = "") -> target_pb2.Target:
+    return target_pb2.Target(social_account_id=account, channel=channel, destination=destination)
+
+
+def timestamp(time: datetime) -> Timestamp:
+    made = Timestamp()
+    made.FromDatetime(time)
+    return made

@@ -1,0 +1,37 @@
+"""Four real processes on real PostgreSQL and NATS, once for each module that asks for them."""
+
+from collections.abc import AsyncIterator, Callable
+from itertools import count
+
+import pytest
+
+from devstack.supervisor import Stack
+from testkit.tenant import Clients, Tenant
+
+_numbers = count(1)
+
+
+@pytest.fixture(scope="module")
+async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
+    """Posts of every test live in it side by side: a test uses organizations of its own."""
+    async with Stack(tmp_path_factory.mktemp("stack") / "state") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+async def clients(stack: Stack) -> AsyncIterator[Clients]:
+    made = Clients(stack.targets)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def new_tenant(clients: Clients) -> Callable[[], Tenant]:
+    """Each call gives another organization."""
+    return lambda: Tenant(clients, f"org-{next(_numbers)}")
+
+
+@pytest.fixture
+async def tenant(clients: Clients, new_tenant: Callable[[], Tenant]) -> Tenant:
+    await clients.ready()
+    return new_tenant()

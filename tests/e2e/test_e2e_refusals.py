@@ -1,0 +1,308 @@
+"""Bad input, on every method of every service: a code, a reason, and the field where one is at fault.
+
+The first tests are made from the descriptors, so that a method which is added is tested without anybody thinking of it.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf import json_format, message_factory
+from google.protobuf.descriptor import FieldDescriptor, MethodDescriptor
+from google.protobuf.message import Message
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from devstack.supervisor import Stack
+from postflow.drafts.v1 import drafts_service_pb2
+from postflow.publisher.v1 import publisher_service_pb2, social_account_service_pb2
+from postflow.queue.v1 import queue_service_pb2
+from postflow.rules.v1 import rules_pb2
+from postflow.schedule.v1 import schedule_service_pb2
+from servicekit.clock import SystemClock
+from servicekit.faults import Fault
+from servicekit.rpc.status import fault_from_error
+from testkit.tenant import Clients
+
+SERVED_BY = {
+    "postflow.drafts.v1": "drafts",
+    "postflow.publisher.v1": "publisher",
+    "postflow.queue.v1": "queue",
+    "postflow.schedule.v1": "schedule",
+}
+FILES = (
+    drafts_service_pb2,
+    publisher_service_pb2,
+    queue_service_pb2,
+    schedule_service_pb2,
+    social_account_service_pb2,
+)
+METHODS: Mapping[str, MethodDescriptor] = {
+    f"{service.full_name}/{method.name}": method
+    for file in FILES
+    for service in file.DESCRIPTOR.services_by_name.values()
+    for method in service.methods
+}
+MALFORMED_ID = "no such/id"
+TOO_LONG_ID = "x" * 65
+
+_TOMORROW = (SystemClock().now() + timedelta(days=1)).isoformat()
+TARGET = {"social_account_id": "page", "channel": "facebook"}
+DRAFT = {"id": "d1", "content": {"text": "hello"}, "targets": [TARGET]}
+SCHEDULE = {"social_account_id": "page", "time_zone": "Europe/Berlin", "enabled": True}
+GOOD: Mapping[str, Mapping[str, object]] = {
+    "postflow.schedule.v1.ScheduleService/PutAccountSchedule": {"account_schedule": SCHEDULE},
+    "postflow.schedule.v1.ScheduleService/FindSlotTimes": {"social_account_id": "page"},
+    "postflow.queue.v1.QueueService/AddToQueue": {"draft_id": "d1"},
+    "postflow.queue.v1.QueueService/ScheduleAt": {"draft_id": "d1", "schedule_time": _TOMORROW},
+    "postflow.queue.v1.QueueService/ListQueueSlots": {},
+    "postflow.drafts.v1.DraftsService/CreateDraft": {"draft": {**DRAFT, "id": ""}},
+    "postflow.drafts.v1.DraftsService/GetDraft": {"draft_id": "d1"},
+    "postflow.drafts.v1.DraftsService/UpdateDraft": {"draft": DRAFT, "update_mask": "content.text"},
+    "postflow.drafts.v1.DraftsService/ApproveDraft": {"draft_id": "d1"},
+    "postflow.publisher.v1.PublisherService/GetPostJob": {"post_job_id": "j1"},
+    "postflow.publisher.v1.PublisherService/ListPostJobs": {},
+    "postflow.publisher.v1.PublisherService/WithdrawContent": {"draft_id": "d1", "below_revision": "2"},
+    "postflow.publisher.v1.SocialAccountService/ConnectAccount": {
+        "provider": "sandbox",
+        "external_account_id": "page-1",
+        "credentials": {"access_token": "sandbox-token"},
+    },
+}
+"""A request of each method that is refused for nothing but what a test puts into it."""
+
+
+def request_of(method: str, changes: Mapping[str, Any] | None = None) -> Message:
+    made = message_factory.GetMessageClass(METHODS[method].input_type)()
+    return json_format.ParseDict({"organization_id": "org-bad", **GOOD[method], **(changes or {})}, made)
+
+
+async def refusal(clients: Clients, method: str, request: bytes) -> grpc.aio.AioRpcError:
+    channel = clients.channels[SERVED_BY[METHODS[method].containing_service.file.package]]
+    call: Any = channel.unary_unary(f"/{method}", request_serializer=None, response_deserializer=None)
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await call(request)
+    return refused.value
+
+
+async def fault(clients: Clients, method: str, request: Message) -> tuple[grpc.StatusCode, Fault]:
+    error = await refusal(clients, method, request.SerializeToString())
+    return error.code(), fault_from_error(error)
+
+
+async def served_by(stack: Stack, service: str) -> list[str]:
+    """As reflection tells it."""
+    async with grpc.aio.insecure_channel(stack.targets[service]) as channel:
+        call = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(
+            iter([reflection_pb2.ServerReflectionRequest(list_services="")])
+        )
+        answers = [answer async for answer in call]
+    return [each.name for each in answers[0].list_services_response.service]
+
+
+def id_fields(method: str) -> Iterator[tuple[str, str]]:
+    """(path as the service names it, JSON path of the field) of every id in a request, also in what it holds."""
+    for field in METHODS[method].input_type.fields:
+        if _rules(field).id:
+            yield field.name, field.name
+        elif field.message_type and not field.is_repeated and field.message_type.file.package.startswith("postflow"):
+            yield from (
+                (f"{field.name}.{inner.name}", f"{field.name}.{inner.name}")
+                for inner in field.message_type.fields
+                if _rules(inner).id
+            )
+
+
+def _rules(field: FieldDescriptor) -> rules_pb2.FieldRules:
+    found: rules_pb2.FieldRules = field.GetOptions().Extensions[rules_pb2.rules]  # type: ignore[index]
+    return found
+
+
+def _with(message: Message, path: str, value: str) -> str:
+    """Sets the field; returns how the service names it."""
+    *parents, name = path.split(".")
+    holder: Any = message
+    for parent in parents:
+        holder = getattr(holder, parent)
+    if holder.DESCRIPTOR.fields_by_name[name].is_repeated:
+        getattr(holder, name).append(value)
+        return f"{path}[0]"
+    setattr(holder, name, value)
+    return path
+
+
+async def test_every_method_that_is_served_has_a_request_here(stack: Stack) -> None:
+    assert GOOD.keys() == METHODS.keys()
+    served = {name for service in stack.targets for name in await served_by(stack, service)}
+    assert {name for name in served if name.startswith("postflow.")} == {
+        method.containing_service.full_name for method in METHODS.values()
+    }
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_bytes_that_are_no_request_are_refused(clients: Clients, method: str) -> None:
+    error = await refusal(clients, method, b"\xff\xff\xff not a protobuf message")
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert fault_from_error(error).reason == "MALFORMED_REQUEST"
+    assert "protobuf" not in (error.details() or "").lower()
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_a_request_of_more_than_256_kib_is_refused(clients: Clients, stack: Stack, method: str) -> None:
+    # Our own channels would not even send it.
+    target = stack.targets[SERVED_BY[METHODS[method].containing_service.file.package]]
+    async with grpc.aio.insecure_channel(target) as channel:
+        call: Any = channel.unary_unary(f"/{method}", request_serializer=None, response_deserializer=None)
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await call(request_of(method).SerializeToString() + b"\xfa\x7f" + _length(262_144) + b"x" * 262_144)
+    assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_a_request_without_an_organization_is_refused(clients: Clients, method: str) -> None:
+    code, refused = await fault(clients, method, request_of(method, {"organization_id": ""}))
+    assert (code, refused.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_FIELD")
+    assert [violation.field for violation in refused.violations] == ["organization_id"]
+
+
+@pytest.mark.parametrize("value", [MALFORMED_ID, TOO_LONG_ID, "ünïcode", "nul\0"])
+@pytest.mark.parametrize("method", METHODS)
+async def test_malformed_ids_are_refused_wherever_they_stand(clients: Clients, method: str, value: str) -> None:
+    paths = [path for path, _ in id_fields(method)]
+    assert "organization_id" in paths
+    for path in paths:
+        request = request_of(method)
+        field = _with(request, path, value)
+        code, refused = await fault(clients, method, request)
+        assert (code, refused.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_FIELD"), path
+        assert [violation.field for violation in refused.violations] == [field]
+        assert value not in refused.message
+
+
+SCHEDULES = "postflow.schedule.v1.ScheduleService"
+QUEUES = "postflow.queue.v1.QueueService"
+DRAFTS = "postflow.drafts.v1.DraftsService"
+PUBLISHERS = "postflow.publisher.v1.PublisherService"
+ACCOUNTS = "postflow.publisher.v1.SocialAccountService"
+
+
+def _schedule(**changes: object) -> dict[str, object]:
+    return {"account_schedule": {**SCHEDULE, **changes}}
+
+
+def _draft(**changes: object) -> dict[str, object]:
+    return {"draft": {**DRAFT, "id": "", **changes}}
+
+
+@pytest.mark.parametrize(
+    ("method", "changes", "reason", "field"),
+    [
+        # zones
+        (f"{SCHEDULES}/PutAccountSchedule", _schedule(time_zone="Europe/Atlantis"), None, "account_schedule.time_zone"),
+        (f"{SCHEDULES}/PutAccountSchedule", _schedule(time_zone="localtime"), None, "account_schedule.time_zone"),
+        (f"{SCHEDULES}/PutAccountSchedule", _schedule(time_zone="../etc/passwd"), None, "account_schedule.time_zone"),
+        (f"{SCHEDULES}/PutAccountSchedule", _schedule(time_zone="x" * 65), None, "account_schedule.time_zone"),
+        # civil times
+        (
+            f"{SCHEDULES}/PutAccountSchedule",
+            _schedule(weekly_slots=[{"day_of_week": 1, "hour": 24}]),
+            None,
+            "account_schedule.weekly_slots[0].hour",
+        ),
+        (
+            f"{SCHEDULES}/PutAccountSchedule",
+            _schedule(weekly_slots=[{"day_of_week": 9}]),
+            None,
+            "account_schedule.weekly_slots[0].day_of_week",
+        ),
+        (f"{SCHEDULES}/FindSlotTimes", {"count": 1001}, None, "count"),
+        # instants
+        (f"{QUEUES}/ScheduleAt", {"schedule_time": "2001-01-01T00:00:00Z"}, None, "schedule_time"),
+        (f"{QUEUES}/ScheduleAt", {"schedule_time": "9999-01-01T00:00:00Z"}, None, "schedule_time"),
+        (f"{QUEUES}/ScheduleAt", {"schedule_time": None}, None, "schedule_time"),
+        # channels
+        (
+            f"{DRAFTS}/CreateDraft",
+            _draft(targets=[{**TARGET, "channel": "carrier_pigeon"}]),
+            "UNKNOWN_CHANNEL",
+            "draft.targets[0].channel",
+        ),
+        (
+            f"{DRAFTS}/CreateDraft",
+            _draft(content={"text": "x", "channel_texts": [{"channel": "smoke", "text": "y"}]}),
+            "UNKNOWN_CHANNEL",
+            "draft.content.channel_texts[0].channel",
+        ),
+        (f"{ACCOUNTS}/ConnectAccount", {"channels": ["facebook", "fax"]}, "UNKNOWN_CHANNEL", "channels[1]"),
+        # update masks
+        (f"{DRAFTS}/UpdateDraft", {"update_mask": "content.colour"}, None, "update_mask"),
+        (f"{DRAFTS}/UpdateDraft", {"update_mask": "state"}, None, "update_mask"),
+        (f"{DRAFTS}/UpdateDraft", {"update_mask": ""}, None, "update_mask"),
+        (f"{DRAFTS}/UpdateDraft", {"update_mask": None}, None, "update_mask"),
+        # pages
+        (f"{QUEUES}/ListQueueSlots", {"page_size": 201}, None, "page_size"),
+        (f"{QUEUES}/ListQueueSlots", {"page_token": "made up"}, None, "page_token"),
+        (f"{PUBLISHERS}/ListPostJobs", {"page_size": -1}, None, "page_size"),
+        (f"{PUBLISHERS}/ListPostJobs", {"page_token": "made up"}, None, "page_token"),
+        # states
+        (f"{QUEUES}/ListQueueSlots", {"states": [99]}, None, "states[0]"),
+        (f"{PUBLISHERS}/ListPostJobs", {"states": [99]}, None, "states[0]"),
+        # texts and digests
+        (f"{DRAFTS}/CreateDraft", _draft(content={"text": "nul\0"}), None, "draft.content.text"),
+        (f"{DRAFTS}/CreateDraft", _draft(content={"text": "x" * 70_001}), None, "draft.content.text"),
+        (f"{DRAFTS}/ApproveDraft", {"content_digest": "not hex"}, None, "content_digest"),
+        # accounts
+        (f"{ACCOUNTS}/ConnectAccount", {"provider": "myspace"}, None, "provider"),
+        (f"{ACCOUNTS}/ConnectAccount", {"credentials": {}}, None, "credentials.access_token"),
+        (f"{PUBLISHERS}/WithdrawContent", {"below_revision": "0"}, None, "below_revision"),
+    ],
+)
+async def test_a_field_that_is_wrong_is_named(
+    clients: Clients, method: str, changes: dict[str, object], reason: str | None, field: str
+) -> None:
+    code, refused = await fault(clients, method, request_of(method, changes))
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+    assert [violation.field for violation in refused.violations] == [field]
+    assert refused.metadata["field"] == field
+    assert refused.reason == (reason or refused.reason)
+    assert all(violation.description for violation in refused.violations)
+
+
+@pytest.mark.parametrize(
+    ("method", "reason"),
+    [
+        (f"{DRAFTS}/GetDraft", "DRAFT_NOT_FOUND"),
+        (f"{DRAFTS}/UpdateDraft", "DRAFT_NOT_FOUND"),
+        (f"{DRAFTS}/ApproveDraft", "DRAFT_NOT_FOUND"),
+        (f"{QUEUES}/AddToQueue", "DRAFT_NOT_FOUND"),
+        (f"{QUEUES}/ScheduleAt", "DRAFT_NOT_FOUND"),
+        (f"{SCHEDULES}/FindSlotTimes", "SCHEDULE_NOT_FOUND"),
+        (f"{PUBLISHERS}/GetPostJob", "POST_JOB_NOT_FOUND"),
+    ],
+)
+async def test_what_is_not_there_is_not_found(clients: Clients, method: str, reason: str) -> None:
+    code, refused = await fault(clients, method, request_of(method))
+    assert (code, refused.reason) == (grpc.StatusCode.NOT_FOUND, reason)
+
+
+async def test_credentials_that_the_provider_refuses_connect_nothing(clients: Clients) -> None:
+    request = request_of(f"{ACCOUNTS}/ConnectAccount", {"credentials": {"access_token": "stolen"}})
+    code, refused = await fault(clients, f"{ACCOUNTS}/ConnectAccount", request)
+    assert (code, refused.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "CREDENTIALS_REFUSED")
+    assert "stolen" not in refused.message
+
+
+async def test_every_process_still_answers_after_all_this(stack: Stack, clients: Clients) -> None:
+    await stack.wait_serving(within=5)
+    assert {service: stack.starts(service) for service in stack.targets} == dict.fromkeys(stack.targets, 1)
+    assert not [line for service in stack.targets for line in stack.output(service) if "unhandled exception" in line]
+
+
+def _length(size: int) -> bytes:
+    """As a varint."""
+    encoded = b""
+    while size > 127:
+        encoded += bytes((size & 127 | 128,))
+        size >>= 7
+    return encoded + bytes((size,))
