@@ -31,7 +31,7 @@ from publisher_service.entrypoints.loops import CountJobs, Sweep
 from publisher_service.entrypoints.pipeline import PublishPipeline
 from publisher_service.entrypoints.rpc import PublisherServicer, SocialAccountServicer
 from publisher_service.settings import Settings
-from servicekit.bus.connection import connect
+from servicekit.bus.connection import close, connect
 from servicekit.bus.consumer import EventConsumer
 from servicekit.bus.publisher import PipelinedPublisher
 from servicekit.bus.stream_view import StreamView
@@ -81,7 +81,7 @@ async def compose(settings: Settings) -> Process:
         closers={
             "outbox relay": parts.relay.flush,
             "providers": parts.http.close,
-            "nats": nats.close,
+            "nats": partial(close, nats),
             "database": parts.database.dispose,
         },
         grace=settings.grace,

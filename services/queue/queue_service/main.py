@@ -19,7 +19,7 @@ from queue_service.entrypoints.events import CONSUMER, routes
 from queue_service.entrypoints.loops import loops
 from queue_service.entrypoints.rpc import QueueServicer
 from queue_service.settings import Settings
-from servicekit.bus.connection import connect
+from servicekit.bus.connection import close, connect
 from servicekit.bus.consumer import EventConsumer
 from servicekit.bus.publisher import PipelinedPublisher
 from servicekit.bus.stream_view import StreamView
@@ -101,7 +101,7 @@ async def compose(settings: Settings) -> Process:
         loops=[relay, *loops(hand_over, Housekeeping(database, clock, Retention()), new_slots)],
         closers={
             "outbox relay": relay.flush,
-            "nats": nats.close,
+            "nats": lambda: close(nats),
             "channel to schedule": schedule_channel.close,
             "channel to drafts": drafts_channel.close,
             "database": database.dispose,

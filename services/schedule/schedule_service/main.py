@@ -12,7 +12,7 @@ from schedule_service.application.put_account_schedule import PutAccountSchedule
 from schedule_service.entrypoints.loops import housekeeping
 from schedule_service.entrypoints.rpc import ScheduleServicer
 from schedule_service.settings import Settings
-from servicekit.bus.connection import connect
+from servicekit.bus.connection import close, connect
 from servicekit.bus.publisher import PipelinedPublisher
 from servicekit.bus.stream_view import StreamView
 from servicekit.bus.streams import ensure_stream
@@ -69,7 +69,7 @@ async def compose(settings: Settings) -> Process:
             "events": lambda: ensure_stream(events, EVENTS),
         },
         loops=[relay, housekeeping(database, clock)],
-        closers={"relay": relay.flush, "nats": nats.close, "database": database.dispose},
+        closers={"relay": relay.flush, "nats": lambda: close(nats), "database": database.dispose},
         grace=settings.grace,
     )
 
