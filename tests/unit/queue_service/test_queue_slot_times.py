@@ -1,0 +1,61 @@
+"""Pages of slot times, and how they are kept."""
+
+from datetime import datetime, timedelta
+
+from queue_service.adapters.schedule_client import _Cache
+from queue_service.domain.slot_times import SlotTimes
+from testkit.clocks import START
+
+
+def page(count: int, version: int = 1) -> SlotTimes:
+    times = tuple(START + timedelta(hours=number) for number in range(count))
+    return SlotTimes(
+        schedule_version=version, after=START, until=times[-1] + timedelta(hours=1), times=times, last=False
+    )
+
+
+def at(hours: float) -> datetime:
+    return START + timedelta(hours=hours)
+
+
+def test_a_window_begins_at_the_instant_asked_for() -> None:
+    five = page(5)
+    assert five.window(at(1), 2) == (at(1), at(2))
+    assert five.window(at(1.5), 2) == (at(2), at(3))
+    assert five.window(at(4), 3) == (at(4),)
+    assert five.window(at(9), 3) == ()
+
+
+def test_a_page_covers_from_where_it_was_asked_to_where_it_ends() -> None:
+    five = page(5)
+    assert five.covers(at(0))
+    assert five.covers(at(4.9))
+    assert not five.covers(at(5))
+    assert not five.covers(at(-0.1))
+
+
+def test_the_least_recently_used_pages_are_dropped_when_there_are_too_many_times() -> None:
+    cache = _Cache(10)
+    for account in ("a", "b", "c"):
+        cache.put(("acme", account), page(4))
+        cache.find(("acme", "a"))
+    assert [account for account in ("a", "b", "c") if cache.find(("acme", account))] == ["a", "c"]
+
+
+def test_a_page_takes_the_place_of_the_one_before() -> None:
+    cache = _Cache(10)
+    for version in range(50):
+        cache.put(("acme", "a"), page(6, version))
+    found = cache.find(("acme", "a"))
+    assert found
+    assert found.schedule_version == 49
+    cache.put(("acme", "a"), None)
+    assert cache.find(("acme", "a")) is None
+    cache.put(("acme", "b"), page(10))
+    assert cache.find(("acme", "b"))
+
+
+def test_a_page_that_is_too_large_is_not_kept() -> None:
+    cache = _Cache(10)
+    cache.put(("acme", "a"), page(11))
+    assert cache.find(("acme", "a")) is None

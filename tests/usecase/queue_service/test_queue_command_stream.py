@@ -1,0 +1,115 @@
+"""The stream of commands as the dispatcher sees it, on a real NATS server."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+from nats.aio.client import Client
+
+from devstack.nats import EmbeddedNats
+from postflow.queue.v1.publish_command_pb2 import PublishCommand
+from queue_service.adapters import command_stream
+from queue_service.adapters.command_stream import CommandStream
+from queue_service.domain.emission import Emission
+from servicekit.bus.connection import connect
+from servicekit.bus.publisher import PipelinedPublisher
+from testkit.clocks import START
+from testkit.eventually import eventually
+from topology import PUBLISH
+
+
+def emission(number: int, copy: int = 1) -> Emission:
+    return Emission(
+        organization_id="acme",
+        slot_id=f"s{number}",
+        revision=1,
+        emission=copy,
+        draft_id=f"d{number}",
+        social_account_id=f"a{number}",
+        channel="facebook",
+        destination="",
+        schedule_time=START,
+        not_after=START + timedelta(days=1),
+        content_revision=1,
+        traceparent="",
+    )
+
+
+@pytest.fixture
+async def client(fresh_nats: EmbeddedNats) -> AsyncIterator[Client]:
+    client = Client()
+    await connect(client, fresh_nats.url, name="test")
+    yield client
+    await client.close()
+
+
+@pytest.fixture
+def commands(client: Client) -> CommandStream:
+    return CommandStream(client, PipelinedPublisher(client, timeout=0.5), limit=10, max_attempts=7)
+
+
+async def held(client: Client) -> int:
+    return (await client.jetstream().stream_info(PUBLISH.name)).state.messages
+
+
+async def test_a_stream_that_is_not_there_is_made(commands: CommandStream, client: Client) -> None:
+    assert await commands.room() == 10
+    assert await commands.send([emission(1)]) == []
+    message = await client.jetstream().get_msg(PUBLISH.name, 1)
+    command = PublishCommand.FromString(message.data or b"")
+    assert (command.slot_id, command.max_attempts) == ("s1", 7)
+
+
+async def test_what_was_sent_takes_up_room_at_once(commands: CommandStream) -> None:
+    await commands.room()
+    await commands.send([emission(number) for number in range(4)])
+    assert await commands.room() == 6
+    await commands.send([emission(number) for number in range(4, 12)])
+    assert await commands.room() == 0
+
+
+async def test_what_was_taken_makes_room_again(
+    commands: CommandStream, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_stream, "_LOOK_PERIOD", 0.0)
+    await commands.room()
+    await commands.send([emission(number) for number in range(10)])
+    assert await commands.room() == 0
+    for sequence in (1, 2, 3):
+        await client.jetstream().delete_msg(PUBLISH.name, sequence)
+    assert await commands.room() == 3
+
+
+async def test_the_same_copy_is_kept_once_and_the_next_copy_is_another(commands: CommandStream, client: Client) -> None:
+    await commands.room()
+    assert await commands.send([emission(1), emission(1)]) == []
+    assert await held(client) == 1
+    assert await commands.send([emission(1, copy=2)]) == []
+    assert await held(client) == 2
+
+
+async def test_while_the_server_is_away_nothing_fits_and_nothing_is_lost(
+    commands: CommandStream, client: Client, fresh_nats: EmbeddedNats
+) -> None:
+    assert await commands.room() == 10
+    await fresh_nats.kill()
+    await eventually(lambda: not client.is_connected)
+    assert await commands.room() == 0
+    lost = await commands.send([emission(1), emission(2)])
+    assert lost == [emission(1), emission(2)]
+    await fresh_nats.start()
+    await eventually(lambda: client.is_connected)
+    assert await eventually(commands.room) == 10
+    assert await commands.send([emission(1), emission(2)]) == []
+
+
+async def test_a_stream_that_was_wiped_is_made_again(
+    commands: CommandStream, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_stream, "_LOOK_PERIOD", 0.0)
+    await commands.room()
+    await commands.send([emission(1)])
+    await client.jetstream().delete_stream(PUBLISH.name)
+    assert await commands.send([emission(2)]) == [emission(2)]
+    assert await commands.room() == 10
+    assert await commands.send([emission(2)]) == []
