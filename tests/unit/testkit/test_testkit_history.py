@@ -1,0 +1,181 @@
+"""The checker on hand-made histories: a good one passes, and each broken promise is found by its name."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from testkit.clocks import START
+from testkit.history import Acknowledged, History, violations
+
+Row = dict[str, Any]
+DUE = START - timedelta(minutes=1)
+
+
+def effect(**changes: Any) -> Row:
+    return {"id": "sp-1", "idempotency_key": "job-1", "time": DUE.isoformat(), **changes}
+
+
+def job(**changes: Any) -> Row:
+    return {
+        "organization_id": "o",
+        "id": "job",
+        "draft_id": "d",
+        "social_account_id": "a",
+        "channel": "facebook",
+        "destination": "",
+        "state": "PUBLISHED",
+        "state_reason": "",
+        "run": 1,
+        "slot_id": "s",
+        "schedule_time": DUE,
+        "next_action_time": None,
+        "external_id": "sp-1",
+        **changes,
+    }
+
+
+def attempt(**changes: Any) -> Row:
+    return {"idempotency_key": "job-1", "start_time": DUE - timedelta(milliseconds=20), **changes}
+
+
+def slot(**changes: Any) -> Row:
+    return {
+        "organization_id": "o",
+        "id": "s",
+        "draft_id": "d",
+        "social_account_id": "a",
+        "state": "PUBLISHED",
+        "schedule_time": DUE,
+        **changes,
+    }
+
+
+def slot_target(**changes: Any) -> Row:
+    return {
+        "organization_id": "o",
+        "slot_id": "s",
+        "channel": "facebook",
+        "destination": "",
+        "job_state": "PUBLISHED",
+        **changes,
+    }
+
+
+def draft(**changes: Any) -> Row:
+    return {"organization_id": "o", "id": "d", "state": "PUBLISHED", **changes}
+
+
+GOOD = History(
+    now=START,
+    acknowledged=Acknowledged(drafts={("o", "d")}, slots={("o", "s")}),
+    effects=[effect()],
+    jobs=[job()],
+    attempts=[attempt()],
+    slots=[slot()],
+    slot_targets=[slot_target()],
+    drafts=[draft()],
+    draft_jobs=[{"organization_id": "o", "id": "job", "state": "PUBLISHED"}],
+)
+
+
+def history(state: str, **changes: Any) -> History:
+    """One whose job has come to that state, and everybody knows."""
+    everywhere = {
+        "jobs": [job(state=state, external_id="" if state != "PUBLISHED" else "sp-1")],
+        "slots": [slot(state=state if state in {"FAILED", "MISSED", "CANCELED"} else "DISPATCHED")],
+        "slot_targets": [slot_target(job_state=state)],
+        "drafts": [draft(state="PUBLISHING" if state in {"SENDING", "UNKNOWN"} else "FAILED")],
+        "draft_jobs": [{"organization_id": "o", "id": "job", "state": state}],
+    }
+    return replace(GOOD, **(everywhere | changes))
+
+
+def names(found: list[str]) -> set[str]:
+    return {text.partition(":")[0] for text in found}
+
+
+def test_a_good_history_keeps_every_promise() -> None:
+    assert violations(GOOD) == []
+
+
+def test_a_failure_without_effect_keeps_every_promise() -> None:
+    assert violations(history("FAILED", effects=[])) == []
+
+
+def test_what_is_not_due_may_be_open() -> None:
+    later = START + timedelta(hours=1)
+    waiting = history(
+        "SCHEDULED",
+        effects=[],
+        attempts=[],
+        jobs=[job(state="SCHEDULED", external_id="", schedule_time=later)],
+        slots=[slot(state="SCHEDULED", schedule_time=later)],
+        drafts=[draft(state="SCHEDULED")],
+    )
+    assert violations(waiting) == []
+
+
+def test_a_job_that_cannot_end_may_be_open_if_it_was_named() -> None:
+    unknown = history("UNKNOWN", jobs=[job(state="UNKNOWN", external_id="", next_action_time=START)])
+    assert names(violations(unknown)) == {"G2"}
+    assert violations(unknown, unanswerable={"job"}) == []
+
+
+BAD: Mapping[str, tuple[str, Callable[[], History]]] = {
+    "a draft is gone": ("G0", lambda: replace(GOOD, drafts=[])),
+    "a slot is gone": ("G0", lambda: replace(GOOD, slots=[], slot_targets=[])),
+    "a slot without a job": ("G0", lambda: replace(GOOD, slot_targets=[slot_target(), slot_target(channel="x")])),
+    "an effect out of nowhere": ("G0", lambda: replace(GOOD, effects=[effect(), effect(idempotency_key="other-1")])),
+    "a post that went out twice": ("G1", lambda: replace(GOOD, effects=[effect(), effect(id="sp-2")])),
+    "a job that is stuck": ("G2", lambda: history("SCHEDULED", effects=[])),
+    "a slot that is stuck": ("G2", lambda: replace(GOOD, slots=[slot(state="DISPATCHED")])),
+    "an open job that will never move": ("G2", lambda: history("READY", effects=[])),
+    "an ended job that would move": ("G2", lambda: replace(GOOD, jobs=[job(next_action_time=START)])),
+    "a post that is not there": ("G3", lambda: replace(GOOD, effects=[])),
+    "a post under another name": ("G3", lambda: replace(GOOD, effects=[effect(id="sp-9")])),
+    "an effect of a job that still waits": (
+        "G3",
+        lambda: history("WAITING", jobs=[job(state="WAITING", external_id="", next_action_time=START)]),
+    ),
+    "a failure that is out there": ("G4", lambda: history("FAILED")),
+    "a miss that is out there": ("G4", lambda: history("MISSED")),
+    "a cancellation that is out there": ("G4", lambda: history("CANCELED")),
+    "a post before its time": (
+        "G7",
+        lambda: replace(
+            GOOD,
+            effects=[effect(time=(DUE - timedelta(milliseconds=51)).isoformat())],
+            attempts=[attempt(start_time=DUE - timedelta(seconds=1))],
+        ),
+    ),
+    "Drafts that has not heard": ("G8", lambda: replace(GOOD, draft_jobs=[])),
+    "Drafts that has heard otherwise": (
+        "G8",
+        lambda: replace(GOOD, draft_jobs=[{"organization_id": "o", "id": "job", "state": "UNKNOWN"}]),
+    ),
+    "a slot that has heard otherwise": ("G8", lambda: replace(GOOD, slot_targets=[slot_target(job_state="FAILED")])),
+    "a slot that does not follow from its jobs": ("G8", lambda: replace(GOOD, slots=[slot(state="FAILED")])),
+    "a draft that does not follow from its jobs": ("G8", lambda: replace(GOOD, drafts=[draft(state="SCHEDULED")])),
+    "a draft that hides an open question": (
+        "G8",
+        lambda: history(
+            "UNKNOWN",
+            jobs=[job(state="UNKNOWN", external_id="", next_action_time=START)],
+            drafts=[draft(state="PUBLISHED")],
+        ),
+    ),
+    "an effect before its intention": (
+        "G10",
+        lambda: replace(GOOD, attempts=[attempt(start_time=DUE + timedelta(milliseconds=1))]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_broken_promise_is_found(name: str) -> None:
+    promise, make = BAD[name]
+    found = violations(make())
+    assert promise in names(found), found
