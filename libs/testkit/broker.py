@@ -16,6 +16,7 @@ class MemoryBroker:
         self.connections = 0
         self.away = False
         self.refused: set[str] = set()
+        self.duplicates = 0
         self._created = START
         self._last = 0
         self._ids: dict[str, int] = {}
@@ -53,6 +54,7 @@ class MemoryBroker:
         if self.away or any(event.id in self.refused for event in events_in(message.payload)):
             return None
         if (before := self._ids.get(message.message_id)) is not None:
+            self.duplicates += 1
             return Stored(before, duplicate=True)
         self._last += 1
         self.messages[self._last] = message

@@ -98,8 +98,8 @@ async def _pulling(
             stop.set()
 
 
-async def _publish(connection: Client, count: int, *, start: int = 0, subject: str = "work.a") -> None:
-    messages = [Outgoing(subject, b"%d" % number, f"{number}") for number in range(start, start + count)]
+async def _publish(connection: Client, count: int, *, start: int = 0, subject: str = "work.a", size: int = 1) -> None:
+    messages = [Outgoing(subject, b"%0*d" % (size, number), f"{number}") for number in range(start, start + count)]
     answers = await PipelinedPublisher(connection, timeout=20).publish(messages)
     assert all(answers)
 
@@ -351,8 +351,8 @@ async def test_a_delay_asked_for_while_the_server_is_away_is_not_prolonged(
 
 async def test_stopping_takes_a_moment_and_gives_back_what_is_on_its_way(stream: Client) -> None:
     collector = Collector()
-    await _publish(stream, 2_000)
-    async with _pulling(stream, collector, room=1_000) as stop:
+    await _publish(stream, 400, size=50_000)
+    async with _pulling(stream, collector, room=400) as stop:
         await eventually(lambda: collector.deliveries)
         stop.set()
     async with asyncio.timeout(1):
@@ -361,8 +361,8 @@ async def test_stopping_takes_a_moment_and_gives_back_what_is_on_its_way(stream:
     info = await stream.jetstream().consumer_info("WORK", "reader")
     assert info.num_waiting == 0
     again = Collector()
-    async with _pulling(stream, again, room=2_000):
-        await eventually(lambda: len(again.deliveries) == 2_000)
+    async with _pulling(stream, again, room=400):
+        await eventually(lambda: len(again.deliveries) == 400)
 
 
 @pytest.mark.parametrize("deed", ["kill", "freeze"])
