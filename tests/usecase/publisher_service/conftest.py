@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import nats
@@ -16,6 +17,7 @@ from nats.aio.client import Client
 from sqlalchemy import Row, text
 
 from devstack.nats import EmbeddedNats
+from devstack.postgres import EmbeddedPostgres, Mode
 from devstack.sandbox import Sandbox
 from devstack.sandbox_client import SandboxClient
 from postflow.bus.v1 import bus_pb2
@@ -33,6 +35,7 @@ from servicekit.pg.database import Database
 from servicekit.rpc import open_channel
 from servicekit.run.process import serve
 from servicekit.run.settings import Secret
+from testkit.databases import migrate
 from testkit.eventually import eventually
 from topology import events_subject, publish_subject
 
@@ -202,7 +205,24 @@ class Rig:
 
 @pytest.fixture
 async def start(service_database: Callable[[str], Awaitable[str]], fresh_nats: EmbeddedNats, sandbox: Sandbox) -> Start:
-    url = await service_database("publisher")
+    return _starting(await service_database("publisher"), fresh_nats, sandbox)
+
+
+@pytest.fixture
+async def own_postgres(tmp_path: Path) -> AsyncIterator[EmbeddedPostgres]:
+    """For this test alone, to be killed and restarted."""
+    async with EmbeddedPostgres(tmp_path / "postgres", mode=Mode.FAST) as server:
+        yield server
+
+
+@pytest.fixture
+async def start_on_own_postgres(own_postgres: EmbeddedPostgres, fresh_nats: EmbeddedNats, sandbox: Sandbox) -> Start:
+    url = (await own_postgres.provide(["publisher"]))["publisher"]
+    await migrate(url, "publisher")
+    return _starting(url, fresh_nats, sandbox)
+
+
+def _starting(url: str, broker: EmbeddedNats, sandbox: Sandbox) -> Start:
     control = SandboxClient(sandbox.url, sandbox.path)
 
     @asynccontextmanager
@@ -212,7 +232,7 @@ async def start(service_database: Callable[[str], Awaitable[str]], fresh_nats: E
             "credentials_key": KEY,
             "listen": "127.0.0.1:0",
             "metrics_listen": "127.0.0.1:0",
-            "nats_url": fresh_nats.url,
+            "nats_url": broker.url,
             "sandbox_url": sandbox.url,
             "request_timeout": timedelta(seconds=1),
             "lease_margin": timedelta(seconds=1),
@@ -227,7 +247,7 @@ async def start(service_database: Callable[[str], Awaitable[str]], fresh_nats: E
         async with AsyncExitStack() as outside, asyncio.TaskGroup() as group:
             database = Database(url, application="test")
             outside.push_async_callback(database.dispose)
-            client = await nats.connect(fresh_nats.url)
+            client = await nats.connect(broker.url)
             outside.push_async_callback(client.close)
             group.create_task(serve(process, stop, ready))
             await ready.wait()

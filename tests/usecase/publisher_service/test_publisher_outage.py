@@ -1,0 +1,64 @@
+"""PostgreSQL goes away in the middle of the work. Nothing is lost, and nothing goes out twice."""
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from itertools import cycle
+from typing import Any
+
+from devstack.postgres import EmbeddedPostgres
+from testkit.eventually import eventually
+
+Start = Callable[..., AbstractAsyncContextManager[Any]]
+
+POSTS = 200
+ACCOUNTS = [f"page-{number}" for number in range(40)]
+
+
+async def test_two_hundred_posts_survive_a_database_that_crashes_and_restarts(
+    start_on_own_postgres: Start, own_postgres: EmbeddedPostgres
+) -> None:
+    async with start_on_own_postgres(senders=8) as rig:
+        for account in ACCOUNTS:
+            await rig.connect(account)
+        await rig.sandbox.faults({"fault": "slow", "seconds": 0.03})
+        posts = {f"d{number}": account for number, account in zip(range(POSTS), cycle(ACCOUNTS), strict=False)}
+        due = rig.clock.now()
+        for draft, account in posts.items():
+            await rig.save_draft(draft, account)
+            slot = await rig.schedule(draft, due, account=account)
+            await rig.command(draft, slot, due, account=account)
+
+        await eventually(lambda: len(rig.sandbox.effects()) >= POSTS // 5, within=30)
+        await own_postgres.kill()
+        before = len(rig.sandbox.effects())
+        await eventually(lambda: len(rig.sandbox.effects()) > before)  # its answer cannot be recorded now
+        await own_postgres.start()
+        await eventually(lambda: len(rig.sandbox.effects()) >= POSTS // 2, within=60)
+        await own_postgres.restart()
+
+        async def all_out() -> bool:
+            states = Counter(row.state for row in await rig.rows("select state from post_job"))
+            assert states == {"PUBLISHED": POSTS}, states
+            return True
+
+        await eventually(lambda: _when_it_answers(all_out), within=60)
+        effects = rig.sandbox.effects()
+        jobs = await rig.rows("select id, draft_id, external_id, run from post_job")
+        assert len(effects) == POSTS
+        assert {effect["idempotency_key"]: effect["id"] for effect in effects} == {
+            f"{job.id}-{job.run}": job.external_id for job in jobs
+        }
+        accepted = await rig.rows("select external_id from attempt where state = 'ACCEPTED'")
+        assert sorted(row.external_id for row in accepted) == sorted(effect["id"] for effect in effects)
+        assert await rig.rows("select 1 from attempt where state in ('SENDING', 'UNKNOWN')") == []
+        assert await rig.rows("select 1 from account_gate where open_job_id is not null") == []
+        told = Counter([(await rig.kinds(draft)).count("SUCCEEDED") for draft in sorted(posts)[:20]])
+        assert told == {1: 20}
+
+
+async def _when_it_answers(condition: Callable[[], Any]) -> bool:
+    try:
+        return bool(await condition())
+    except OSError as error:
+        raise AssertionError("the database is away") from error

@@ -1,0 +1,466 @@
+"""What several processes do to the same rows at the same time, on a real database."""
+
+import asyncio
+import base64
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import Row, text
+
+from publisher_service.adapters.postgres import store
+from publisher_service.adapters.providers.provider import Post
+from publisher_service.adapters.vault import Vault
+from publisher_service.application.claim_jobs import Again, Claim, ClaimJobs
+from publisher_service.application.connect_account import ConnectAccount, Connection
+from publisher_service.application.recover_jobs import RecoverJobs
+from publisher_service.application.resolve_unknown import ResolveUnknown
+from publisher_service.application.save_drafts import SaveDrafts
+from publisher_service.application.send_post import Sent
+from publisher_service.application.settle_posts import SettlePosts
+from publisher_service.application.withdraw_content import WithdrawContent
+from publisher_service.domain.account import AccountState, SocialAccount
+from publisher_service.domain.claim import Claimed, Command
+from publisher_service.domain.outcome import Absent, Accepted, AuthRefused, Finding, Outcome, Rejected
+from publisher_service.domain.plan import SavedDraft
+from publisher_service.domain.policy import Policy
+from publisher_service.domain.post_job import Target
+from servicekit.clock import SystemClock
+from servicekit.ids import Uuid7Source
+from servicekit.pg.clock import DatabaseClock, SteadyClock
+from servicekit.pg.database import Database
+from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.pg.outbox import Outbox
+from servicekit.run.settings import Secret
+from testkit.eventually import eventually
+
+DUE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+FAR = datetime(2126, 3, 2, 9, 0, tzinfo=UTC)
+CHANNELS = ("facebook",)
+
+
+class TrustingProvider:
+    """Takes every credential, and finds nothing."""
+
+    name = "sandbox"
+    channels = CHANNELS
+    request_timeout = timedelta(seconds=1)
+
+    async def verify(self, external_account_id: str, access_token: str) -> None:
+        pass
+
+    async def send(self, post: Post) -> Outcome:
+        raise AssertionError("nothing is sent here")
+
+    async def look(self, post: Post) -> Finding:
+        return Absent()
+
+
+class Office:
+    """The use cases of one process."""
+
+    def __init__(self, url: str, *, lease: timedelta = timedelta(seconds=30)) -> None:
+        self.database = Database(url, application="test", pool_size=8)
+        clock, ids = DatabaseClock(), Uuid7Source()
+        steady, outbox = SteadyClock(SystemClock()), Outbox(ids, lambda rows: None)
+        policy = Policy(unknown_settle=timedelta(0), lookup_again=timedelta(0))
+        self._vault = vault = Vault(Secret(base64.b64encode(bytes(32)).decode()))
+        providers = {"sandbox": TrustingProvider()}
+        self.claim = ClaimJobs(
+            database=self.database, clock=clock, steady=steady, outbox=outbox, policy=policy, lease=lease
+        )
+        self.settle = SettlePosts(database=self.database, clock=clock, ids=ids, outbox=outbox, policy=policy)
+        self.recover = RecoverJobs(database=self.database, clock=clock, steady=steady, outbox=outbox, policy=policy)
+        self.resolve = ResolveUnknown(
+            database=self.database, clock=clock, outbox=outbox, providers=providers, vault=vault, wake_sweep=_nothing
+        )
+        self.withdraw = WithdrawContent(self.database)
+        self._save = SaveDrafts(outbox, _nothing)
+        self._connect = ConnectAccount(
+            database=self.database,
+            clock=clock,
+            ids=ids,
+            ledger=RequestLedger(),
+            outbox=outbox,
+            vault=vault,
+            providers=providers,
+            wake_sweep=_nothing,
+        )
+
+    async def save(self, *drafts: SavedDraft) -> None:
+        await self.database.run(lambda tx: self._save(tx, drafts, DUE))
+
+    async def connect(self, account: str, *, token: str = "token") -> None:
+        wanted = Connection(
+            organization_id="acme",
+            account_id=account,
+            provider="sandbox",
+            external_account_id="ext",
+            display_name="",
+            channels=CHANNELS,
+            access_token=Secret(token),
+        )
+        key = RequestKey(organization_id="acme", method="ConnectAccount", request_id="", request_digest=b"")
+        await self._connect(wanted, key)
+
+    async def posts(self, count: int, *, account: str = "", approved: bool = True, connected: bool = True) -> list[str]:
+        """So many drafts with one target each: of an account of its own, unless one is named."""
+        names = [f"d{number}" for number in range(count)]
+        accounts = {name: account or f"page-{name}" for name in names}
+        await self.save(*(a_draft(name, accounts[name], approved=approved) for name in names))
+        if connected:
+            async with self.database.transaction() as tx:
+                for each in sorted(set(accounts.values())):
+                    sealed = self._vault.seal("token", organization_id="acme", account_id=each)
+                    await store.put_account(tx.connection, an_account(each), sealed)
+                    await store.set_gate(tx.connection, "acme", each, connected=True)
+        return names
+
+    async def rows(self, statement: str) -> list[Row[Any]]:
+        async with self.database.read() as connection:
+            return list(await connection.execute(text(statement)))
+
+    async def states(self) -> Counter[str]:
+        return Counter(f"{row.state} {row.state_reason}".strip() for row in await self.rows("select * from post_job"))
+
+
+@pytest.fixture
+async def office(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Office]:
+    office = Office(await service_database("publisher"))
+    yield office
+    await office.database.dispose()
+
+
+@pytest.fixture
+async def another(office: Office) -> AsyncIterator[Office]:
+    another = Office(office.database.engine.url.render_as_string(hide_password=False))
+    yield another
+    await another.database.dispose()
+
+
+@pytest.fixture
+async def hasty(office: Office) -> AsyncIterator[Office]:
+    """Its leases are over at once."""
+    hasty = Office(office.database.engine.url.render_as_string(hide_password=False), lease=timedelta(0))
+    yield hasty
+    await hasty.database.dispose()
+
+
+async def test_two_processes_with_the_same_commands_claim_each_once(office: Office, another: Office) -> None:
+    names = await office.posts(500)
+    claimed: list[str] = []
+
+    async def work(mine: Office, order: Sequence[str]) -> None:
+        left = list(order)
+        while left:
+            batch, left = left[:50], left[50:]
+            answers = await mine.claim([a_command(name) for name in batch])
+            claimed.extend(answer.job.draft_id for answer in answers if isinstance(answer, Claimed))
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(work(office, names))
+        group.create_task(work(another, names[::-1]))
+    assert sorted(claimed) == sorted(names)
+    attempts = await office.rows("select post_job_id, state, fence from attempt")
+    assert len(attempts) == 500
+    assert {(row.state, row.fence) for row in attempts} == {("SENDING", 1)}
+    assert await office.states() == {"SENDING": 500}
+
+
+async def test_one_account_never_has_two_open_tries(office: Office, another: Office) -> None:
+    left = set(await office.posts(60, account="page"))
+    open_now: set[str] = set()
+
+    async def work(mine: Office) -> None:
+        while left:
+            name = random.choice(sorted(left))
+            (answer,) = await mine.claim([a_command(name, "page")])
+            if isinstance(answer, Claimed):
+                open_now.add(name)
+                assert open_now == {name}
+                left.discard(name)
+                if left:
+                    (refused,) = await mine.claim([a_command(random.choice(sorted(left)), "page")])
+                    assert isinstance(refused, Again)
+                open_now.discard(name)
+                await mine.settle([a_sent(answer)])
+
+    async with asyncio.TaskGroup() as group:
+        for mine in (office, office, another, another):
+            group.create_task(work(mine))
+    assert await office.states() == {"PUBLISHED": 60}
+    assert await office.rows("select 1 from account_gate where open_job_id is not null") == []
+    numbers = [row.number for row in await office.rows("select number from attempt")]
+    assert numbers == [1] * 60
+
+
+async def test_after_the_answer_of_a_withdrawal_no_older_text_starts(office: Office, another: Office) -> None:
+    names = await office.posts(200)
+    late: set[str] = set()
+
+    async def withdraw(name: str) -> None:
+        await asyncio.sleep(random.uniform(0, 0.02))
+        if await another.withdraw("acme", name, 2):
+            late.add(name)
+
+    for start in range(0, 200, 20):
+        round_of = names[start : start + 20]
+        async with asyncio.TaskGroup() as group:
+            for name in round_of:
+                group.create_task(withdraw(name))
+            for half in (round_of[:10], round_of[10:]):
+                await asyncio.sleep(random.uniform(0, 0.02))
+                group.create_task(office.claim([a_command(name) for name in half]))
+        again = await office.claim([a_command(name) for name in round_of])
+        assert not any(isinstance(answer, Claimed) for answer in again)
+
+    started = {row.draft_id for row in await office.rows("select draft_id from post_job where state = 'SENDING'")}
+    assert started == late
+    assert len(await office.rows("select 1 from attempt")) == len(late)
+    assert await office.states() == {"SENDING": len(late), "BLOCKED WITHDRAWN": 200 - len(late)}
+
+
+async def test_an_approval_that_comes_with_the_claim_is_not_overlooked(office: Office, another: Office) -> None:
+    """Of a job that was refused for want of an approval that had just come nobody would think again."""
+    names = await office.posts(600, approved=False)
+
+    async def approve(some: Sequence[str]) -> None:
+        await asyncio.sleep(random.uniform(0, 0.01))
+        await another.save(*(a_draft(name, f"page-{name}", version=2) for name in some))
+
+    for start in range(0, 600, 40):
+        round_of = names[start : start + 40]
+        async with asyncio.TaskGroup() as group:
+            for part in range(0, 40, 10):
+                group.create_task(approve(round_of[part : part + 10]))
+            await asyncio.sleep(random.uniform(0, 0.01))
+            group.create_task(office.claim([a_command(name) for name in round_of]))
+    states = await office.states()
+    assert states["BLOCKED NOT_APPROVED"] == 0, states
+    assert states["READY"] + states["SENDING"] + states["PENDING"] == 600
+
+
+async def test_a_connection_that_comes_with_the_claim_is_not_overlooked(office: Office, another: Office) -> None:
+    names = await office.posts(200, connected=False)
+
+    async def connect(some: Sequence[str]) -> None:
+        for name in some:
+            await another.connect(f"page-{name}")
+
+    for start in range(0, 200, 20):
+        round_of = names[start : start + 20]
+        async with asyncio.TaskGroup() as group:
+            for part in range(0, 20, 5):
+                group.create_task(connect(round_of[part : part + 5]))
+            for part in range(0, 20, 4):
+                await asyncio.sleep(random.uniform(0, 0.01))
+                group.create_task(office.claim([a_command(name) for name in round_of[part : part + 4]]))
+    states = await office.states()
+    assert states["BLOCKED ACCOUNT_NOT_CONNECTED"] == 0, states
+
+
+async def test_an_answer_and_the_end_of_its_lease_at_once_leave_one_proven_post(office: Office, hasty: Office) -> None:
+    names = await office.posts(200)
+    for start in range(0, 200, 20):
+        claimed = _claimed(await hasty.claim([a_command(name) for name in names[start : start + 20]]))
+        assert len(claimed) == 20
+        async with asyncio.TaskGroup() as group:
+            group.create_task(office.recover())
+            await asyncio.sleep(random.uniform(0, 0.003))
+            group.create_task(hasty.settle([a_sent(each) for each in claimed]))
+    assert await office.states() == {"PUBLISHED": 200}
+    attempts = await office.rows("select state, external_id from attempt")
+    assert Counter(row.state for row in attempts) == {"ACCEPTED": 200}
+    assert {row.external_id for row in attempts} == {f"out-{name}" for name in names}
+    assert await office.rows("select 1 from account_gate where open_job_id is not null") == []
+
+
+async def test_proof_that_comes_after_the_question_answers_it(office: Office, hasty: Office) -> None:
+    (name,) = await office.posts(1)
+    (claimed,) = _claimed(await hasty.claim([a_command(name)]))
+    await office.recover()
+    assert await office.states() == {"UNKNOWN": 1}
+    await office.settle([a_sent(claimed)])
+    (job,) = await office.rows("select * from post_job")
+    assert (job.state, job.external_id, job.version) == ("PUBLISHED", f"out-{name}", claimed.job.version + 2)
+    (attempt,) = await office.rows("select * from attempt")
+    assert (attempt.state, attempt.external_id) == ("ACCEPTED", f"out-{name}")
+
+
+async def test_an_answer_that_proves_nothing_leaves_the_question_open(office: Office, hasty: Office) -> None:
+    (name,) = await office.posts(1)
+    (claimed,) = _claimed(await hasty.claim([a_command(name)]))
+    await office.recover()
+    await office.settle([a_sent(claimed, Rejected(reason="TOO_LONG", message=""))])
+    assert await office.states() == {"UNKNOWN": 1}
+
+
+async def a_second_try(office: Office, hasty: Office) -> tuple[Claimed, Claimed]:
+    """The first was lost and found absent; then the second began."""
+    (name,) = await office.posts(1)
+    (first,) = _claimed(await hasty.claim([a_command(name)]))
+    await office.recover()
+    (question,) = (await office.recover()).questions
+    await office.resolve(question)
+    assert await office.states() == {"READY": 1}
+    (due,) = await eventually(_due(office))
+    (second,) = _claimed(await office.claim([due]))
+    assert (second.job.fence, second.job.attempts) == (2, 2)
+    return first, second
+
+
+async def test_proof_from_an_earlier_try_ends_the_later_one(office: Office, hasty: Office) -> None:
+    first, second = await a_second_try(office, hasty)
+    await office.settle([a_sent(first)])
+    assert await office.states() == {"PUBLISHED": 1}
+    tries = await office.rows("select state from attempt order by fence")
+    assert [row.state for row in tries] == ["ACCEPTED", "ABANDONED"]
+    assert await office.rows("select 1 from account_gate where open_job_id is not null") == []
+
+    before = await office.rows("select * from post_job")
+    await office.settle([a_sent(second)])
+    await office.settle([a_sent(second, Rejected(reason="DUPLICATE", message=""))])
+    assert await office.rows("select * from post_job") == before
+
+
+async def test_two_proofs_that_differ_are_cried_out(
+    office: Office, hasty: Office, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = await a_second_try(office, hasty)
+    await office.settle([a_sent(first)])
+    assert not [record for record in caplog.records if record.levelname == "CRITICAL"]
+    await office.settle([a_sent(second, Accepted(external_id="another", external_url=""))])
+    (record,) = [record for record in caplog.records if record.levelname == "CRITICAL"]
+    assert "is out twice: out-d0 and another" in record.getMessage()
+    (job,) = await office.rows("select * from post_job")
+    assert (job.state, job.external_id) == ("PUBLISHED", "out-d0")
+
+
+async def test_a_refusal_of_credentials_that_have_been_replaced_disconnects_nobody(office: Office) -> None:
+    (name,) = await office.posts(1)
+    (claimed,) = _claimed(await office.claim([a_command(name)]))
+    await office.connect(f"page-{name}", token="a newer one")
+    await office.settle([a_sent(claimed, AuthRefused(message="expired"))])
+    (account,) = await office.rows("select state, version from social_account")
+    assert (account.state, account.version) == ("CONNECTED", 2)
+    assert await office.states() == {"READY": 1}
+    (due,) = await eventually(_due(office))
+    (again,) = _claimed(await office.claim([due]))
+    assert again.credentials != claimed.credentials
+
+
+async def test_a_refusal_of_the_credentials_in_use_disconnects_the_account(office: Office) -> None:
+    (name,) = await office.posts(1)
+    (claimed,) = _claimed(await office.claim([a_command(name)]))
+    await office.settle([a_sent(claimed, AuthRefused(message="expired"))])
+    (account,) = await office.rows("select state from social_account")
+    assert account.state == "DISCONNECTED"
+    assert await office.states() == {"BLOCKED ACCOUNT_NOT_CONNECTED": 1}
+    await office.connect(f"page-{name}")
+    assert await office.states() == {"READY": 1}
+
+
+async def test_a_settlement_that_is_repeated_changes_nothing(office: Office) -> None:
+    """The first commit went through, and its answer was lost on the way."""
+    names = await office.posts(3)
+    claimed = _claimed(await office.claim([a_command(name) for name in names]))
+    batch = [
+        a_sent(claimed[0]),
+        a_sent(claimed[1], Rejected(reason="TOO_LONG", message="m")),
+        a_sent(claimed[2], AuthRefused(message="m")),
+    ]
+    await office.settle(batch)
+    everything = "select * from post_job order by id", "select * from attempt order by post_job_id"
+    before = [await office.rows(statement) for statement in everything]
+    events = await office.rows("select count(*) as count from outbox")
+    await office.settle(batch)
+    assert [await office.rows(statement) for statement in everything] == before
+    assert await office.rows("select count(*) as count from outbox") == events
+
+
+async def test_drafts_slots_claims_and_withdrawals_in_any_order_end_without_a_deadlock(
+    office: Office, another: Office
+) -> None:
+    names = await office.posts(40)
+
+    async def churn(mine: Office, version: int) -> None:
+        order = random.sample(names, len(names))
+        await mine.save(*(a_draft(name, f"page-{name}", version=version) for name in order))
+        for name in order[:10]:
+            await mine.withdraw("acme", name, 1)
+        answers = await mine.claim([a_command(name) for name in order])
+        await mine.settle([a_sent(each) for each in _claimed(answers)])
+        await mine.recover()
+
+    async with asyncio.TaskGroup() as group:
+        for version in range(2, 10):
+            group.create_task(churn(office if version % 2 else another, version))
+    assert await office.rows("select 1 from account_gate where open_job_id is not null") == []
+    assert set(await office.states()) <= {"PUBLISHED", "PENDING", "READY"}
+
+
+def _due(office: Office) -> Callable[[], Awaitable[list[Command]]]:
+    async def due() -> list[Command]:
+        return list((await office.recover()).due)
+
+    return due
+
+
+def _claimed(answers: Sequence[Claim]) -> list[Claimed]:
+    return [answer for answer in answers if isinstance(answer, Claimed)]
+
+
+def _nothing() -> None:
+    pass
+
+
+def a_command(draft: str, account: str = "") -> Command:
+    return Command(
+        organization_id="acme",
+        draft_id=draft,
+        target=Target(social_account_id=account or f"page-{draft}", channel="facebook"),
+        slot_id="slot",
+        slot_revision=1,
+        emission=1,
+        schedule_time=DUE,
+        not_after=FAR,
+        content_revision=1,
+        max_attempts=5,
+        traceparent="",
+    )
+
+
+def a_draft(draft: str, account: str, *, approved: bool = True, version: int = 1) -> SavedDraft:
+    return SavedDraft(
+        organization_id="acme",
+        draft_id=draft,
+        version=version,
+        revision=1,
+        content=b"",
+        content_digest="",
+        approved=approved,
+        targets=(Target(social_account_id=account, channel="facebook"),),
+    )
+
+
+def an_account(name: str) -> SocialAccount:
+    return SocialAccount(
+        organization_id="acme",
+        id=name,
+        provider="sandbox",
+        external_account_id="ext",
+        display_name="",
+        channels=CHANNELS,
+        state=AccountState.CONNECTED,
+        version=1,
+        create_time=DUE,
+        update_time=DUE,
+    )
+
+
+def a_sent(claimed: Claimed, outcome: Outcome | None = None) -> Sent:
+    out = Accepted(external_id=f"out-{claimed.job.draft_id}", external_url="")
+    return Sent(claimed=claimed, outcome=outcome or out, time=claimed.job.update_time)
