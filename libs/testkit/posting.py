@@ -1,0 +1,105 @@
+"""Posts under faults: calls are repeated until they are answered, what was answered is remembered and checked."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence, Set
+from datetime import datetime
+from typing import TypeVar
+
+import grpc
+
+from devstack.supervisor import Stack
+from testkit import history
+from testkit.eventually import eventually
+from testkit.history import Acknowledged, History
+from testkit.tenant import Tenant, target
+
+T = TypeVar("T")
+
+AT_ONCE = 16
+BREATH = 0.25
+AWAY = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED})
+
+
+class Posting:
+    """The posts of one organization, each on an account of its own, so that all may be due at the same instant."""
+
+    def __init__(self, stack: Stack, tenant: Tenant, *, patience: float = 30.0) -> None:
+        """`patience` is how long, in seconds, a call is repeated while its service is away."""
+        self.stack = stack
+        self.tenant = tenant
+        self._patience = patience
+        self._drafts: set[tuple[str, str]] = set()
+        self._slots: set[tuple[str, str]] = set()
+        self._room = asyncio.Semaphore(AT_ONCE)
+
+    async def schedule(self, *drafts: str, at: datetime) -> None:
+        """Connects, writes, approves and schedules: a draft for each id."""
+        async with asyncio.TaskGroup() as group:
+            for draft in drafts:
+                group.create_task(self._schedule(draft, at))
+
+    async def insist(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Calls until there is an answer. The calls of `Tenant` may be repeated."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._patience
+        while True:
+            try:
+                return await call()
+            except grpc.aio.AioRpcError as error:
+                if error.code() not in AWAY or loop.time() > deadline:
+                    raise
+            await asyncio.sleep(BREATH)
+
+    def effects(self) -> Sequence[history.Row]:
+        ours = f"{self.tenant.organization_id}."
+        return [effect for effect in self.stack.sandbox.effects() if effect["account"].startswith(ours)]
+
+    async def history(self) -> History:
+        return await history.read(
+            self.stack.database_urls,
+            {self.tenant.organization_id},
+            self.effects,
+            acknowledged=Acknowledged(drafts=frozenset(self._drafts), slots=frozenset(self._slots)),
+        )
+
+    async def check(self, *, within: float = 40.0, unanswerable: Set[str] = frozenset()) -> History:
+        """Waits until every promise is kept, and returns what was read; a broken one is told at the end of the time."""
+
+        async def kept() -> History:
+            read = await self.history()
+            found = history.violations(read, unanswerable=unanswerable)
+            if found:
+                await asyncio.sleep(BREATH)
+            assert not found, "\n".join(["broken promises:", *found[:20], f"({len(found)} in all)"])
+            return read
+
+        return await eventually(kept, within=within)
+
+    async def check_all_published(self, *, within: float = 40.0) -> History:
+        """As `check`; moreover every post is out."""
+        read = await self.check(within=within)
+        states = {job["id"]: job["state"] for job in read.jobs}
+        assert set(states.values()) <= {"PUBLISHED"}, states
+        assert len(read.effects) == len(states) >= len(self._slots)
+        return read
+
+    async def until_slots(self, state: str, *, within: float = 20.0) -> None:
+        """All of them have that state in Queue's own table."""
+
+        async def reached() -> bool:
+            states = {slot["state"] for slot in (await self.history()).slots}
+            assert states == {state}, states
+            return True
+
+        await eventually(reached, within=within)
+
+    async def _schedule(self, draft: str, at: datetime) -> None:
+        async with self._room:
+            account = f"of-{draft}"
+            key = (self.tenant.organization_id, draft)
+            await self.insist(lambda: self.tenant.connect(account))
+            await self.insist(lambda: self.tenant.create(draft, f"Text of {draft}", [target(account)], approved=False))
+            self._drafts.add(key)
+            await self.insist(lambda: self.tenant.approve(draft))
+            slots = await self.insist(lambda: self.tenant.schedule_at(draft, at))
+            self._slots |= {(self.tenant.organization_id, slot.id) for slot in slots}
