@@ -7,6 +7,7 @@ from hashlib import blake2b, sha256
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from civil.zones import find_zone
 from postflow.drafts.v1 import draft_pb2, drafts_events_pb2
 from postflow.publisher.v1 import post_job_pb2, publisher_events_pb2
 from postflow.queue.v1 import publish_command_pb2, queue_events_pb2, queue_service_pb2, queue_slot_pb2
@@ -169,7 +170,8 @@ def changed_schedule(message: schedule_events_pb2.AccountScheduleChanged) -> Cha
         organization_id=_known(message.organization_id, "organization_id"),
         social_account_id=_known(schedule.social_account_id, "social_account_id"),
         version=schedule.version,
-        time_zone=_known(schedule.time_zone, "time_zone"),
+        # One that is not known here stops at this event, not at each of the account's posts.
+        time_zone=find_zone(schedule.time_zone).name,
         max_posts_per_day=schedule.max_posts_per_day,
         enabled=schedule.enabled,
     )

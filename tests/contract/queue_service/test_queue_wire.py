@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from civil.zones import UnknownZone
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from postflow.publisher.v1.publisher_events_pb2 import PostJobChanged
 from postflow.queue.v1.publish_command_pb2 import PublishCommand
@@ -195,6 +196,13 @@ def test_every_job_state_is_understood(state: JobState) -> None:
     changed = PostJobChanged.FromString(POST_JOB_CHANGED)
     changed.post_job.state = f"POST_JOB_STATE_{state}"  # type: ignore[assignment]
     assert wire.job_report(PostJobChanged.FromString(changed.SerializeToString())).state is state
+
+
+def test_a_schedule_in_a_zone_that_is_not_known_is_refused() -> None:
+    changed = AccountScheduleChanged.FromString(SCHEDULE_CHANGED)
+    changed.account_schedule.time_zone = "Mars/Olympus"
+    with pytest.raises(UnknownZone):
+        wire.changed_schedule(changed)
 
 
 def test_an_event_that_lacks_what_it_is_about_is_refused() -> None:

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from opentelemetry import metrics
+from opentelemetry import metrics, trace
+from opentelemetry.trace import SpanKind
 
 from queue_service.adapters.postgres import hot
 from queue_service.domain.emission import UNSTORED_DELAY, Emission
@@ -18,6 +19,7 @@ from servicekit import failpoints
 from servicekit.failpoints import failpoint
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
+from servicekit.run.telemetry import linked_trace
 
 CLAIMED = failpoints.declare("queue.dispatch.claimed")
 PUBLISHED = failpoints.declare("queue.dispatch.published")
@@ -25,6 +27,7 @@ PUBLISHED = failpoints.declare("queue.dispatch.published")
 # What is due but locked by somebody else, or does not fit into the stream, is looked at again after this.
 _SOON = timedelta(milliseconds=250)
 
+_tracer = trace.get_tracer("queue_service")
 _meter = metrics.get_meter("queue_service")
 _batches = _meter.create_histogram(
     "postflow.queue.claim.size",
@@ -114,12 +117,16 @@ class HandOver:
         return bool(emissions)
 
     async def _send(self, emissions: Sequence[Emission], now: datetime) -> None:
-        missing = await self._commands.send(emissions)
+        origins = (each.traceparent for each in emissions if each.traceparent)
+        with linked_trace(_tracer, "queue hand over", origins, kind=SpanKind.PRODUCER):
+            missing = await self._commands.send(emissions)
         if missing:
-            async with self._database.read() as connection:
-                await hot.emit_soon(connection, missing, at=now + UNSTORED_DELAY)
+            at = now + UNSTORED_DELAY
+            await self._database.run(lambda tx: hot.emit_soon(tx.connection, missing, at=at))
 
     def _wake_in(self, delay: timedelta) -> None:
+        """The loop looks by itself every second; this is for what comes sooner."""
         if self._alarm:
             self._alarm.cancel()
-        self._alarm = asyncio.get_running_loop().call_later(delay.total_seconds(), self._wake.set)
+        seconds = min(delay.total_seconds(), 1.0)
+        self._alarm = asyncio.get_running_loop().call_later(seconds, self._wake.set)

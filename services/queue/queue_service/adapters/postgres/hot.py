@@ -244,6 +244,7 @@ async def emit_again(connection: AsyncConnection, *, now: datetime, limit: int) 
 async def emit_soon(connection: AsyncConnection, emissions: Iterable[Emission], *, at: datetime) -> None:
     """For slots of which a command did not get through."""
     slots = sorted({(each.organization_id, each.slot_id, each.emission) for each in emissions})
+    await pin_plans(connection)
     await connection.execute(
         _EMIT_SOON,
         {
