@@ -1,6 +1,7 @@
 """One NATS connection per process. A `Client` can be handed around before it is connected, and reconnects for ever."""
 
 import logging
+from contextlib import suppress
 
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
@@ -33,9 +34,10 @@ async def connect(client: Client, url: str, *, name: str) -> None:
 
 
 async def close(client: Client) -> None:
-    """Also when it was never connected, because something else had failed before."""
+    """Also when it was never connected, because something else had failed before, or is not connected any more."""
     if client.is_connected or client.is_connecting or client.is_reconnecting:
-        await client.close()
+        with suppress(OSError):  # it still wants to send what is left
+            await client.close()
 
 
 class ConnectionGone(Exception):

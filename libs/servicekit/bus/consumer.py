@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 _AWAY_PAUSE = timedelta(seconds=1)
 _ROOM = 512
 _EVENTS_PER_TRANSACTION = 500
+_ENOUGH = 100  # messages that make a batch worth while
 _LONGEST_ID = 200
 
 _tracer = trace.get_tracer("servicekit.bus")
@@ -125,8 +126,9 @@ class EventConsumer:
     async def _work(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
             await self._some.wait()
-            # A moment's patience turns single events into batches; nobody waits for these.
-            await wait(stop, self._linger)
+            if len(self._arrived) < _ENOUGH:
+                # A moment's patience turns single events into batches; nobody waits for these.
+                await wait(stop, self._linger)
             self._some.clear()
             while self._arrived and not stop.is_set():
                 if not await self._take(self._next_batch()):

@@ -30,6 +30,8 @@ class Park:
 
 Disposition = Ack | RetryIn | Park
 
+_SHORT = 9  # tokens of the older form
+
 
 class Answers:
     """The way back to the stream for what it delivered; closed while nobody knows whether it is still the same stream.
@@ -45,13 +47,14 @@ class Answers:
         self._suspended = False
         self._void = False
 
-    async def send(self, subject: str, answer: Callable[[], bytes]) -> None:
+    async def send(self, subject: str, answer: Callable[[], bytes], *, keep: bool = True) -> None:
+        """`keep`: what cannot be said now is said later, unless something else is said in its place before."""
         if self._void:
             return
-        if self._suspended or not self._is_connected():
-            self._waiting[subject] = answer
-        else:
+        if not self._suspended and self._is_connected():
             await self._connection.publish(subject, answer())
+        elif keep:
+            self._waiting[subject] = answer
 
     def suspend(self) -> None:
         self._suspended = True
@@ -103,7 +106,7 @@ class Delivery:
         )
 
     async def in_progress(self) -> None:
-        await self._answers.send(self._message.reply, lambda: b"+WPI")
+        await self._answers.send(self._message.reply, lambda: b"+WPI", keep=False)
 
     async def terminate(self) -> None:
         await self._answers.send(self._message.reply, lambda: b"+TERM")
@@ -112,7 +115,13 @@ class Delivery:
 def stream_sequence(reply: str) -> int:
     """From the subject to answer on, which has two forms: the newer one names domain and account first."""
     tokens = reply.split(".")
-    return int(tokens[5] if len(tokens) == 9 else tokens[7])
+    return int(tokens[5 if len(tokens) == _SHORT else 7])
+
+
+def still_pending(reply: str) -> int:
+    """How many messages the consumer had not been given yet."""
+    tokens = reply.split(".")
+    return int(tokens[8 if len(tokens) == _SHORT else 10])
 
 
 def _acknowledge() -> bytes:

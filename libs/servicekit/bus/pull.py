@@ -18,16 +18,21 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 from nats.js.api import StreamInfo
+from opentelemetry import metrics
 
 from servicekit.bus.connection import check_open
-from servicekit.bus.delivery import Answers, Delivery, stream_sequence
+from servicekit.bus.delivery import Answers, Delivery, still_pending, stream_sequence
 from servicekit.bus.streams import ConsumerSpec, ensure_consumer
 from servicekit.run.loops import wait
 
 log = logging.getLogger(__name__)
 
+_pending = metrics.get_meter("servicekit.bus").create_gauge(
+    "postflow.consumer.pending", description="Messages in the stream that the consumer was not given yet"
+)
+
 _EXPIRES = 30.0
-_LOOK_PERIOD = 0.25
+_LOOK_PERIOD = 0.5
 _FIRST_PAUSE = 0.25
 _LAST_PAUSE = 2.0
 _LEAVE_SECONDS = 0.4
@@ -66,6 +71,7 @@ class PullLoop:
         self._evict_at = 0.0
         self._stream_time: datetime | None = None
         self._highest = 0
+        self._last_reply = ""
         self._answers = Answers(connection)
         self._wake = asyncio.Event()
 
@@ -91,6 +97,7 @@ class PullLoop:
                     await self._ask()
                     await wait(self._wake, _LOOK_PERIOD)
                     self._wake.clear()
+                self._observe()
             stopped.cancel()
         await self._leave(subscription)
 
@@ -150,6 +157,11 @@ class PullLoop:
             self._highest = 0
         self._stream_time = stream.created
 
+    def _observe(self) -> None:
+        if self._last_reply:
+            _pending.set(still_pending(self._last_reply), {"consumer": self._spec.durable})
+            self._last_reply = ""
+
     def _connections(self) -> int:
         return self._connection.stats["reconnects"]
 
@@ -192,6 +204,7 @@ class PullLoop:
         # One that belongs to an abandoned request is counted too: then a few too many are asked for, never too few.
         self._asked = max(self._asked - 1, 0)
         self._highest = max(self._highest, stream_sequence(message.reply))
+        self._last_reply = message.reply
         self._receive(Delivery(self._answers, message))
 
     def _hear(self, message: Msg) -> None:

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 _LINGER = 0.02
 _WAKE_PERIOD = 0.5
-_LOOK_PERIOD = 1.0
+_LOOK_PERIOD = 2.0
 _VERIFY_PERIOD = 30.0
 _LEFT_BEHIND = timedelta(seconds=2)
 _MOST_PER_PASS = 1000

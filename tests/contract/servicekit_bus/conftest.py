@@ -1,11 +1,10 @@
 from collections.abc import AsyncIterator
-from contextlib import suppress
 
 import pytest
 from nats.aio.client import Client
 
 from devstack.nats import EmbeddedNats
-from servicekit.bus.connection import connect
+from servicekit.bus.connection import close, connect
 from testkit.service_tables import database, service_tables, tables_url
 
 __all__ = ["database", "service_tables", "tables_url"]
@@ -17,8 +16,7 @@ async def own_connection(fresh_nats: EmbeddedNats) -> AsyncIterator[Client]:
     client = Client()
     await connect(client, fresh_nats.url, name="test")
     yield client
-    with suppress(OSError):  # the client wants to send what is left, also to a server that is gone
-        await client.close()
+    await close(client)
 
 
 @pytest.fixture
@@ -27,5 +25,4 @@ async def other_connection(fresh_nats: EmbeddedNats) -> AsyncIterator[Client]:
     client = Client()
     await connect(client, fresh_nats.url, name="other")
     yield client
-    with suppress(OSError):
-        await client.close()
+    await close(client)
