@@ -1,0 +1,86 @@
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from datetime import timedelta
+
+import aiohttp
+import grpc
+import pytest
+
+from devstack.sandbox import Sandbox
+from devstack.sandbox_client import SandboxClient
+from postflow.publisher.v1.publisher_service_pb2_grpc import (
+    PublisherServiceStub,
+    add_PublisherServiceServicer_to_server,
+)
+from postflow.publisher.v1.social_account_service_pb2_grpc import (
+    SocialAccountServiceStub,
+    add_SocialAccountServiceServicer_to_server,
+)
+from publisher_service.adapters.providers.sandbox import SandboxProvider
+from publisher_service.adapters.vault import Vault
+from publisher_service.application.connect_account import ConnectAccount
+from publisher_service.application.read_jobs import ReadJobs
+from publisher_service.application.withdraw_content import WithdrawContent
+from publisher_service.entrypoints.rpc import PublisherServicer, SocialAccountServicer
+from servicekit.ids import Uuid7Source
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database
+from servicekit.pg.ledger import RequestLedger
+from servicekit.pg.outbox import Outbox
+from servicekit.rpc import RpcServer
+from servicekit.run.settings import Secret
+
+KEY = Secret("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
+
+
+@pytest.fixture
+async def database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Database]:
+    database = Database(await service_database("publisher"), application="test")
+    yield database
+    await database.dispose()
+
+
+@pytest.fixture
+def control(sandbox: Sandbox) -> SandboxClient:
+    return SandboxClient(sandbox.url, sandbox.path)
+
+
+@pytest.fixture
+async def channel(database: Database, sandbox: Sandbox) -> AsyncIterator[grpc.aio.Channel]:
+    """A plain channel, without retries, to a publisher server."""
+    ids = Uuid7Source()
+    async with AsyncExitStack() as stack:
+        session = await stack.enter_async_context(aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()))
+        provider = SandboxProvider(session, sandbox.url, timedelta(milliseconds=500))
+        connect = ConnectAccount(
+            database=database,
+            clock=DatabaseClock(),
+            ids=ids,
+            ledger=RequestLedger(),
+            outbox=Outbox(ids, lambda rows: None),
+            vault=Vault(KEY),
+            providers={provider.name: provider},
+            wake_sweep=lambda: None,
+        )
+        publisher = PublisherServicer(read=ReadJobs(database), withdraw=WithdrawContent(database))
+        server = RpcServer(
+            listen="127.0.0.1:0",
+            servicers=[
+                (add_PublisherServiceServicer_to_server, publisher),
+                (add_SocialAccountServiceServicer_to_server, SocialAccountServicer(connect=connect)),
+            ],
+            ids=ids,
+        )
+        await server.start()
+        stack.push_async_callback(server.stop, 0.0)
+        yield await stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{server.port}"))
+
+
+@pytest.fixture
+def publisher(channel: grpc.aio.Channel) -> PublisherServiceStub:
+    return PublisherServiceStub(channel)
+
+
+@pytest.fixture
+def accounts(channel: grpc.aio.Channel) -> SocialAccountServiceStub:
+    return SocialAccountServiceStub(channel)
