@@ -64,24 +64,29 @@ class Posting:
 
     async def check(self, *, within: float = 40.0, unanswerable: Set[str] = frozenset()) -> History:
         """Waits until every promise is kept, and returns what was read; a broken one is told at the end of the time."""
-
-        async def kept() -> History:
-            read = await self.history()
-            found = history.violations(read, unanswerable=unanswerable)
-            if found:
-                await asyncio.sleep(BREATH)
-            assert not found, "\n".join(["broken promises:", *found[:20], f"({len(found)} in all)"])
-            return read
-
-        return await eventually(kept, within=within)
+        return await self._wait_for(lambda read: history.violations(read, unanswerable=unanswerable), within)
 
     async def check_all_published(self, *, within: float = 40.0) -> History:
         """As `check`; moreover every post is out."""
-        read = await self.check(within=within)
-        states = {job["id"]: job["state"] for job in read.jobs}
-        assert set(states.values()) <= {"PUBLISHED"}, states
-        assert len(read.effects) == len(states) >= len(self._slots)
+
+        def problems(read: History) -> list[str]:
+            unpublished = [f"job {job['id']} is {job['state']}" for job in read.jobs if job["state"] != "PUBLISHED"]
+            return [*history.violations(read), *unpublished]
+
+        read = await self._wait_for(problems, within)
+        assert len(read.effects) == len(read.jobs) >= len(self._slots)
         return read
+
+    async def _wait_for(self, problems: Callable[[History], list[str]], within: float) -> History:
+        async def kept() -> History:
+            read = await self.history()
+            found = problems(read)
+            if found:
+                await asyncio.sleep(BREATH)
+            assert not found, "\n".join([*found[:20], f"({len(found)} in all)"])
+            return read
+
+        return await eventually(kept, within=within)
 
     async def until_slots(self, state: str, *, within: float = 20.0) -> None:
         """All of them have that state in Queue's own table."""

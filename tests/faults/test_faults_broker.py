@@ -1,0 +1,116 @@
+"""NATS restarts, is killed, or forgets everything: what was handed to it comes again, on time and once."""
+
+from datetime import timedelta
+
+import nats
+import pytest
+
+from devstack.nats import EmbeddedNats
+from devstack.supervisor import Stack
+from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED
+from postflow.publisher.v1.post_job_pb2 import POST_JOB_STATE_PUBLISHED
+from servicekit.clock import SystemClock
+from testkit.eventually import eventually
+from testkit.posting import Posting
+
+POSTS = [f"post-{number}" for number in range(20)]
+
+
+@pytest.fixture
+def broker(stack: Stack) -> EmbeddedNats:
+    assert stack.nats is not None
+    return stack.nats
+
+
+async def _hold(stack: Stack, posting: Posting) -> None:
+    """Twenty posts, due soon, whose commands are in the stream."""
+    await posting.schedule(*POSTS, at=SystemClock().now() + timedelta(seconds=5))
+    await posting.until_slots("DISPATCHED")
+    await eventually(lambda: _held(stack))
+    assert posting.effects() == []
+
+
+async def _held(stack: Stack) -> bool:
+    connection = await nats.connect(stack.nats_url)
+    try:
+        return (await connection.jetstream().stream_info("PUBLISH")).state.messages >= len(POSTS)
+    finally:
+        await connection.close()
+
+
+async def test_a_restart_while_commands_are_held_delays_and_repeats_none(
+    stack: Stack, posting: Posting, broker: EmbeddedNats
+) -> None:
+    await _hold(stack, posting)
+    await broker.restart()
+    await posting.check_all_published()
+
+
+async def test_a_crash_while_commands_are_held_delays_and_repeats_none(
+    stack: Stack, posting: Posting, broker: EmbeddedNats
+) -> None:
+    await _hold(stack, posting)
+    await broker.kill()
+    await broker.start()
+    await posting.check_all_published()
+
+
+async def test_a_broker_that_is_away_when_posts_are_due_delays_them(
+    stack: Stack, posting: Posting, broker: EmbeddedNats
+) -> None:
+    due = SystemClock().now() + timedelta(seconds=3)
+    await posting.schedule(*POSTS, at=due)
+    await posting.until_slots("DISPATCHED")
+    await broker.kill()
+    await eventually(lambda: SystemClock().now() > due)
+    await broker.start()
+    await posting.check_all_published()
+
+
+async def test_commands_that_the_broker_has_lost_are_emitted_again(
+    stack: Stack, posting: Posting, broker: EmbeddedNats
+) -> None:
+    await _hold(stack, posting)
+    await broker.kill()
+    await broker.wipe()
+    await broker.start()
+    history = await posting.check_all_published()
+    assert min(slot["emission"] for slot in history.slots) > 1
+
+
+async def test_events_that_the_broker_has_lost_are_published_again(
+    stack: Stack, posting: Posting, broker: EmbeddedNats
+) -> None:
+    """Queue and Drafts are away while Publisher tells what became of the posts, and the stream forgets it."""
+    await posting.schedule(*POSTS, at=SystemClock().now() + timedelta(seconds=2))
+    await posting.until_slots("DISPATCHED")
+    await stack.kill("queue")
+    await stack.kill("drafts")
+
+    async def all_published() -> bool:
+        states = {job.state for job in await posting.tenant.jobs()}
+        return states == {POST_JOB_STATE_PUBLISHED}
+
+    await eventually(all_published, within=20)
+    connection = await nats.connect(stack.nats_url)
+    try:
+        await connection.jetstream().delete_stream("EVENTS")
+    finally:
+        await connection.close()
+    await stack.start("queue")
+    await stack.start("drafts")
+    await posting.tenant.clients.ready()
+    await posting.check_all_published(within=60)
+    for post in POSTS[:2]:
+        await posting.tenant.until(post, DRAFT_STATE_PUBLISHED)
+
+
+async def test_a_post_made_just_after_everything_was_forgotten_goes_out_too(
+    stack: Stack, posting: Posting, broker: EmbeddedNats
+) -> None:
+    await posting.schedule("before", at=SystemClock().now() + timedelta(seconds=2))
+    await broker.kill()
+    await broker.wipe()
+    await broker.start()
+    await posting.schedule("after", at=SystemClock().now() + timedelta(seconds=2))
+    await posting.check_all_published(within=60)
