@@ -148,12 +148,11 @@ async def test_a_post_in_time_leaves_the_account_alone(queue: "Queue", statement
 async def test_whoever_waits_for_the_other_target_sees_what_became_of_it(queue: "Queue") -> None:
     feed, story = await handed_over(queue, *BOTH)
     waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
-    async with asyncio.TaskGroup() as group:
-        async with queue.database.transaction() as tx:
-            await SettleSlots(queue.policy)(tx, [queue.report(feed, JobState.FAILED, 3)], START)
-            other = group.create_task(queue.settle(queue.report(story, JobState.PUBLISHED, 3)))
-            await eventually(lambda: queue.rows(waiting))
-            assert not other.done()
+    async with asyncio.TaskGroup() as group, queue.database.transaction() as tx:
+        await SettleSlots(queue.policy)(tx, [queue.report(feed, JobState.FAILED, 3)], START)
+        other = group.create_task(queue.settle(queue.report(story, JobState.PUBLISHED, 3)))
+        await eventually(lambda: queue.rows(waiting))
+        assert not other.done()
     assert await queue.states() == {"d1": "PARTIALLY_PUBLISHED"}
 
 
