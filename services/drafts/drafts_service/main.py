@@ -51,7 +51,7 @@ async def compose(settings: Settings) -> Process:
         database=database,
         clock=clock,
         publisher=PipelinedPublisher(nats),
-        stream=StreamView(jetstream, EVENTS.name),
+        stream=StreamView(jetstream, EVENTS),
         connections=lambda: nats.stats["reconnects"],
     )
     channel = open_channel(settings.publisher_target)

@@ -53,7 +53,7 @@ async def compose(settings: Settings) -> Process:
         database=database,
         clock=clock,
         publisher=PipelinedPublisher(nats),
-        stream=StreamView(jetstream, EVENTS.name),
+        stream=StreamView(jetstream, EVENTS),
         connections=lambda: nats.stats["reconnects"],
     )
     schedule_channel, drafts_channel = open_channel(settings.schedule_target), open_channel(settings.drafts_target)

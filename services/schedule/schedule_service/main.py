@@ -46,7 +46,7 @@ async def compose(settings: Settings) -> Process:
         database=database,
         clock=clock,
         publisher=PipelinedPublisher(nats),
-        stream=StreamView(events, EVENTS.name),
+        stream=StreamView(events, EVENTS),
         connections=lambda: nats.stats["reconnects"],
     )
     outbox = Outbox(ids, relay.offer)
