@@ -27,7 +27,7 @@ from publisher_service.application.tell_started import TellStarted
 from publisher_service.application.withdraw_content import WithdrawContent
 from publisher_service.entrypoints.commands import CommandIntake
 from publisher_service.entrypoints.events import CONSUMER, routes
-from publisher_service.entrypoints.loops import CountJobs, Sweep
+from publisher_service.entrypoints.loops import CountJobs, LookUps, Sweep
 from publisher_service.entrypoints.pipeline import PublishPipeline
 from publisher_service.entrypoints.rpc import PublisherServicer, SocialAccountServicer
 from publisher_service.settings import Settings
@@ -75,6 +75,7 @@ async def compose(settings: Settings) -> Process:
         loops=[
             parts.relay,
             Loop("sweep", parts.sweep.step, settings.sweep_period, parts.due_now),
+            Loop("look-ups", parts.look_ups.step, settings.lookup_again, parts.look_ups.some),
             Loop("count jobs", CountJobs(parts.database).step, timedelta(seconds=15)),
             Loop("housekeeping", parts.housekeeping.step, timedelta(minutes=1)),
         ],
@@ -104,7 +105,7 @@ class _Parts:
             database=self.database,
             clock=self.clock,
             publisher=PipelinedPublisher(self.nats),
-            stream=StreamView(jetstream, EVENTS.name),
+            stream=StreamView(jetstream, EVENTS),
             connections=lambda: self.nats.stats["reconnects"],
         )
         self.outbox = Outbox(self.ids, self.relay.offer)
@@ -127,6 +128,7 @@ class _Parts:
             dead_letters=self.dead_letters,
             ensure_stream=partial(ensure_stream, jetstream, EVENTS),
         )
+        self.look_ups = self._look_ups()
         self.sweep = self._sweep()
 
     def server(self) -> RpcServer:
@@ -186,14 +188,7 @@ class _Parts:
         )
         return pipeline
 
-    def _sweep(self) -> Sweep:
-        recover = RecoverJobs(
-            database=self.database,
-            clock=self.clock,
-            steady=self.steady,
-            outbox=self.outbox,
-            policy=self.settings.policy,
-        )
+    def _look_ups(self) -> LookUps:
         resolve = ResolveUnknown(
             database=self.database,
             clock=self.clock,
@@ -202,7 +197,17 @@ class _Parts:
             vault=self.vault,
             wake_sweep=self.due_now.set,
         )
-        return Sweep(recover, resolve, self.pipeline.submit_commands)
+        return LookUps(resolve)
+
+    def _sweep(self) -> Sweep:
+        recover = RecoverJobs(
+            database=self.database,
+            clock=self.clock,
+            steady=self.steady,
+            outbox=self.outbox,
+            policy=self.settings.policy,
+        )
+        return Sweep(recover, self.look_ups.add, self.pipeline.submit_commands)
 
 
 if __name__ == "__main__":
