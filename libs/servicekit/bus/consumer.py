@@ -21,6 +21,7 @@ from postflow.bus.v1 import bus_pb2
 from servicekit.bus.delivery import Ack, Delivery, Disposition, Park, RetryIn
 from servicekit.bus.pull import PullLoop
 from servicekit.bus.streams import ConsumerSpec
+from servicekit.failpoints import declare, failpoint
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.dead_letters import DeadLetters
@@ -30,6 +31,8 @@ from servicekit.run.telemetry import linked_trace
 from servicekit.run.transient import is_transient
 
 log = logging.getLogger(__name__)
+
+_APPLIED = declare("consumer.applied")
 
 _AWAY_PAUSE = timedelta(seconds=1)
 _ROOM = 512
@@ -155,6 +158,7 @@ class EventConsumer:
             for letter in batch:
                 await self._answer(letter.delivery, RetryIn(_AWAY_PAUSE))
             return False
+        await failpoint(_APPLIED)
         for letter in batch:
             await self._answer(letter.delivery, letter.answer)
         return True

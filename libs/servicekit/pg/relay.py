@@ -21,6 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from postflow.bus.v1 import bus_pb2
 from servicekit.bus.publisher import Outgoing, Publisher
+from servicekit.failpoints import declare, failpoint
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.outbox import OutboxRow
@@ -28,6 +29,8 @@ from servicekit.run.loops import wait
 from servicekit.run.transient import is_transient
 
 log = logging.getLogger(__name__)
+
+_PUBLISHED = declare("relay.published")
 
 _LINGER = 0.02
 _WAKE_PERIOD = 0.5
@@ -217,6 +220,7 @@ class Relay:
         """Position and sequence of each row that the stream has."""
         envelopes = list(_pack(rows))
         answers = await self._publisher.publish([_outgoing(envelope) for envelope in envelopes])
+        await failpoint(_PUBLISHED)
         fresh = [answer.sequence for answer in answers if answer and not answer.duplicate]
         if self._connections() != self._verified or (fresh and min(fresh) <= self._highest):
             self._verified = None

@@ -1,7 +1,7 @@
 """The consumer of events on real servers: everything once, bad things aside, nothing lost."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,6 +18,7 @@ from sqlalchemy import text
 from devstack.nats import EmbeddedNats
 from devstack.postgres import EmbeddedPostgres, Mode
 from postflow.bus.v1 import bus_pb2
+from servicekit import failpoints
 from servicekit.bus.consumer import EventConsumer, Received, Route
 from servicekit.bus.publisher import Outgoing, PipelinedPublisher
 from servicekit.bus.streams import ConsumerSpec, StreamSpec, ensure_stream
@@ -275,24 +276,26 @@ async def test_an_event_that_was_put_aside_is_not_put_aside_again(stream: Client
     assert await _written(books) == [10, 11, 12]
 
 
-class DiesAfterCommit(Database):
-    """Commits, and then the process is gone before it can acknowledge."""
+@pytest.fixture
+def dies_before_it_acknowledges() -> Iterator[None]:
+    failpoints.install("consumer.applied=raise", "development")
+    yield
+    failpoints.install("", "development")
 
-    async def run(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        await super().run(work)
-        raise asyncio.CancelledError
 
-
+@pytest.mark.usefixtures("dies_before_it_acknowledges")
 async def test_what_was_committed_but_not_acknowledged_comes_again_and_changes_nothing(
-    stream: Client, books: Database, book: Book, tables_url: str
+    stream: Client, books: Database, book: Book
 ) -> None:
     await _publish(stream, _envelope([_event(1), _event(2)]))
-    dying = DiesAfterCommit(tables_url, application="test")
-    async with _running(_consumer(stream, dying, book)):
-        await eventually(_becomes(lambda: _written(books), [1, 2]))
-        assert await _unanswered(stream) == 1
-    await dying.dispose()
+    with pytest.raises(ExceptionGroup) as caught:
+        async with _running(_consumer(stream, books, book)):
+            await asyncio.Event().wait()
+    assert caught.group_contains(failpoints.FailpointHit)
+    assert await _written(books) == [1, 2]
+    assert await _unanswered(stream) == 1
 
+    failpoints.install("", "development")
     async with _running(_consumer(stream, books, book)):
         await eventually(_becomes(lambda: _unanswered(stream), 0))
     assert await _written(books) == [1, 2]

@@ -1,7 +1,7 @@
 """The relay on real PostgreSQL, with a stream that can be made to lose anything."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
@@ -10,6 +10,7 @@ from google.protobuf.duration_pb2 import Duration
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from servicekit import failpoints
 from servicekit.bus.publisher import Outgoing, Stored
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
@@ -303,6 +304,30 @@ async def test_a_relay_that_starts_on_a_wiped_stream_notices(
     broker.wipe()
     async with _running(_relay(database, broker)):
         await eventually(lambda: len(broker.events) == 100)
+
+
+@pytest.fixture
+def dies_before_it_marks() -> Iterator[None]:
+    failpoints.install("relay.published=raise", "development")
+    yield
+    failpoints.install("", "development")
+
+
+@pytest.mark.usefixtures("dies_before_it_marks")
+async def test_what_was_published_but_not_marked_is_published_again_as_the_same_message(
+    database: Database, broker: MemoryBroker, relay: Relay, announce: Announcer
+) -> None:
+    await announce(range(100), left=True)
+    with pytest.raises(ExceptionGroup) as caught:
+        async with _running(relay):
+            await eventually(lambda: False, within=5)
+    assert caught.group_contains(failpoints.FailpointHit)
+    assert await _open(database) == 100
+
+    failpoints.install("", "development")
+    async with _running(_relay(database, broker)):
+        await eventually(lambda: _all_marked(database, 100))
+    assert _numbers(broker) == list(range(100)), "the stream took the second copy for what it is"
 
 
 async def test_flush_carries_what_is_left_when_a_process_ends(
