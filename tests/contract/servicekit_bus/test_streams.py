@@ -183,17 +183,15 @@ async def test_the_streams_of_the_product_can_be_made(js: JetStreamContext) -> N
 
 
 async def test_a_view_shows_messages_and_the_age_of_the_stream(js: JetStreamContext) -> None:
-    view = StreamView(js, "THINGS")
-    with pytest.raises(NotFoundError):
-        await view.created()
     made = await ensure_stream(js, STREAM)
+    view = StreamView(js, STREAM)
     assert await view.created() == made.created
     await js.publish("things.a", b"content")
     assert await view.payload(1) == b"content"
     assert await view.payload(2) is None
 
 
-async def test_a_view_that_knows_the_specification_makes_a_missing_stream(js: JetStreamContext) -> None:
+async def test_a_view_makes_a_missing_stream(js: JetStreamContext) -> None:
     view = StreamView(js, STREAM)
     created = await view.created()
     await js.delete_stream("THINGS")
