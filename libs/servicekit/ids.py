@@ -4,6 +4,8 @@ import os
 import time
 from typing import Protocol
 
+_RANDOM_AT_ONCE = 4096  # bytes; a system call for each id would be half of its cost
+
 
 class IdSource(Protocol):
     def new(self) -> str: ...
@@ -14,11 +16,14 @@ class Uuid7Source:
 
     def __init__(self) -> None:
         self._last = 0
+        self._random = memoryview(b"")
 
     def new(self) -> str:
         ticks = max(time.time_ns() // 1_000_000 << 12, self._last + 1)
         self._last = ticks
-        random = int.from_bytes(os.urandom(8)) & 0x3FFF_FFFF_FFFF_FFFF
+        if not self._random:
+            self._random = memoryview(os.urandom(_RANDOM_AT_ONCE))
+        random, self._random = int.from_bytes(self._random[:8]) & 0x3FFF_FFFF_FFFF_FFFF, self._random[8:]
         value = (ticks >> 12) << 80 | 0x7 << 76 | (ticks & 0xFFF) << 64 | 0b10 << 62 | random
         text = f"{value:032x}"
         return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

@@ -47,7 +47,6 @@ _lateness = _meter.create_histogram(
         600,
     ],
 )
-_outcomes = _meter.create_counter("postflow.publish.outcomes", description="Requests to providers by outcome")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +86,6 @@ class SendPost:
         provider = self._providers[claimed.provider]
         outcome = await self._request(provider, claimed, claim_started)
         await failpoint(_ANSWERED)
-        _outcomes.add(1, {"provider": provider.name, "outcome": type(outcome).__name__})
         return Sent(claimed=claimed, outcome=outcome, time=self._steady.now())
 
     async def _request(self, provider: Provider, claimed: Claimed, claim_started: float) -> Outcome:

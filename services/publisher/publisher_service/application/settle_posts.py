@@ -1,6 +1,7 @@
 """Records what came of requests: attempt, job, activity and announcement in one transaction per batch."""
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -26,7 +27,9 @@ from servicekit.pg.outbox import Outbox
 log = logging.getLogger(__name__)
 
 _BEFORE_COMMIT = declare("publisher.settle.before_commit")
-_duplicates = metrics.get_meter(__name__).create_counter(
+_meter = metrics.get_meter(__name__)
+_outcomes = _meter.create_counter("postflow.publish.outcomes", description="Requests to providers by outcome")
+_duplicates = _meter.create_counter(
     "postflow.publish.duplicates_detected", description="Posts that are out under two names: somebody must look at once"
 )
 
@@ -48,6 +51,8 @@ class SettlePosts:
             id(sent): settle(sent.claimed.job, sent.outcome, policy=self._policy, now=sent.time) for sent in ordered
         }
         await self._database.run(lambda tx: self._record(tx, ordered, [settled[id(sent)] for sent in ordered]))
+        for (provider, outcome), count in Counter(map(_kind, batch)).items():
+            _outcomes.add(count, {"provider": provider, "outcome": outcome})
         return [settled[id(sent)].job for sent in batch]
 
     async def _record(self, tx: Transaction, batch: Sequence[Sent], settlements: Sequence[Settlement]) -> None:
@@ -117,6 +122,10 @@ class SettlePosts:
         await store.set_account_state(tx.connection, gone, now=now)
         await store.set_gate(tx.connection, organization_id, account_id, connected=False)
         await self._outbox.append(tx, [account_disconnected(gone, refused.error_message)], now=now)
+
+
+def _kind(sent: Sent) -> tuple[str, str]:
+    return sent.claimed.provider, type(sent.outcome).__name__
 
 
 def _activity(settlement: Settlement) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 import aiohttp
+from yarl import URL
 
 import channels
 from publisher_service.adapters.providers.provider import CredentialsRefused, Post, ProviderAway
@@ -95,9 +96,9 @@ class SandboxProvider:
         except (aiohttp.ClientError, TimeoutError) as error:
             return NoProof(message=f"the look-up failed: {type(error).__name__}")
 
-    def _account(self, external_account_id: str, rest: str = "") -> str:
+    def _account(self, external_account_id: str, rest: str = "") -> URL:
         """Whatever the id holds, it is one segment of the path; what would be a step up is never connected."""
-        return f"{self._url}/v1/accounts/{quote(external_account_id, safe='')}{rest}"
+        return URL(f"{self._url}/v1/accounts/{quote(external_account_id, safe='')}{rest}", encoded=True)
 
 
 async def _body(response: aiohttp.ClientResponse) -> bytes:
