@@ -1,0 +1,106 @@
+"""Processes end where it hurts most: what they had begun is finished by whoever comes after them."""
+
+import asyncio
+from contextlib import suppress
+from datetime import timedelta
+
+import grpc
+import pytest
+
+import drafts_service.main
+import publisher_service.main
+import queue_service.main
+import schedule_service.main
+from devstack.errors import StackError
+from devstack.layout import SERVICES
+from devstack.supervisor import Stack
+from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED
+from servicekit import failpoints
+from servicekit.clock import SystemClock
+from testkit.eventually import eventually
+from testkit.posting import Posting
+
+MAINS = (drafts_service.main, publisher_service.main, queue_service.main, schedule_service.main)
+
+
+def places() -> list[str]:
+    """Every failpoint of the services: their main modules have imported them all."""
+    assert all(module.main for module in MAINS)
+    return [name for name in sorted(failpoints.declared()) if name.partition(".")[0] in SERVICES]
+
+
+def armed(service: str, specification: str) -> dict[str, str]:
+    return {f"POSTFLOW_{service.upper()}_FAILPOINTS": specification}
+
+
+@pytest.mark.parametrize("place", places())
+async def test_a_process_killed_at_any_failpoint_leaves_nothing_undone(
+    stack: Stack, posting: Posting, place: str
+) -> None:
+    service = place.partition(".")[0]
+    await stack.restart(service, armed(service, f"{place}=kill"))
+    await posting.tenant.clients.ready()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_work(posting))
+        await eventually(lambda: not stack.running(service), within=30)
+        await stack.start(service, armed(service, ""))
+    await posting.check_all_published()
+    (changed,) = [effect for effect in posting.effects() if effect["account"].endswith(".of-changed")]
+    assert changed["text"] == "The new text"
+
+
+async def _work(posting: Posting) -> None:
+    """Passes every failpoint: posts that go out, and one whose text is changed after its approval."""
+    due = SystemClock().now() + timedelta(seconds=3)
+    await posting.schedule("changed", "one", "two", at=due)
+    await posting.insist(lambda: posting.tenant.change_text("changed", "The new text"))
+    await posting.insist(lambda: posting.tenant.approve("changed"))
+
+
+async def test_a_queue_that_dies_between_claim_and_publishing_emits_again(stack: Stack, posting: Posting) -> None:
+    await stack.restart("queue", armed("queue", "queue.dispatch.claimed=kill"))
+    await posting.tenant.clients.ready()
+    posts = [f"post-{number}" for number in range(10)]
+    with suppress(grpc.aio.AioRpcError, ExceptionGroup):
+        await posting.schedule(posts[0], at=SystemClock().now() + timedelta(seconds=1))
+    await eventually(lambda: not stack.running("queue"))
+    assert {slot["state"] for slot in (await posting.history()).slots} == {"DISPATCHED"}
+    await stack.start("queue", armed("queue", ""))
+    await posting.tenant.clients.ready()
+    history = await posting.check_all_published()
+    assert [slot["emission"] for slot in history.slots] == [2]
+
+
+@pytest.mark.parametrize("victims", [("drafts",), ("queue",), ("drafts", "queue"), SERVICES], ids="-".join)
+async def test_processes_killed_while_events_flow_catch_up(
+    stack: Stack, posting: Posting, victims: tuple[str, ...]
+) -> None:
+    await posting.schedule(*[f"post-{number}" for number in range(30)], at=SystemClock().now() + timedelta(seconds=1))
+    await eventually(lambda: len(posting.effects()) >= 3)
+    for victim in victims:
+        await stack.kill(victim)
+    for victim in victims:
+        await stack.start(victim)
+    await posting.tenant.clients.ready()
+    await posting.check_all_published()
+    await posting.tenant.until("post-0", DRAFT_STATE_PUBLISHED)
+
+
+@pytest.mark.parametrize("service", SERVICES)
+async def test_failpoints_are_refused_in_production(stack: Stack, posting: Posting, service: str) -> None:
+    environment = f"POSTFLOW_{service.upper()}_ENVIRONMENT"
+    place = next((name for name in places() if name.startswith(service)), "any.name")
+    await stack.stop(service)
+    try:
+        with pytest.raises(StackError, match="failpoints are refused in production"):
+            await stack.start(service, {environment: "production", **armed(service, f"{place}=sleep:0")})
+    finally:
+        await stack.start(service, {environment: "development", **armed(service, "")})
+
+
+async def test_an_unknown_failpoint_is_a_mistake_and_not_a_test_that_tests_nothing(
+    stack: Stack, posting: Posting
+) -> None:
+    await stack.stop("queue")
+    with pytest.raises(StackError, match=r"unknown failpoints queue\.no\.such"):
+        await stack.start("queue", armed("queue", "queue.no.such=kill"))
