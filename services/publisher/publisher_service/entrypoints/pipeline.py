@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 _CLAIM_BATCH = 200
 _SETTLE_BATCH = 250
 _SETTLE_LINGER = 0.005
-# Claimed and not settled: enough to keep every sender busy. When a provider is so slow that a lease runs out in the line,
-# the post goes round once more, at the cost of no attempt.
+# Claimed and not settled: enough to keep every sender busy. When a provider is so slow that a lease runs out in the
+# line, the post goes round once more, at the cost of no attempt.
 _MOST_OPEN = 500
 _STARTED_AFTER = 1.0
 _AWAY = timedelta(seconds=1)

@@ -1,0 +1,58 @@
+"""What the README says is there, is there: it is read when nobody has time to look into the code."""
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+import publisher_service
+from publisher_service.domain.claim import Verdict
+from publisher_service.domain.post_job import JobState, Reason
+from publisher_service.domain.settlement import AttemptState
+from publisher_service.settings import Settings
+from servicekit.pg.database import Database
+from servicekit.run.settings import ProcessSettings
+
+PACKAGE = Path(publisher_service.__file__).parent
+README = (PACKAGE.parent / "README.md").read_text()
+CODE = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
+STATEMENTS = [re.sub(r"(?m)^  ", "", block) for block in re.findall(r"```sql\n(.*?)```", README, re.DOTALL)]
+
+
+def test_it_has_its_headings() -> None:
+    headings = ["Owns", "Offers", "Consumes", "Emits", "Tables", "Limits", "Runbook"]
+    assert re.findall(r"(?m)^## (.*)$", README) == headings
+
+
+@pytest.mark.parametrize("word", [*JobState, *(reason for reason in Reason if reason), *Verdict, *AttemptState])
+def test_every_state_reason_and_verdict_is_explained(word: str) -> None:
+    assert re.search(rf"\b{word}\b", README)
+
+
+def test_every_setting_of_its_own_is_named() -> None:
+    shared = {field.name for field in fields(ProcessSettings)} - {"listen", "metrics_listen", "grace"}
+    own = {field.name for field in fields(Settings)} - shared
+    assert not {name for name in own if f"`{name.upper()}`" not in README}
+
+
+def test_every_failpoint_and_metric_is_named_and_nothing_else() -> None:
+    failpoints = set(re.findall(r'declare\("([a-z_.]+)"\)', CODE))
+    assert failpoints == set(re.findall(r"`(publisher\.[a-z_.]+)`", README))
+    metrics = {name.replace(".", "_") for name in re.findall(r'"(postflow\.(?:publish|post_jobs)\.[a-z_.]+)"', CODE)}
+    named = re.findall(r"`(postflow_(?:publish|post_jobs)_[a-z_]+)`", README)
+    assert metrics == {re.sub(r"_(total|seconds)$", "", name) for name in named}
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+async def test_every_query_runs(service_database: Callable[[str], Awaitable[str]], statement: str) -> None:
+    database = Database(await service_database("publisher"), application="test", pool_size=1)
+    async with database.read() as connection:
+        assert (await connection.execute(text(statement))).all() == []
+    await database.dispose()
+
+
+def test_there_are_queries() -> None:
+    assert len(STATEMENTS) == 3
