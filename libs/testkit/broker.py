@@ -16,6 +16,7 @@ class MemoryBroker:
         self.connections = 0
         self.away = False
         self.refused: set[str] = set()
+        self.refusals = 0
         self.duplicates = 0
         self._created = START
         self._last = 0
@@ -45,6 +46,11 @@ class MemoryBroker:
         self._ids = {message.message_id: sequence for sequence, message in self.messages.items()}
         self.connections += 1
 
+    def take_over(self, sequence: int, payload: bytes) -> None:
+        """Somebody else published it, and now it has this number."""
+        self.messages[sequence] = Outgoing("somebody.else", payload, "")
+        self._last = max(self._last, sequence)
+
     @property
     def events(self) -> list[bus_pb2.Event]:
         """Everything that is in the stream now, in its order."""
@@ -52,6 +58,7 @@ class MemoryBroker:
 
     def _store(self, message: Outgoing) -> Stored | None:
         if self.away or any(event.id in self.refused for event in events_in(message.payload)):
+            self.refusals += 1
             return None
         if (before := self._ids.get(message.message_id)) is not None:
             self.duplicates += 1

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from google.protobuf.message import DecodeError
 from opentelemetry import metrics
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -133,10 +134,7 @@ class Relay:
             watcher = group.create_task(self._wake_when(stop))
             while not stop.is_set():
                 await self._attempt(self._pass)
-                # In trouble new rows are no reason to try again at once.
-                await wait(stop if self._trouble else self._some, 0 if self._has_more else _WAKE_PERIOD)
-                if self._offered and not stop.is_set():
-                    await asyncio.sleep(_LINGER)
+                await self._rest(stop)
             watcher.cancel()
 
     async def flush(self) -> None:
@@ -162,6 +160,15 @@ class Relay:
         self._stream_time, self._highest = created, 0
         self._verified = connections
         self._next_verify = _now() + _VERIFY_PERIOD
+
+    async def _rest(self, stop: asyncio.Event) -> None:
+        if self._trouble:  # new rows are no reason to try again at once
+            self._next_look = 0.0
+            await wait(stop, _WAKE_PERIOD)
+            return
+        await wait(self._some, 0 if self._has_more else _WAKE_PERIOD)
+        if self._offered:
+            await wait(stop, _LINGER)
 
     async def _wake_when(self, stop: asyncio.Event) -> None:
         await stop.wait()
@@ -318,7 +325,8 @@ def _message_id(pack: Sequence[OutboxRow]) -> str:
 
 
 def _holds(payload: bytes | None, event_ids: Iterable[str]) -> bool:
-    if payload is None:
+    try:
+        there = {event.id for event in bus_pb2.Envelope.FromString(payload or b"").events}
+    except DecodeError:  # somebody else's, under a number that was ours
         return False
-    there = {event.id for event in bus_pb2.Envelope.FromString(payload).events}
     return there.issuperset(event_ids)

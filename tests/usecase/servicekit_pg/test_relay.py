@@ -295,6 +295,35 @@ async def test_a_row_that_has_the_number_of_another_message_is_noticed(
     assert set(_numbers(broker)) == set(range(100))
 
 
+async def test_a_message_of_somebody_else_under_one_of_our_numbers_is_not_ours(
+    database: Database, broker: MemoryBroker, relay: Relay, announce: Announcer
+) -> None:
+    await announce(range(100), left=True)
+    async with _running(relay):
+        await eventually(lambda: _all_marked(database, 100))
+        broker.roll_back(1)
+        broker.take_over(2, b"\xff\xff")
+        await eventually(lambda: len(broker.messages) > 2)
+        await eventually(lambda: _all_marked(database, 100))
+    del broker.messages[2]
+    assert set(_numbers(broker)) == set(range(100))
+
+
+async def test_trouble_is_told_once_and_its_end_too(
+    database: Database, broker: MemoryBroker, relay: Relay, announce: Announcer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "servicekit.pg.relay")
+    await announce(range(10), left=True)
+    async with database.read() as connection:
+        broker.refused = {each for (each,) in await connection.execute(text("select event_id from outbox"))}
+    async with _running(relay):
+        await eventually(lambda: broker.refusals >= 4)
+        broker.refused.clear()
+        await eventually(lambda: _all_marked(database, 10))
+        await eventually(lambda: not relay._trouble)
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+
+
 async def test_a_relay_that_starts_on_a_wiped_stream_notices(
     database: Database, broker: MemoryBroker, relay: Relay, announce: Announcer
 ) -> None:
