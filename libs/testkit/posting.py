@@ -66,14 +66,13 @@ class Posting:
         """Waits until every promise is kept, and returns what was read; a broken one is told at the end of the time."""
         return await self._wait_for(lambda read: history.violations(read, unanswerable=unanswerable), within)
 
+    async def check_all_ended(self, *, within: float = 40.0) -> History:
+        """As `check`; moreover nothing is left to be done."""
+        return await self._wait_for(lambda read: [*history.violations(read), *_others(read, history.ENDED)], within)
+
     async def check_all_published(self, *, within: float = 40.0) -> History:
         """As `check`; moreover every post is out."""
-
-        def problems(read: History) -> list[str]:
-            unpublished = [f"job {job['id']} is {job['state']}" for job in read.jobs if job["state"] != "PUBLISHED"]
-            return [*history.violations(read), *unpublished]
-
-        read = await self._wait_for(problems, within)
+        read = await self._wait_for(lambda read: [*history.violations(read), *_others(read, {"PUBLISHED"})], within)
         assert len(read.effects) == len(read.jobs) >= len(self._slots)
         return read
 
@@ -108,3 +107,7 @@ class Posting:
             await self.insist(lambda: self.tenant.approve(draft))
             slots = await self.insist(lambda: self.tenant.schedule_at(draft, at))
             self._slots |= {(self.tenant.organization_id, slot.id) for slot in slots}
+
+
+def _others(read: History, states: Set[str]) -> list[str]:
+    return [f"job {job['id']} is {job['state']}" for job in read.jobs if job["state"] not in states]

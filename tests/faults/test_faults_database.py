@@ -1,0 +1,59 @@
+"""PostgreSQL restarts or crashes while posts are due: no process ends of it, and every post goes out once."""
+
+from datetime import timedelta
+
+import pytest
+
+from devstack.postgres import EmbeddedPostgres
+from devstack.supervisor import Stack
+from servicekit.clock import SystemClock
+from testkit.eventually import eventually
+from testkit.posting import Posting
+
+POSTS = [f"post-{number}" for number in range(100)]
+
+
+@pytest.fixture
+def database(stack: Stack) -> EmbeddedPostgres:
+    assert stack.postgres is not None
+    return stack.postgres
+
+
+async def _due_now(posting: Posting, count: int) -> None:
+    """All hundred are due at one instant, and some of them are out."""
+    await posting.schedule(*POSTS, at=SystemClock().now() + timedelta(seconds=4))
+    await eventually(lambda: len(posting.effects()) >= count, within=20)
+
+
+@pytest.mark.parametrize("already_out", [1, 30])
+async def test_a_crash_while_a_hundred_posts_are_due_doubles_and_loses_none(
+    stack: Stack, posting: Posting, database: EmbeddedPostgres, already_out: int
+) -> None:
+    await _due_now(posting, already_out)
+    await database.kill()
+    await database.start()
+    await posting.check_all_published(within=60)
+    assert all(stack.running(service) for service in stack.targets)
+
+
+async def test_a_restart_while_a_hundred_posts_are_due_doubles_and_loses_none(
+    stack: Stack, posting: Posting, database: EmbeddedPostgres
+) -> None:
+    await _due_now(posting, 1)
+    await database.restart()
+    await posting.check_all_published(within=60)
+    assert all(stack.running(service) for service in stack.targets)
+
+
+async def test_a_database_that_is_away_when_posts_are_due_delays_them(
+    stack: Stack, posting: Posting, database: EmbeddedPostgres
+) -> None:
+    due = SystemClock().now() + timedelta(seconds=4)
+    await posting.schedule(*POSTS[:10], at=due)
+    await posting.until_slots("DISPATCHED")
+    await database.kill()
+    await eventually(lambda: SystemClock().now() > due + timedelta(seconds=1))
+    assert posting.effects() == []
+    await database.start()
+    await posting.check_all_published(within=60)
+    assert all(stack.running(service) for service in stack.targets)
