@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from postflow.publisher.v1 import publisher_service_pb2 as pb
-from postflow.publisher.v1.post_job_pb2 import POST_JOB_STATE_PENDING, POST_JOB_STATE_SCHEDULED
+from postflow.publisher.v1.post_job_pb2 import POST_JOB_STATE_PENDING, POST_JOB_STATE_SCHEDULED, POST_JOB_STATE_SENDING
 from publisher_service.adapters.postgres import store
 from publisher_service.domain.post_job import JobState, PostJob, Target, job_id
 from servicekit.faults import Fault
@@ -147,6 +147,22 @@ async def test_a_list_holds_what_was_asked_for(
         expected = [job.id for job in jobs if kept(job) and job.state is JobState.SCHEDULED]
     pages = await listed(publisher, 2, **wanted)
     assert [name for page in pages for name in page] == expected
+
+
+@pytest.mark.parametrize("size", [2, 200])
+async def test_what_is_being_sent_stands_in_its_place(
+    publisher: PublisherServiceAsyncStub, database: Database, jobs: list[PostJob], size: int
+) -> None:
+    for job in jobs[3:12:2]:
+        await attempt(database, job, revision=1)
+    pages = await listed(publisher, size)
+    assert [name for page in pages for name in page] == [job.id for job in jobs]
+    sending = await listed(publisher, size, states=[POST_JOB_STATE_SENDING])
+    assert [name for page in sending for name in page] == [job.id for job in jobs[3:12:2]]
+    of_account = await listed(publisher, size, states=[POST_JOB_STATE_SENDING], social_account_id="page-1")
+    assert [name for page in of_account for name in page] == [
+        job.id for job in jobs[3:12:2] if job.target.social_account_id == "page-1"
+    ]
 
 
 async def test_pages_stay_whole_while_newer_jobs_come(

@@ -172,9 +172,14 @@ _GET_JOB = text(f"select {_JOB} from post_job where organization_id = :organizat
 # The newest of each state are read by index, and the newest of those are the page: what stands beside costs nothing.
 _JOBS_OF_STATES = f"""
     select {_JOB} from unnest(cast(:states as text[])) as wanted (wanted_state) cross join lateral (
-        select {_JOB} from post_job where {{conditions}} and state = wanted_state
+        select {_JOB} from post_job where {{conditions}} and state = wanted_state and state <> 'SENDING'
         order by create_time desc, id desc limit :limit
     ) newest
+    union all (
+        select {_JOB} from post_job where {{conditions}} and state = 'SENDING'
+            and 'SENDING' = any(cast(:states as text[]))
+        order by create_time desc, id desc limit :limit
+    )
     order by create_time desc, id desc limit :limit
 """
 # A draft has few jobs. Fenced off, so that no index is walked in the wanted order in search of them.

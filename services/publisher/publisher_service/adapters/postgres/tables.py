@@ -120,7 +120,14 @@ Index(
     postgresql_include=["state"],
     postgresql_where=text("next_action_time is not null"),
 )
-Index("post_job_newest", post_job.c.organization_id, post_job.c.state, post_job.c.create_time, post_job.c.id)
+Index(
+    "post_job_newest",
+    post_job.c.organization_id,
+    post_job.c.state,
+    post_job.c.create_time,
+    post_job.c.id,
+    postgresql_where=text("state <> 'SENDING'"),
+)
 Index(
     "post_job_account",
     post_job.c.organization_id,
@@ -128,6 +135,14 @@ Index(
     post_job.c.state,
     post_job.c.create_time,
     post_job.c.id,
+    postgresql_where=text("state <> 'SENDING'"),
+)
+Index(
+    "post_job_sending",
+    post_job.c.organization_id,
+    post_job.c.create_time,
+    post_job.c.id,
+    postgresql_where=text("state = 'SENDING'"),
 )
 Index(
     "post_job_unconnected",
