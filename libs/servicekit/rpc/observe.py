@@ -82,6 +82,8 @@ class Call:
         self._span.set_attributes(
             {"rpc.grpc.status_code": grpc.StatusCode[code].value[0], "postflow.request_id": self.request_id}
         )
+        if organization_id := context.organization_id.get():
+            self._span.set_attribute("postflow.organization_id", organization_id)
         if code in _DEFECTS:
             self._span.set_status(StatusCode.ERROR, reason or code)
 

@@ -34,6 +34,12 @@ _batches = _meter.create_histogram(
     description="Commands of one claim",
     explicit_bucket_boundaries_advisory=[1, 5, 10, 25, 50, 100, 250, 500, 1000],
 )
+_lateness = _meter.create_histogram(
+    "postflow.queue.dispatch.lateness",
+    unit="s",
+    description="How long after its time the latest command of a batch was handed over; 0 when it was ahead",
+    explicit_bucket_boundaries_advisory=[0, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 600],
+)
 _repeated = _meter.create_counter(
     "postflow.queue.commands.repeated", description="Publish commands that were sent again"
 )
@@ -112,6 +118,8 @@ class HandOver:
         if emissions:
             await failpoint(CLAIMED)
             _batches.record(len(emissions))
+            late = now - min(each.schedule_time for each in emissions)
+            _lateness.record(max(late.total_seconds(), 0.0))
             await self._send(emissions, now)
             await failpoint(PUBLISHED)
         return bool(emissions)
