@@ -35,6 +35,11 @@ class Collector:
         self.deliveries: list[Delivery] = []
         self.times: list[float] = []
         self.loop: PullLoop
+        self.stopped = False
+
+    async def pull(self, stop: asyncio.Event) -> None:
+        await self.loop.run(stop)
+        self.stopped = True
 
     def receive(self, delivery: Delivery) -> None:
         self.deliveries.append(delivery)
@@ -89,7 +94,7 @@ async def _pulling(
     )
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        group.create_task(collector.loop.run(stop))
+        group.create_task(collector.pull(stop))
         if isinstance(collector, Acknowledger):
             group.create_task(collector.run(stop))
         try:
@@ -345,8 +350,7 @@ async def test_a_delay_asked_for_while_the_server_is_away_is_not_prolonged(
         await collector.finish(lambda delivery: delivery.retry_in(timedelta(seconds=60)))
         ((answer, *_),) = [list(collector.loop._answers._waiting.values())]
         early = answer()
-        await asyncio.sleep(0.05)
-        assert answer() < early, "what is left of it shrinks while it waits"
+        await eventually(lambda: answer() < early)  # what is left of it shrinks while it waits
 
 
 async def test_stopping_takes_a_moment_and_gives_back_what_is_on_its_way(stream: Client) -> None:
@@ -369,19 +373,20 @@ async def test_stopping_takes_a_moment_and_gives_back_what_is_on_its_way(stream:
 async def test_stopping_does_not_wait_for_a_server_that_is_away(
     stream: Client, fresh_nats: EmbeddedNats, deed: str
 ) -> None:
-    async with _pulling(stream, Collector(), heartbeat=timedelta(milliseconds=100)) as stop:
+    collector = Collector()
+    async with _pulling(stream, collector, heartbeat=timedelta(milliseconds=100)) as stop:
         await eventually(lambda: _has_consumer(stream))
         if deed == "kill":
             await fresh_nats.kill()
             await eventually(lambda: not stream.is_connected)
         else:
             os.kill(fresh_nats.pid, signal.SIGSTOP)
-        began = asyncio.get_running_loop().time()
         stop.set()
-    took = asyncio.get_running_loop().time() - began
-    if deed == "freeze":
-        os.kill(fresh_nats.pid, signal.SIGCONT)
-    assert took < 3, "half a second, were this machine not shared"
+        try:
+            await eventually(lambda: collector.stopped, within=3)  # a frozen server answers nothing for ten
+        finally:
+            if deed == "freeze":
+                os.kill(fresh_nats.pid, signal.SIGCONT)
 
 
 async def test_a_connection_that_was_closed_for_good_ends_the_loop(fresh_nats: EmbeddedNats) -> None:
