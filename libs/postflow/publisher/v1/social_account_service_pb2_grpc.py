@@ -50,7 +50,8 @@ class SocialAccountServiceServicer:
         """ConnectAccount stores an account with credentials that the caller obtained, after the provider has accepted them;
         connecting a known account again replaces its credentials and releases what waits for it. FAILED_PRECONDITION
         `CREDENTIALS_REFUSED` when the provider refuses them, UNAVAILABLE `PROVIDER_UNAVAILABLE` when it does not answer,
-        FAILED_PRECONDITION `PROVIDER_CHANGED` for a known account of another provider.
+        FAILED_PRECONDITION `PROVIDER_CHANGED` for a known account of another provider, `EXTERNAL_ACCOUNT_CHANGED` for a known
+        account that is another one there: posts whose outcome is open could not be looked up any more.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -37,7 +37,8 @@ class SocialAccountServiceStub:
     """ConnectAccount stores an account with credentials that the caller obtained, after the provider has accepted them;
     connecting a known account again replaces its credentials and releases what waits for it. FAILED_PRECONDITION
     `CREDENTIALS_REFUSED` when the provider refuses them, UNAVAILABLE `PROVIDER_UNAVAILABLE` when it does not answer,
-    FAILED_PRECONDITION `PROVIDER_CHANGED` for a known account of another provider.
+    FAILED_PRECONDITION `PROVIDER_CHANGED` for a known account of another provider, `EXTERNAL_ACCOUNT_CHANGED` for a known
+    account that is another one there: posts whose outcome is open could not be looked up any more.
     """
 
 @_typing.type_check_only
@@ -49,7 +50,8 @@ class SocialAccountServiceAsyncStub(SocialAccountServiceStub):
     """ConnectAccount stores an account with credentials that the caller obtained, after the provider has accepted them;
     connecting a known account again replaces its credentials and releases what waits for it. FAILED_PRECONDITION
     `CREDENTIALS_REFUSED` when the provider refuses them, UNAVAILABLE `PROVIDER_UNAVAILABLE` when it does not answer,
-    FAILED_PRECONDITION `PROVIDER_CHANGED` for a known account of another provider.
+    FAILED_PRECONDITION `PROVIDER_CHANGED` for a known account of another provider, `EXTERNAL_ACCOUNT_CHANGED` for a known
+    account that is another one there: posts whose outcome is open could not be looked up any more.
     """
 
 class SocialAccountServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -64,7 +66,8 @@ class SocialAccountServiceServicer(metaclass=_abc_1.ABCMeta):
         """ConnectAccount stores an account with credentials that the caller obtained, after the provider has accepted them;
         connecting a known account again replaces its credentials and releases what waits for it. FAILED_PRECONDITION
         `CREDENTIALS_REFUSED` when the provider refuses them, UNAVAILABLE `PROVIDER_UNAVAILABLE` when it does not answer,
-        FAILED_PRECONDITION `PROVIDER_CHANGED` for a known account of another provider.
+        FAILED_PRECONDITION `PROVIDER_CHANGED` for a known account of another provider, `EXTERNAL_ACCOUNT_CHANGED` for a known
+        account that is another one there: posts whose outcome is open could not be looked up any more.
         """
 
 def add_SocialAccountServiceServicer_to_server(servicer: SocialAccountServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
