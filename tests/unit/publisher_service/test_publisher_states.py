@@ -238,6 +238,8 @@ def test_a_refusal_waits_blocks_or_misses(job: PostJob, verdict: Verdict, slot_i
     match verdict:
         case Verdict.MISSED:
             assert after.state is JobState.MISSED
+        case Verdict.REMOVED:
+            assert after.state is JobState.CANCELED
         case Verdict.CONTENT_PENDING:
             assert (after.state, after.state_reason) == (JobState.WAITING, Reason.CONTENT_PENDING)
             assert after.next_action_time == NOW + POLICY.content_pending

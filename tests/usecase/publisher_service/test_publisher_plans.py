@@ -34,7 +34,7 @@ GROWING = {"post_job", "attempt", "content", "account_gate", "social_account", "
 ROWS_READ_PER_ROW = 4
 
 FILL = (
-    "insert into content select 'acme', 'b' || n, 1, 1, '', '', true, 0 from generate_series(1, :rows) n",
+    "insert into content select 'acme', 'b' || n, 1, 1, '', '', true, 0, '{}' from generate_series(1, :rows) n",
     "insert into account_gate select 'acme', 'b' || n, true from generate_series(1, :rows) n",
     """
     insert into social_account select 'acme', 'b' || n, 'sandbox', 'e', '', '{facebook}', 'CONNECTED', '', 1,

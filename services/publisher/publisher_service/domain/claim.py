@@ -41,6 +41,8 @@ class Verdict(StrEnum):
     MISSED = "MISSED"
     CONTENT_PENDING = "CONTENT_PENDING"
     WITHDRAWN = "WITHDRAWN"
+    # The draft does not have this target any more.
+    REMOVED = "REMOVED"
     NOT_APPROVED = "NOT_APPROVED"
     ACCOUNT_NOT_CONNECTED = "ACCOUNT_NOT_CONNECTED"
     # Another job of the account is being sent.

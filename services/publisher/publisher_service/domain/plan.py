@@ -30,6 +30,10 @@ class SavedDraft:
     approved: bool
     targets: tuple[Target, ...]
 
+    @property
+    def post_job_ids(self) -> list[str]:
+        return [job_id(self.organization_id, self.draft_id, target) for target in self.targets]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:

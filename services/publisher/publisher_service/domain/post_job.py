@@ -61,7 +61,9 @@ _BEFORE_THE_SEND = frozenset(
     {JobState.SENDING, JobState.WAITING, JobState.BLOCKED, JobState.SCHEDULED, JobState.MISSED, JobState.CANCELED}
 )
 # A new slot, or the command of one, begins the next run.
-_NEXT_RUN = frozenset({JobState.SCHEDULED, JobState.SENDING, JobState.WAITING, JobState.BLOCKED, JobState.MISSED})
+_NEXT_RUN = frozenset(
+    {JobState.SCHEDULED, JobState.SENDING, JobState.WAITING, JobState.BLOCKED, JobState.MISSED, JobState.CANCELED}
+)
 # Proof that a post is there counts whoever brings it and however late: PUBLISHED follows on every state.
 TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
     state: after | {JobState.PUBLISHED}

@@ -15,17 +15,19 @@ BLOCKING: Final[Mapping[Verdict, Reason]] = {
     Verdict.ACCOUNT_NOT_CONNECTED: Reason.ACCOUNT_NOT_CONNECTED,
 }
 # What rests on contents and accounts, which the claim does not lock.
-DOUBTED: Final = frozenset({Verdict.CONTENT_PENDING, *BLOCKING})
+DOUBTED: Final = frozenset({Verdict.CONTENT_PENDING, Verdict.REMOVED, *BLOCKING})
 CHANGING: Final = DOUBTED | {Verdict.MISSED}
 
 
 def refused(job: PostJob, command: Command, verdict: Verdict, *, policy: Policy, now: datetime) -> PostJob:
-    """The job as it waits, is blocked or has been missed; unchanged when it stands so already."""
+    """The job as it waits, is blocked or has ended unsent; unchanged when it stands so already."""
     if job.state not in NOT_STARTED | ENDED_RUN:
         return job
     match verdict:
         case Verdict.MISSED:
             return _taken_over(job, moved(job, JobState.MISSED, now=now), command)
+        case Verdict.REMOVED:
+            return _taken_over(job, moved(job, JobState.CANCELED, now=now), command)
         case Verdict.CONTENT_PENDING:
             state, reason, until = JobState.WAITING, Reason.CONTENT_PENDING, now + policy.content_pending
         case _:

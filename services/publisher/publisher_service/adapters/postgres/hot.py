@@ -63,6 +63,7 @@ _CLAIM = text("""
                 when t.command_not_after < :now then 'MISSED'
                 when k.version is null or k.version = 0 or k.revision < t.wanted_revision then 'CONTENT_PENDING'
                 when k.revision < t.withdrawn_below then 'WITHDRAWN'
+                when t.id <> all (k.post_job_ids) then 'REMOVED'
                 when not k.approved then 'NOT_APPROVED'
                 when not t.connected or s.id is null then 'ACCOUNT_NOT_CONNECTED'
                 when t.open_job_id is not null then 'ACCOUNT_BUSY'

@@ -82,8 +82,8 @@ _ADD_GATES = text("""
 """)
 _LOCK_CONTENTS = text("""
     insert into content (organization_id, draft_id, version, revision, content, content_digest, approved,
-        withdrawn_below)
-    select organization_id, draft_id, 0, 0, '', '', false, 0
+        withdrawn_below, post_job_ids)
+    select organization_id, draft_id, 0, 0, '', '', false, 0, '{}'
     from unnest(cast(:organization_ids as text[]), cast(:draft_ids as text[])) as new (organization_id, draft_id)
     order by 1, 2
     on conflict (organization_id, draft_id) do update set version = content.version
@@ -91,12 +91,13 @@ _LOCK_CONTENTS = text("""
 """)
 _SAVE_CONTENTS = text("""
     update content c set version = new.version, revision = new.revision, content = new.content,
-        content_digest = new.content_digest, approved = new.approved
+        content_digest = new.content_digest, approved = new.approved,
+        post_job_ids = string_to_array(new.post_job_ids, ' ')
     from unnest(
         cast(:organization_ids as text[]), cast(:draft_ids as text[]), cast(:versions as bigint[]),
         cast(:revisions as bigint[]), cast(:contents as bytea[]), cast(:content_digests as text[]),
-        cast(:approved as boolean[])
-    ) as new (organization_id, draft_id, version, revision, content, content_digest, approved)
+        cast(:approved as boolean[]), cast(:post_job_ids as text[])
+    ) as new (organization_id, draft_id, version, revision, content, content_digest, approved, post_job_ids)
     where c.organization_id = new.organization_id and c.draft_id = new.draft_id and c.version < new.version
 """)
 _LOCK_JOBS_OF_DRAFTS = text(f"""
@@ -266,6 +267,8 @@ async def save_contents(connection: AsyncConnection, contents: Sequence[SavedDra
                 "contents": [each.content for each in contents],
                 "content_digests": [each.content_digest for each in contents],
                 "approved": [each.approved for each in contents],
+                # An array of arrays must be square, and unnest would flatten it.
+                "post_job_ids": [" ".join(each.post_job_ids) for each in contents],
             },
         )
 

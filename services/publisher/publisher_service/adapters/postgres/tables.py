@@ -72,6 +72,7 @@ content = Table(
     _text("content_digest"),
     Column("approved", Boolean, nullable=False),
     _number("withdrawn_below"),
+    Column("post_job_ids", ARRAY(Text), nullable=False),
     PrimaryKeyConstraint("organization_id", "draft_id"),
 )
 

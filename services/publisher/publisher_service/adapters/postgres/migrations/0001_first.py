@@ -44,6 +44,7 @@ STATEMENTS = (
         content_digest text not null,
         approved boolean not null,
         withdrawn_below bigint not null,
+        post_job_ids text[] not null,
         primary key (organization_id, draft_id)
     )
     """,
