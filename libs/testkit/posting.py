@@ -62,15 +62,18 @@ class Posting:
             acknowledged=Acknowledged(drafts=frozenset(self._drafts), slots=frozenset(self._slots)),
         )
 
-    async def check(self, *, within: float = 40.0, unanswerable: Set[str] = frozenset()) -> History:
-        """Waits until every promise is kept, and returns what was read; a broken one is told at the end of the time."""
+    async def check(self, *, within: float = 60.0, unanswerable: Set[str] = frozenset()) -> History:
+        """Waits until every promise is kept, and returns what was read; a broken one is told at the end of the time.
+
+        What was delivered to a process that was killed is delivered again after half a minute (`ack_wait`).
+        """
         return await self._wait_for(lambda read: history.violations(read, unanswerable=unanswerable), within)
 
-    async def check_all_ended(self, *, within: float = 40.0) -> History:
+    async def check_all_ended(self, *, within: float = 60.0) -> History:
         """As `check`; moreover nothing is left to be done."""
         return await self._wait_for(lambda read: [*history.violations(read), *_others(read, history.ENDED)], within)
 
-    async def check_all_published(self, *, within: float = 40.0) -> History:
+    async def check_all_published(self, *, within: float = 60.0) -> History:
         """As `check`; moreover every post is out."""
         read = await self._wait_for(lambda read: [*history.violations(read), *_others(read, {"PUBLISHED"})], within)
         assert len(read.effects) == len(read.jobs) >= len(self._slots)

@@ -15,6 +15,7 @@ from devstack.errors import StackError
 from devstack.layout import SERVICES
 from devstack.supervisor import Stack
 from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED
+from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule
 from servicekit import failpoints
 from servicekit.clock import SystemClock
 from testkit.eventually import eventually
@@ -23,10 +24,21 @@ from testkit.posting import Posting
 MAINS = (drafts_service.main, publisher_service.main, queue_service.main, schedule_service.main)
 
 
-def places() -> list[str]:
-    """Every failpoint of the services: their main modules have imported them all."""
+def places() -> dict[str, tuple[str, ...]]:
+    """Every failpoint that the main modules bring along, and the services that pass it."""
     assert all(module.main for module in MAINS)
-    return [name for name in sorted(failpoints.declared()) if name.partition(".")[0] in SERVICES]
+    return {name: _passed_by(name) for name in sorted(failpoints.declared())}
+
+
+def _passed_by(place: str) -> tuple[str, ...]:
+    match place.partition(".")[0]:
+        case "relay":
+            return SERVICES
+        case "consumer":
+            return tuple(service for service in SERVICES if service != "schedule")
+        case service:
+            assert service in SERVICES, place
+            return (service,)
 
 
 def armed(service: str, specification: str) -> dict[str, str]:
@@ -37,20 +49,28 @@ def armed(service: str, specification: str) -> dict[str, str]:
 async def test_a_process_killed_at_any_failpoint_leaves_nothing_undone(
     stack: Stack, posting: Posting, place: str
 ) -> None:
-    service = place.partition(".")[0]
-    await stack.restart(service, armed(service, f"{place}=kill"))
+    victims = places()[place]
+    for victim in victims:
+        await stack.restart(victim, armed(victim, f"{place}=kill"))
     await posting.tenant.clients.ready()
     async with asyncio.TaskGroup() as group:
         group.create_task(_work(posting))
-        await eventually(lambda: not stack.running(service), within=30)
-        await stack.start(service, armed(service, ""))
+        for victim in victims:
+            group.create_task(_revive(stack, victim))
     await posting.check_all_published()
     (changed,) = [effect for effect in posting.effects() if effect["account"].endswith(".of-changed")]
     assert changed["text"] == "The new text"
 
 
+async def _revive(stack: Stack, victim: str) -> None:
+    """Once it is dead."""
+    await eventually(lambda: not stack.running(victim), within=30)
+    await stack.start(victim, armed(victim, ""))
+
+
 async def _work(posting: Posting) -> None:
-    """Passes every failpoint: posts that go out, and one whose text is changed after its approval."""
+    """Passes every failpoint: a schedule, posts that go out, and one whose text is changed after its approval."""
+    await posting.insist(lambda: posting.tenant.put_schedule(AccountSchedule(social_account_id="a", time_zone="UTC")))
     due = SystemClock().now() + timedelta(seconds=3)
     await posting.schedule("changed", "one", "two", at=due)
     await posting.insist(lambda: posting.tenant.change_text("changed", "The new text"))
@@ -89,7 +109,7 @@ async def test_processes_killed_while_events_flow_catch_up(
 @pytest.mark.parametrize("service", SERVICES)
 async def test_failpoints_are_refused_in_production(stack: Stack, posting: Posting, service: str) -> None:
     environment = f"POSTFLOW_{service.upper()}_ENVIRONMENT"
-    place = next((name for name in places() if name.startswith(service)), "any.name")
+    place = next(name for name, passed_by in places().items() if service in passed_by)
     await stack.stop(service)
     try:
         with pytest.raises(StackError, match="failpoints are refused in production"):
