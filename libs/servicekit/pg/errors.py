@@ -9,8 +9,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from servicekit.run import transient
 
 _RERUN = frozenset({"40P01", "40001"})  # deadlock detected, serialization failure
-# Connection lost; shut down or starting up; out of connections, memory or disk; a lock that was not given in time.
-_AWAY = ("08", "57P", "53", "55P03")
+# Connection lost; shut down or starting up; out of connections, memory or disk; a lock that was not given in time;
+# a statement that was not done in time, or was canceled; a transaction that sat idle; a primary that is one no more.
+_AWAY = ("08", "57P", "53", "55P03", "57014", "25P03", "25006")
 
 
 def sqlstate(error: BaseException) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,39 @@ async def test_a_restarted_server_is_used_again(
     failures = [error for error in outcomes if error]
     assert all(map(is_transient, failures))
     assert len(failures) <= 1, "the first error empties the pool of everything that is as old"
+
+
+async def test_a_statement_that_ran_out_of_time_is_tried_again_later(own_postgres: EmbeddedPostgres) -> None:
+    if not own_postgres.running:
+        await own_postgres.start()
+    slow = Database(own_postgres.url(), application="test", pool_size=1, statement_timeout=timedelta(milliseconds=50))
+    error = await _outcome(_sleep(slow))
+    await slow.dispose()
+    assert error is not None
+    assert is_transient(error)
+
+
+async def test_a_transaction_that_was_idle_for_too_long_is_tried_again_later(own_database: Database) -> None:
+    async def dawdle() -> None:
+        async with own_database.transaction() as tx:
+            await tx.connection.execute(text("set local idle_in_transaction_session_timeout = 20"))
+            await asyncio.sleep(0.2)
+            await tx.connection.execute(text("select 1"))
+
+    error = await _outcome(dawdle())
+    assert error is not None
+    assert is_transient(error)
+
+
+async def test_a_server_that_was_demoted_is_away(own_database: Database) -> None:
+    async def write() -> None:
+        async with own_database.transaction() as tx:
+            await tx.connection.execute(text("set transaction read only"))
+            await tx.connection.execute(text("create table written ()"))
+
+    error = await _outcome(write())
+    assert error is not None
+    assert is_transient(error)
 
 
 async def test_a_terminated_backend_is_away(own_database: Database, own_postgres: EmbeddedPostgres) -> None:
