@@ -327,6 +327,30 @@ async def test_a_message_of_the_provider_is_shown_in_part_only(session: aiohttp.
     assert seen == Rejected(reason="C" * 64, message="m" * 500)
 
 
+@pytest.mark.parametrize("bad", ["\\u0000", "\\ud800", "\\udc00\\ud800"])
+async def test_what_no_database_can_hold_is_neither_a_name_nor_shown(session: aiohttp.ClientSession, bad: str) -> None:
+    async def told(status: str, body: str) -> tuple[Outcome, Finding]:
+        head = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n"
+        async with answering((head + body).encode()) as url:
+            provider = SandboxProvider(session, url, TIMEOUT)
+            return await provider.send(POST), await provider.look(POST)
+
+    sent, _ = await told("201 Created", f'{{"id": "sp-{bad}", "url": "http://x"}}')
+    assert isinstance(sent, Ambiguous)
+    _, found = await told("200 OK", f'{{"posts": [{{"id": "{bad}", "url": "http://x"}}]}}')
+    assert isinstance(found, NoProof)
+    _, found = await told("200 OK", '{"posts": [{"id": "", "url": "http://x"}]}')
+    assert isinstance(found, NoProof)
+
+    sent, _ = await told("201 Created", f'{{"id": "sp-1", "url": "http://x/{bad}"}}')
+    assert isinstance(sent, Accepted)
+    refused, _ = await told("400 Bad Request", f'{{"error": {{"code": "a{bad}", "message": "b{bad}"}}}}')
+    assert isinstance(refused, Rejected)
+    for shown in (sent.external_url, refused.reason, refused.message):
+        assert "\0" not in shown
+        assert shown.encode()
+
+
 async def test_a_wait_of_no_time_is_a_wait(session: aiohttp.ClientSession) -> None:
     async with answering(b"HTTP/1.1 429 Slow\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n") as url:
         seen = await SandboxProvider(session, url, TIMEOUT).send(POST)

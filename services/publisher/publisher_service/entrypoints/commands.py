@@ -23,6 +23,7 @@ from servicekit.clock import Clock
 from servicekit.pg.clock import SteadyClock
 from servicekit.pg.dead_letters import DeadLetters
 from servicekit.run.loops import wait
+from servicekit.run.transient import is_transient
 from topology import PUBLISH
 
 log = logging.getLogger(__name__)
@@ -33,6 +34,8 @@ _HELD_HERE = timedelta(milliseconds=500)
 CLAIM_AHEAD = timedelta(milliseconds=25)
 # Bounds what a clock that has gone wrong can do to a command.
 _LONGEST_HOLD = timedelta(minutes=5)
+_AWAY = timedelta(seconds=1)
+_AT_ONCE = timedelta(milliseconds=1)
 _HEARTBEAT = 10.0
 _ROOM = 2000
 
@@ -68,8 +71,13 @@ class CommandIntake:
                 group.create_task(pull.run(stop))
             group.create_task(self._sort(stop))
             group.create_task(self._keep_alive(stop))
+        # What was still on its way when the pulling ended.
+        for pull, delivery in self._arrived:
+            await delivery.retry_in(_AT_ONCE)
+            pull.finished()
+        self._arrived.clear()
         for work in self._timer.release_all():
-            await work.again(timedelta(milliseconds=1))
+            await work.again(_AT_ONCE)
 
     def _pull(self, connection: Client, spec: ConsumerSpec) -> PullLoop:
         arrived = self._arrived
@@ -123,15 +131,22 @@ class CommandIntake:
         pull.finished()
 
     async def _park(self, pull: PullLoop, delivery: Delivery, error: Exception) -> None:
-        log.error("parked a publish command: %s", error)
-        _malformed.add(1)
-        await self._dead_letters.add(
-            consumer="publisher",
-            subject=delivery.subject,
-            reason="a publish command cannot be read",
-            payload=delivery.payload,
-        )
-        await delivery.terminate()
+        try:
+            await self._dead_letters.add(
+                consumer="publisher",
+                subject=delivery.subject,
+                reason="a publish command cannot be read",
+                payload=delivery.payload,
+            )
+        except Exception as away:
+            if not is_transient(away):
+                raise
+            log.warning("a publish command cannot be read, nor parked while the database is away: %r", away)
+            await delivery.retry_in(_AWAY)
+        else:
+            log.error("parked a publish command: %s", error)
+            _malformed.add(1)
+            await delivery.terminate()
         pull.finished()
 
     async def _keep_alive(self, stop: asyncio.Event) -> None:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeGuard
 from urllib.parse import quote
 
 import aiohttp
@@ -26,6 +26,7 @@ from publisher_service.domain.outcome import (
 )
 
 _LONGEST_ANSWER = 64 * 1024
+_LONGEST_NAME = 1000
 _RETRY_AFTER = timedelta(seconds=5)
 _SHORTEST_RETRY_AFTER = timedelta(seconds=1)
 _LONGEST_RETRY_AFTER = timedelta(hours=24)
@@ -115,8 +116,8 @@ def _classify(status: int, headers: Mapping[str, str], answer: bytes) -> Outcome
     body = _object(answer)
     if status in (200, 201):
         external_id, url = body.get("id"), body.get("url")
-        if isinstance(external_id, str) and external_id and isinstance(url, str):
-            return Accepted(external_id=external_id, external_url=url)
+        if _is_name(external_id) and isinstance(url, str):
+            return Accepted(external_id=external_id, external_url=_storable(url))
         return Ambiguous(reason="UNREADABLE_ANSWER", message="the sandbox accepted, but its answer cannot be read")
     message = _message(body, status)
     if status == 401:
@@ -142,13 +143,23 @@ def _object(answer: bytes) -> dict[str, Any]:
 def _message(body: Mapping[str, Any], status: int) -> str:
     error = body.get("error")
     message = error.get("message") if isinstance(error, dict) else None
-    return str(message)[:500] if message else f"the sandbox answered {status}"
+    return _storable(str(message)[:500]) if message else f"the sandbox answered {status}"
 
 
 def _reason(body: Mapping[str, Any], status: int) -> str:
     error = body.get("error")
     code = error.get("code") if isinstance(error, dict) else None
-    return str(code).upper()[:64] if code else f"HTTP_{status}"
+    return _storable(str(code).upper()[:64]) if code else f"HTTP_{status}"
+
+
+def _is_name(value: object) -> TypeGuard[str]:
+    """A name that is not kept as it was told proves nothing."""
+    return isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME and _storable(value) == value
+
+
+def _storable(text: str) -> str:
+    """JSON can say what neither a database nor a message can hold: a NUL, and half of a surrogate pair."""
+    return text.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _retry_after(headers: Mapping[str, str]) -> timedelta:
@@ -164,7 +175,7 @@ def _found(body: Mapping[str, Any]) -> Finding:
     match posts:
         case []:
             return Absent()
-        case [{"id": str(external_id), "url": str(url)}]:
-            return Found(external_id=external_id, external_url=url)
+        case [{"id": external_id, "url": str(url)}] if _is_name(external_id):
+            return Found(external_id=external_id, external_url=_storable(url))
         case _:
             return NoProof(message=f"the look-up found {len(posts)} posts under one key")
