@@ -105,8 +105,8 @@ class Seeder:
         await self._copy(
             "publisher",
             "content",
-            "organization_id draft_id version revision content content_digest approved withdrawn_below",
-            [(post.organization_id, post.draft_id, 1, 1, content, digest, True, 0) for post in wanted],
+            "organization_id draft_id version revision content content_digest approved withdrawn_below post_job_ids",
+            [(post.organization_id, post.draft_id, 1, 1, content, digest, True, 0, [post.job_id]) for post in wanted],
         )
         empty = dict.fromkeys(
             (
