@@ -12,9 +12,8 @@ from nats.aio.client import Client
 from opentelemetry import metrics
 
 from postflow.queue.v1 import publish_command_pb2
-from publisher_service.domain.post_job import Target
 from publisher_service.entrypoints.timer import DueTimer
-from publisher_service.entrypoints.work import Work
+from publisher_service.entrypoints.work import Wish, Work
 from publisher_service.wire import UnreadableMessage, command_from
 from servicekit.bus.delivery import Delivery
 from servicekit.bus.pull import PullLoop
@@ -62,7 +61,7 @@ class CommandIntake:
         self._arrived: list[tuple[PullLoop, Delivery]] = []
         self._some = asyncio.Event()
         self._in_hand: set[Work] = set()
-        self._waiting: dict[tuple[str, str, int, Target], Work] = {}
+        self._waiting: dict[Wish, Work] = {}
         self._pulls = [self._pull(connection, spec) for spec in specs]
 
     async def run(self, stop: asyncio.Event) -> None:

@@ -20,7 +20,7 @@ from publisher_service.application.tell_started import TellStarted
 from publisher_service.domain.claim import Claimed, Command
 from publisher_service.domain.post_job import PostJob
 from publisher_service.entrypoints.commands import CommandIntake
-from publisher_service.entrypoints.work import Work
+from publisher_service.entrypoints.work import Wish, Work
 from servicekit.clock import Clock
 from servicekit.pg.clock import SteadyClock
 from servicekit.run.loops import backoff, wait
@@ -34,6 +34,7 @@ _SETTLE_LINGER = 0.005
 # Claimed and not settled: enough to keep every sender busy. When a provider is so slow that a lease runs out in the
 # line, the post goes round once more, at the cost of no attempt.
 _MOST_OPEN = 500
+_MOST_HANDED_ON = 2000
 _STARTED_AFTER = 1.0
 _AWAY = timedelta(seconds=1)
 _AT_ONCE = timedelta(milliseconds=1)
@@ -65,6 +66,7 @@ class PublishPipeline:
         self._steady = steady
         self._senders = senders
         self._due: deque[Work] = deque()
+        self._handed_on: set[Wish] = set()
         # One post at a time per account: those behind it wait here, in their order.
         self._behind: dict[tuple[str, str], deque[Work]] = {}
         self._to_send: asyncio.Queue[Work | None] = asyncio.Queue()
@@ -80,7 +82,17 @@ class PublishPipeline:
         self._some_due.set()
 
     def submit_commands(self, commands: Sequence[Command]) -> None:
-        self.submit([Work(command=command, since=self._clock.monotonic()) for command in commands])
+        """From the sweep, which finds again what waits here for long, and what finds no room."""
+        works = [Work(command=command, since=self._clock.monotonic(), left=self._left) for command in commands]
+        fresh: list[Work] = []
+        for work in works:
+            if work.wish not in self._handed_on and len(self._handed_on) < _MOST_HANDED_ON:
+                self._handed_on.add(work.wish)
+                fresh.append(work)
+        self.submit(fresh)
+
+    def _left(self, work: Work) -> None:
+        self._handed_on.discard(work.wish)
 
     async def run(self, stop: asyncio.Event) -> None:
         assert self.intake is not None, "the pipeline has no intake"

@@ -8,6 +8,8 @@ from publisher_service.domain.claim import Claimed, Command
 from publisher_service.domain.post_job import Target
 from servicekit.bus.delivery import Delivery
 
+Wish = tuple[str, str, int, Target]
+
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Work:
@@ -27,7 +29,7 @@ class Work:
         return self.command.organization_id, self.command.target.social_account_id
 
     @property
-    def wish(self) -> tuple[str, str, int, Target]:
+    def wish(self) -> "Wish":
         """What is asked for; copies of a command ask for the same."""
         command = self.command
         return command.organization_id, command.slot_id, command.slot_revision, command.target
@@ -36,13 +38,13 @@ class Work:
         """The database knows how it goes on; the command has done its service."""
         if self.delivery is not None:
             await self.delivery.ack()
-            self._leave()
+        self._leave()
 
     async def again(self, delay: timedelta) -> None:
-        """The stream holds it and brings it back."""
+        """The stream holds it and brings it back; the sweep, when it came from the database."""
         if self.delivery is not None:
             await self.delivery.retry_in(delay)
-            self._leave()
+        self._leave()
 
     def _leave(self) -> None:
         if self.left is not None:

@@ -1,0 +1,107 @@
+"""The way of commands that come from the database, without a database."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from publisher_service.application.claim_jobs import Claim, Over
+from publisher_service.domain.claim import Command
+from publisher_service.domain.post_job import Target
+from publisher_service.entrypoints.pipeline import PublishPipeline
+from servicekit.clock import SystemClock
+from servicekit.pg.clock import SteadyClock
+from testkit.eventually import eventually
+
+NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+UNUSED = cast(Any, None)
+
+
+class NoIntake:
+    async def run(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+
+
+class Claims:
+    """Says that there is nothing to do, as soon as it may."""
+
+    def __init__(self) -> None:
+        self.asked: Counter[str] = Counter()
+        self.may_answer = asyncio.Event()
+
+    async def __call__(self, commands: Sequence[Command]) -> list[Claim]:
+        self.asked.update(command.draft_id for command in commands)
+        await self.may_answer.wait()
+        return [Over() for _ in commands]
+
+
+def commands(count: int, *, first: int = 0, accounts: int = 7) -> list[Command]:
+    return [
+        Command(
+            organization_id="acme",
+            draft_id=f"d{number}",
+            target=Target(social_account_id=f"page-{number % accounts}", channel="facebook"),
+            slot_id=f"slot-{number}",
+            slot_revision=1,
+            emission=0,
+            schedule_time=NOW,
+            not_after=NOW + timedelta(hours=1),
+            content_revision=0,
+            max_attempts=5,
+            traceparent="",
+        )
+        for number in range(first, first + count)
+    ]
+
+
+async def _run(pipeline: PublishPipeline, claims: Claims, done: int) -> None:
+    pipeline.intake = cast(Any, NoIntake())
+    stop = asyncio.Event()
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        group.create_task(pipeline.run(stop))
+        await eventually(lambda: claims.asked.total() >= done)
+        stop.set()
+
+
+def a_pipeline(claims: Claims) -> PublishPipeline:
+    system = SystemClock()
+    return PublishPipeline(
+        claim=cast(Any, claims),
+        send=UNUSED,
+        settle=UNUSED,
+        tell_started=UNUSED,
+        clock=system,
+        steady=SteadyClock(system),
+        senders=1,
+    )
+
+
+async def test_what_the_sweep_hands_on_again_while_it_waits_is_not_done_twice() -> None:
+    claims = Claims()
+    pipeline = a_pipeline(claims)
+    for _ in range(5):
+        pipeline.submit_commands(commands(100))
+    pipeline.submit_commands(commands(1, first=100))
+    claims.may_answer.set()
+    await _run(pipeline, claims, done=101)
+    assert claims.asked == Counter(f"d{number}" for number in range(101))
+
+
+async def test_what_is_over_can_be_handed_on_again() -> None:
+    claims = Claims()
+    claims.may_answer.set()
+    pipeline = a_pipeline(claims)
+    for times in (1, 2):
+        pipeline.submit_commands(commands(3))
+        await _run(pipeline, claims, done=3 * times)
+    assert claims.asked == Counter(["d0", "d1", "d2"] * 2)
+
+
+async def test_of_very_many_only_so_many_are_kept() -> None:
+    claims = Claims()
+    claims.may_answer.set()
+    pipeline = a_pipeline(claims)
+    pipeline.submit_commands(commands(5000))
+    await _run(pipeline, claims, done=2000)
+    assert claims.asked.total() == 2000
