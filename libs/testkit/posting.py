@@ -100,14 +100,17 @@ class Posting:
 
         await eventually(reached, within=within)
 
+    async def write(self, draft: str) -> None:
+        """Connects an account, writes a draft for it and approves it. What has been done already stays as it is."""
+        account = f"of-{draft}"
+        await self.insist(lambda: self.tenant.connect(account))
+        await self.insist(lambda: self.tenant.create(draft, f"Text of {draft}", [target(account)], approved=False))
+        self._drafts.add((self.tenant.organization_id, draft))
+        await self.insist(lambda: self.tenant.approve(draft))
+
     async def _schedule(self, draft: str, at: datetime) -> None:
         async with self._room:
-            account = f"of-{draft}"
-            key = (self.tenant.organization_id, draft)
-            await self.insist(lambda: self.tenant.connect(account))
-            await self.insist(lambda: self.tenant.create(draft, f"Text of {draft}", [target(account)], approved=False))
-            self._drafts.add(key)
-            await self.insist(lambda: self.tenant.approve(draft))
+            await self.write(draft)
             slots = await self.insist(lambda: self.tenant.schedule_at(draft, at))
             self._slots |= {(self.tenant.organization_id, slot.id) for slot in slots}
 
