@@ -3,6 +3,7 @@ import datetime
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from postflow.target.v1 import target_pb2 as _target_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
@@ -10,8 +11,15 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class SlotMoveReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SLOT_MOVE_REASON_UNSPECIFIED: _ClassVar[SlotMoveReason]
+    SLOT_MOVE_REASON_ZONE_DATA: _ClassVar[SlotMoveReason]
+SLOT_MOVE_REASON_UNSPECIFIED: SlotMoveReason
+SLOT_MOVE_REASON_ZONE_DATA: SlotMoveReason
+
 class SlotScheduled(_message.Message):
-    __slots__ = ("organization_id", "slot_id", "revision", "draft_id", "social_account_id", "targets", "schedule_time", "time_zone")
+    __slots__ = ("organization_id", "slot_id", "revision", "draft_id", "social_account_id", "targets", "schedule_time", "time_zone", "nominal_local_time")
     ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
     SLOT_ID_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
@@ -20,6 +28,7 @@ class SlotScheduled(_message.Message):
     TARGETS_FIELD_NUMBER: _ClassVar[int]
     SCHEDULE_TIME_FIELD_NUMBER: _ClassVar[int]
     TIME_ZONE_FIELD_NUMBER: _ClassVar[int]
+    NOMINAL_LOCAL_TIME_FIELD_NUMBER: _ClassVar[int]
     organization_id: str
     slot_id: str
     revision: int
@@ -28,4 +37,31 @@ class SlotScheduled(_message.Message):
     targets: _containers.RepeatedCompositeFieldContainer[_target_pb2.Target]
     schedule_time: _timestamp_pb2.Timestamp
     time_zone: str
-    def __init__(self, organization_id: _Optional[str] = ..., slot_id: _Optional[str] = ..., revision: _Optional[int] = ..., draft_id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., targets: _Optional[_Iterable[_Union[_target_pb2.Target, _Mapping]]] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., time_zone: _Optional[str] = ...) -> None: ...
+    nominal_local_time: str
+    def __init__(self, organization_id: _Optional[str] = ..., slot_id: _Optional[str] = ..., revision: _Optional[int] = ..., draft_id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., targets: _Optional[_Iterable[_Union[_target_pb2.Target, _Mapping]]] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., time_zone: _Optional[str] = ..., nominal_local_time: _Optional[str] = ...) -> None: ...
+
+class SlotMoved(_message.Message):
+    __slots__ = ("organization_id", "slot_id", "revision", "draft_id", "social_account_id", "targets", "schedule_time", "previous_schedule_time", "time_zone", "nominal_local_time", "reason")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    SLOT_ID_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    DRAFT_ID_FIELD_NUMBER: _ClassVar[int]
+    SOCIAL_ACCOUNT_ID_FIELD_NUMBER: _ClassVar[int]
+    TARGETS_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_TIME_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_SCHEDULE_TIME_FIELD_NUMBER: _ClassVar[int]
+    TIME_ZONE_FIELD_NUMBER: _ClassVar[int]
+    NOMINAL_LOCAL_TIME_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    slot_id: str
+    revision: int
+    draft_id: str
+    social_account_id: str
+    targets: _containers.RepeatedCompositeFieldContainer[_target_pb2.Target]
+    schedule_time: _timestamp_pb2.Timestamp
+    previous_schedule_time: _timestamp_pb2.Timestamp
+    time_zone: str
+    nominal_local_time: str
+    reason: SlotMoveReason
+    def __init__(self, organization_id: _Optional[str] = ..., slot_id: _Optional[str] = ..., revision: _Optional[int] = ..., draft_id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., targets: _Optional[_Iterable[_Union[_target_pb2.Target, _Mapping]]] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., previous_schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., time_zone: _Optional[str] = ..., nominal_local_time: _Optional[str] = ..., reason: _Optional[_Union[SlotMoveReason, str]] = ...) -> None: ...

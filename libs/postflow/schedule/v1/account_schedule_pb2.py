@@ -22,11 +22,12 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from postflow.rules.v1 import rules_pb2 as postflow_dot_rules_dot_v1_dot_rules__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+postflow/schedule/v1/account_schedule.proto\x12\x14postflow.schedule.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dpostflow/rules/v1/rules.proto\"\xea\x03\n\x0f\x41\x63\x63ountSchedule\x12\x34\n\x11social_account_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0fsocialAccountId\x12\x1b\n\x04name\x18\x02 \x01(\tB\x07\xf2\xaf\x19\x03 \xc8\x01R\x04name\x12%\n\ttime_zone\x18\x03 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01 @R\x08timeZone\x12L\n\x0cweekly_slots\x18\x04 \x03(\x0b\x32 .postflow.schedule.v1.WeeklySlotB\x07\xf2\xaf\x19\x03H\xf4\x03R\x0bweeklySlots\x12\x34\n\x11max_posts_per_day\x18\x05 \x01(\x05\x42\t\xf2\xaf\x19\x05\x30\x00\x38\x90NR\x0emaxPostsPerDay\x12\x1d\n\x07\x65nabled\x18\x06 \x01(\x08H\x00R\x07\x65nabled\x88\x01\x01\x12\x1a\n\x04\x65tag\x18\x07 \x01(\tB\x06\xf2\xaf\x19\x02 @R\x04\x65tag\x12\x18\n\x07version\x18\x08 \x01(\x03R\x07version\x12;\n\x0b\x63reate_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0bupdate_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTimeB\n\n\x08_enabled\"\x95\x01\n\nWeeklySlot\x12G\n\x0b\x64\x61y_of_week\x18\x01 \x01(\x0e\x32\x1f.postflow.schedule.v1.DayOfWeekB\x06\xf2\xaf\x19\x02\x08\x01R\tdayOfWeek\x12\x1c\n\x04hour\x18\x02 \x01(\x05\x42\x08\xf2\xaf\x19\x04\x30\x00\x38\x17R\x04hour\x12 \n\x06minute\x18\x03 \x01(\x05\x42\x08\xf2\xaf\x19\x04\x30\x00\x38;R\x06minute\"\xc0\x01\n\x08SlotTime\x12.\n\x04time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x04time\x12\x1d\n\nlocal_date\x18\x02 \x01(\tR\tlocalDate\x12\x1d\n\nlocal_time\x18\x03 \x01(\tR\tlocalTime\x12,\n\x12utc_offset_seconds\x18\x04 \x01(\x05R\x10utcOffsetSeconds\x12\x18\n\x07shifted\x18\x05 \x01(\x08R\x07shifted*\xd8\x01\n\tDayOfWeek\x12\x1b\n\x17\x44\x41Y_OF_WEEK_UNSPECIFIED\x10\x00\x12\x16\n\x12\x44\x41Y_OF_WEEK_MONDAY\x10\x01\x12\x17\n\x13\x44\x41Y_OF_WEEK_TUESDAY\x10\x02\x12\x19\n\x15\x44\x41Y_OF_WEEK_WEDNESDAY\x10\x03\x12\x18\n\x14\x44\x41Y_OF_WEEK_THURSDAY\x10\x04\x12\x16\n\x12\x44\x41Y_OF_WEEK_FRIDAY\x10\x05\x12\x18\n\x14\x44\x41Y_OF_WEEK_SATURDAY\x10\x06\x12\x16\n\x12\x44\x41Y_OF_WEEK_SUNDAY\x10\x07\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+postflow/schedule/v1/account_schedule.proto\x12\x14postflow.schedule.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dpostflow/rules/v1/rules.proto\"\x9c\x05\n\x0f\x41\x63\x63ountSchedule\x12\x34\n\x11social_account_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0fsocialAccountId\x12\x1b\n\x04name\x18\x02 \x01(\tB\x07\xf2\xaf\x19\x03 \xc8\x01R\x04name\x12%\n\ttime_zone\x18\x03 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01 @R\x08timeZone\x12L\n\x0cweekly_slots\x18\x04 \x03(\x0b\x32 .postflow.schedule.v1.WeeklySlotB\x07\xf2\xaf\x19\x03H\xf4\x03R\x0bweeklySlots\x12\x34\n\x11max_posts_per_day\x18\x05 \x01(\x05\x42\t\xf2\xaf\x19\x05\x30\x00\x38\x90NR\x0emaxPostsPerDay\x12\x1d\n\x07\x65nabled\x18\x06 \x01(\x08H\x00R\x07\x65nabled\x88\x01\x01\x12\x1a\n\x04\x65tag\x18\x07 \x01(\tB\x06\xf2\xaf\x19\x02 @R\x04\x65tag\x12\x18\n\x07version\x18\x08 \x01(\x03R\x07version\x12;\n\x0b\x63reate_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0bupdate_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x41\n\x0bsend_window\x18\x0b \x01(\x0b\x32 .postflow.schedule.v1.SendWindowR\nsendWindow\x12\x46\n\x0bmin_spacing\x18\x0c \x01(\x0b\x32\x19.google.protobuf.DurationB\n\xf2\xaf\x19\x06\x30\x00\x38\x80\xa3\x05R\nminSpacing\x12%\n\x0etzdata_version\x18\r \x01(\tR\rtzdataVersionB\n\n\x08_enabled\"\xc3\x01\n\nSendWindow\x12K\n\x0c\x64\x61ys_of_week\x18\x01 \x03(\x0e\x32\x1f.postflow.schedule.v1.DayOfWeekB\x08\xf2\xaf\x19\x04\x08\x01H\x07R\ndaysOfWeek\x12\x35\n\x05start\x18\x02 \x01(\x0b\x32\x1f.postflow.schedule.v1.LocalTimeR\x05start\x12\x31\n\x03\x65nd\x18\x03 \x01(\x0b\x32\x1f.postflow.schedule.v1.LocalTimeR\x03\x65nd\"K\n\tLocalTime\x12\x1c\n\x04hour\x18\x01 \x01(\x05\x42\x08\xf2\xaf\x19\x04\x30\x00\x38\x17R\x04hour\x12 \n\x06minute\x18\x02 \x01(\x05\x42\x08\xf2\xaf\x19\x04\x30\x00\x38;R\x06minute\"\x95\x01\n\nWeeklySlot\x12G\n\x0b\x64\x61y_of_week\x18\x01 \x01(\x0e\x32\x1f.postflow.schedule.v1.DayOfWeekB\x06\xf2\xaf\x19\x02\x08\x01R\tdayOfWeek\x12\x1c\n\x04hour\x18\x02 \x01(\x05\x42\x08\xf2\xaf\x19\x04\x30\x00\x38\x17R\x04hour\x12 \n\x06minute\x18\x03 \x01(\x05\x42\x08\xf2\xaf\x19\x04\x30\x00\x38;R\x06minute\"\x9e\x02\n\x08SlotTime\x12.\n\x04time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x04time\x12\x1d\n\nlocal_date\x18\x02 \x01(\tR\tlocalDate\x12\x1d\n\nlocal_time\x18\x03 \x01(\tR\tlocalTime\x12,\n\x12utc_offset_seconds\x18\x04 \x01(\x05R\x10utcOffsetSeconds\x12\x18\n\x07shifted\x18\x05 \x01(\x08R\x07shifted\x12.\n\x13outside_send_window\x18\x06 \x01(\x08R\x11outsideSendWindow\x12,\n\x12nominal_local_time\x18\x07 \x01(\tR\x10nominalLocalTime*\xd8\x01\n\tDayOfWeek\x12\x1b\n\x17\x44\x41Y_OF_WEEK_UNSPECIFIED\x10\x00\x12\x16\n\x12\x44\x41Y_OF_WEEK_MONDAY\x10\x01\x12\x17\n\x13\x44\x41Y_OF_WEEK_TUESDAY\x10\x02\x12\x19\n\x15\x44\x41Y_OF_WEEK_WEDNESDAY\x10\x03\x12\x18\n\x14\x44\x41Y_OF_WEEK_THURSDAY\x10\x04\x12\x16\n\x12\x44\x41Y_OF_WEEK_FRIDAY\x10\x05\x12\x18\n\x14\x44\x41Y_OF_WEEK_SATURDAY\x10\x06\x12\x16\n\x12\x44\x41Y_OF_WEEK_SUNDAY\x10\x07\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -45,18 +46,30 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ACCOUNTSCHEDULE'].fields_by_name['max_posts_per_day']._serialized_options = b'\362\257\031\0050\0008\220N'
   _globals['_ACCOUNTSCHEDULE'].fields_by_name['etag']._loaded_options = None
   _globals['_ACCOUNTSCHEDULE'].fields_by_name['etag']._serialized_options = b'\362\257\031\002 @'
+  _globals['_ACCOUNTSCHEDULE'].fields_by_name['min_spacing']._loaded_options = None
+  _globals['_ACCOUNTSCHEDULE'].fields_by_name['min_spacing']._serialized_options = b'\362\257\031\0060\0008\200\243\005'
+  _globals['_SENDWINDOW'].fields_by_name['days_of_week']._loaded_options = None
+  _globals['_SENDWINDOW'].fields_by_name['days_of_week']._serialized_options = b'\362\257\031\004\010\001H\007'
+  _globals['_LOCALTIME'].fields_by_name['hour']._loaded_options = None
+  _globals['_LOCALTIME'].fields_by_name['hour']._serialized_options = b'\362\257\031\0040\0008\027'
+  _globals['_LOCALTIME'].fields_by_name['minute']._loaded_options = None
+  _globals['_LOCALTIME'].fields_by_name['minute']._serialized_options = b'\362\257\031\0040\0008;'
   _globals['_WEEKLYSLOT'].fields_by_name['day_of_week']._loaded_options = None
   _globals['_WEEKLYSLOT'].fields_by_name['day_of_week']._serialized_options = b'\362\257\031\002\010\001'
   _globals['_WEEKLYSLOT'].fields_by_name['hour']._loaded_options = None
   _globals['_WEEKLYSLOT'].fields_by_name['hour']._serialized_options = b'\362\257\031\0040\0008\027'
   _globals['_WEEKLYSLOT'].fields_by_name['minute']._loaded_options = None
   _globals['_WEEKLYSLOT'].fields_by_name['minute']._serialized_options = b'\362\257\031\0040\0008;'
-  _globals['_DAYOFWEEK']._serialized_start=974
-  _globals['_DAYOFWEEK']._serialized_end=1190
-  _globals['_ACCOUNTSCHEDULE']._serialized_start=134
-  _globals['_ACCOUNTSCHEDULE']._serialized_end=624
-  _globals['_WEEKLYSLOT']._serialized_start=627
-  _globals['_WEEKLYSLOT']._serialized_end=776
-  _globals['_SLOTTIME']._serialized_start=779
-  _globals['_SLOTTIME']._serialized_end=971
+  _globals['_DAYOFWEEK']._serialized_start=1553
+  _globals['_DAYOFWEEK']._serialized_end=1769
+  _globals['_ACCOUNTSCHEDULE']._serialized_start=166
+  _globals['_ACCOUNTSCHEDULE']._serialized_end=834
+  _globals['_SENDWINDOW']._serialized_start=837
+  _globals['_SENDWINDOW']._serialized_end=1032
+  _globals['_LOCALTIME']._serialized_start=1034
+  _globals['_LOCALTIME']._serialized_end=1109
+  _globals['_WEEKLYSLOT']._serialized_start=1112
+  _globals['_WEEKLYSLOT']._serialized_end=1261
+  _globals['_SLOTTIME']._serialized_start=1264
+  _globals['_SLOTTIME']._serialized_end=1550
 # @@protoc_insertion_point(module_scope)

@@ -22,16 +22,22 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from postflow.schedule.v1 import account_schedule_pb2 as postflow_dot_schedule_dot_v1_dot_account__schedule__pb2
+from postflow.schedule.v1 import schedule_rule_pb2 as postflow_dot_schedule_dot_v1_dot_schedule__rule__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*postflow/schedule/v1/schedule_events.proto\x12\x14postflow.schedule.v1\x1a+postflow/schedule/v1/account_schedule.proto\"\x93\x01\n\x16\x41\x63\x63ountScheduleChanged\x12\'\n\x0forganization_id\x18\x01 \x01(\tR\x0eorganizationId\x12P\n\x10\x61\x63\x63ount_schedule\x18\x02 \x01(\x0b\x32%.postflow.schedule.v1.AccountScheduleR\x0f\x61\x63\x63ountScheduleb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*postflow/schedule/v1/schedule_events.proto\x12\x14postflow.schedule.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a+postflow/schedule/v1/account_schedule.proto\x1a(postflow/schedule/v1/schedule_rule.proto\"\xad\x01\n\x16\x41\x63\x63ountScheduleChanged\x12\'\n\x0forganization_id\x18\x01 \x01(\tR\x0eorganizationId\x12P\n\x10\x61\x63\x63ount_schedule\x18\x02 \x01(\x0b\x32%.postflow.schedule.v1.AccountScheduleR\x0f\x61\x63\x63ountSchedule\x12\x18\n\x07\x64\x65leted\x18\x03 \x01(\x08R\x07\x64\x65leted\"\xa1\x01\n\x13ScheduleRuleChanged\x12\'\n\x0forganization_id\x18\x01 \x01(\tR\x0eorganizationId\x12G\n\rschedule_rule\x18\x02 \x01(\x0b\x32\".postflow.schedule.v1.ScheduleRuleR\x0cscheduleRule\x12\x18\n\x07\x64\x65leted\x18\x03 \x01(\x08R\x07\x64\x65leted\"\xaf\x02\n\nTimerFired\x12\'\n\x0forganization_id\x18\x01 \x01(\tR\x0eorganizationId\x12\x19\n\x08timer_id\x18\x02 \x01(\tR\x07timerId\x12\x14\n\x05topic\x18\x03 \x01(\tR\x05topic\x12\x18\n\x07payload\x18\x04 \x01(\x0cR\x07payload\x12%\n\x0eoccurrence_key\x18\x05 \x01(\tR\roccurrenceKey\x12\x35\n\x08\x64ue_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x07\x64ueTime\x12\x37\n\tfire_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x08\x66ireTime\x12\x16\n\x06manual\x18\x08 \x01(\x08R\x06manualb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'postflow.schedule.v1.schedule_events_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ACCOUNTSCHEDULECHANGED']._serialized_start=114
-  _globals['_ACCOUNTSCHEDULECHANGED']._serialized_end=261
+  _globals['_ACCOUNTSCHEDULECHANGED']._serialized_start=189
+  _globals['_ACCOUNTSCHEDULECHANGED']._serialized_end=362
+  _globals['_SCHEDULERULECHANGED']._serialized_start=365
+  _globals['_SCHEDULERULECHANGED']._serialized_end=526
+  _globals['_TIMERFIRED']._serialized_start=529
+  _globals['_TIMERFIRED']._serialized_end=832
 # @@protoc_insertion_point(module_scope)

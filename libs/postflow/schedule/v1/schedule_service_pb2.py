@@ -22,12 +22,15 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
+from google.protobuf import field_mask_pb2 as google_dot_protobuf_dot_field__mask__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from postflow.rules.v1 import rules_pb2 as postflow_dot_rules_dot_v1_dot_rules__pb2
 from postflow.schedule.v1 import account_schedule_pb2 as postflow_dot_schedule_dot_v1_dot_account__schedule__pb2
+from postflow.schedule.v1 import schedule_rule_pb2 as postflow_dot_schedule_dot_v1_dot_schedule__rule__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+postflow/schedule/v1/schedule_service.proto\x12\x14postflow.schedule.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dpostflow/rules/v1/rules.proto\x1a+postflow/schedule/v1/account_schedule.proto\"\xcf\x01\n\x19PutAccountScheduleRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12X\n\x10\x61\x63\x63ount_schedule\x18\x02 \x01(\x0b\x32%.postflow.schedule.v1.AccountScheduleB\x06\xf2\xaf\x19\x02\x08\x01R\x0f\x61\x63\x63ountSchedule\x12%\n\nrequest_id\x18\x03 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\"n\n\x1aPutAccountScheduleResponse\x12P\n\x10\x61\x63\x63ount_schedule\x18\x01 \x01(\x0b\x32%.postflow.schedule.v1.AccountScheduleR\x0f\x61\x63\x63ountSchedule\"\x86\x02\n\x14\x46indSlotTimesRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x34\n\x11social_account_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0fsocialAccountId\x12\x30\n\x05\x61\x66ter\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x05\x61\x66ter\x12\x32\n\x06\x62\x65\x66ore\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x06\x62\x65\x66ore\x12\x1f\n\x05\x63ount\x18\x05 \x01(\x05\x42\t\xf2\xaf\x19\x05\x30\x00\x38\xe8\x07R\x05\x63ount\"\xe1\x01\n\x15\x46indSlotTimesResponse\x12=\n\nslot_times\x18\x01 \x03(\x0b\x32\x1e.postflow.schedule.v1.SlotTimeR\tslotTimes\x12\x1b\n\ttime_zone\x18\x02 \x01(\tR\x08timeZone\x12)\n\x10schedule_version\x18\x03 \x01(\x03R\x0fscheduleVersion\x12\x41\n\x0esearched_until\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\rsearchedUntil2\xf4\x01\n\x0fScheduleService\x12w\n\x12PutAccountSchedule\x12/.postflow.schedule.v1.PutAccountScheduleRequest\x1a\x30.postflow.schedule.v1.PutAccountScheduleResponse\x12h\n\rFindSlotTimes\x12*.postflow.schedule.v1.FindSlotTimesRequest\x1a+.postflow.schedule.v1.FindSlotTimesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+postflow/schedule/v1/schedule_service.proto\x12\x14postflow.schedule.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dpostflow/rules/v1/rules.proto\x1a+postflow/schedule/v1/account_schedule.proto\x1a(postflow/schedule/v1/schedule_rule.proto\"\xcf\x01\n\x19PutAccountScheduleRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12X\n\x10\x61\x63\x63ount_schedule\x18\x02 \x01(\x0b\x32%.postflow.schedule.v1.AccountScheduleB\x06\xf2\xaf\x19\x02\x08\x01R\x0f\x61\x63\x63ountSchedule\x12%\n\nrequest_id\x18\x03 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\"n\n\x1aPutAccountScheduleResponse\x12P\n\x10\x61\x63\x63ount_schedule\x18\x01 \x01(\x0b\x32%.postflow.schedule.v1.AccountScheduleR\x0f\x61\x63\x63ountSchedule\"\x86\x02\n\x14\x46indSlotTimesRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x34\n\x11social_account_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0fsocialAccountId\x12\x30\n\x05\x61\x66ter\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x05\x61\x66ter\x12\x32\n\x06\x62\x65\x66ore\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x06\x62\x65\x66ore\x12\x1f\n\x05\x63ount\x18\x05 \x01(\x05\x42\t\xf2\xaf\x19\x05\x30\x00\x38\xe8\x07R\x05\x63ount\"\xcd\x02\n\x15\x46indSlotTimesResponse\x12=\n\nslot_times\x18\x01 \x03(\x0b\x32\x1e.postflow.schedule.v1.SlotTimeR\tslotTimes\x12\x1b\n\ttime_zone\x18\x02 \x01(\tR\x08timeZone\x12)\n\x10schedule_version\x18\x03 \x01(\x03R\x0fscheduleVersion\x12\x41\n\x0esearched_until\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\rsearchedUntil\x12)\n\x11max_posts_per_day\x18\x05 \x01(\x05R\x0emaxPostsPerDay\x12\x18\n\x07\x65nabled\x18\x06 \x01(\x08R\x07\x65nabled\x12%\n\x0etzdata_version\x18\x07 \x01(\tR\rtzdataVersion\"\x84\x01\n\x19GetAccountScheduleRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x34\n\x11social_account_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0fsocialAccountId\"n\n\x1aGetAccountScheduleResponse\x12P\n\x10\x61\x63\x63ount_schedule\x18\x01 \x01(\x0b\x32%.postflow.schedule.v1.AccountScheduleR\x0f\x61\x63\x63ountSchedule\"\x95\x01\n\x1bListAccountSchedulesRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x1b\n\tpage_size\x18\x02 \x01(\x05R\x08pageSize\x12&\n\npage_token\x18\x03 \x01(\tB\x07\xf2\xaf\x19\x03 \x80\x08R\tpageToken\"\x9a\x01\n\x1cListAccountSchedulesResponse\x12R\n\x11\x61\x63\x63ount_schedules\x18\x01 \x03(\x0b\x32%.postflow.schedule.v1.AccountScheduleR\x10\x61\x63\x63ountSchedules\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xe0\x01\n\x1c\x44\x65leteAccountScheduleRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x34\n\x11social_account_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0fsocialAccountId\x12\x1a\n\x04\x65tag\x18\x03 \x01(\tB\x06\xf2\xaf\x19\x02 @R\x04\x65tag\x12\x14\n\x05\x66orce\x18\x04 \x01(\x08R\x05\x66orce\x12%\n\nrequest_id\x18\x05 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\"\x1f\n\x1d\x44\x65leteAccountScheduleResponse\"\xb1\x01\n\x16\x43heckSendWindowRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x34\n\x11social_account_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0fsocialAccountId\x12.\n\x04time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x04time\"\x99\x02\n\x17\x43heckSendWindowResponse\x12\x12\n\x04open\x18\x01 \x01(\x08R\x04open\x12\x37\n\topen_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x08openTime\x12\x39\n\nclose_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\tcloseTime\x12.\n\x04time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x04time\x12\x1b\n\ttime_zone\x18\x05 \x01(\tR\x08timeZone\x12)\n\x10schedule_version\x18\x06 \x01(\x03R\x0fscheduleVersion\"\xf8\x01\n\x19\x43reateScheduleRuleRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12O\n\rschedule_rule\x18\x02 \x01(\x0b\x32\".postflow.schedule.v1.ScheduleRuleB\x06\xf2\xaf\x19\x02\x08\x01R\x0cscheduleRule\x12\x30\n\x10schedule_rule_id\x18\x03 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x0escheduleRuleId\x12%\n\nrequest_id\x18\x04 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\"e\n\x1a\x43reateScheduleRuleResponse\x12G\n\rschedule_rule\x18\x01 \x01(\x0b\x32\".postflow.schedule.v1.ScheduleRuleR\x0cscheduleRule\"\x7f\n\x16GetScheduleRuleRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x32\n\x10schedule_rule_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0escheduleRuleId\"b\n\x17GetScheduleRuleResponse\x12G\n\rschedule_rule\x18\x01 \x01(\x0b\x32\".postflow.schedule.v1.ScheduleRuleR\x0cscheduleRule\"\x83\x02\n\x19UpdateScheduleRuleRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12G\n\rschedule_rule\x18\x02 \x01(\x0b\x32\".postflow.schedule.v1.ScheduleRuleR\x0cscheduleRule\x12\x43\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMaskB\x06\xf2\xaf\x19\x02\x08\x01R\nupdateMask\x12%\n\nrequest_id\x18\x04 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\"e\n\x1aUpdateScheduleRuleResponse\x12G\n\rschedule_rule\x18\x01 \x01(\x0b\x32\".postflow.schedule.v1.ScheduleRuleR\x0cscheduleRule\"\xc5\x01\n\x19\x44\x65leteScheduleRuleRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x32\n\x10schedule_rule_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0escheduleRuleId\x12\x1a\n\x04\x65tag\x18\x03 \x01(\tB\x06\xf2\xaf\x19\x02 @R\x04\x65tag\x12%\n\nrequest_id\x18\x04 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\"\x1c\n\x1a\x44\x65leteScheduleRuleResponse\"\xb5\x01\n\x18ListScheduleRulesRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12!\n\x08\x62rand_id\x18\x02 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x07\x62randId\x12\x1b\n\tpage_size\x18\x03 \x01(\x05R\x08pageSize\x12&\n\npage_token\x18\x04 \x01(\tB\x07\xf2\xaf\x19\x03 \x80\x08R\tpageToken\"\x8e\x01\n\x19ListScheduleRulesResponse\x12I\n\x0eschedule_rules\x18\x01 \x03(\x0b\x32\".postflow.schedule.v1.ScheduleRuleR\rscheduleRules\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa9\x02\n\x16ListRuleTargetsRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12#\n\x08\x62rand_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x07\x62randId\x12\x30\n\x05\x61\x66ter\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x05\x61\x66ter\x12@\n\x07horizon\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0b\xf2\xaf\x19\x07\x30\x01\x38\x80\x8a\x8a\x0fR\x07horizon\x12\x1b\n\tpage_size\x18\x05 \x01(\x05R\x08pageSize\x12&\n\npage_token\x18\x06 \x01(\tB\x07\xf2\xaf\x19\x03 \x80\x08R\tpageToken\"\x86\x01\n\x17ListRuleTargetsResponse\x12\x43\n\x0crule_targets\x18\x01 \x03(\x0b\x32 .postflow.schedule.v1.RuleTargetR\x0bruleTargets\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\xa0\x0b\n\x0fScheduleService\x12w\n\x12PutAccountSchedule\x12/.postflow.schedule.v1.PutAccountScheduleRequest\x1a\x30.postflow.schedule.v1.PutAccountScheduleResponse\x12w\n\x12GetAccountSchedule\x12/.postflow.schedule.v1.GetAccountScheduleRequest\x1a\x30.postflow.schedule.v1.GetAccountScheduleResponse\x12}\n\x14ListAccountSchedules\x12\x31.postflow.schedule.v1.ListAccountSchedulesRequest\x1a\x32.postflow.schedule.v1.ListAccountSchedulesResponse\x12\x80\x01\n\x15\x44\x65leteAccountSchedule\x12\x32.postflow.schedule.v1.DeleteAccountScheduleRequest\x1a\x33.postflow.schedule.v1.DeleteAccountScheduleResponse\x12h\n\rFindSlotTimes\x12*.postflow.schedule.v1.FindSlotTimesRequest\x1a+.postflow.schedule.v1.FindSlotTimesResponse\x12n\n\x0f\x43heckSendWindow\x12,.postflow.schedule.v1.CheckSendWindowRequest\x1a-.postflow.schedule.v1.CheckSendWindowResponse\x12w\n\x12\x43reateScheduleRule\x12/.postflow.schedule.v1.CreateScheduleRuleRequest\x1a\x30.postflow.schedule.v1.CreateScheduleRuleResponse\x12n\n\x0fGetScheduleRule\x12,.postflow.schedule.v1.GetScheduleRuleRequest\x1a-.postflow.schedule.v1.GetScheduleRuleResponse\x12w\n\x12UpdateScheduleRule\x12/.postflow.schedule.v1.UpdateScheduleRuleRequest\x1a\x30.postflow.schedule.v1.UpdateScheduleRuleResponse\x12w\n\x12\x44\x65leteScheduleRule\x12/.postflow.schedule.v1.DeleteScheduleRuleRequest\x1a\x30.postflow.schedule.v1.DeleteScheduleRuleResponse\x12t\n\x11ListScheduleRules\x12..postflow.schedule.v1.ListScheduleRulesRequest\x1a/.postflow.schedule.v1.ListScheduleRulesResponse\x12n\n\x0fListRuleTargets\x12,.postflow.schedule.v1.ListRuleTargetsRequest\x1a-.postflow.schedule.v1.ListRuleTargetsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -46,14 +49,114 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FINDSLOTTIMESREQUEST'].fields_by_name['social_account_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
   _globals['_FINDSLOTTIMESREQUEST'].fields_by_name['count']._loaded_options = None
   _globals['_FINDSLOTTIMESREQUEST'].fields_by_name['count']._serialized_options = b'\362\257\031\0050\0008\350\007'
-  _globals['_PUTACCOUNTSCHEDULEREQUEST']._serialized_start=179
-  _globals['_PUTACCOUNTSCHEDULEREQUEST']._serialized_end=386
-  _globals['_PUTACCOUNTSCHEDULERESPONSE']._serialized_start=388
-  _globals['_PUTACCOUNTSCHEDULERESPONSE']._serialized_end=498
-  _globals['_FINDSLOTTIMESREQUEST']._serialized_start=501
-  _globals['_FINDSLOTTIMESREQUEST']._serialized_end=763
-  _globals['_FINDSLOTTIMESRESPONSE']._serialized_start=766
-  _globals['_FINDSLOTTIMESRESPONSE']._serialized_end=991
-  _globals['_SCHEDULESERVICE']._serialized_start=994
-  _globals['_SCHEDULESERVICE']._serialized_end=1238
+  _globals['_GETACCOUNTSCHEDULEREQUEST'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_GETACCOUNTSCHEDULEREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_GETACCOUNTSCHEDULEREQUEST'].fields_by_name['social_account_id']._loaded_options = None
+  _globals['_GETACCOUNTSCHEDULEREQUEST'].fields_by_name['social_account_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_LISTACCOUNTSCHEDULESREQUEST'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_LISTACCOUNTSCHEDULESREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_LISTACCOUNTSCHEDULESREQUEST'].fields_by_name['page_token']._loaded_options = None
+  _globals['_LISTACCOUNTSCHEDULESREQUEST'].fields_by_name['page_token']._serialized_options = b'\362\257\031\003 \200\010'
+  _globals['_DELETEACCOUNTSCHEDULEREQUEST'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_DELETEACCOUNTSCHEDULEREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_DELETEACCOUNTSCHEDULEREQUEST'].fields_by_name['social_account_id']._loaded_options = None
+  _globals['_DELETEACCOUNTSCHEDULEREQUEST'].fields_by_name['social_account_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_DELETEACCOUNTSCHEDULEREQUEST'].fields_by_name['etag']._loaded_options = None
+  _globals['_DELETEACCOUNTSCHEDULEREQUEST'].fields_by_name['etag']._serialized_options = b'\362\257\031\002 @'
+  _globals['_DELETEACCOUNTSCHEDULEREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_DELETEACCOUNTSCHEDULEREQUEST'].fields_by_name['request_id']._serialized_options = b'\362\257\031\002\020\001'
+  _globals['_CHECKSENDWINDOWREQUEST'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_CHECKSENDWINDOWREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_CHECKSENDWINDOWREQUEST'].fields_by_name['social_account_id']._loaded_options = None
+  _globals['_CHECKSENDWINDOWREQUEST'].fields_by_name['social_account_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_CREATESCHEDULERULEREQUEST'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_CREATESCHEDULERULEREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_CREATESCHEDULERULEREQUEST'].fields_by_name['schedule_rule']._loaded_options = None
+  _globals['_CREATESCHEDULERULEREQUEST'].fields_by_name['schedule_rule']._serialized_options = b'\362\257\031\002\010\001'
+  _globals['_CREATESCHEDULERULEREQUEST'].fields_by_name['schedule_rule_id']._loaded_options = None
+  _globals['_CREATESCHEDULERULEREQUEST'].fields_by_name['schedule_rule_id']._serialized_options = b'\362\257\031\002\020\001'
+  _globals['_CREATESCHEDULERULEREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_CREATESCHEDULERULEREQUEST'].fields_by_name['request_id']._serialized_options = b'\362\257\031\002\020\001'
+  _globals['_GETSCHEDULERULEREQUEST'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_GETSCHEDULERULEREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_GETSCHEDULERULEREQUEST'].fields_by_name['schedule_rule_id']._loaded_options = None
+  _globals['_GETSCHEDULERULEREQUEST'].fields_by_name['schedule_rule_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_UPDATESCHEDULERULEREQUEST'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_UPDATESCHEDULERULEREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_UPDATESCHEDULERULEREQUEST'].fields_by_name['update_mask']._loaded_options = None
+  _globals['_UPDATESCHEDULERULEREQUEST'].fields_by_name['update_mask']._serialized_options = b'\362\257\031\002\010\001'
+  _globals['_UPDATESCHEDULERULEREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_UPDATESCHEDULERULEREQUEST'].fields_by_name['request_id']._serialized_options = b'\362\257\031\002\020\001'
+  _globals['_DELETESCHEDULERULEREQUEST'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_DELETESCHEDULERULEREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_DELETESCHEDULERULEREQUEST'].fields_by_name['schedule_rule_id']._loaded_options = None
+  _globals['_DELETESCHEDULERULEREQUEST'].fields_by_name['schedule_rule_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_DELETESCHEDULERULEREQUEST'].fields_by_name['etag']._loaded_options = None
+  _globals['_DELETESCHEDULERULEREQUEST'].fields_by_name['etag']._serialized_options = b'\362\257\031\002 @'
+  _globals['_DELETESCHEDULERULEREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_DELETESCHEDULERULEREQUEST'].fields_by_name['request_id']._serialized_options = b'\362\257\031\002\020\001'
+  _globals['_LISTSCHEDULERULESREQUEST'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_LISTSCHEDULERULESREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_LISTSCHEDULERULESREQUEST'].fields_by_name['brand_id']._loaded_options = None
+  _globals['_LISTSCHEDULERULESREQUEST'].fields_by_name['brand_id']._serialized_options = b'\362\257\031\002\020\001'
+  _globals['_LISTSCHEDULERULESREQUEST'].fields_by_name['page_token']._loaded_options = None
+  _globals['_LISTSCHEDULERULESREQUEST'].fields_by_name['page_token']._serialized_options = b'\362\257\031\003 \200\010'
+  _globals['_LISTRULETARGETSREQUEST'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_LISTRULETARGETSREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_LISTRULETARGETSREQUEST'].fields_by_name['brand_id']._loaded_options = None
+  _globals['_LISTRULETARGETSREQUEST'].fields_by_name['brand_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_LISTRULETARGETSREQUEST'].fields_by_name['horizon']._loaded_options = None
+  _globals['_LISTRULETARGETSREQUEST'].fields_by_name['horizon']._serialized_options = b'\362\257\031\0070\0018\200\212\212\017'
+  _globals['_LISTRULETARGETSREQUEST'].fields_by_name['page_token']._loaded_options = None
+  _globals['_LISTRULETARGETSREQUEST'].fields_by_name['page_token']._serialized_options = b'\362\257\031\003 \200\010'
+  _globals['_PUTACCOUNTSCHEDULEREQUEST']._serialized_start=287
+  _globals['_PUTACCOUNTSCHEDULEREQUEST']._serialized_end=494
+  _globals['_PUTACCOUNTSCHEDULERESPONSE']._serialized_start=496
+  _globals['_PUTACCOUNTSCHEDULERESPONSE']._serialized_end=606
+  _globals['_FINDSLOTTIMESREQUEST']._serialized_start=609
+  _globals['_FINDSLOTTIMESREQUEST']._serialized_end=871
+  _globals['_FINDSLOTTIMESRESPONSE']._serialized_start=874
+  _globals['_FINDSLOTTIMESRESPONSE']._serialized_end=1207
+  _globals['_GETACCOUNTSCHEDULEREQUEST']._serialized_start=1210
+  _globals['_GETACCOUNTSCHEDULEREQUEST']._serialized_end=1342
+  _globals['_GETACCOUNTSCHEDULERESPONSE']._serialized_start=1344
+  _globals['_GETACCOUNTSCHEDULERESPONSE']._serialized_end=1454
+  _globals['_LISTACCOUNTSCHEDULESREQUEST']._serialized_start=1457
+  _globals['_LISTACCOUNTSCHEDULESREQUEST']._serialized_end=1606
+  _globals['_LISTACCOUNTSCHEDULESRESPONSE']._serialized_start=1609
+  _globals['_LISTACCOUNTSCHEDULESRESPONSE']._serialized_end=1763
+  _globals['_DELETEACCOUNTSCHEDULEREQUEST']._serialized_start=1766
+  _globals['_DELETEACCOUNTSCHEDULEREQUEST']._serialized_end=1990
+  _globals['_DELETEACCOUNTSCHEDULERESPONSE']._serialized_start=1992
+  _globals['_DELETEACCOUNTSCHEDULERESPONSE']._serialized_end=2023
+  _globals['_CHECKSENDWINDOWREQUEST']._serialized_start=2026
+  _globals['_CHECKSENDWINDOWREQUEST']._serialized_end=2203
+  _globals['_CHECKSENDWINDOWRESPONSE']._serialized_start=2206
+  _globals['_CHECKSENDWINDOWRESPONSE']._serialized_end=2487
+  _globals['_CREATESCHEDULERULEREQUEST']._serialized_start=2490
+  _globals['_CREATESCHEDULERULEREQUEST']._serialized_end=2738
+  _globals['_CREATESCHEDULERULERESPONSE']._serialized_start=2740
+  _globals['_CREATESCHEDULERULERESPONSE']._serialized_end=2841
+  _globals['_GETSCHEDULERULEREQUEST']._serialized_start=2843
+  _globals['_GETSCHEDULERULEREQUEST']._serialized_end=2970
+  _globals['_GETSCHEDULERULERESPONSE']._serialized_start=2972
+  _globals['_GETSCHEDULERULERESPONSE']._serialized_end=3070
+  _globals['_UPDATESCHEDULERULEREQUEST']._serialized_start=3073
+  _globals['_UPDATESCHEDULERULEREQUEST']._serialized_end=3332
+  _globals['_UPDATESCHEDULERULERESPONSE']._serialized_start=3334
+  _globals['_UPDATESCHEDULERULERESPONSE']._serialized_end=3435
+  _globals['_DELETESCHEDULERULEREQUEST']._serialized_start=3438
+  _globals['_DELETESCHEDULERULEREQUEST']._serialized_end=3635
+  _globals['_DELETESCHEDULERULERESPONSE']._serialized_start=3637
+  _globals['_DELETESCHEDULERULERESPONSE']._serialized_end=3665
+  _globals['_LISTSCHEDULERULESREQUEST']._serialized_start=3668
+  _globals['_LISTSCHEDULERULESREQUEST']._serialized_end=3849
+  _globals['_LISTSCHEDULERULESRESPONSE']._serialized_start=3852
+  _globals['_LISTSCHEDULERULESRESPONSE']._serialized_end=3994
+  _globals['_LISTRULETARGETSREQUEST']._serialized_start=3997
+  _globals['_LISTRULETARGETSREQUEST']._serialized_end=4294
+  _globals['_LISTRULETARGETSRESPONSE']._serialized_start=4297
+  _globals['_LISTRULETARGETSRESPONSE']._serialized_end=4431
+  _globals['_SCHEDULESERVICE']._serialized_start=4434
+  _globals['_SCHEDULESERVICE']._serialized_end=5874
 # @@protoc_insertion_point(module_scope)

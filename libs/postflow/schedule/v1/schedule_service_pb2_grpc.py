@@ -40,10 +40,60 @@ class ScheduleServiceStub:
                 request_serializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.PutAccountScheduleRequest.SerializeToString,
                 response_deserializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.PutAccountScheduleResponse.FromString,
                 _registered_method=True)
+        self.GetAccountSchedule = channel.unary_unary(
+                '/postflow.schedule.v1.ScheduleService/GetAccountSchedule',
+                request_serializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.GetAccountScheduleRequest.SerializeToString,
+                response_deserializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.GetAccountScheduleResponse.FromString,
+                _registered_method=True)
+        self.ListAccountSchedules = channel.unary_unary(
+                '/postflow.schedule.v1.ScheduleService/ListAccountSchedules',
+                request_serializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.ListAccountSchedulesRequest.SerializeToString,
+                response_deserializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.ListAccountSchedulesResponse.FromString,
+                _registered_method=True)
+        self.DeleteAccountSchedule = channel.unary_unary(
+                '/postflow.schedule.v1.ScheduleService/DeleteAccountSchedule',
+                request_serializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.DeleteAccountScheduleRequest.SerializeToString,
+                response_deserializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.DeleteAccountScheduleResponse.FromString,
+                _registered_method=True)
         self.FindSlotTimes = channel.unary_unary(
                 '/postflow.schedule.v1.ScheduleService/FindSlotTimes',
                 request_serializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.FindSlotTimesRequest.SerializeToString,
                 response_deserializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.FindSlotTimesResponse.FromString,
+                _registered_method=True)
+        self.CheckSendWindow = channel.unary_unary(
+                '/postflow.schedule.v1.ScheduleService/CheckSendWindow',
+                request_serializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.CheckSendWindowRequest.SerializeToString,
+                response_deserializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.CheckSendWindowResponse.FromString,
+                _registered_method=True)
+        self.CreateScheduleRule = channel.unary_unary(
+                '/postflow.schedule.v1.ScheduleService/CreateScheduleRule',
+                request_serializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.CreateScheduleRuleRequest.SerializeToString,
+                response_deserializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.CreateScheduleRuleResponse.FromString,
+                _registered_method=True)
+        self.GetScheduleRule = channel.unary_unary(
+                '/postflow.schedule.v1.ScheduleService/GetScheduleRule',
+                request_serializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.GetScheduleRuleRequest.SerializeToString,
+                response_deserializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.GetScheduleRuleResponse.FromString,
+                _registered_method=True)
+        self.UpdateScheduleRule = channel.unary_unary(
+                '/postflow.schedule.v1.ScheduleService/UpdateScheduleRule',
+                request_serializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.UpdateScheduleRuleRequest.SerializeToString,
+                response_deserializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.UpdateScheduleRuleResponse.FromString,
+                _registered_method=True)
+        self.DeleteScheduleRule = channel.unary_unary(
+                '/postflow.schedule.v1.ScheduleService/DeleteScheduleRule',
+                request_serializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.DeleteScheduleRuleRequest.SerializeToString,
+                response_deserializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.DeleteScheduleRuleResponse.FromString,
+                _registered_method=True)
+        self.ListScheduleRules = channel.unary_unary(
+                '/postflow.schedule.v1.ScheduleService/ListScheduleRules',
+                request_serializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.ListScheduleRulesRequest.SerializeToString,
+                response_deserializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.ListScheduleRulesResponse.FromString,
+                _registered_method=True)
+        self.ListRuleTargets = channel.unary_unary(
+                '/postflow.schedule.v1.ScheduleService/ListRuleTargets',
+                request_serializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.ListRuleTargetsRequest.SerializeToString,
+                response_deserializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.ListRuleTargetsResponse.FromString,
                 _registered_method=True)
 
 
@@ -59,9 +109,85 @@ class ScheduleServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetAccountSchedule(self, request, context):
+        """GetAccountSchedule returns the schedule of an account. NOT_FOUND `SCHEDULE_NOT_FOUND`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListAccountSchedules(self, request, context):
+        """ListAccountSchedules pages through the schedules of an organization, in the order of their accounts' ids.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteAccountSchedule(self, request, context):
+        """DeleteAccountSchedule takes the schedule away: no slot is given out any more. Slots already given out keep their
+        times; while there are any ahead, FAILED_PRECONDITION `SCHEDULE_HAS_SLOTS` unless `force` is set. NOT_FOUND
+        `SCHEDULE_NOT_FOUND`; ABORTED `ETAG_MISMATCH` for a stale etag.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def FindSlotTimes(self, request, context):
         """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. NOT_FOUND
         `SCHEDULE_NOT_FOUND` without a schedule. A disabled schedule and one without slots have no times.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CheckSendWindow(self, request, context):
+        """CheckSendWindow tells whether posts of an account may be sent at an instant, until when, and else from when on.
+        NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. A schedule without a window is always open.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateScheduleRule(self, request, context):
+        """CreateScheduleRule stores a new rule. ALREADY_EXISTS `SCHEDULE_RULE_EXISTS` for an id in use, also that of a rule
+        that was deleted.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetScheduleRule(self, request, context):
+        """GetScheduleRule returns a rule. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateScheduleRule(self, request, context):
+        """UpdateScheduleRule changes the fields that the mask names. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
+        `ETAG_MISMATCH` for a stale etag. Drafts already generated stay as they are.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteScheduleRule(self, request, context):
+        """DeleteScheduleRule takes a rule away; drafts already generated stay. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
+        `ETAG_MISMATCH` for a stale etag.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListScheduleRules(self, request, context):
+        """ListScheduleRules pages through the rules of an organization, or of one brand, in the order of their ids.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListRuleTargets(self, request, context):
+        """ListRuleTargets pages through the times at which the rules of a brand want a draft to go out, earliest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -75,10 +201,60 @@ def add_ScheduleServiceServicer_to_server(servicer, server):
                     request_deserializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.PutAccountScheduleRequest.FromString,
                     response_serializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.PutAccountScheduleResponse.SerializeToString,
             ),
+            'GetAccountSchedule': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetAccountSchedule,
+                    request_deserializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.GetAccountScheduleRequest.FromString,
+                    response_serializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.GetAccountScheduleResponse.SerializeToString,
+            ),
+            'ListAccountSchedules': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAccountSchedules,
+                    request_deserializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.ListAccountSchedulesRequest.FromString,
+                    response_serializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.ListAccountSchedulesResponse.SerializeToString,
+            ),
+            'DeleteAccountSchedule': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteAccountSchedule,
+                    request_deserializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.DeleteAccountScheduleRequest.FromString,
+                    response_serializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.DeleteAccountScheduleResponse.SerializeToString,
+            ),
             'FindSlotTimes': grpc.unary_unary_rpc_method_handler(
                     servicer.FindSlotTimes,
                     request_deserializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.FindSlotTimesRequest.FromString,
                     response_serializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.FindSlotTimesResponse.SerializeToString,
+            ),
+            'CheckSendWindow': grpc.unary_unary_rpc_method_handler(
+                    servicer.CheckSendWindow,
+                    request_deserializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.CheckSendWindowRequest.FromString,
+                    response_serializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.CheckSendWindowResponse.SerializeToString,
+            ),
+            'CreateScheduleRule': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateScheduleRule,
+                    request_deserializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.CreateScheduleRuleRequest.FromString,
+                    response_serializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.CreateScheduleRuleResponse.SerializeToString,
+            ),
+            'GetScheduleRule': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetScheduleRule,
+                    request_deserializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.GetScheduleRuleRequest.FromString,
+                    response_serializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.GetScheduleRuleResponse.SerializeToString,
+            ),
+            'UpdateScheduleRule': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateScheduleRule,
+                    request_deserializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.UpdateScheduleRuleRequest.FromString,
+                    response_serializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.UpdateScheduleRuleResponse.SerializeToString,
+            ),
+            'DeleteScheduleRule': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteScheduleRule,
+                    request_deserializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.DeleteScheduleRuleRequest.FromString,
+                    response_serializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.DeleteScheduleRuleResponse.SerializeToString,
+            ),
+            'ListScheduleRules': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListScheduleRules,
+                    request_deserializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.ListScheduleRulesRequest.FromString,
+                    response_serializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.ListScheduleRulesResponse.SerializeToString,
+            ),
+            'ListRuleTargets': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListRuleTargets,
+                    request_deserializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.ListRuleTargetsRequest.FromString,
+                    response_serializer=postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.ListRuleTargetsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -120,6 +296,87 @@ class ScheduleService:
             _registered_method=True)
 
     @staticmethod
+    def GetAccountSchedule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.schedule.v1.ScheduleService/GetAccountSchedule',
+            postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.GetAccountScheduleRequest.SerializeToString,
+            postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.GetAccountScheduleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAccountSchedules(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.schedule.v1.ScheduleService/ListAccountSchedules',
+            postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.ListAccountSchedulesRequest.SerializeToString,
+            postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.ListAccountSchedulesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteAccountSchedule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.schedule.v1.ScheduleService/DeleteAccountSchedule',
+            postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.DeleteAccountScheduleRequest.SerializeToString,
+            postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.DeleteAccountScheduleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def FindSlotTimes(request,
             target,
             options=(),
@@ -136,6 +393,195 @@ class ScheduleService:
             '/postflow.schedule.v1.ScheduleService/FindSlotTimes',
             postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.FindSlotTimesRequest.SerializeToString,
             postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.FindSlotTimesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CheckSendWindow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.schedule.v1.ScheduleService/CheckSendWindow',
+            postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.CheckSendWindowRequest.SerializeToString,
+            postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.CheckSendWindowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateScheduleRule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.schedule.v1.ScheduleService/CreateScheduleRule',
+            postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.CreateScheduleRuleRequest.SerializeToString,
+            postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.CreateScheduleRuleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetScheduleRule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.schedule.v1.ScheduleService/GetScheduleRule',
+            postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.GetScheduleRuleRequest.SerializeToString,
+            postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.GetScheduleRuleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateScheduleRule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.schedule.v1.ScheduleService/UpdateScheduleRule',
+            postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.UpdateScheduleRuleRequest.SerializeToString,
+            postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.UpdateScheduleRuleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteScheduleRule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.schedule.v1.ScheduleService/DeleteScheduleRule',
+            postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.DeleteScheduleRuleRequest.SerializeToString,
+            postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.DeleteScheduleRuleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListScheduleRules(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.schedule.v1.ScheduleService/ListScheduleRules',
+            postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.ListScheduleRulesRequest.SerializeToString,
+            postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.ListScheduleRulesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListRuleTargets(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.schedule.v1.ScheduleService/ListRuleTargets',
+            postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.ListRuleTargetsRequest.SerializeToString,
+            postflow_dot_schedule_dot_v1_dot_schedule__service__pb2.ListRuleTargetsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -37,10 +37,41 @@ class ScheduleServiceStub:
     """PutAccountSchedule creates or replaces the schedule of an account. With an etag it replaces only that state of it:
     ABORTED `ETAG_MISMATCH` when it has changed since. Slots already given out do not move.
     """
+    GetAccountSchedule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.GetAccountScheduleRequest, _schedule_service_pb2.GetAccountScheduleResponse]
+    """GetAccountSchedule returns the schedule of an account. NOT_FOUND `SCHEDULE_NOT_FOUND`."""
+    ListAccountSchedules: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.ListAccountSchedulesRequest, _schedule_service_pb2.ListAccountSchedulesResponse]
+    """ListAccountSchedules pages through the schedules of an organization, in the order of their accounts' ids."""
+    DeleteAccountSchedule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.DeleteAccountScheduleRequest, _schedule_service_pb2.DeleteAccountScheduleResponse]
+    """DeleteAccountSchedule takes the schedule away: no slot is given out any more. Slots already given out keep their
+    times; while there are any ahead, FAILED_PRECONDITION `SCHEDULE_HAS_SLOTS` unless `force` is set. NOT_FOUND
+    `SCHEDULE_NOT_FOUND`; ABORTED `ETAG_MISMATCH` for a stale etag.
+    """
     FindSlotTimes: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.FindSlotTimesRequest, _schedule_service_pb2.FindSlotTimesResponse]
     """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. NOT_FOUND
     `SCHEDULE_NOT_FOUND` without a schedule. A disabled schedule and one without slots have no times.
     """
+    CheckSendWindow: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.CheckSendWindowRequest, _schedule_service_pb2.CheckSendWindowResponse]
+    """CheckSendWindow tells whether posts of an account may be sent at an instant, until when, and else from when on.
+    NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. A schedule without a window is always open.
+    """
+    CreateScheduleRule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.CreateScheduleRuleRequest, _schedule_service_pb2.CreateScheduleRuleResponse]
+    """CreateScheduleRule stores a new rule. ALREADY_EXISTS `SCHEDULE_RULE_EXISTS` for an id in use, also that of a rule
+    that was deleted.
+    """
+    GetScheduleRule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.GetScheduleRuleRequest, _schedule_service_pb2.GetScheduleRuleResponse]
+    """GetScheduleRule returns a rule. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`."""
+    UpdateScheduleRule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.UpdateScheduleRuleRequest, _schedule_service_pb2.UpdateScheduleRuleResponse]
+    """UpdateScheduleRule changes the fields that the mask names. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
+    `ETAG_MISMATCH` for a stale etag. Drafts already generated stay as they are.
+    """
+    DeleteScheduleRule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.DeleteScheduleRuleRequest, _schedule_service_pb2.DeleteScheduleRuleResponse]
+    """DeleteScheduleRule takes a rule away; drafts already generated stay. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
+    `ETAG_MISMATCH` for a stale etag.
+    """
+    ListScheduleRules: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.ListScheduleRulesRequest, _schedule_service_pb2.ListScheduleRulesResponse]
+    """ListScheduleRules pages through the rules of an organization, or of one brand, in the order of their ids."""
+    ListRuleTargets: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.ListRuleTargetsRequest, _schedule_service_pb2.ListRuleTargetsResponse]
+    """ListRuleTargets pages through the times at which the rules of a brand want a draft to go out, earliest first."""
 
 @_typing.type_check_only
 class ScheduleServiceAsyncStub(ScheduleServiceStub):
@@ -51,10 +82,41 @@ class ScheduleServiceAsyncStub(ScheduleServiceStub):
     """PutAccountSchedule creates or replaces the schedule of an account. With an etag it replaces only that state of it:
     ABORTED `ETAG_MISMATCH` when it has changed since. Slots already given out do not move.
     """
+    GetAccountSchedule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.GetAccountScheduleRequest, _schedule_service_pb2.GetAccountScheduleResponse]  # type: ignore[assignment]
+    """GetAccountSchedule returns the schedule of an account. NOT_FOUND `SCHEDULE_NOT_FOUND`."""
+    ListAccountSchedules: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.ListAccountSchedulesRequest, _schedule_service_pb2.ListAccountSchedulesResponse]  # type: ignore[assignment]
+    """ListAccountSchedules pages through the schedules of an organization, in the order of their accounts' ids."""
+    DeleteAccountSchedule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.DeleteAccountScheduleRequest, _schedule_service_pb2.DeleteAccountScheduleResponse]  # type: ignore[assignment]
+    """DeleteAccountSchedule takes the schedule away: no slot is given out any more. Slots already given out keep their
+    times; while there are any ahead, FAILED_PRECONDITION `SCHEDULE_HAS_SLOTS` unless `force` is set. NOT_FOUND
+    `SCHEDULE_NOT_FOUND`; ABORTED `ETAG_MISMATCH` for a stale etag.
+    """
     FindSlotTimes: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.FindSlotTimesRequest, _schedule_service_pb2.FindSlotTimesResponse]  # type: ignore[assignment]
     """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. NOT_FOUND
     `SCHEDULE_NOT_FOUND` without a schedule. A disabled schedule and one without slots have no times.
     """
+    CheckSendWindow: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.CheckSendWindowRequest, _schedule_service_pb2.CheckSendWindowResponse]  # type: ignore[assignment]
+    """CheckSendWindow tells whether posts of an account may be sent at an instant, until when, and else from when on.
+    NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. A schedule without a window is always open.
+    """
+    CreateScheduleRule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.CreateScheduleRuleRequest, _schedule_service_pb2.CreateScheduleRuleResponse]  # type: ignore[assignment]
+    """CreateScheduleRule stores a new rule. ALREADY_EXISTS `SCHEDULE_RULE_EXISTS` for an id in use, also that of a rule
+    that was deleted.
+    """
+    GetScheduleRule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.GetScheduleRuleRequest, _schedule_service_pb2.GetScheduleRuleResponse]  # type: ignore[assignment]
+    """GetScheduleRule returns a rule. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`."""
+    UpdateScheduleRule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.UpdateScheduleRuleRequest, _schedule_service_pb2.UpdateScheduleRuleResponse]  # type: ignore[assignment]
+    """UpdateScheduleRule changes the fields that the mask names. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
+    `ETAG_MISMATCH` for a stale etag. Drafts already generated stay as they are.
+    """
+    DeleteScheduleRule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.DeleteScheduleRuleRequest, _schedule_service_pb2.DeleteScheduleRuleResponse]  # type: ignore[assignment]
+    """DeleteScheduleRule takes a rule away; drafts already generated stay. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
+    `ETAG_MISMATCH` for a stale etag.
+    """
+    ListScheduleRules: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.ListScheduleRulesRequest, _schedule_service_pb2.ListScheduleRulesResponse]  # type: ignore[assignment]
+    """ListScheduleRules pages through the rules of an organization, or of one brand, in the order of their ids."""
+    ListRuleTargets: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.ListRuleTargetsRequest, _schedule_service_pb2.ListRuleTargetsResponse]  # type: ignore[assignment]
+    """ListRuleTargets pages through the times at which the rules of a brand want a draft to go out, earliest first."""
 
 class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
     """ScheduleService decides when something may go out."""
@@ -70,6 +132,33 @@ class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
+    def GetAccountSchedule(
+        self,
+        request: _schedule_service_pb2.GetAccountScheduleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedule_service_pb2.GetAccountScheduleResponse, _abc.Awaitable[_schedule_service_pb2.GetAccountScheduleResponse]]:
+        """GetAccountSchedule returns the schedule of an account. NOT_FOUND `SCHEDULE_NOT_FOUND`."""
+
+    @_abc_1.abstractmethod
+    def ListAccountSchedules(
+        self,
+        request: _schedule_service_pb2.ListAccountSchedulesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedule_service_pb2.ListAccountSchedulesResponse, _abc.Awaitable[_schedule_service_pb2.ListAccountSchedulesResponse]]:
+        """ListAccountSchedules pages through the schedules of an organization, in the order of their accounts' ids."""
+
+    @_abc_1.abstractmethod
+    def DeleteAccountSchedule(
+        self,
+        request: _schedule_service_pb2.DeleteAccountScheduleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedule_service_pb2.DeleteAccountScheduleResponse, _abc.Awaitable[_schedule_service_pb2.DeleteAccountScheduleResponse]]:
+        """DeleteAccountSchedule takes the schedule away: no slot is given out any more. Slots already given out keep their
+        times; while there are any ahead, FAILED_PRECONDITION `SCHEDULE_HAS_SLOTS` unless `force` is set. NOT_FOUND
+        `SCHEDULE_NOT_FOUND`; ABORTED `ETAG_MISMATCH` for a stale etag.
+        """
+
+    @_abc_1.abstractmethod
     def FindSlotTimes(
         self,
         request: _schedule_service_pb2.FindSlotTimesRequest,
@@ -78,5 +167,69 @@ class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
         """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. NOT_FOUND
         `SCHEDULE_NOT_FOUND` without a schedule. A disabled schedule and one without slots have no times.
         """
+
+    @_abc_1.abstractmethod
+    def CheckSendWindow(
+        self,
+        request: _schedule_service_pb2.CheckSendWindowRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedule_service_pb2.CheckSendWindowResponse, _abc.Awaitable[_schedule_service_pb2.CheckSendWindowResponse]]:
+        """CheckSendWindow tells whether posts of an account may be sent at an instant, until when, and else from when on.
+        NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. A schedule without a window is always open.
+        """
+
+    @_abc_1.abstractmethod
+    def CreateScheduleRule(
+        self,
+        request: _schedule_service_pb2.CreateScheduleRuleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedule_service_pb2.CreateScheduleRuleResponse, _abc.Awaitable[_schedule_service_pb2.CreateScheduleRuleResponse]]:
+        """CreateScheduleRule stores a new rule. ALREADY_EXISTS `SCHEDULE_RULE_EXISTS` for an id in use, also that of a rule
+        that was deleted.
+        """
+
+    @_abc_1.abstractmethod
+    def GetScheduleRule(
+        self,
+        request: _schedule_service_pb2.GetScheduleRuleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedule_service_pb2.GetScheduleRuleResponse, _abc.Awaitable[_schedule_service_pb2.GetScheduleRuleResponse]]:
+        """GetScheduleRule returns a rule. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`."""
+
+    @_abc_1.abstractmethod
+    def UpdateScheduleRule(
+        self,
+        request: _schedule_service_pb2.UpdateScheduleRuleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedule_service_pb2.UpdateScheduleRuleResponse, _abc.Awaitable[_schedule_service_pb2.UpdateScheduleRuleResponse]]:
+        """UpdateScheduleRule changes the fields that the mask names. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
+        `ETAG_MISMATCH` for a stale etag. Drafts already generated stay as they are.
+        """
+
+    @_abc_1.abstractmethod
+    def DeleteScheduleRule(
+        self,
+        request: _schedule_service_pb2.DeleteScheduleRuleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedule_service_pb2.DeleteScheduleRuleResponse, _abc.Awaitable[_schedule_service_pb2.DeleteScheduleRuleResponse]]:
+        """DeleteScheduleRule takes a rule away; drafts already generated stay. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
+        `ETAG_MISMATCH` for a stale etag.
+        """
+
+    @_abc_1.abstractmethod
+    def ListScheduleRules(
+        self,
+        request: _schedule_service_pb2.ListScheduleRulesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedule_service_pb2.ListScheduleRulesResponse, _abc.Awaitable[_schedule_service_pb2.ListScheduleRulesResponse]]:
+        """ListScheduleRules pages through the rules of an organization, or of one brand, in the order of their ids."""
+
+    @_abc_1.abstractmethod
+    def ListRuleTargets(
+        self,
+        request: _schedule_service_pb2.ListRuleTargetsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedule_service_pb2.ListRuleTargetsResponse, _abc.Awaitable[_schedule_service_pb2.ListRuleTargetsResponse]]:
+        """ListRuleTargets pages through the times at which the rules of a brand want a draft to go out, earliest first."""
 
 def add_ScheduleServiceServicer_to_server(servicer: ScheduleServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
