@@ -13,7 +13,9 @@ from servicekit.pg.database import Database
 from servicekit.pg.migrations.alembic_run import drift
 
 _INSERT = """
-    insert into account_schedule values ('acme', 'page', '', 'UTC', {slots}, {cap}, true, {version}, now(), now())
+    insert into account_schedule (organization_id, social_account_id, name, time_zone, weekly_slots, max_posts_per_day,
+        enabled, version, create_time, update_time)
+    values ('acme', 'page', '', 'UTC', {slots}, {cap}, true, {version}, now(), now())
 """
 
 

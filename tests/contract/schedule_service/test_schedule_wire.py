@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from civil.weekly import WeeklySlot
 from civil.zones import find_zone, zone_names
 from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged
-from schedule_service import wire
 from schedule_service.domain.account_schedule import Timetable, created
+from schedule_service.wire import account_schedules as wire
+from schedule_service.wire.civil_times import moment
 
 NOW = datetime(2026, 3, 2, 9, 0, 0, 123456, tzinfo=UTC)
 
@@ -35,7 +36,7 @@ def test_a_schedule_survives_the_wire(timetable: Timetable) -> None:
     schedule = created("acme", "page", timetable, now=NOW)
     message = wire.shown(schedule)
     assert wire.timetable(message) == timetable
-    assert wire.moment(message.create_time) == NOW
+    assert moment(message.create_time) == NOW
     announced = wire.account_schedule_changed(schedule)
     assert AccountScheduleChanged.FromString(announced.message.SerializeToString()).account_schedule == message
 
@@ -51,4 +52,4 @@ def test_a_stored_event_still_decodes() -> None:
         max_posts_per_day=3,
         enabled=True,
     )
-    assert wire.moment(schedule.create_time) == wire.moment(schedule.update_time) == NOW
+    assert moment(schedule.create_time) == moment(schedule.update_time) == NOW

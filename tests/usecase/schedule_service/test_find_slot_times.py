@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from civil.weekly import WeeklySlot
 from civil.zones import find_zone
-from schedule_service.adapters.postgres import store
+from schedule_service.adapters.postgres import account_schedules as store
 from schedule_service.application.find_slot_times import FindSlotTimes
 from schedule_service.domain.account_schedule import Timetable, created
 from servicekit.faults import NotFound

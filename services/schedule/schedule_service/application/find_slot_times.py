@@ -2,10 +2,10 @@
 
 from datetime import datetime
 
-from schedule_service import wire
-from schedule_service.adapters.postgres import store
+from schedule_service.adapters.postgres import account_schedules as store
 from schedule_service.domain.account_schedule import found
 from schedule_service.domain.slot_times import search, slot_times
+from schedule_service.wire import account_schedules as wire
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 

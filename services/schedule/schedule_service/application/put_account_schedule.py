@@ -1,8 +1,8 @@
 """PutAccountSchedule: the one schedule of an account, new or in place of what it was."""
 
-from schedule_service import wire
-from schedule_service.adapters.postgres import store
+from schedule_service.adapters.postgres import account_schedules as store
 from schedule_service.domain.account_schedule import Timetable, created, replaced, require_etag
+from schedule_service.wire import account_schedules as wire
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.ledger import RequestKey, RequestLedger

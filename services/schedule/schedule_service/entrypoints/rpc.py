@@ -6,9 +6,11 @@ import grpc
 
 from postflow.schedule.v1 import schedule_service_pb2 as messages
 from postflow.schedule.v1 import schedule_service_pb2_grpc
-from schedule_service import wire
 from schedule_service.application.find_slot_times import FindSlotTimes
 from schedule_service.application.put_account_schedule import PutAccountSchedule
+from schedule_service.wire import account_schedules
+from schedule_service.wire.civil_times import moment
+from schedule_service.wire.requests import request_key
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
@@ -24,9 +26,9 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
         self, request: messages.PutAccountScheduleRequest, context: Context
     ) -> messages.PutAccountScheduleResponse:
         return await self._put_account_schedule(
-            wire.request_key(request.organization_id, "PutAccountSchedule", request.request_id, request),
+            request_key(request.organization_id, "PutAccountSchedule", request.request_id, request),
             social_account_id=request.account_schedule.social_account_id,
-            timetable=wire.timetable(request.account_schedule),
+            timetable=account_schedules.timetable(request.account_schedule),
             etag=request.account_schedule.etag,
         )
 
@@ -36,7 +38,7 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
         return await self._find_slot_times(
             organization_id=request.organization_id,
             social_account_id=request.social_account_id,
-            after=wire.moment(request.after) if request.HasField("after") else None,
-            before=wire.moment(request.before) if request.HasField("before") else None,
+            after=moment(request.after) if request.HasField("after") else None,
+            before=moment(request.before) if request.HasField("before") else None,
             count=request.count or _DEFAULT_COUNT,
         )

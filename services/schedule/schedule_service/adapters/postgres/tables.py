@@ -1,6 +1,23 @@
 """Schedule's tables as the code knows them; the migrations make them, and a test holds the two together."""
 
-from sqlalchemy import BigInteger, Boolean, Column, Integer, MetaData, PrimaryKeyConstraint, SmallInteger, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Date,
+    Identity,
+    Index,
+    Integer,
+    Interval,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from servicekit.pg.tables import Timestamp, add_service_tables
@@ -23,5 +40,116 @@ account_schedule = Table(
     Column("version", BigInteger, nullable=False),
     Column("create_time", Timestamp, nullable=False),
     Column("update_time", Timestamp, nullable=False),
+    # Days 0 for Sunday to 6 for Saturday, ascending; none: no window. Minutes of the day.
+    Column("window_days", ARRAY(SmallInteger), nullable=False),
+    Column("window_start", SmallInteger, nullable=False),
+    Column("window_end", SmallInteger, nullable=False),
+    Column("min_spacing", Interval, nullable=False),
+    # The release of tzdata that the schedule was announced with.
+    Column("tzdata_version", Text, nullable=False),
+    # The row stays, so that the versions of an account's schedules only grow.
+    Column("delete_time", Timestamp),
     PrimaryKeyConstraint("organization_id", "social_account_id"),
+)
+
+upcoming_slot = Table(
+    "upcoming_slot",
+    metadata,
+    Column("organization_id", Text, nullable=False),
+    Column("slot_id", Text, nullable=False),
+    Column("social_account_id", Text, nullable=False),
+    Column("revision", BigInteger, nullable=False),
+    Column("schedule_time", Timestamp, nullable=False),
+    PrimaryKeyConstraint("organization_id", "slot_id"),
+)
+Index(
+    "upcoming_slot_by_account",
+    upcoming_slot.c.organization_id,
+    upcoming_slot.c.social_account_id,
+    upcoming_slot.c.schedule_time,
+)
+Index("upcoming_slot_age", upcoming_slot.c.schedule_time)
+
+schedule_rule = Table(
+    "schedule_rule",
+    metadata,
+    Column("organization_id", Text, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("brand_id", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("time_zone", Text, nullable=False),
+    # Minutes since Sunday 00:00, local, ascending; none: the times are those of the rrule.
+    Column("weekly_slots", ARRAY(SmallInteger), nullable=False),
+    Column("rrule", Text, nullable=False),
+    Column("start_minute", SmallInteger),
+    Column("start_date", Date),
+    Column("end_date", Date),
+    Column("excluded_dates", ARRAY(Date), nullable=False),
+    Column("channels", ARRAY(Text), nullable=False),
+    Column("category_id", Text, nullable=False),
+    Column("asset_policy", Text, nullable=False),
+    Column("enabled", Boolean, nullable=False),
+    Column("tzdata_version", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("create_time", Timestamp, nullable=False),
+    Column("update_time", Timestamp, nullable=False),
+    # The row stays: its id names targets for ever.
+    Column("delete_time", Timestamp),
+    PrimaryKeyConstraint("organization_id", "id"),
+)
+Index(
+    "schedule_rule_by_brand",
+    schedule_rule.c.organization_id,
+    schedule_rule.c.brand_id,
+    schedule_rule.c.id,
+    postgresql_where=text("delete_time is null"),
+)
+
+timer = Table(
+    "timer",
+    metadata,
+    Column("organization_id", Text, nullable=False),
+    Column("id", Text, nullable=False),
+    # The one name by which the scheduler knows the row.
+    Column("job_id", BigInteger, Identity(always=True), nullable=False),
+    Column("topic", Text, nullable=False),
+    Column("payload", LargeBinary, nullable=False),
+    Column("cron", Text, nullable=False),
+    Column("time_zone", Text, nullable=False),
+    Column("dst_policy", Text, nullable=False),
+    Column("repeat_until", Timestamp),
+    Column("misfire_policy", Text, nullable=False),
+    Column("catch_up_interval", Interval, nullable=False),
+    Column("skip_after", Interval, nullable=False),
+    Column("auto_remove", Boolean, nullable=False),
+    Column("paused", Boolean, nullable=False),
+    # The occurrence in hand; null when there is none any more.
+    Column("due_time", Timestamp),
+    # When the row is looked at next; null when paused or finished.
+    Column("sleep_until", Timestamp),
+    Column("fence", BigInteger, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("fire_count", BigInteger, nullable=False),
+    Column("last_fire_time", Timestamp),
+    Column("last_occurrence_key", Text, nullable=False),
+    Column("finish_time", Timestamp),
+    Column("tzdata_version", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("create_time", Timestamp, nullable=False),
+    Column("update_time", Timestamp, nullable=False),
+    PrimaryKeyConstraint("organization_id", "id"),
+    UniqueConstraint("job_id"),
+)
+Index("timer_due", timer.c.sleep_until, timer.c.job_id, postgresql_where=text("sleep_until is not null"))
+Index("timer_finished", timer.c.finish_time, postgresql_where=text("finish_time is not null"))
+Index("timer_by_topic", timer.c.organization_id, timer.c.topic, timer.c.id)
+
+# The compiled zones (TZif) that times were announced with.
+zone_data = Table(
+    "zone_data",
+    metadata,
+    Column("tzdata_version", Text, nullable=False),
+    Column("time_zone", Text, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("tzdata_version", "time_zone"),
 )
