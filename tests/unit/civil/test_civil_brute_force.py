@@ -1,19 +1,9 @@
-"""Every answer against a walk over the minutes of UTC that reads the wall clock straight from the compiled database.
+"""Every answer against a walk over the minutes of UTC that reads the wall clock straight from the compiled database."""
 
-Nothing here shares code with civil or zoneinfo.
-"""
-
-import calendar
-import re
-import struct
-from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from datetime import UTC, date, datetime, timedelta
-from functools import cache
-from importlib import resources
+from collections.abc import Iterable
+from datetime import date, timedelta
 from itertools import pairwise
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -21,114 +11,21 @@ from hypothesis import strategies as st
 
 from civil.days import day_bounds, local_day
 from civil.weekly import Occurrence, WeeklySlot, occurrences
-from civil.zones import find_zone, zone_names
+from civil.zones import find_zone
+from testkit.wall_clock import (
+    DAY,
+    EPOCH,
+    Change,
+    WallClock,
+    changes_by_kind,
+    clock,
+    distinct_zones,
+    instant_of,
+    moments,
+    seconds,
+)
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-DAY = 1440
 WEEK = 7 * DAY
-LAST_YEAR = 2100
-
-
-class Change(NamedTuple):
-    """Clocks leave one offset for another; the offsets in seconds, the instant in seconds since 1970."""
-
-    at: int
-    before: int
-    after: int
-
-
-class WallClock:
-    """The clock of one zone, in minutes: of UTC since 1970, and of the same count as if the wall were UTC."""
-
-    def __init__(self, compiled: bytes) -> None:
-        listed, footer = read(compiled)
-        ruled = changes_by_rule(footer, since=listed[-1].at, offset=listed[-1].after)
-        self.changes = [change for change in (*listed, *ruled) if change.before != change.after]
-        self._at = [change.at for change in self.changes]
-        self._offsets = [listed[0].before, *(change.after for change in self.changes)]
-
-    def wall(self, minute: int) -> int:
-        return minute + self._offsets[bisect_right(self._at, minute * 60)] // 60
-
-
-def read(compiled: bytes) -> tuple[list[Change], str]:
-    """What a compiled zone lists, after an entry for the beginning of time, and its rule for later (RFC 9636)."""
-
-    def counts(at: int) -> tuple[int, ...]:
-        assert compiled[at : at + 4] == b"TZif"
-        return struct.unpack_from(">6l", compiled, at + 20)
-
-    utc, standard, leaps, changes, types, letters = counts(0)
-    header = 44 + changes * 5 + types * 6 + letters + leaps * 8 + standard + utc
-    utc, standard, leaps, changes, types, letters = counts(header)
-    body = header + 44
-    kinds = body + changes * 9
-    offsets = [int(struct.unpack_from(">l", compiled, kinds + 6 * n)[0]) for n in range(types)]
-    instants = [-(2**60), *struct.unpack_from(f">{changes}q", compiled, body)]
-    after = [offsets[0], *(offsets[kind] for kind in compiled[body + changes * 8 : kinds])]
-    before = [offsets[0], *after[:-1]]
-    footer = compiled[kinds + types * 6 + letters + leaps * 12 + standard + utc :].decode().strip()
-    return [Change(*change) for change in zip(instants, before, after, strict=True)], footer
-
-
-def changes_by_rule(footer: str, since: int, offset: int) -> Iterator[Change]:
-    """Such as `<-02>2<-01>,M3.5.0/-1,M10.5.0/0`: two offsets west of UTC, two dates with their local times."""
-    name, clock_time = r"(?:<[^>]+>|[A-Za-z]+)", r"[+-]?\d+(?::\d+)?"
-    rule = re.fullmatch(
-        rf"{name}({clock_time}){name}({clock_time})?,M([\d.]+)(?:/({clock_time}))?,M([\d.]+)(?:/({clock_time}))?",
-        footer,
-    )
-    if rule is None:
-        assert "," not in footer
-        return
-    west, west_in_summer, begins, begins_at, ends, ends_at = rule.groups()
-    standard = -_clock_seconds(west)
-    summer = -_clock_seconds(west_in_summer) if west_in_summer else standard + 3600
-    for year in range(1970, LAST_YEAR + 1):
-        turns = [
-            Change(_ruled_day(year, begins) + _clock_seconds(begins_at or "2") - standard, standard, summer),
-            Change(_ruled_day(year, ends) + _clock_seconds(ends_at or "2") - summer, summer, standard),
-        ]
-        for change in sorted(turns):
-            if change.at > since and change.before == offset:
-                yield change
-                offset = change.after
-
-
-def _ruled_day(year: int, rule: str) -> int:
-    """Month.week.weekday: the second at which that day would start in UTC; week 5 is the last."""
-    month, week, weekday = map(int, rule.split("."))
-    days = [day for day in calendar.Calendar(6).itermonthdates(year, month) if day.month == month]
-    chosen = [day for day in days if day.isoweekday() % 7 == weekday]
-    return (chosen[min(week, len(chosen)) - 1] - date(1970, 1, 1)).days * 86_400
-
-
-def _clock_seconds(text: str) -> int:
-    hours, _, minutes = text.lstrip("+-").partition(":")
-    return (int(hours) * 3600 + int(minutes or 0) * 60) * (-1 if text.startswith("-") else 1)
-
-
-def compiled(name: str) -> bytes:
-    return resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).read_bytes()
-
-
-@cache
-def clock(name: str) -> WallClock:
-    return WallClock(compiled(name))
-
-
-@cache
-def distinct_zones() -> tuple[str, ...]:
-    """One name for each zone that differs from all others."""
-    return tuple(sorted({compiled(name): name for name in sorted(zone_names(), reverse=True)}.values()))
-
-
-def seconds(year: int) -> int:
-    return int((datetime(year, 1, 1, tzinfo=UTC) - EPOCH).total_seconds())
-
-
-def instant_of(minute: int) -> datetime:
-    return EPOCH + timedelta(minutes=minute)
 
 
 def slot_at(wall: int) -> WeeklySlot:
@@ -169,16 +66,6 @@ def answers(slots: Iterable[WeeklySlot], zone: WallClock, after: int, until: int
 
 def asked(slots: Iterable[WeeklySlot], name: str, after: int, until: int) -> list[Occurrence]:
     return list(occurrences(slots, find_zone(name), after=instant_of(after), until=instant_of(until)))
-
-
-def changes_by_kind(first_year: int, last_year: int) -> dict[Change, list[str]]:
-    """Zones that change from the same offset to the same offset at the same instant read alike around it."""
-    kinds = defaultdict[Change, list[str]](list)
-    for name in distinct_zones():
-        for change in clock(name).changes:
-            if seconds(first_year) <= change.at < seconds(last_year + 1):
-                kinds[change].append(name)
-    return kinds
 
 
 def edge_walls(change: Change) -> set[int]:
@@ -248,17 +135,6 @@ def test_days_around_every_change_of_every_zone() -> None:
             expected = instant_of(minutes[0]), instant_of(minutes[-1] + 1)
             for name in names:
                 assert day_bounds(date(1970, 1, 1) + timedelta(days=day), find_zone(name)) == expected, (name, change)
-
-
-@st.composite
-def moments(draw: st.DrawFn) -> tuple[str, int]:
-    """A zone and a minute, half of the time near one of its changes."""
-    name = draw(st.sampled_from(distinct_zones()))
-    near = [change.at // 60 for change in clock(name).changes if seconds(1973) <= change.at < seconds(2037)]
-    anywhere = st.integers(seconds(1973) // 60, seconds(2037) // 60)
-    if not near:
-        return name, draw(anywhere)
-    return name, draw(anywhere | st.builds(int.__add__, st.sampled_from(near), st.integers(-3 * DAY, 2 * DAY)))
 
 
 weekly_slots = st.builds(
