@@ -1,22 +1,23 @@
 """The schedule process, wired."""
 
 import logging
+from dataclasses import dataclass
 
 from nats.aio.client import Client
 from opentelemetry import metrics
 
 from civil.zones import tzdata_version
-from postflow.schedule.v1 import schedule_service_pb2_grpc
+from postflow.schedule.v1.schedule_service_pb2_grpc import add_ScheduleServiceServicer_to_server
 from schedule_service.application.find_slot_times import FindSlotTimes
 from schedule_service.application.put_account_schedule import PutAccountSchedule
 from schedule_service.entrypoints.loops import housekeeping
-from schedule_service.entrypoints.rpc import ScheduleServicer
+from schedule_service.entrypoints.rpc import AccountSchedules, ScheduleServicer
 from schedule_service.settings import Settings
 from servicekit.bus.connection import close, connect
 from servicekit.bus.publisher import PipelinedPublisher
 from servicekit.bus.stream_view import StreamView
 from servicekit.bus.streams import ensure_stream
-from servicekit.ids import Uuid7Source
+from servicekit.ids import IdSource, Uuid7Source
 from servicekit.pg import migrations
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
@@ -24,7 +25,7 @@ from servicekit.pg.ledger import RequestLedger
 from servicekit.pg.outbox import Outbox
 from servicekit.pg.relay import Relay
 from servicekit.rpc import RpcServer
-from servicekit.run import Process, run_main
+from servicekit.run import Loop, Process, run_main
 from topology import EVENTS
 
 SERVICE = "schedule"
@@ -33,12 +34,23 @@ MIGRATIONS = "schedule_service.adapters.postgres.migrations"
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What the use cases of a process share."""
+
+    database: Database
+    clock: DatabaseClock
+    ids: IdSource
+    ledger: RequestLedger
+    outbox: Outbox
+
+
 def main() -> int:
     return run_main(SERVICE, Settings, compose)
 
 
 async def compose(settings: Settings) -> Process:
-    ids, clock, ledger = Uuid7Source(), DatabaseClock(), RequestLedger()
+    ids, clock = Uuid7Source(), DatabaseClock()
     database = Database(settings.database_url.reveal(), application=SERVICE, pool_size=settings.database_connections)
     nats = Client()
     events = nats.jetstream()
@@ -49,14 +61,10 @@ async def compose(settings: Settings) -> Process:
         stream=StreamView(events, EVENTS),
         connections=lambda: nats.stats["reconnects"],
     )
-    outbox = Outbox(ids, relay.offer)
-    servicer = ScheduleServicer(
-        put_account_schedule=PutAccountSchedule(database=database, clock=clock, ledger=ledger, outbox=outbox),
-        find_slot_times=FindSlotTimes(database=database, clock=clock),
-    )
+    parts = Parts(database=database, clock=clock, ids=ids, ledger=RequestLedger(), outbox=Outbox(ids, relay.offer))
     server = RpcServer(
         listen=settings.listen,
-        servicers=[(schedule_service_pb2_grpc.add_ScheduleServiceServicer_to_server, servicer)],
+        servicers=[(add_ScheduleServiceServicer_to_server, schedule_servicer(parts))],
         ids=ids,
     )
     _tell_tzdata()
@@ -68,10 +76,26 @@ async def compose(settings: Settings) -> Process:
             "nats": lambda: connect(nats, settings.nats_url, name=SERVICE),
             "events": lambda: ensure_stream(events, EVENTS),
         },
-        loops=[relay, housekeeping(database, clock)],
+        loops=[relay, *loops(parts)],
         closers={"relay": relay.flush, "nats": lambda: close(nats), "database": database.dispose},
         grace=settings.grace,
     )
+
+
+def schedule_servicer(parts: Parts) -> ScheduleServicer:
+    return ScheduleServicer(account_schedules=account_schedules(parts))
+
+
+def account_schedules(parts: Parts) -> AccountSchedules:
+    database, clock = parts.database, parts.clock
+    return AccountSchedules(
+        put=PutAccountSchedule(database=database, clock=clock, ledger=parts.ledger, outbox=parts.outbox),
+        find_slot_times=FindSlotTimes(database=database, clock=clock),
+    )
+
+
+def loops(parts: Parts) -> list[Loop]:
+    return [housekeeping(parts.database, parts.clock)]
 
 
 def _tell_tzdata() -> None:

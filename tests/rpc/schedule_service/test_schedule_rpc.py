@@ -16,9 +16,7 @@ from postflow.schedule.v1.account_schedule_pb2 import (
 )
 from postflow.schedule.v1.schedule_service_pb2 import FindSlotTimesRequest, PutAccountScheduleRequest
 from postflow.schedule.v1.schedule_service_pb2_grpc import ScheduleServiceStub, add_ScheduleServiceServicer_to_server
-from schedule_service.application.find_slot_times import FindSlotTimes
-from schedule_service.application.put_account_schedule import PutAccountSchedule
-from schedule_service.entrypoints.rpc import ScheduleServicer
+from schedule_service.main import Parts, schedule_servicer
 from servicekit.faults import Conflict, Fault, InvalidRequest, NotFound
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
@@ -36,14 +34,12 @@ NINE = WeeklySlot(day_of_week=DAY_OF_WEEK_MONDAY, hour=9)
 @pytest.fixture
 async def stub(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Stub]:
     database = Database(await service_database("schedule"), application="test", pool_size=2)
-    ids, clock = Uuid7Source(), DatabaseClock()
-    servicer = ScheduleServicer(
-        put_account_schedule=PutAccountSchedule(
-            database=database, clock=clock, ledger=RequestLedger(), outbox=Outbox(ids, lambda _: None)
-        ),
-        find_slot_times=FindSlotTimes(database=database, clock=clock),
+    ids = Uuid7Source()
+    parts = Parts(
+        database=database, clock=DatabaseClock(), ids=ids, ledger=RequestLedger(), outbox=Outbox(ids, lambda _: None)
     )
-    server = RpcServer(listen="127.0.0.1:0", servicers=[(add_ScheduleServiceServicer_to_server, servicer)], ids=ids)
+    servicers = [(add_ScheduleServiceServicer_to_server, schedule_servicer(parts))]
+    server = RpcServer(listen="127.0.0.1:0", servicers=servicers, ids=ids)
     await server.start()
     await server.set_serving(serving=True)
     async with open_channel(f"127.0.0.1:{server.port}") as channel:

@@ -1,5 +1,6 @@
 """What Schedule answers."""
 
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import grpc
@@ -17,15 +18,22 @@ Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 _DEFAULT_COUNT = 10
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountSchedules:
+    """The use cases of account schedules."""
+
+    put: PutAccountSchedule
+    find_slot_times: FindSlotTimes
+
+
 class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
-    def __init__(self, *, put_account_schedule: PutAccountSchedule, find_slot_times: FindSlotTimes) -> None:
-        self._put_account_schedule = put_account_schedule
-        self._find_slot_times = find_slot_times
+    def __init__(self, *, account_schedules: AccountSchedules) -> None:
+        self._account_schedules = account_schedules
 
     async def PutAccountSchedule(
         self, request: messages.PutAccountScheduleRequest, context: Context
     ) -> messages.PutAccountScheduleResponse:
-        return await self._put_account_schedule(
+        return await self._account_schedules.put(
             request_key(request.organization_id, "PutAccountSchedule", request.request_id, request),
             social_account_id=request.account_schedule.social_account_id,
             timetable=account_schedules.timetable(request.account_schedule),
@@ -35,7 +43,7 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
     async def FindSlotTimes(
         self, request: messages.FindSlotTimesRequest, context: Context
     ) -> messages.FindSlotTimesResponse:
-        return await self._find_slot_times(
+        return await self._account_schedules.find_slot_times(
             organization_id=request.organization_id,
             social_account_id=request.social_account_id,
             after=moment(request.after) if request.HasField("after") else None,
