@@ -1,0 +1,74 @@
+"""What a scheduler tells `on_error`: each says which job, hook or call it is about."""
+
+from datetime import datetime
+
+from jobkit.job import Job
+
+
+class SchedulerError(Exception):
+    """Something went wrong, and what follows from it has been seen to."""
+
+
+class JobError(SchedulerError):
+    def __init__(self, job: Job, message: str) -> None:
+        super().__init__(f"job {job.id}: {message}")
+        self.job = job
+
+
+class AttemptFailed(JobError):
+    """It is tried again at `retry_time`."""
+
+    def __init__(self, job: Job, error: Exception, retry_time: datetime) -> None:
+        super().__init__(job, f"attempt {job.attempts} failed, again at {retry_time.isoformat()}: {error!r}")
+        self.error = error
+        self.retry_time = retry_time
+
+
+class JobFailed(JobError):
+    """That was the last attempt: a one-time job has ended, a recurring one goes on with its next occurrence."""
+
+    def __init__(self, job: Job, error: Exception) -> None:
+        super().__init__(job, f"gave up after attempt {job.attempts}: {error!r}")
+        self.error = error
+
+
+class WorkerLost(Exception):
+    """Every attempt was begun, and none came to an end: whatever it does ends its worker."""
+
+
+class OccurrenceSkipped(JobError):
+    """It was too late for an occurrence, which the job's misfire policy leaves out."""
+
+
+class InvalidJob(JobError):
+    """The row makes no sense. It is paused: `sleep_until` is null, until somebody mends it."""
+
+
+class LateWrite(JobError):
+    """Another worker or an editor has the job now: what became of this run was not written."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job, f"the lock with fence {job.fence} holds no longer; nothing was written")
+
+
+class LockLost(JobError):
+    """The lock could not be extended: the run was cancelled."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job, f"the lock with fence {job.fence} was lost during the run, which is cancelled")
+
+
+class StoreFailed(SchedulerError):
+    """A call of the store failed; it is made again after a while."""
+
+    def __init__(self, call: str, error: Exception) -> None:
+        super().__init__(f"{call}: {error!r}")
+        self.call = call
+        self.error = error
+
+
+class HookFailed(SchedulerError):
+    def __init__(self, hook: str, error: Exception) -> None:
+        super().__init__(f"{hook}: {error!r}")
+        self.hook = hook
+        self.error = error

@@ -1,0 +1,1 @@
+"""Where jobs are kept: in memory, or in a table of PostgreSQL."""

@@ -1,0 +1,67 @@
+"""What the columns of a table of jobs are called."""
+
+from dataclasses import dataclass, fields
+
+_LONGEST = 63  # bytes of an identifier in PostgreSQL; it cuts off what is longer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlColumns:
+    """None: the table has no such column, and every job the default of `Job`. `id` is unique; times are timestamptz."""
+
+    id: str = "id"
+    sleep_until: str = "sleep_until"
+    due_time: str = "due_time"
+    fence: str = "fence"
+    """bigint, not null."""
+    attempts: str | None = "attempts"
+    """integer, not null. Without it a failed run is not tried again."""
+    interval: str | None = "interval"
+    time_zone: str | None = "time_zone"
+    dst: str | None = "dst"
+    repeat_until: str | None = "repeat_until"
+    misfire: str | None = "misfire"
+    misfire_after: str | None = "misfire_after"
+    """interval"""
+    pace: str | None = "pace"
+    """interval"""
+    auto_remove: str | None = "auto_remove"
+    last_error: str | None = "last_error"
+    finish_time: str | None = "finish_time"
+    """Written only: when the job ended."""
+    data: str | tuple[str, ...] | None = "data"
+    """One jsonb column with an object in it; or several columns of any type, which `Job.data` holds by name."""
+
+    @classmethod
+    def minimal(cls, *, data: str | tuple[str, ...] | None = None) -> "SqlColumns":
+        """For id, sleep_until, due_time, fence and interval."""
+        return cls(
+            attempts=None,
+            time_zone=None,
+            dst=None,
+            repeat_until=None,
+            misfire=None,
+            misfire_after=None,
+            pace=None,
+            auto_remove=None,
+            last_error=None,
+            finish_time=None,
+            data=data,
+        )
+
+    def __post_init__(self) -> None:
+        names = [value for field in fields(self) if (value := getattr(self, field.name)) is not None]
+        flat = [name for value in names for name in ((value,) if isinstance(value, str) else value)]
+        for name in flat:
+            quote(name)
+        own = [name for name in names if isinstance(name, str)]
+        if len(set(own)) != len(own):
+            raise ValueError(f"two parts of a job in one column: {sorted(own)}")
+
+
+def quote(identifier: str) -> str:
+    """As SQL takes it, whatever stands in it; the case counts."""
+    if not 0 < len(identifier.encode()) <= _LONGEST or "\0" in identifier:
+        raise ValueError(f"not an identifier of 1 to {_LONGEST} bytes: {identifier!r}")
+    # A colon would begin a bind parameter.
+    return '"' + identifier.replace('"', '""').replace(":", "\\:") + '"'
