@@ -20,7 +20,7 @@ LONGEST = 256
 
 _HORIZON_YEARS = 5
 _SECOND = timedelta(seconds=1)
-_LONGEST_SHOWN = 40
+_LONGEST_SHOWN = 30
 _LARGEST_NUMBER = 2**63 - 1
 
 
@@ -74,7 +74,7 @@ class Firing(NamedTuple):
     def key(self) -> str:
         """Names this firing among all of its expression and zone: the same again is a repeat."""
         if self.by_interval:
-            return f"{self.instant:%Y-%m-%dT%H:%M:%S}Z"
+            return f"{self.instant.replace(tzinfo=None).isoformat(timespec='seconds')}Z"
         shown = self.nominal.isoformat(timespec="seconds" if self.nominal.second else "minutes")
         return f"{shown}/2" if self.second_pass else shown
 
@@ -113,7 +113,7 @@ def firings(cron: Cron, zone: Zone, *, after: datetime, dst: Dst = Dst.CRON) -> 
         yield from _by_interval(cron.every, zone, after)
         return
     start = after + _SECOND
-    last_year = (start + zone.offset_at(start)).year + _HORIZON_YEARS
+    last_year = _last_year(start, zone.offset_at(start))
     # A jump reaches a day at most: what it shifts, or shows for the second time, lies within a day of it.
     for stretch in zone.stretches(start - DAY, LATEST):
         if (stretch.start + stretch.offset).year > last_year:
@@ -122,7 +122,11 @@ def firings(cron: Cron, zone: Zone, *, after: datetime, dst: Dst = Dst.CRON) -> 
             if firing.nominal.year > last_year:
                 return
             yield firing
-            last_year = firing.nominal.year + _HORIZON_YEARS
+            last_year = _last_year(firing.instant + _SECOND, stretch.offset)
+
+
+def _last_year(start: datetime, offset: timedelta) -> int:
+    return (start + offset).year + _HORIZON_YEARS
 
 
 def _by_interval(every: timedelta, zone: Zone, after: datetime) -> Iterator[Firing]:
@@ -210,19 +214,19 @@ class _Field(NamedTuple):
     name: str
     least: int
     most: int
-    names: dict[str, int] = {}  # noqa: RUF012
+    names: tuple[str, ...] = ()
+    """Of its numbers, from the least on."""
 
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _FIELDS = (
     _Field("second", 0, 59),
     _Field("minute", 0, 59),
     _Field("hour", 0, 23),
     _Field("day of month", 1, 31),
-    _Field("month", 1, 12, {name: number for number, name in enumerate(_MONTHS, 1)}),
-    _Field("day of week", 0, 6, {name: number for number, name in enumerate(_WEEKDAYS)}),
+    _Field("month", 1, 12, ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")),
+    _Field("day of week", 0, 6, ("sun", "mon", "tue", "wed", "thu", "fri", "sat")),
 )
+_STARS = frozenset({"*", "?"})
 _DESCRIPTORS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -250,7 +254,7 @@ def _words(expression: str, *, seconds: bool) -> list[str]:
     """One for each field, the seconds included."""
     if expression.startswith("@"):
         if expression not in _DESCRIPTORS:
-            raise InvalidCron(f"{_shown(expression)} is none of {', '.join(_DESCRIPTORS)}, @every <duration>")
+            raise InvalidCron(f"{_shown(expression)} is none of {', '.join(_DESCRIPTORS)}, @every ...")
         return ["0", *_DESCRIPTORS[expression].split()]
     words = expression.split()
     wanted = _FIELDS if seconds else _FIELDS[1:]
@@ -272,41 +276,46 @@ def _parse_range(part: str, field: _Field) -> tuple[range, bool]:
     span, *steps = part.split("/")
     if len(steps) > 1:
         raise InvalidCron(f"{field.name}: {_shown(part)} has more than one slash")
-    step = _number(steps[0], field) if steps else 1
-    if step == 0:
-        raise InvalidCron(f"{field.name}: a step of 0 leads nowhere")
-    if span in {"*", "?"}:
-        return range(field.least, field.most + 1, step), step == 1
-    low, *highs = span.split("-")
-    if len(highs) > 1:
-        raise InvalidCron(f"{field.name}: {_shown(part)} has more than one hyphen")
-    start = end = _number(low, field, field.names)
-    if highs:
-        end = _number(highs[0], field, field.names)
-    elif steps:
+    start, end = _span(span, part, field)
+    step = _number(steps[0], part, field) if steps else 1
+    if steps and "-" not in span:
         end = field.most
-    _check_bounds(start, end, field)
-    return range(start, end + 1, step), False
-
-
-def _check_bounds(start: int, end: int, field: _Field) -> None:
     if start < field.least:
         raise InvalidCron(f"{field.name}: {start} is below {field.least}")
     if max(start, end) > field.most:
         raise InvalidCron(f"{field.name}: {max(start, end)} is above {field.most}")
     if start > end:
-        raise InvalidCron(f"{field.name}: {start}-{end} ends before it begins")
+        raise InvalidCron(f"{field.name}: {_shown(span)} ends before it begins")
+    if step == 0:
+        raise InvalidCron(f"{field.name}: a step of 0 leads nowhere")
+    return range(start, end + 1, step), span in _STARS and step == 1
 
 
-def _number(text: str, field: _Field, names: dict[str, int] | None = None) -> int:
-    if names and text.lower() in names:
-        return names[text.lower()]
-    if re.fullmatch(r"-[0-9]+", text):
-        raise InvalidCron(f"{field.name}: {_shown(text)} is negative")
-    if not re.fullmatch(r"\+?[0-9]+", text):
-        raise InvalidCron(f"{field.name}: {_shown(text)} is not a number{' or a name' if names else ''}")
-    if (number := int(text)) > _LARGEST_NUMBER:
-        raise InvalidCron(f"{field.name}: {_shown(text)} is too large")
+def _span(span: str, part: str, field: _Field) -> tuple[int, int]:
+    if span in _STARS:
+        return field.least, field.most
+    low, *highs = span.split("-")
+    if len(highs) > 1:
+        raise InvalidCron(f"{field.name}: {_shown(part)} has more than one hyphen")
+    start = _value(low, part, field)
+    return start, _value(highs[0], part, field) if highs else start
+
+
+def _value(text: str, part: str, field: _Field) -> int:
+    if text.lower() in field.names:
+        return field.least + field.names.index(text.lower())
+    return _number(text, part, field)
+
+
+def _number(text: str, part: str, field: _Field) -> int:
+    where = "" if text == part else f" in {_shown(part)}"
+    if not re.fullmatch(r"[+-]?[0-9]+", text):
+        raise InvalidCron(f"{field.name}: {_shown(text)}{where} is not a number")
+    number = int(text)
+    if number < 0:
+        raise InvalidCron(f"{field.name}: {_shown(text)}{where} is negative")
+    if number > _LARGEST_NUMBER:
+        raise InvalidCron(f"{field.name}: {_shown(text)}{where} is too large")
     return number
 
 
