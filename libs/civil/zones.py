@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from importlib import resources
+from io import BytesIO
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import tzdata  # type: ignore[import-untyped]
+
+from civil.tzif import require_compiled_zone
 
 DAY = timedelta(days=1)
 ZERO = timedelta()
@@ -55,9 +58,11 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zone:
-    """A time zone; `find_zone` makes them."""
+    """A time zone; `find_zone` makes them. Under one name two releases of the database hold two zones."""
 
     name: str
+    data: bytes = field(repr=False)
+    """The compiled zone (TZif)."""
     _info: ZoneInfo = field(repr=False, compare=False)
 
     def offset_at(self, instant: datetime) -> timedelta:
@@ -87,8 +92,21 @@ def find_zone(name: str) -> Zone:
     """The zone of that exact IANA name; raises UnknownZone."""
     if name not in zone_names():
         raise UnknownZone(name, _suggestions(name))
-    with resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
-        return Zone(name=name, _info=ZoneInfo.from_file(file, key=name))
+    data = resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).read_bytes()
+    return Zone(name=name, data=data, _info=_compiled(name, data))
+
+
+def zone_data(name: str) -> bytes:
+    """What to record beside an answer, so that `zone_from_data` can repeat it; raises UnknownZone."""
+    return find_zone(name).data
+
+
+@lru_cache(maxsize=2048)
+def zone_from_data(name: str, data: bytes) -> Zone:
+    """The zone as it was recorded, perhaps from another release; raises ValueError for what is no compiled zone."""
+    if name in zone_names() and data == zone_data(name):
+        return find_zone(name)
+    return Zone(name=name, data=data, _info=_compiled(name, data))
 
 
 @cache
@@ -105,6 +123,13 @@ def tzdata_version() -> str:
 def in_utc(instant: datetime) -> datetime:
     assert instant.tzinfo is not None, "an instant is an aware datetime"
     return instant.astimezone(UTC)
+
+
+def _compiled(name: str, data: bytes) -> ZoneInfo:
+    require_compiled_zone(data)
+    info = ZoneInfo.from_file(BytesIO(data), key=name)
+    _changes(info, LATEST.year - 1)  # an offset of a day or more in the rule for later fails where it is read
+    return info
 
 
 def _offset_at(info: ZoneInfo, instant: datetime) -> timedelta:

@@ -1,0 +1,67 @@
+"""Single times on the wall: the instant that one means, and those at which the clocks really show it."""
+
+from datetime import UTC, datetime, time, timedelta
+from typing import NamedTuple
+
+from civil.zones import DAY, EARLIEST, LATEST, ZERO, Zone
+
+_EARLIEST, _LATEST = EARLIEST.replace(tzinfo=None), LATEST.replace(tzinfo=None)
+
+
+class Resolved(NamedTuple):
+    """The instant of one local time."""
+
+    instant: datetime
+    """In UTC."""
+    offset: timedelta
+    """Local time minus UTC at that instant."""
+    shift: timedelta
+    """How much later than asked for: zero, unless the clocks jumped over the time."""
+
+
+def resolve(nominal: datetime, zone: Zone) -> Resolved | None:
+    """When this local time (naive) is, by the policy of weekly slots.
+
+    A time that the clocks jump over is shifted forward by the length of the jump; of a time that they show twice the
+    first counts; on a date that does not exist there is none, nor outside the calendar.
+    """
+    if not _in_calendar(nominal):
+        return None
+    before, after = _offsets_around(nominal, zone)
+    instant = _at(nominal, before)
+    if before == after or zone.offset_at(instant) == before:
+        return Resolved(instant, before, ZERO)
+    if zone.offset_at(_at(nominal, after)) == after:
+        return Resolved(_at(nominal, after), after, ZERO)
+    if after - before >= DAY and _date_is_missing(nominal, zone):
+        return None
+    return Resolved(instant, after, after - before)
+
+
+def readings(nominal: datetime, zone: Zone) -> tuple[datetime, ...]:
+    """Every instant (in UTC, in order) at which the wall shows this local time (naive): none, one or two."""
+    if not _in_calendar(nominal):
+        return ()
+    before, after = _offsets_around(nominal, zone)
+    if before == after:
+        return (_at(nominal, before),)
+    return tuple(_at(nominal, offset) for offset in (before, after) if zone.offset_at(_at(nominal, offset)) == offset)
+
+
+def _offsets_around(nominal: datetime, zone: Zone) -> tuple[timedelta, timedelta]:
+    """The offsets a day earlier and a day later: no other can apply, since no two changes lie within three days."""
+    return zone.offset_at(_at(nominal, DAY)), zone.offset_at(_at(nominal, -DAY))
+
+
+def _date_is_missing(jumped_over: datetime, zone: Zone) -> bool:
+    midnight = datetime.combine(jumped_over, time())
+    return not readings(midnight, zone) and not readings(midnight + DAY - datetime.resolution, zone)
+
+
+def _at(nominal: datetime, offset: timedelta) -> datetime:
+    return nominal.replace(tzinfo=UTC, fold=0) - offset
+
+
+def _in_calendar(nominal: datetime) -> bool:
+    assert nominal.tzinfo is None, "a time on the wall is a naive datetime"
+    return _EARLIEST <= nominal < _LATEST

@@ -1,0 +1,135 @@
+"""Zones of other releases, as they were recorded."""
+
+from datetime import UTC, date, datetime, timedelta
+from itertools import islice
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from civil.days import day_bounds
+from civil.wall import resolve
+from civil.weekly import WeeklySlot, occurrences
+from civil.zones import UnknownZone, find_zone, zone_data, zone_from_data, zone_names
+
+MIDSUMMER = datetime(2026, 6, 21, tzinfo=UTC)
+
+
+def with_rule(name: str, rule: str) -> bytes:
+    """The zone with another rule for the years that it does not list."""
+    data = zone_data(name)
+    return data[: data.rindex(b"\n", 0, -1) + 1] + rule.encode() + b"\n"
+
+
+def test_what_was_recorded_answers_as_its_release_did() -> None:
+    """Vancouver as it was before British Columbia abolished DST: Los Angeles' rules under its name."""
+    now = find_zone("America/Vancouver")
+    then = zone_from_data("America/Vancouver", zone_data("America/Los_Angeles"))
+    monday_nine = [WeeklySlot(day=1, hour=9, minute=0)]
+    after = datetime(2026, 11, 1, 18, tzinfo=UTC)
+    assert next(occurrences(monday_nine, now, after=after)).instant == datetime(2026, 11, 2, 16, tzinfo=UTC)
+    assert next(occurrences(monday_nine, then, after=after)).instant == datetime(2026, 11, 2, 17, tzinfo=UTC)
+    assert then.name == "America/Vancouver"
+
+
+def test_two_releases_asked_in_turn_do_not_mix_their_answers() -> None:
+    sundays = [WeeklySlot(day=0, hour=12, minute=0)]
+    paris = find_zone("Europe/Paris")
+    others = [zone_from_data("Europe/Paris", zone_data(name)) for name in ("Asia/Tokyo", "America/Lima", "UTC")]
+    expected = [[12 - hours] * 5 for hours in (2, 9, -5, 0)]
+    for _ in range(2):
+        found = [
+            [one.instant.hour for one in islice(occurrences(sundays, zone, after=MIDSUMMER), 5)]
+            for zone in (paris, *others)
+        ]
+        assert found == expected
+        noon = datetime(2026, 6, 21, 12)
+        assert [resolve(noon, zone).instant.hour for zone in (paris, *others)] == [10, 3, 17, 12]  # type: ignore[union-attr]
+        days = [day_bounds(date(2026, 6, 21), zone) for zone in (paris, *others)]
+        assert len(set(days)) == 4
+
+
+def test_zones_are_equal_when_name_and_data_are() -> None:
+    berlin = find_zone("Europe/Berlin")
+    data = bytes(bytearray(zone_data("Europe/Berlin")))
+    assert zone_from_data("Europe/Berlin", data) is berlin
+    renamed, other = zone_from_data("Europe/Bonn", data), zone_from_data("Europe/Berlin", zone_data("Europe/Paris"))
+    assert len({berlin, renamed, other}) == 3
+    assert renamed == zone_from_data("Europe/Bonn", data)
+    assert berlin not in {renamed, other}
+
+
+def test_a_name_that_the_database_has_dropped_can_still_be_read() -> None:
+    dropped = zone_from_data("Mars/Olympus", zone_data("Asia/Kathmandu"))
+    assert dropped.name == "Mars/Olympus"
+    assert dropped.offset_at(MIDSUMMER) == timedelta(hours=5, minutes=45)
+
+
+def test_every_zone_survives_being_recorded() -> None:
+    for name in zone_names():
+        copy = zone_from_data(f"{name} as recorded", zone_data(name))
+        assert list(copy.stretches(MIDSUMMER, MIDSUMMER.replace(year=2029))) == list(
+            find_zone(name).stretches(MIDSUMMER, MIDSUMMER.replace(year=2029))
+        )
+
+
+def test_a_name_is_shown_without_its_data() -> None:
+    assert repr(find_zone("Europe/Berlin")) == "Zone(name='Europe/Berlin')"
+
+
+@pytest.mark.parametrize("name", ["localtime", "Factory", "europe/berlin", "x" * 300])
+def test_there_is_no_data_of_what_is_no_zone(name: str) -> None:
+    with pytest.raises(UnknownZone):
+        zone_data(name)
+
+
+@pytest.mark.parametrize("name", ["Europe/Berlin", "UTC", "Africa/Casablanca"])
+def test_data_that_ends_too_early_is_refused_wherever_it_ends(name: str) -> None:
+    data = zone_data(name)
+    for length in range(len(data)):
+        with pytest.raises(ValueError, match="not a compiled time zone"):
+            zone_from_data(name, data[:length])
+
+
+@pytest.mark.parametrize("rest", [b"\0", b"\n", b"x\n", zone_data("UTC")])
+def test_data_that_goes_on_after_its_end_is_refused(rest: bytes) -> None:
+    with pytest.raises(ValueError, match="not a compiled time zone"):
+        zone_from_data("Europe/Berlin", zone_data("Europe/Berlin") + rest)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"Europe/Berlin",
+        b"TZif",
+        b"TZif2" + b"\0" * 39,
+        b"TZif2" + b"\xff" * 39,
+        zone_data("UTC").replace(b"TZif2", b"TZif\0"),
+        with_rule("Europe/Berlin", "CET-24"),
+        with_rule("Europe/Berlin", "CET-1CEST"),
+        with_rule("Europe/Berlin", "CET-1CEST,M13.5.0,M10.5.0/3"),
+        with_rule("Europe/Berlin", "CET-1CEST,M3.5.0/200,M10.5.0/3"),
+        with_rule("Europe/Berlin", "CET-1CÉST,M3.5.0,M10.5.0/3"),
+    ],
+)
+def test_what_is_no_compiled_zone_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - zoneinfo words some of them
+        zone_from_data("Europe/Berlin", data)
+
+
+@settings(deadline=None, max_examples=500)
+@given(
+    st.sampled_from(["Europe/Berlin", "America/Nuuk", "Pacific/Apia"]),
+    st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), min_size=1, max_size=4),
+)
+def test_damaged_data_is_refused_or_answers(name: str, damage: list[tuple[int, int]]) -> None:
+    """zoneinfo itself hangs or crashes on some of these."""
+    data = bytearray(zone_data(name))
+    for place, value in damage:
+        data[place % len(data)] = value
+    try:
+        zone = zone_from_data(name, bytes(data))
+    except ValueError:
+        return
+    assert list(zone.stretches(MIDSUMMER, MIDSUMMER.replace(year=2060)))
