@@ -1,0 +1,114 @@
+"""Send windows, such as Monday to Friday 09:00-18:00 in Berlin: when the wall clock shows a time within one.
+
+Nothing is shifted. A time that the clocks jump over is not shown, so that a window wholly inside a gap does not open;
+a time that they show twice is within the window twice.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from typing import NamedTuple
+
+from civil.zones import DAY, EARLIEST, LATEST, Zone, in_utc
+
+_EVERY_DAY = frozenset(range(7))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendWindow:
+    """The same hours on some days of the week."""
+
+    days: frozenset[int]
+    """0 is Sunday, 6 is Saturday."""
+    start: time
+    end: time | None
+    """Excluded; None is the end of the day."""
+
+    def __post_init__(self) -> None:
+        if not self.days or not self.days <= _EVERY_DAY:
+            raise ValueError(f"not days of the week: {sorted(self.days)}")
+        if self.start.tzinfo or (self.end and self.end.tzinfo):
+            raise ValueError("the times of a window are those of a wall clock, without a zone")
+        if self.end is not None and self.start >= self.end:
+            raise ValueError(f"a window ends after its start, not at {self.end:%H:%M} from {self.start:%H:%M}")
+
+    @property
+    def always(self) -> bool:
+        return self.days == _EVERY_DAY and self.start == time.min and self.end is None
+
+
+class Opening(NamedTuple):
+    """A run of instants within a window: from `start` (included) to `end` (excluded), both in UTC."""
+
+    start: datetime
+    end: datetime
+
+
+def shows(window: SendWindow, wall: datetime) -> bool:
+    """Whether this local time (naive) lies within the window."""
+    assert wall.tzinfo is None, "a time on the wall is a naive datetime"
+    if wall.isoweekday() % 7 not in window.days:
+        return False
+    return window.start <= wall.time() and (window.end is None or wall.time() < window.end)
+
+
+def is_open(window: SendWindow, zone: Zone, instant: datetime) -> bool:
+    return shows(window, (in_utc(instant) + zone.offset_at(instant)).replace(tzinfo=None))
+
+
+def openings(window: SendWindow, zone: Zone, *, after: datetime) -> Iterator[Opening]:
+    """Every opening that ends after this instant, in time order and lazily; the first may have begun before.
+
+    What adjoins is one opening, such as two days with no closing between them. They go on to the end of the calendar;
+    a window that never closes has one, which is all of it.
+    """
+    after = min(max(in_utc(after), EARLIEST), LATEST)
+    if window.always:
+        if after < LATEST:
+            yield Opening(EARLIEST, LATEST)
+        return
+    for opening in _joined(_parts(window, zone, _closed_before(window, zone, after))):
+        if opening.end > after:
+            yield opening
+
+
+def _closed_before(window: SendWindow, zone: Zone, instant: datetime) -> datetime:
+    """What lasts at the instant has begun after this. Most windows are closed at some time of every day."""
+    back = 2 * DAY
+    while (start := max(instant, EARLIEST + back) - back) > EARLIEST:
+        first = next(_joined(_parts(window, zone, start)))
+        if first.start > start or first.end <= instant:
+            break
+        back *= 2
+    return start
+
+
+def _joined(parts: Iterator[Opening]) -> Iterator[Opening]:
+    start, end = next(parts, (LATEST, LATEST))
+    for part in parts:
+        if part.start > end:
+            yield Opening(start, end)
+            start = part.start
+        end = part.end
+    if start < end:
+        yield Opening(start, end)
+
+
+def _parts(window: SendWindow, zone: Zone, start: datetime) -> Iterator[Opening]:
+    """What each day shows of the window, cut where the offset changes."""
+    opens, closes = _since_midnight(window.start), DAY if window.end is None else _since_midnight(window.end)
+    for stretch in zone.stretches(start, LATEST):
+        wall = stretch.start + stretch.offset
+        midnight = wall.replace(hour=0, minute=0, second=0, microsecond=0) - stretch.offset
+        day = wall.isoweekday() % 7
+        while midnight < stretch.end:
+            if day in window.days:
+                part = Opening(max(midnight + opens, stretch.start), min(midnight + closes, stretch.end))
+                if part.start < part.end:
+                    yield part
+            midnight += DAY
+            day = (day + 1) % 7
+
+
+def _since_midnight(clock: time) -> timedelta:
+    return timedelta(hours=clock.hour, minutes=clock.minute, seconds=clock.second, microseconds=clock.microsecond)
