@@ -8,12 +8,19 @@ from opentelemetry import metrics
 
 from civil.zones import tzdata_version
 from postflow.schedule.v1.schedule_service_pb2_grpc import add_ScheduleServiceServicer_to_server
+from schedule_service.application.check_send_window import CheckSendWindow
+from schedule_service.application.delete_account_schedule import DeleteAccountSchedule
 from schedule_service.application.find_slot_times import FindSlotTimes
+from schedule_service.application.follow_slots import ForgetPastSlots
+from schedule_service.application.get_account_schedule import GetAccountSchedule
+from schedule_service.application.list_account_schedules import ListAccountSchedules
 from schedule_service.application.put_account_schedule import PutAccountSchedule
-from schedule_service.entrypoints.loops import housekeeping
+from schedule_service.entrypoints.events import CONSUMER, routes
+from schedule_service.entrypoints.loops import forget_past_slots, housekeeping
 from schedule_service.entrypoints.rpc import AccountSchedules, ScheduleServicer
 from schedule_service.settings import Settings
 from servicekit.bus.connection import close, connect
+from servicekit.bus.consumer import EventConsumer
 from servicekit.bus.publisher import PipelinedPublisher
 from servicekit.bus.stream_view import StreamView
 from servicekit.bus.streams import ensure_stream
@@ -21,6 +28,7 @@ from servicekit.ids import IdSource, Uuid7Source
 from servicekit.pg import migrations
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
+from servicekit.pg.dead_letters import DeadLetters
 from servicekit.pg.ledger import RequestLedger
 from servicekit.pg.outbox import Outbox
 from servicekit.pg.relay import Relay
@@ -67,6 +75,15 @@ async def compose(settings: Settings) -> Process:
         servicers=[(add_ScheduleServiceServicer_to_server, schedule_servicer(parts))],
         ids=ids,
     )
+    consumer = EventConsumer(
+        connection=nats,
+        spec=CONSUMER,
+        routes=routes(),
+        database=database,
+        clock=clock,
+        dead_letters=DeadLetters(database, clock, ids),
+        ensure_stream=lambda: ensure_stream(events, EVENTS),
+    )
     _tell_tzdata()
     return Process(
         name=SERVICE,
@@ -76,6 +93,7 @@ async def compose(settings: Settings) -> Process:
             "nats": lambda: connect(nats, settings.nats_url, name=SERVICE),
             "events": lambda: ensure_stream(events, EVENTS),
         },
+        consumers=[consumer],
         loops=[relay, *loops(parts)],
         closers={"relay": relay.flush, "nats": lambda: close(nats), "database": database.dispose},
         grace=settings.grace,
@@ -90,12 +108,20 @@ def account_schedules(parts: Parts) -> AccountSchedules:
     database, clock = parts.database, parts.clock
     return AccountSchedules(
         put=PutAccountSchedule(database=database, clock=clock, ledger=parts.ledger, outbox=parts.outbox),
+        get=GetAccountSchedule(database),
+        list=ListAccountSchedules(database),
+        delete=DeleteAccountSchedule(database=database, clock=clock, ledger=parts.ledger, outbox=parts.outbox),
+        check_send_window=CheckSendWindow(database=database, clock=clock),
         find_slot_times=FindSlotTimes(database=database, clock=clock),
     )
 
 
 def loops(parts: Parts) -> list[Loop]:
-    return [housekeeping(parts.database, parts.clock)]
+    database, clock = parts.database, parts.clock
+    return [
+        housekeeping(database, clock),
+        forget_past_slots(ForgetPastSlots(database=database, clock=clock)),
+    ]
 
 
 def _tell_tzdata() -> None:

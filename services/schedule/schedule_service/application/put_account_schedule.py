@@ -1,7 +1,8 @@
 """PutAccountSchedule: the one schedule of an account, new or in place of what it was."""
 
 from schedule_service.adapters.postgres import account_schedules as store
-from schedule_service.domain.account_schedule import Timetable, created, replaced, require_etag
+from schedule_service.adapters.postgres.zone_data import record_zones
+from schedule_service.domain.account_schedule import Timetable, created, live, replaced, require_etag
 from schedule_service.wire import account_schedules as wire
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
@@ -29,14 +30,16 @@ class PutAccountSchedule:
         past = await self._ledger.recall(tx, key, now=now)
         if past and past.response is not None:
             return wire.PutAccountScheduleResponse.FromString(past.response)
-        before = await store.lock(tx.connection, key.organization_id, social_account_id)
+        last = await store.lock(tx.connection, key.organization_id, social_account_id)
+        before = live(last)
         require_etag(before, etag)
         if before is None:
-            schedule = created(key.organization_id, social_account_id, timetable, now=now)
+            schedule = created(key.organization_id, social_account_id, timetable, now=now, last=last)
         else:
             schedule = replaced(before, timetable, now=now)
         if schedule is not before:
             await store.save(tx.connection, schedule)
+            await record_zones(tx.connection, [timetable.zone])
             await self._outbox.append(tx, [wire.account_schedule_changed(schedule)], now=now)
         response = wire.PutAccountScheduleResponse(account_schedule=wire.shown(schedule))
         await self._ledger.answer(tx, key, response.SerializeToString())

@@ -1,12 +1,13 @@
-"""When posts of one account may go out: its recurring times, and the rule by which they are replaced."""
+"""When posts of one account may go out: its recurring times, and the rules by which they are replaced and go away."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import sha256
 
 from civil.weekly import WeeklySlot
-from civil.zones import Zone
+from civil.windows import SendWindow
+from civil.zones import Zone, tzdata_version
 from servicekit.faults import Conflict, InvalidField, NotFound
 
 
@@ -19,6 +20,8 @@ class Timetable:
     weekly_slots: tuple[WeeklySlot, ...]  # in the order of the week, no two alike
     max_posts_per_day: int  # 0: no cap
     enabled: bool
+    send_window: SendWindow | None = None  # None: at any time
+    min_spacing: timedelta = timedelta()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,9 +29,11 @@ class AccountSchedule:
     organization_id: str
     social_account_id: str
     timetable: Timetable
-    version: int  # grows with every change
+    version: int  # grows with every change, also from a deleted schedule to the next one of the account
+    tzdata_version: str  # of the times as they were announced last
     create_time: datetime
     update_time: datetime
+    delete_time: datetime | None = None
 
     @property
     def etag(self) -> str:
@@ -37,12 +42,21 @@ class AccountSchedule:
         return sha256(edition.encode()).hexdigest()[:16]
 
 
-def created(organization_id: str, social_account_id: str, timetable: Timetable, *, now: datetime) -> AccountSchedule:
+def created(
+    organization_id: str,
+    social_account_id: str,
+    timetable: Timetable,
+    *,
+    now: datetime,
+    last: AccountSchedule | None = None,
+) -> AccountSchedule:
+    """`last` is the deleted one that the account had before, if any."""
     return AccountSchedule(
         organization_id=organization_id,
         social_account_id=social_account_id,
         timetable=timetable,
-        version=1,
+        version=last.version + 1 if last else 1,
+        tzdata_version=tzdata_version(),
         create_time=now,
         update_time=now,
     )
@@ -52,7 +66,22 @@ def replaced(schedule: AccountSchedule, timetable: Timetable, *, now: datetime) 
     """The schedule with this timetable; itself when it has it already."""
     if timetable == schedule.timetable:
         return schedule
-    return replace(schedule, timetable=timetable, version=schedule.version + 1, update_time=now)
+    return replace(
+        schedule,
+        timetable=timetable,
+        version=schedule.version + 1,
+        tzdata_version=tzdata_version(),
+        update_time=now,
+    )
+
+
+def deleted(schedule: AccountSchedule, *, now: datetime) -> AccountSchedule:
+    return replace(schedule, version=schedule.version + 1, update_time=now, delete_time=now)
+
+
+def live(schedule: AccountSchedule | None) -> AccountSchedule | None:
+    """A deleted schedule counts as none."""
+    return None if schedule is None or schedule.delete_time else schedule
 
 
 def require_etag(schedule: AccountSchedule | None, etag: str) -> None:

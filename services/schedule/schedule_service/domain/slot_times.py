@@ -35,13 +35,19 @@ class SlotTimes:
 def search(*, after: datetime | None, before: datetime | None, count: int, now: datetime) -> Search:
     """What a caller asks for who may leave out either end."""
     start = now + NOTICE if after is None else after
-    if not EARLIEST <= start <= LATEST - HORIZON:
-        raise InvalidField("after", f"must be an instant of the years {EARLIEST.year} to {LATEST.year - 3}")
+    require_in_reach(start, "after")
     horizon = start + HORIZON
     end = horizon if before is None else min(before, horizon)
     if end <= start:
-        raise InvalidField("before", "must be later than the start of the search")
+        begin = "`after`" if after else f"now + {NOTICE.seconds} s, where a search without `after` begins"
+        raise InvalidField("before", f"must be later than {begin}")
     return Search(start=start, end=end, count=count)
+
+
+def require_in_reach(instant: datetime, field: str) -> None:
+    """The calendar ends on either side, and a search must have room."""
+    if not EARLIEST <= instant <= LATEST - HORIZON:
+        raise InvalidField(field, f"must be an instant of the years {EARLIEST.year} to {LATEST.year - 3}")
 
 
 def slot_times(timetable: Timetable, wanted: Search) -> SlotTimes:

@@ -2,13 +2,19 @@
 
 from datetime import timedelta
 
+from schedule_service.application.follow_slots import ForgetPastSlots
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.housekeeping import Housekeeping, Retention
 from servicekit.run import Loop
 
+_FORGET_PERIOD = timedelta(minutes=1)
 _HOUSEKEEPING_PERIOD = timedelta(minutes=1)
 
 
 def housekeeping(database: Database, clock: DatabaseClock) -> Loop:
     return Loop("housekeeping", Housekeeping(database, clock, Retention()).step, _HOUSEKEEPING_PERIOD)
+
+
+def forget_past_slots(forget: ForgetPastSlots) -> Loop:
+    return Loop("past slots", forget, _FORGET_PERIOD)

@@ -1,18 +1,38 @@
 """Account schedules: protobuf <-> domain, both ways."""
 
 from civil.weekly import Occurrence
+from civil.windows import SendWindow, shows
+from civil.zones import tzdata_version
 from postflow.schedule.v1 import account_schedule_pb2, schedule_events_pb2
-from postflow.schedule.v1.schedule_service_pb2 import FindSlotTimesResponse, PutAccountScheduleResponse
+from postflow.schedule.v1.schedule_service_pb2 import (
+    CheckSendWindowResponse,
+    DeleteAccountScheduleResponse,
+    FindSlotTimesResponse,
+    GetAccountScheduleResponse,
+    PutAccountScheduleResponse,
+)
 from schedule_service.domain.account_schedule import AccountSchedule, Timetable, in_order_of_week
 from schedule_service.domain.slot_times import SlotTimes
-from schedule_service.wire.civil_times import weekly_slot_message, weekly_slots, zone
+from schedule_service.domain.window_state import WindowState
+from schedule_service.wire.civil_times import (
+    send_window,
+    send_window_message,
+    weekly_slot_message,
+    weekly_slots,
+    whole_seconds,
+    zone,
+)
 from servicekit.pg.outbox import Announcement
 from topology import events_subject
 
 __all__ = [
+    "CheckSendWindowResponse",
+    "DeleteAccountScheduleResponse",
     "FindSlotTimesResponse",
+    "GetAccountScheduleResponse",
     "PutAccountScheduleResponse",
     "account_schedule_changed",
+    "checked_send_window",
     "found_slot_times",
     "shown",
     "timetable",
@@ -26,6 +46,8 @@ def timetable(message: account_schedule_pb2.AccountSchedule) -> Timetable:
         weekly_slots=in_order_of_week(weekly_slots(message.weekly_slots), "account_schedule.weekly_slots"),
         max_posts_per_day=message.max_posts_per_day,
         enabled=message.enabled if message.HasField("enabled") else True,
+        send_window=_send_window(message),
+        min_spacing=whole_seconds(message.min_spacing, "account_schedule.min_spacing"),
     )
 
 
@@ -43,6 +65,9 @@ def shown(schedule: AccountSchedule) -> account_schedule_pb2.AccountSchedule:
         version=schedule.version,
         create_time=schedule.create_time,
         update_time=schedule.update_time,
+        send_window=send_window_message(timetable.send_window) if timetable.send_window else None,
+        min_spacing=timetable.min_spacing or None,
+        tzdata_version=schedule.tzdata_version,
     )
 
 
@@ -52,21 +77,38 @@ def account_schedule_changed(schedule: AccountSchedule) -> Announcement:
         organization_id=schedule.organization_id,
         aggregate_id=schedule.social_account_id,
         message=schedule_events_pb2.AccountScheduleChanged(
-            organization_id=schedule.organization_id, account_schedule=shown(schedule)
+            organization_id=schedule.organization_id,
+            account_schedule=shown(schedule),
+            deleted=schedule.delete_time is not None,
         ),
     )
 
 
 def found_slot_times(schedule: AccountSchedule, found: SlotTimes) -> FindSlotTimesResponse:
+    timetable = schedule.timetable
     return FindSlotTimesResponse(
-        slot_times=map(_slot_time, found.times),
-        time_zone=schedule.timetable.zone.name,
+        slot_times=[_slot_time(each, timetable.send_window) for each in found.times],
+        time_zone=timetable.zone.name,
         schedule_version=schedule.version,
         searched_until=found.searched_until,
+        max_posts_per_day=timetable.max_posts_per_day,
+        enabled=timetable.enabled,
+        tzdata_version=tzdata_version(),
     )
 
 
-def _slot_time(occurrence: Occurrence) -> account_schedule_pb2.SlotTime:
+def checked_send_window(schedule: AccountSchedule, state: WindowState) -> CheckSendWindowResponse:
+    return CheckSendWindowResponse(
+        open=state.open,
+        open_time=state.open_time,
+        close_time=state.close_time,
+        time=state.time,
+        time_zone=schedule.timetable.zone.name,
+        schedule_version=schedule.version,
+    )
+
+
+def _slot_time(occurrence: Occurrence, window: SendWindow | None) -> account_schedule_pb2.SlotTime:
     local = occurrence.local
     return account_schedule_pb2.SlotTime(
         time=occurrence.instant,
@@ -74,4 +116,12 @@ def _slot_time(occurrence: Occurrence) -> account_schedule_pb2.SlotTime:
         local_time=local.time().isoformat("minutes"),
         utc_offset_seconds=int(occurrence.offset.total_seconds()),
         shifted=occurrence.shifted,
+        outside_send_window=window is not None and not shows(window, local),
+        nominal_local_time=occurrence.nominal.isoformat(timespec="minutes"),
     )
+
+
+def _send_window(message: account_schedule_pb2.AccountSchedule) -> SendWindow | None:
+    if not message.HasField("send_window"):
+        return None
+    return send_window(message.send_window, "account_schedule.send_window")

@@ -1,16 +1,19 @@
 """Zones, days and times of the wall, and instants. `field` is where the caller wrote what is read."""
 
-from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, time, timedelta
 
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from civil.weekly import WeeklySlot
+from civil.windows import SendWindow
 from civil.zones import UnknownZone, Zone, find_zone
 from postflow.schedule.v1 import account_schedule_pb2
 from servicekit.faults import InvalidField
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST = datetime.max.replace(tzinfo=UTC)
 DAYS = (
     account_schedule_pb2.DAY_OF_WEEK_SUNDAY,
     account_schedule_pb2.DAY_OF_WEEK_MONDAY,
@@ -28,6 +31,20 @@ def moment(timestamp: Timestamp) -> datetime:
     return _EPOCH + timedelta(seconds=timestamp.seconds, microseconds=timestamp.nanos // 1000)
 
 
+def not_before(timestamp: Timestamp) -> datetime:
+    """The first instant that a datetime can tell and that is not before it: for the ends of a range."""
+    earlier = moment(timestamp)
+    if timestamp.nanos % 1000 == 0 or earlier == _LATEST:
+        return earlier
+    return earlier + timedelta.resolution
+
+
+def whole_seconds(duration: Duration, field: str) -> timedelta:
+    if duration.nanos:
+        raise InvalidField(field, "must be whole seconds")
+    return timedelta(seconds=duration.seconds)
+
+
 def zone(name: str, field: str) -> Zone:
     try:
         return find_zone(name)
@@ -41,3 +58,36 @@ def weekly_slots(messages: Iterable[account_schedule_pb2.WeeklySlot]) -> list[We
 
 def weekly_slot_message(slot: WeeklySlot) -> account_schedule_pb2.WeeklySlot:
     return account_schedule_pb2.WeeklySlot(day_of_week=DAYS[slot.day], hour=slot.hour, minute=slot.minute)
+
+
+def send_window(message: account_schedule_pb2.SendWindow, field: str) -> SendWindow:
+    days = _days(message.days_of_week, f"{field}.days_of_week")
+    start, end = _clock(message.start), _clock(message.end) if message.HasField("end") else None
+    if end is not None and end <= start:
+        raise InvalidField(f"{field}.end", "must be later than `start`; left out it is the end of the day")
+    return SendWindow(days=days, start=start, end=end)
+
+
+def send_window_message(window: SendWindow) -> account_schedule_pb2.SendWindow:
+    return account_schedule_pb2.SendWindow(
+        days_of_week=[DAYS[day] for day in sorted(window.days)],
+        start=_clock_message(window.start),
+        end=_clock_message(window.end) if window.end is not None else None,
+    )
+
+
+def _days(values: Sequence[int], field: str) -> frozenset[int]:
+    for place, value in enumerate(values):
+        if value not in DAYS:
+            raise InvalidField(f"{field}[{place}]", "is required")
+        if (first := list(values).index(value)) != place:
+            raise InvalidField(f"{field}[{place}]", f"is the same as {field}[{first}]")
+    return frozenset(map(DAYS.index, values))
+
+
+def _clock(message: account_schedule_pb2.LocalTime) -> time:
+    return time(message.hour, message.minute)
+
+
+def _clock_message(clock: time) -> account_schedule_pb2.LocalTime:
+    return account_schedule_pb2.LocalTime(hour=clock.hour, minute=clock.minute)

@@ -1,21 +1,30 @@
 """The SQL of account schedules: one method per question."""
 
 from collections.abc import Sequence
+from datetime import time
 from typing import Any
 
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from civil.weekly import WeeklySlot
+from civil.windows import SendWindow
 from civil.zones import find_zone
 from schedule_service.domain.account_schedule import AccountSchedule, Timetable
 
 _MINUTES_OF_DAY = 24 * 60
 
-_FIND = text("""
+_SELECT = """
     select organization_id, social_account_id, name, time_zone, weekly_slots, max_posts_per_day, enabled,
-        version, create_time, update_time
-    from account_schedule where organization_id = :organization_id and social_account_id = :social_account_id
+        window_days, window_start, window_end, min_spacing, tzdata_version, version, create_time, update_time,
+        delete_time
+    from account_schedule
+"""
+_LAST = text(f"{_SELECT} where organization_id = :organization_id and social_account_id = :social_account_id")
+_FIND = text(f"{_LAST.text} and delete_time is null")
+_PAGE = text(f"""
+    {_SELECT} where organization_id = :organization_id and social_account_id > :after and delete_time is null
+    order by social_account_id limit :size
 """)
 # On the name and not the row, because the row may not be there yet.
 _LOCK = text("""
@@ -23,13 +32,17 @@ _LOCK = text("""
 """)
 _SAVE = text("""
     insert into account_schedule (organization_id, social_account_id, name, time_zone, weekly_slots, max_posts_per_day,
-        enabled, version, create_time, update_time)
+        enabled, window_days, window_start, window_end, min_spacing, tzdata_version, version, create_time, update_time,
+        delete_time)
     values (:organization_id, :social_account_id, :name, :time_zone, cast(:weekly_slots as smallint[]),
-        :max_posts_per_day, :enabled, :version, :create_time, :update_time)
+        :max_posts_per_day, :enabled, cast(:window_days as smallint[]), :window_start, :window_end, :min_spacing,
+        :tzdata_version, :version, :create_time, :update_time, :delete_time)
     on conflict (organization_id, social_account_id) do update set name = excluded.name,
         time_zone = excluded.time_zone, weekly_slots = excluded.weekly_slots,
         max_posts_per_day = excluded.max_posts_per_day, enabled = excluded.enabled,
-        version = excluded.version, update_time = excluded.update_time
+        window_days = excluded.window_days, window_start = excluded.window_start, window_end = excluded.window_end,
+        min_spacing = excluded.min_spacing, tzdata_version = excluded.tzdata_version, version = excluded.version,
+        create_time = excluded.create_time, update_time = excluded.update_time, delete_time = excluded.delete_time
 """)
 
 
@@ -39,30 +52,43 @@ async def find(connection: AsyncConnection, organization_id: str, social_account
     return _schedule(row) if row else None
 
 
+async def page(connection: AsyncConnection, organization_id: str, *, after: str, size: int) -> list[AccountSchedule]:
+    """In the order of the accounts' ids, those behind `after`."""
+    names = {"organization_id": organization_id, "after": after, "size": size}
+    return [_schedule(row) for row in await connection.execute(_PAGE, names)]
+
+
 async def lock(connection: AsyncConnection, organization_id: str, social_account_id: str) -> AccountSchedule | None:
-    """The schedule, or that there is none: it stays so until the end of the transaction."""
+    """The last schedule of the account, live or deleted, or that it never had one: it stays so until the end of the
+    transaction."""
     names = {"organization_id": organization_id, "social_account_id": social_account_id}
     await connection.execute(_LOCK, names)
-    return await find(connection, organization_id, social_account_id)
+    row = (await connection.execute(_LAST, names)).one_or_none()
+    return _schedule(row) if row else None
 
 
 async def save(connection: AsyncConnection, schedule: AccountSchedule) -> None:
+    await connection.execute(_SAVE, _columns(schedule))
+
+
+def _columns(schedule: AccountSchedule) -> dict[str, object]:
     timetable = schedule.timetable
-    await connection.execute(
-        _SAVE,
-        {
-            "organization_id": schedule.organization_id,
-            "social_account_id": schedule.social_account_id,
-            "name": timetable.name,
-            "time_zone": timetable.zone.name,
-            "weekly_slots": _minutes(timetable.weekly_slots),
-            "max_posts_per_day": timetable.max_posts_per_day,
-            "enabled": timetable.enabled,
-            "version": schedule.version,
-            "create_time": schedule.create_time,
-            "update_time": schedule.update_time,
-        },
-    )
+    return {
+        "organization_id": schedule.organization_id,
+        "social_account_id": schedule.social_account_id,
+        "name": timetable.name,
+        "time_zone": timetable.zone.name,
+        "weekly_slots": _minutes(timetable.weekly_slots),
+        "max_posts_per_day": timetable.max_posts_per_day,
+        "enabled": timetable.enabled,
+        **_window_columns(timetable.send_window),
+        "min_spacing": timetable.min_spacing,
+        "tzdata_version": schedule.tzdata_version,
+        "version": schedule.version,
+        "create_time": schedule.create_time,
+        "update_time": schedule.update_time,
+        "delete_time": schedule.delete_time,
+    }
 
 
 def _schedule(row: Row[Any]) -> AccountSchedule:
@@ -75,10 +101,14 @@ def _schedule(row: Row[Any]) -> AccountSchedule:
             weekly_slots=_slots(row.weekly_slots),
             max_posts_per_day=row.max_posts_per_day,
             enabled=row.enabled,
+            send_window=_window(row),
+            min_spacing=row.min_spacing,
         ),
         version=row.version,
+        tzdata_version=row.tzdata_version,
         create_time=row.create_time,
         update_time=row.update_time,
+        delete_time=row.delete_time,
     )
 
 
@@ -90,3 +120,22 @@ def _slots(minutes: Sequence[int]) -> tuple[WeeklySlot, ...]:
     return tuple(
         WeeklySlot(day=minute // _MINUTES_OF_DAY, hour=minute // 60 % 24, minute=minute % 60) for minute in minutes
     )
+
+
+def _window_columns(window: SendWindow | None) -> dict[str, object]:
+    if window is None:
+        return {"window_days": [], "window_start": 0, "window_end": _MINUTES_OF_DAY}
+    end = window.end
+    return {
+        "window_days": sorted(window.days),
+        "window_start": window.start.hour * 60 + window.start.minute,
+        "window_end": _MINUTES_OF_DAY if end is None else end.hour * 60 + end.minute,
+    }
+
+
+def _window(row: Row[Any]) -> SendWindow | None:
+    if not row.window_days:
+        return None
+    end = None if row.window_end == _MINUTES_OF_DAY else time(row.window_end // 60, row.window_end % 60)
+    start = time(row.window_start // 60, row.window_start % 60)
+    return SendWindow(days=frozenset(row.window_days), start=start, end=end)

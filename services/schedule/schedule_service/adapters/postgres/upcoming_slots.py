@@ -1,0 +1,71 @@
+"""The SQL of the slots that lie ahead."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from schedule_service.domain.upcoming_slot import MOST_COUNTED, SlotsAhead, UpcomingSlot
+
+_SAVE = text("""
+    insert into upcoming_slot as known (organization_id, slot_id, social_account_id, revision, schedule_time)
+    select * from unnest(cast(:organization_ids as text[]), cast(:slot_ids as text[]),
+        cast(:social_account_ids as text[]), cast(:revisions as bigint[]), cast(:schedule_times as timestamptz[]))
+    on conflict (organization_id, slot_id) do update set social_account_id = excluded.social_account_id,
+        revision = excluded.revision, schedule_time = excluded.schedule_time
+    where known.revision < excluded.revision
+""")
+_AHEAD = text("""
+    select (
+        select count(*) from (
+            select from upcoming_slot
+            where organization_id = :organization_id and social_account_id = :social_account_id
+                and schedule_time > :now
+            limit :most
+        ) as ahead
+    ) as slots, (
+        select schedule_time from upcoming_slot
+        where organization_id = :organization_id and social_account_id = :social_account_id and schedule_time > :now
+        order by schedule_time desc limit 1
+    ) as last_time
+""")
+# What somebody holds is news, and no longer past.
+_FORGET = text("""
+    delete from upcoming_slot where ctid = any(array(
+        select ctid from upcoming_slot where schedule_time < :cutoff
+        order by schedule_time limit :limit for update skip locked
+    ))
+""")
+
+
+async def save(connection: AsyncConnection, slots: Sequence[UpcomingSlot]) -> None:
+    """Each slot once, in the order of their keys: two writers never wait for each other in a circle."""
+    await connection.execute(
+        _SAVE,
+        {
+            "organization_ids": [slot.organization_id for slot in slots],
+            "slot_ids": [slot.slot_id for slot in slots],
+            "social_account_ids": [slot.social_account_id for slot in slots],
+            "revisions": [slot.revision for slot in slots],
+            "schedule_times": [slot.schedule_time for slot in slots],
+        },
+    )
+
+
+async def ahead(
+    connection: AsyncConnection, organization_id: str, social_account_id: str, *, now: datetime
+) -> SlotsAhead:
+    names = {
+        "organization_id": organization_id,
+        "social_account_id": social_account_id,
+        "now": now,
+        "most": MOST_COUNTED,
+    }
+    row = (await connection.execute(_AHEAD, names)).one()
+    return SlotsAhead(count=row.slots, last_time=row.last_time)
+
+
+async def forget(connection: AsyncConnection, *, cutoff: datetime, limit: int) -> int:
+    """Deletes slots whose time lies before `cutoff`, the oldest first; returns how many."""
+    return (await connection.execute(_FORGET, {"cutoff": cutoff, "limit": limit})).rowcount

@@ -1,0 +1,27 @@
+"""CheckSendWindow: whether posts of an account may be sent at an instant, and until or from when."""
+
+from datetime import datetime
+
+from schedule_service.adapters.postgres import account_schedules as store
+from schedule_service.domain.account_schedule import found
+from schedule_service.domain.slot_times import require_in_reach
+from schedule_service.domain.window_state import window_state
+from schedule_service.wire import account_schedules as wire
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database
+
+
+class CheckSendWindow:
+    def __init__(self, *, database: Database, clock: DatabaseClock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def __call__(
+        self, *, organization_id: str, social_account_id: str, time: datetime | None
+    ) -> wire.CheckSendWindowResponse:
+        """Without `time`: now."""
+        async with self._database.read() as connection:
+            instant = time or await self._clock.now(connection)
+            schedule = found(await store.find(connection, organization_id, social_account_id), social_account_id)
+        require_in_reach(instant, "time")
+        return wire.checked_send_window(schedule, window_state(schedule.timetable, instant))

@@ -1,0 +1,54 @@
+"""The slots that Queue has given out, as far as Schedule must know of them: a schedule with slots ahead is kept."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from servicekit.faults import Refused
+
+MOST_COUNTED = 1000
+"""Beyond this many slots the number makes no difference to anybody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpcomingSlot:
+    organization_id: str
+    slot_id: str
+    social_account_id: str
+    revision: int  # orders what is heard of one slot
+    schedule_time: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotsAhead:
+    """Those of one account whose time has not come."""
+
+    count: int  # MOST_COUNTED stands for that many or more
+    last_time: datetime | None
+
+
+def newest(heard: Iterable[UpcomingSlot]) -> list[UpcomingSlot]:
+    """Each slot as its highest revision tells it, whatever the order in which they were heard."""
+    slots: dict[tuple[str, str], UpcomingSlot] = {}
+    for slot in heard:
+        key = (slot.organization_id, slot.slot_id)
+        if key not in slots or slots[key].revision < slot.revision:
+            slots[key] = slot
+    return [slots[key] for key in sorted(slots)]
+
+
+def require_none_ahead(ahead: SlotsAhead, social_account_id: str) -> None:
+    if ahead.last_time is None:
+        return
+    last_time = ahead.last_time.isoformat().replace("+00:00", "Z")
+    count = f"{ahead.count} or more slots" if ahead.count == MOST_COUNTED else f"{ahead.count} slots"
+    raise Refused(
+        "SCHEDULE_HAS_SLOTS",
+        f"{count if ahead.count > 1 else '1 slot'} of the account lie ahead, the last at {last_time}; "
+        "they keep their times when the schedule is deleted with force",
+        metadata={
+            "social_account_id": social_account_id,
+            "slot_count": str(ahead.count),
+            "latest_schedule_time": last_time,
+        },
+    )

@@ -1,0 +1,22 @@
+"""What Queue tells of its slots."""
+
+from typing import TypeAlias
+
+from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
+from schedule_service.domain.upcoming_slot import UpcomingSlot
+from schedule_service.wire.civil_times import moment
+from servicekit.faults import InvalidRequest
+
+SlotEvent: TypeAlias = SlotScheduled | SlotMoved
+
+
+def upcoming_slot(event: SlotEvent) -> UpcomingSlot:
+    if not (event.organization_id and event.slot_id and event.social_account_id and event.HasField("schedule_time")):
+        raise InvalidRequest("MALFORMED_EVENT", "a slot without its ids or its time")
+    return UpcomingSlot(
+        organization_id=event.organization_id,
+        slot_id=event.slot_id,
+        social_account_id=event.social_account_id,
+        revision=event.revision,
+        schedule_time=moment(event.schedule_time),
+    )
