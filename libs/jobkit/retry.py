@@ -22,3 +22,8 @@ class RetryPolicy:
         doublings = min(attempts - 1, 60)
         capped = 2.0**doublings >= self.cap / self.first
         return (self.cap if capped else self.first * 2**doublings) * draw
+
+
+def patience(failures: int, draw: float) -> float:
+    """Seconds to wait for a store that has failed so often in a row, with a number drawn from [0, 1)."""
+    return min(0.1 * 2.0 ** min(failures, 30), 10.0) * (0.5 + 0.5 * draw)

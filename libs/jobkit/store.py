@@ -27,7 +27,7 @@ class JobStore(Protocol):
         ...
 
     async def update(self, changes: Sequence[tuple[Lock, JobUpdate]]) -> frozenset[Lock]:
-        """Writes what became of the jobs; the locks that still held."""
+        """Writes what became of the jobs and ends their locks (`fence` grows again); those that still held."""
         ...
 
     async def remove(self, locks: Sequence[Lock]) -> frozenset[Lock]:

@@ -50,13 +50,24 @@ class SqlColumns:
         )
 
     def __post_init__(self) -> None:
-        names = [value for field in fields(self) if (value := getattr(self, field.name)) is not None]
-        flat = [name for value in names for name in ((value,) if isinstance(value, str) else value)]
-        for name in flat:
+        for name in self.names:
             quote(name)
-        own = [name for name in names if isinstance(name, str)]
+        own = self._own_names
         if len(set(own)) != len(own):
-            raise ValueError(f"two parts of a job in one column: {sorted(own)}")
+            raise ValueError(f"two parts of a job in one column: {', '.join(sorted(own))}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self._own_names, *self.data_names)
+
+    @property
+    def data_names(self) -> tuple[str, ...]:
+        return () if self.data is None else (self.data,) if isinstance(self.data, str) else self.data
+
+    @property
+    def _own_names(self) -> tuple[str, ...]:
+        parts = (getattr(self, part.name) for part in fields(self) if part.name != "data")
+        return tuple(name for name in parts if name is not None)
 
 
 def quote(identifier: str) -> str:

@@ -1,0 +1,28 @@
+"""Where code of others is called: a handler, a hook or a store may raise anything, and the scheduler goes on."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def result_of(work: Callable[[], Awaitable[T]]) -> T | Exception:
+    """An exception is a result, too. A cancellation is none."""
+    try:
+        return await work()
+    except Exception as error:  # noqa: BLE001 - the one place for it; whoever calls tells `on_error`
+        return error
+
+
+async def wait(event: asyncio.Event, duration: timedelta | float) -> bool:
+    """Until the event is set, but not longer; whether it is. In any case others get their turn."""
+    seconds = duration.total_seconds() if isinstance(duration, timedelta) else duration
+    await asyncio.sleep(0)
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return event.is_set()
+    return True

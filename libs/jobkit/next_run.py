@@ -1,0 +1,206 @@
+"""What becomes of a job: pure functions of its row, the outcome of a run, and the time."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import NamedTuple
+
+from civil.cron import Cron, Dst, Firing, firings, parse_cron
+from civil.zones import Zone, find_zone, in_utc
+from jobkit.errors import AttemptFailed, InvalidJob, JobError, JobFailed, OccurrenceSkipped, WorkerLost
+from jobkit.job import Done, Failed, Job, JobUpdate, Misfire, Outcome
+from jobkit.retry import RetryPolicy
+
+_LONGEST_ERROR = 1000  # characters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What a scheduler was configured with; a job's own `misfire_after` and `pace` come first."""
+
+    retry: RetryPolicy
+    reprocess_delay: timedelta
+    misfire_after: timedelta
+    pace: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """How a lock ends."""
+
+    job: Job
+    update: JobUpdate | None
+    """None: the job is removed."""
+    error: JobError | None = None
+
+
+def first_due(
+    interval: str, time_zone: str = "UTC", dst: str = Dst.CRON, *, after: datetime, repeat_until: datetime | None = None
+) -> datetime | None:
+    """The first occurrence of a recurring job: what a new row has as `due_time` and `sleep_until`. None: it has none.
+
+    Raises ValueError (InvalidCron, UnknownZone) for what no worker could read.
+    """
+    calendar = _calendar(interval, time_zone, dst)
+    found = next((firing.instant for firing in calendar.firings(after)), None)
+    return None if found is None or (repeat_until is not None and found > repeat_until) else found
+
+
+def occurrence_key(job: Job) -> str:
+    """Names the occurrence in hand among all of the job: the same in each attempt, whoever makes it.
+
+    Of a recurring job the key of its firing (the nominal local time, "/2" for the second pass of an overlap); of
+    a one-time job, of an `@every`, and of an instant at which the expression does not fire, the instant in UTC.
+    """
+    due = _due_time(job)
+    calendar = _calendar_of(job)
+    if calendar is not None and calendar.cron.every is None:
+        firing = next(calendar.firings(due - datetime.resolution), None)
+        if firing is not None and firing.instant == due:
+            return firing.key
+    return f"{due.replace(tzinfo=None).isoformat()}Z"
+
+
+def before_run(job: Job, now: datetime, policy: Policy) -> Settlement | None:
+    """None: the job is to be run. Else it is not, and this becomes of it."""
+    try:
+        return _before_run(job, now, policy)
+    except (ValueError, OverflowError) as error:
+        return _paused(job, error)
+
+
+def after_run(job: Job, outcome: Outcome, *, begun: datetime, now: datetime, policy: Policy, draw: float) -> Settlement:
+    """`begun` is when the run was: what has become due by then, it has dealt with."""
+    try:
+        if isinstance(outcome, Done):
+            return Settlement(job=job, update=_next_occurrence(job, begun, now, policy, last_error=None))
+        return _after_failure(job, outcome, begun=begun, now=now, policy=policy, draw=draw)
+    except (ValueError, OverflowError) as error:
+        return _paused(job, error)
+
+
+def given_back(job: Job) -> Settlement:
+    """As if it had never been locked: another worker need not wait for the end of the lock."""
+    return Settlement(job=job, update=_unchanged(job, job.sleep_until, job.last_error))
+
+
+def _before_run(job: Job, now: datetime, policy: Policy) -> Settlement | None:
+    due, misfire = _due_time(job), Misfire(job.misfire)
+    recurring = _calendar_of(job) is not None
+    if recurring and job.repeat_until is not None and due > job.repeat_until:
+        return Settlement(job=job, update=_end(job, now, job.last_error))
+    if job.attempts is not None and job.attempts > policy.retry.max_attempts:
+        lost = WorkerLost(f"{policy.retry.max_attempts} attempts were begun, and none ended")
+        return _after_failure(job, Failed(error=lost, retry=False), begun=now, now=now, policy=policy, draw=0)
+    # An attempt that follows another is late because of that one: the occurrence itself was in time.
+    first_attempt = job.attempts is None or job.attempts == 1
+    if misfire is Misfire.SKIP and first_attempt and now - due > _misfire_after(job, policy):
+        skipped = OccurrenceSkipped(job, f"the occurrence of {due.isoformat()} is skipped, {now - due} late")
+        return Settlement(job=job, update=_next_occurrence(job, now, now, policy, job.last_error), error=skipped)
+    return None
+
+
+def _after_failure(
+    job: Job, outcome: Failed, *, begun: datetime, now: datetime, policy: Policy, draw: float
+) -> Settlement:
+    reason = _text(outcome.error)
+    if outcome.retry and job.attempts is not None and job.attempts < policy.retry.max_attempts:
+        delay = policy.retry.delay(job.attempts, draw) if outcome.after is None else outcome.after
+        update = JobUpdate(due_time=job.due_time, sleep_until=now + delay, attempts=job.attempts, last_error=reason)
+        return Settlement(job=job, update=update, error=AttemptFailed(job, outcome.error, now + delay))
+    following = _next_occurrence(job, begun, now, policy, last_error=reason)
+    # A job that failed for good is never removed: somebody has to look at it.
+    update = following or _finished(job, now, reason)
+    return Settlement(job=job, update=update, error=JobFailed(job, outcome.error))
+
+
+def _next_occurrence(
+    job: Job, begun: datetime, now: datetime, policy: Policy, last_error: str | None
+) -> JobUpdate | None:
+    calendar = _calendar_of(job)
+    due = None if calendar is None else _next_due(job, calendar, begun, now, policy)
+    if due is None or (job.repeat_until is not None and due > job.repeat_until):
+        return _end(job, now, last_error)
+    sleep_until = due if not policy.reprocess_delay else max(due, now + policy.reprocess_delay)
+    if Misfire(job.misfire) is Misfire.FIRE_ALL and due <= now:
+        sleep_until = max(sleep_until, begun + (policy.pace if job.pace is None else job.pace))
+    return JobUpdate(due_time=due, sleep_until=sleep_until, attempts=_count(job, 0), last_error=last_error)
+
+
+def _next_due(job: Job, calendar: "_Calendar", begun: datetime, now: datetime, policy: Policy) -> datetime | None:
+    due, after = _due_time(job), _dealt_with(job, begun, now, policy)
+    every = calendar.cron.every
+    # It goes on in the same step, however late this run was.
+    start = after if every is None else due + (after - due) // every * every
+    return next((firing.instant for firing in calendar.firings(start) if firing.instant > after), None)
+
+
+def _dealt_with(job: Job, begun: datetime, now: datetime, policy: Policy) -> datetime:
+    """Of the occurrences up to this instant none is to come."""
+    due = _due_time(job)
+    match Misfire(job.misfire):
+        case Misfire.FIRE_ONCE:
+            return max(due, begun)
+        case Misfire.SKIP:
+            return max(due, now - _misfire_after(job, policy) - datetime.resolution)
+        case Misfire.FIRE_ALL:
+            return due
+
+
+def _end(job: Job, now: datetime, last_error: str | None) -> JobUpdate | None:
+    return None if job.auto_remove else _finished(job, now, last_error)
+
+
+def _finished(job: Job, now: datetime, last_error: str | None) -> JobUpdate:
+    return JobUpdate(due_time=None, sleep_until=None, attempts=_count(job, 0), last_error=last_error, finish_time=now)
+
+
+def _paused(job: Job, error: Exception) -> Settlement:
+    update = _unchanged(job, None, _text(error))
+    return Settlement(job=job, update=update, error=InvalidJob(job, f"the row makes no sense: {error}"))
+
+
+def _unchanged(job: Job, sleep_until: datetime | None, last_error: str | None) -> JobUpdate:
+    begun_before = None if job.attempts is None else job.attempts - 1
+    return JobUpdate(due_time=job.due_time, sleep_until=sleep_until, attempts=begun_before, last_error=last_error)
+
+
+def _count(job: Job, attempts: int) -> int | None:
+    return None if job.attempts is None else attempts
+
+
+def _due_time(job: Job) -> datetime:
+    due = job.due_time or job.sleep_until
+    if due is None:
+        raise ValueError("a finished job has no occurrence in hand")
+    return in_utc(due)
+
+
+def _misfire_after(job: Job, policy: Policy) -> timedelta:
+    return policy.misfire_after if job.misfire_after is None else job.misfire_after
+
+
+class _Calendar(NamedTuple):
+    cron: Cron
+    zone: Zone
+    dst: Dst
+
+    def firings(self, after: datetime) -> Iterator[Firing]:
+        return firings(self.cron, self.zone, after=after, dst=self.dst)
+
+
+def _calendar_of(job: Job) -> _Calendar | None:
+    return _calendar(job.interval, job.time_zone, job.dst) if job.interval else None
+
+
+@lru_cache(maxsize=4096)
+def _calendar(interval: str, time_zone: str, dst: str) -> _Calendar:
+    cron = parse_cron(interval)
+    return _Calendar(cron, find_zone(cron.zone_name or time_zone), Dst(dst))
+
+
+def _text(error: Exception) -> str:
+    """As a text column takes it: no zero byte, no half of a character."""
+    said = f"{type(error).__name__}: {error}"[:_LONGEST_ERROR].replace("\0", "\\0")
+    return said.encode(errors="backslashreplace").decode()

@@ -1,0 +1,132 @@
+"""Jobs in the memory of one process: for tests, and for programs without a database. On one event loop only."""
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import count
+from typing import Any
+
+from jobkit.clock import system_now
+from jobkit.job import Job, JobId, JobUpdate, Lock
+
+
+class StoreFull(Exception):
+    """There are as many jobs as the store was made for."""
+
+
+class MemoryStore:
+    """No call waits for anything, so each is atomic on its loop. Ids are of one kind: they are put in order."""
+
+    def __init__(
+        self,
+        *,
+        now: Callable[[], datetime] = system_now,
+        condition: Callable[[Job], bool] = lambda job: True,
+        capacity: int = 100_000,
+    ) -> None:
+        self._now = now
+        self._condition = condition
+        self._capacity = capacity
+        self._jobs: dict[JobId, Job] = {}
+        # Of the entries of a job only the one with its newest stamp counts.
+        self._waiting: list[tuple[datetime, Any, int]] = []
+        self._stamps: dict[JobId, int] = {}
+        self._next_stamp = count(1)
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def get(self, job_id: JobId) -> Job | None:
+        return self._jobs.get(job_id)
+
+    def add(self, job: Job) -> None:
+        if job.id in self._jobs:
+            raise ValueError(f"there is a job {job.id} already")
+        if len(self._jobs) >= self._capacity:
+            raise StoreFull(f"{self._capacity} jobs are here already")
+        self._put(job)
+
+    def edit(self, job_id: JobId, **changes: Any) -> Job:
+        """Changes a job past the scheduler: a run in hand can no longer write to it. KeyError without such a job."""
+        job = self._jobs[job_id]
+        self._put(replace(job, **(changes | {"fence": job.fence + 1})))
+        return self._jobs[job_id]
+
+    def delete(self, job_id: JobId) -> None:
+        """Past the scheduler. Without such a job nothing happens."""
+        self._jobs.pop(job_id, None)
+        self._stamps.pop(job_id, None)
+
+    async def now(self) -> datetime:
+        return self._now()
+
+    async def lock_next(self, now: datetime, lock_until: datetime, limit: int) -> list[Job]:
+        return [self._lock(job, lock_until) for job in self._first(limit, now)]
+
+    async def update(self, changes: Sequence[tuple[Lock, JobUpdate]]) -> frozenset[Lock]:
+        held = self._held([lock for lock, _ in changes])
+        for lock, update in changes:
+            if lock in held:
+                self._put(
+                    replace(
+                        self._jobs[lock.id],
+                        fence=lock.fence + 1,
+                        due_time=update.due_time,
+                        sleep_until=update.sleep_until,
+                        attempts=update.attempts,
+                        last_error=update.last_error,
+                    )
+                )
+        return held
+
+    async def remove(self, locks: Sequence[Lock]) -> frozenset[Lock]:
+        held = self._held(locks)
+        for lock in held:
+            self.delete(lock.id)
+        return held
+
+    async def extend(self, locks: Sequence[Lock], lock_until: datetime) -> frozenset[Lock]:
+        held = self._held(locks)
+        for lock in held:
+            self._put(replace(self._jobs[lock.id], sleep_until=lock_until))
+        return held
+
+    async def next_due(self) -> datetime | None:
+        return next((job.sleep_until for job in self._first(1)), None)
+
+    def _held(self, locks: Sequence[Lock]) -> frozenset[Lock]:
+        return frozenset(lock for lock in locks if (job := self._jobs.get(lock.id)) and job.fence == lock.fence)
+
+    def _lock(self, job: Job, lock_until: datetime) -> Job:
+        attempts = None if job.attempts is None else job.attempts + 1
+        locked = replace(job, fence=job.fence + 1, attempts=attempts, due_time=job.due_time or job.sleep_until)
+        self._put(replace(locked, sleep_until=lock_until))
+        return locked
+
+    def _put(self, job: Job) -> None:
+        self._jobs[job.id] = job
+        stamp = self._stamps[job.id] = next(self._next_stamp)
+        if job.sleep_until is not None:
+            heapq.heappush(self._waiting, (job.sleep_until, job.id, stamp))
+        if len(self._waiting) > 2 * len(self._jobs) + 64:
+            self._waiting = [entry for entry in self._waiting if self._is_newest(entry)]
+            heapq.heapify(self._waiting)
+
+    def _first(self, limit: int, until: datetime | None = None) -> list[Job]:
+        """The first that meet the condition, in order; all entries that were taken out go back."""
+        found: list[Job] = []
+        kept: list[tuple[datetime, Any, int]] = []
+        while self._waiting and len(found) < limit and (until is None or self._waiting[0][0] <= until):
+            entry = heapq.heappop(self._waiting)
+            if self._is_newest(entry):
+                kept.append(entry)
+                job = self._jobs[entry[1]]
+                if self._condition(job):
+                    found.append(job)
+        for entry in kept:
+            heapq.heappush(self._waiting, entry)
+        return found
+
+    def _is_newest(self, entry: tuple[datetime, Any, int]) -> bool:
+        return self._stamps.get(entry[1]) == entry[2]

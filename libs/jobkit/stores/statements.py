@@ -1,0 +1,149 @@
+"""The SQL of a table of jobs.
+
+Instants are parameters, so that what is due is a range of the index on (sleep_until, id), and rows of the future cost
+nothing. Rows are updated by key from an unnested array. "is true" hides a condition from the planner, which might
+otherwise look for all that is due once more. The limit stands in the text: a plan for an unknown one expects a tenth
+of the table.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import BindParameter, TextClause, bindparam, text
+
+from jobkit.stores.columns import SqlColumns, quote
+
+_OWN_PARAMETERS = frozenset(
+    {"now", "lock_until", "ids", "fences", "sleep_until", "due_time", "attempts", "last_error", "finish_time"}
+)
+_WRITTEN = {
+    "sleep_until": "timestamptz",
+    "due_time": "timestamptz",
+    "attempts": "integer",
+    "last_error": "text",
+    "finish_time": "timestamptz",
+}
+_READ = (
+    "id",
+    "due_time",
+    "fence",
+    "attempts",
+    "interval",
+    "time_zone",
+    "dst",
+    "repeat_until",
+    "misfire",
+    "misfire_after",
+    "pace",
+    "auto_remove",
+    "last_error",
+)
+
+
+class Statements:
+    def __init__(
+        self,
+        table: str,
+        schema: str | None,
+        columns: SqlColumns,
+        condition: str,
+        parameters: Mapping[str, object],
+    ) -> None:
+        if taken := _OWN_PARAMETERS & set(parameters):
+            raise ValueError(f"parameters that the statements use themselves: {', '.join(sorted(taken))}")
+        self._table = quote(table)
+        self._from = self._table if schema is None else f"{quote(schema)}.{self._table}"
+        self.relation = self._from.replace("\\:", ":")
+        self._columns = columns
+        self._condition = condition
+        self._binds: list[BindParameter[Any]] = [bindparam(name, value) for name, value in parameters.items()]
+        self.written = [
+            (part, quote(name), kind) for part, kind in _WRITTEN.items() if (name := getattr(columns, part)) is not None
+        ]
+        self._id, self._fence = quote(columns.id), quote(columns.fence)
+        self._sleep_until, self._due_time = quote(columns.sleep_until), quote(columns.due_time)
+        self.lock_next = lru_cache(maxsize=16)(self._lock_next)
+        self.update = lru_cache(maxsize=1)(self._update)
+        self.remove = lru_cache(maxsize=1)(self._remove)
+        self.extend = lru_cache(maxsize=1)(self._extend)
+        self.hold = lru_cache(maxsize=1)(self._hold)
+        self.next_due = self._conditional(f"""
+            select {self._sleep_until} from {self._from}
+            where {self._sleep_until} is not null and ({condition})
+            order by {self._sleep_until} limit 1
+        """)
+
+    def _lock_next(self, limit: int) -> TextClause:
+        table, attempts = self._table, self._columns.attempts
+        count = f", {quote(attempts)} = {table}.{quote(attempts)} + 1" if attempts else ""
+        return self._conditional(f"""
+            with due as materialized (
+                select {self._id} as jobkit_id, {self._sleep_until} as jobkit_slept_until
+                from {self._from}
+                where {self._sleep_until} <= :now and ({self._condition})
+                order by {self._sleep_until}, {self._id}
+                limit {limit:d}
+                for update skip locked
+            ),
+            locked as (
+                update {self._from} set
+                    {self._sleep_until} = :lock_until,
+                    {self._due_time} = coalesce({table}.{self._due_time}, {table}.{self._sleep_until}),
+                    {self._fence} = {table}.{self._fence} + 1{count}
+                from due
+                where {table}.{self._id} = due.jobkit_id
+                    and ({table}.{self._sleep_until} <= :now) is true and ({self._condition}) is true
+                returning due.jobkit_slept_until as slept_until, {self._read()}
+            )
+            select * from locked order by slept_until, id
+        """)
+
+    def _read(self) -> str:
+        known = {part: getattr(self._columns, part) for part in _READ}
+        own = [f"{self._table}.{quote(name)} as {part}" if name else f"null as {part}" for part, name in known.items()]
+        data = [
+            f"{self._table}.{quote(name)} as jobkit_data_{number}"
+            for number, name in enumerate(self._columns.data_names)
+        ]
+        return ", ".join(own + data)
+
+    def _update(self, id_type: str) -> TextClause:
+        written = ", ".join(f"{column} = c.jobkit_{part}" for part, column, _ in self.written)
+        arrays = "".join(f", cast(:{part} as {kind}[])" for part, _, kind in self.written)
+        names = "".join(f", jobkit_{part}" for part, _, _ in self.written)
+        return text(
+            f"update {self._from} set {written}, {self._fence} = c.jobkit_fence + 1"
+            f" from {self._changes(id_type, arrays, names)}"
+            f" where {self._is_held} returning c.jobkit_ordinal"
+        )
+
+    def _remove(self, id_type: str) -> TextClause:
+        return text(
+            f"delete from {self._from} using {self._changes(id_type)} where {self._is_held} returning c.jobkit_ordinal"
+        )
+
+    def _extend(self, id_type: str) -> TextClause:
+        return text(
+            f"update {self._from} set {self._sleep_until} = :lock_until from {self._changes(id_type)}"
+            f" where {self._is_held} returning c.jobkit_ordinal"
+        )
+
+    def _hold(self, id_type: str) -> TextClause:
+        return text(
+            f"select c.jobkit_ordinal from {self._changes(id_type)} join {self._from} on {self._is_held}"
+            f" order by {self._table}.{self._id} for update of {self._table}"
+        )
+
+    def _changes(self, id_type: str, arrays: str = "", names: str = "") -> str:
+        return (
+            f"unnest(cast(:ids as {id_type}[]), cast(:fences as bigint[]){arrays}) with ordinality"
+            f" as c (jobkit_id, jobkit_fence{names}, jobkit_ordinal)"
+        )
+
+    @property
+    def _is_held(self) -> str:
+        return f"{self._table}.{self._id} = c.jobkit_id and {self._table}.{self._fence} = c.jobkit_fence"
+
+    def _conditional(self, statement: str) -> TextClause:
+        return text(statement).bindparams(*self._binds)
