@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from civil.cron import LONGEST, Cron, Dst, Firing, InvalidCron, _Field, _parse_field, _parse_range, firings, parse_cron
-from civil.zones import find_zone
+from civil.zones import _changes, find_zone
 
 FACTS: dict[str, list[Any]] = json.loads(Path(__file__).with_name("robfig_cron.json").read_text())
 
@@ -378,6 +378,7 @@ def test_under_once_every_hour_means_every_hour_that_the_wall_shows_once() -> No
 def test_a_date_that_does_not_exist_does_not_fire(dst: Dst) -> None:
     found = following("0 10 * * *", "2011-12-29T12:00", "Pacific/Apia", 2, dst=dst)
     assert keys(found) == ["2011-12-29T10:00", "2011-12-31T10:00"]
+    assert keys(following("0 10 30 12 *", "2011-12-29T12:00", "Pacific/Apia", dst=dst)) == ["2012-12-30T10:00"]
 
 
 def test_a_gap_that_crosses_the_date() -> None:
@@ -407,6 +408,12 @@ def test_firings_end_when_none_follows_within_five_years() -> None:
     assert keys(following("0 0 29 2 *", "2095-06-01T00:00", count=9)) == ["2096-02-29T00:00"]
     assert following("0 0 29 2 *", "2098-12-31T23:59:58") == []
     assert keys(following("0 0 29 2 *", "2098-12-31T23:59:59")) == ["2104-02-29T00:00"]
+
+
+def test_a_search_that_finds_nothing_reads_no_further_than_the_horizon() -> None:
+    _changes.cache_clear()
+    assert following("0 0 30 2 *", "2026-01-01T00:00", "Europe/Berlin") == []
+    assert _changes.cache_info().currsize <= 8  # years: the one of the question, that before, five, and the one after
 
 
 def test_the_five_years_are_local_years() -> None:
