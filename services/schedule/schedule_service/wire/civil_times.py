@@ -62,7 +62,7 @@ def weekly_slot_message(slot: WeeklySlot) -> account_schedule_pb2.WeeklySlot:
 
 def send_window(message: account_schedule_pb2.SendWindow, field: str) -> SendWindow:
     days = _days(message.days_of_week, f"{field}.days_of_week")
-    start, end = _clock(message.start), _clock(message.end) if message.HasField("end") else None
+    start, end = clock(message.start), clock(message.end) if message.HasField("end") else None
     if end is not None and end <= start:
         raise InvalidField(f"{field}.end", "must be later than `start`; left out it is the end of the day")
     return SendWindow(days=days, start=start, end=end)
@@ -71,8 +71,8 @@ def send_window(message: account_schedule_pb2.SendWindow, field: str) -> SendWin
 def send_window_message(window: SendWindow) -> account_schedule_pb2.SendWindow:
     return account_schedule_pb2.SendWindow(
         days_of_week=[DAYS[day] for day in sorted(window.days)],
-        start=_clock_message(window.start),
-        end=_clock_message(window.end) if window.end is not None else None,
+        start=clock_message(window.start),
+        end=clock_message(window.end) if window.end is not None else None,
     )
 
 
@@ -85,9 +85,9 @@ def _days(values: Sequence[int], field: str) -> frozenset[int]:
     return frozenset(map(DAYS.index, values))
 
 
-def _clock(message: account_schedule_pb2.LocalTime) -> time:
+def clock(message: account_schedule_pb2.LocalTime) -> time:
     return time(message.hour, message.minute)
 
 
-def _clock_message(clock: time) -> account_schedule_pb2.LocalTime:
+def clock_message(clock: time) -> account_schedule_pb2.LocalTime:
     return account_schedule_pb2.LocalTime(hour=clock.hour, minute=clock.minute)

@@ -1,15 +1,14 @@
 """The SQL of account schedules: one method per question."""
 
-from collections.abc import Sequence
 from datetime import time
 from typing import Any
 
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from civil.weekly import WeeklySlot
 from civil.windows import SendWindow
 from civil.zones import find_zone
+from schedule_service.adapters.postgres.weekly_slots import minutes, slots
 from schedule_service.domain.account_schedule import AccountSchedule, Timetable
 
 _MINUTES_OF_DAY = 24 * 60
@@ -78,7 +77,7 @@ def _columns(schedule: AccountSchedule) -> dict[str, object]:
         "social_account_id": schedule.social_account_id,
         "name": timetable.name,
         "time_zone": timetable.zone.name,
-        "weekly_slots": _minutes(timetable.weekly_slots),
+        "weekly_slots": minutes(timetable.weekly_slots),
         "max_posts_per_day": timetable.max_posts_per_day,
         "enabled": timetable.enabled,
         **_window_columns(timetable.send_window),
@@ -98,7 +97,7 @@ def _schedule(row: Row[Any]) -> AccountSchedule:
         timetable=Timetable(
             name=row.name,
             zone=find_zone(row.time_zone),
-            weekly_slots=_slots(row.weekly_slots),
+            weekly_slots=slots(row.weekly_slots),
             max_posts_per_day=row.max_posts_per_day,
             enabled=row.enabled,
             send_window=_window(row),
@@ -109,16 +108,6 @@ def _schedule(row: Row[Any]) -> AccountSchedule:
         create_time=row.create_time,
         update_time=row.update_time,
         delete_time=row.delete_time,
-    )
-
-
-def _minutes(slots: Sequence[WeeklySlot]) -> list[int]:
-    return [slot.day * _MINUTES_OF_DAY + slot.hour * 60 + slot.minute for slot in slots]
-
-
-def _slots(minutes: Sequence[int]) -> tuple[WeeklySlot, ...]:
-    return tuple(
-        WeeklySlot(day=minute // _MINUTES_OF_DAY, hour=minute // 60 % 24, minute=minute % 60) for minute in minutes
     )
 
 

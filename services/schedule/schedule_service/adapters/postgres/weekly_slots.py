@@ -1,0 +1,17 @@
+"""Weekly slots as columns keep them: minutes since Sunday 00:00, local."""
+
+from collections.abc import Iterable
+
+from civil.weekly import WeeklySlot
+
+_MINUTES_OF_DAY = 24 * 60
+
+
+def minutes(slots: Iterable[WeeklySlot]) -> list[int]:
+    return [slot.day * _MINUTES_OF_DAY + slot.hour * 60 + slot.minute for slot in slots]
+
+
+def slots(minutes: Iterable[int]) -> tuple[WeeklySlot, ...]:
+    return tuple(
+        WeeklySlot(day=minute // _MINUTES_OF_DAY, hour=minute // 60 % 24, minute=minute % 60) for minute in minutes
+    )
