@@ -1,17 +1,20 @@
-"""Replacing a schedule, and what a schedule may hold."""
+"""Replacing and deleting a schedule, and what a schedule may hold."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 
 import pytest
 
 from civil.weekly import WeeklySlot
-from civil.zones import find_zone
+from civil.windows import SendWindow
+from civil.zones import find_zone, tzdata_version
 from schedule_service.domain.account_schedule import (
     Timetable,
     created,
+    deleted,
     found,
     in_order_of_week,
+    live,
     replaced,
     require_etag,
 )
@@ -19,12 +22,15 @@ from servicekit.faults import Conflict, InvalidField, NotFound
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
+OFFICE_HOURS = SendWindow(days=frozenset({1, 2, 3, 4, 5}), start=time(9), end=time(18))
 TIMETABLE = Timetable(
     name="Default queue",
     zone=find_zone("America/New_York"),
     weekly_slots=(WeeklySlot(day=1, hour=9, minute=0), WeeklySlot(day=3, hour=12, minute=0)),
     max_posts_per_day=2,
     enabled=True,
+    send_window=OFFICE_HOURS,
+    min_spacing=timedelta(minutes=6),
 )
 SCHEDULE = created("acme", "page", TIMETABLE, now=NOW)
 
@@ -43,6 +49,9 @@ def test_a_change_makes_a_new_version_with_another_etag() -> None:
         replace(TIMETABLE, weekly_slots=TIMETABLE.weekly_slots[:1]),
         replace(TIMETABLE, max_posts_per_day=0),
         replace(TIMETABLE, enabled=False),
+        replace(TIMETABLE, send_window=None),
+        replace(TIMETABLE, send_window=replace(OFFICE_HOURS, end=None)),
+        replace(TIMETABLE, min_spacing=timedelta()),
     ],
 )
 def test_every_part_of_a_timetable_counts_as_a_change(other: Timetable) -> None:
@@ -51,6 +60,34 @@ def test_every_part_of_a_timetable_counts_as_a_change(other: Timetable) -> None:
 
 def test_the_same_timetable_changes_nothing() -> None:
     assert replaced(SCHEDULE, replace(TIMETABLE), now=LATER) is SCHEDULE
+
+
+def test_a_change_is_announced_with_the_law_of_today() -> None:
+    old = replace(SCHEDULE, tzdata_version="2010a")
+    assert replaced(old, replace(TIMETABLE, name="Other"), now=LATER).tzdata_version == tzdata_version()
+    assert replaced(old, TIMETABLE, now=LATER).tzdata_version == "2010a"
+    assert SCHEDULE.tzdata_version == tzdata_version()
+
+
+def test_a_deleted_schedule_is_the_last_one_with_another_version() -> None:
+    gone = deleted(SCHEDULE, now=LATER)
+    assert (gone.timetable, gone.version, gone.create_time) == (TIMETABLE, 2, NOW)
+    assert gone.update_time == gone.delete_time == LATER
+    assert gone.etag != SCHEDULE.etag
+
+
+def test_a_deleted_schedule_counts_as_none() -> None:
+    assert live(SCHEDULE) is SCHEDULE
+    assert live(deleted(SCHEDULE, now=LATER)) is None
+    assert live(None) is None
+
+
+def test_a_schedule_after_a_deleted_one_begins_anew_but_for_its_version() -> None:
+    gone = deleted(SCHEDULE, now=LATER)
+    again = created("acme", "page", TIMETABLE, now=LATER, last=gone)
+    assert (again.version, again.create_time, again.delete_time) == (3, LATER, None)
+    assert created("acme", "page", TIMETABLE, now=NOW).version == 1
+    assert len({SCHEDULE.etag, gone.etag, again.etag}) == 3
 
 
 def test_a_schedule_made_anew_has_another_etag_than_the_one_before() -> None:

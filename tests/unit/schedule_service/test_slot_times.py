@@ -63,6 +63,13 @@ def test_an_end_not_behind_the_start_is_refused(before: datetime) -> None:
     with pytest.raises(InvalidField) as refusal:
         search(after=NOW, before=before, count=1, now=NOW)
     assert refusal.value.metadata == {"field": "before"}
+    assert "later than `after`" in refusal.value.message
+
+
+def test_an_end_that_is_too_near_is_told_where_the_search_begins() -> None:
+    with pytest.raises(InvalidField) as refusal:
+        search(after=None, before=NOW + NOTICE, count=1, now=NOW)
+    assert "now + 60 s" in refusal.value.message
 
 
 @pytest.mark.parametrize("after", ["0001-01-01T00:00", "0002-12-31T23:59", "9996-02-01T00:00", "9999-12-31T23:59"])

@@ -1,87 +1,25 @@
 """Putting schedules into a real database: what is stored, announced, refused and remembered."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
+from datetime import time, timedelta
+from typing import TYPE_CHECKING
 
 import pytest
+from google.protobuf.duration_pb2 import Duration
+from sqlalchemy import text
 
-from civil.weekly import WeeklySlot
-from civil.zones import find_zone
-from postflow.bus.v1 import bus_pb2
-from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule
-from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged
-from schedule_service.application.put_account_schedule import PutAccountSchedule
-from schedule_service.domain.account_schedule import Timetable
+from civil.windows import SendWindow
+from civil.zones import find_zone, tzdata_version, zone_data
+from postflow.schedule.v1.account_schedule_pb2 import LocalTime
 from servicekit.faults import Conflict, InvalidField
-from servicekit.ids import Uuid7Source
-from servicekit.pg.clock import DatabaseClock
-from servicekit.pg.database import Database
-from servicekit.pg.ledger import RequestKey, RequestLedger
-from servicekit.pg.outbox import Outbox, OutboxRow
 
-TIMETABLE = Timetable(
-    name="Default queue",
-    zone=find_zone("America/New_York"),
-    weekly_slots=(
-        WeeklySlot(day=0, hour=0, minute=0),
-        WeeklySlot(day=1, hour=9, minute=0),
-        WeeklySlot(day=6, hour=23, minute=59),
-    ),
-    max_posts_per_day=2,
-    enabled=True,
-)
-OTHER = replace(TIMETABLE, enabled=False)
+if TYPE_CHECKING:
+    from tests.usecase.schedule_service.conftest import Schedules
 
 
-class Announced:
-    """Takes the place of the relay."""
-
-    def __init__(self) -> None:
-        self.subjects: list[str] = []
-        self.schedules: list[AccountSchedule] = []
-
-    def offer(self, rows: Sequence[OutboxRow]) -> None:
-        for row in rows:
-            (event,) = bus_pb2.Envelope.FromString(row.payload).events
-            changed = AccountScheduleChanged.FromString(event.payload)
-            assert event.type == AccountScheduleChanged.DESCRIPTOR.full_name
-            assert event.organization_id == changed.organization_id
-            assert event.aggregate_id == changed.account_schedule.social_account_id
-            self.subjects.append(row.subject)
-            self.schedules.append(changed.account_schedule)
-
-
-class Puts:
-    def __init__(self, database: Database, announced: Announced) -> None:
-        outbox = Outbox(Uuid7Source(), announced.offer)
-        self._put = PutAccountSchedule(database=database, clock=DatabaseClock(), ledger=RequestLedger(), outbox=outbox)
-
-    async def __call__(
-        self,
-        timetable: Timetable = TIMETABLE,
-        *,
-        organization_id: str = "acme",
-        etag: str = "",
-        request_id: str = "",
-        digest: bytes = b"",
-    ) -> AccountSchedule:
-        key = RequestKey(organization_id=organization_id, method="Put", request_id=request_id, request_digest=digest)
-        return (await self._put(key, social_account_id="page", timetable=timetable, etag=etag)).account_schedule
-
-
-@pytest.fixture
-def announced() -> Announced:
-    return Announced()
-
-
-@pytest.fixture
-def put(schedule_database: Database, announced: Announced) -> Puts:
-    return Puts(schedule_database, announced)
-
-
-async def test_a_new_schedule_is_stored_and_announced_as_a_whole(put: Puts, announced: Announced) -> None:
-    schedule = await put()
+async def test_a_new_schedule_is_stored_and_announced_as_a_whole(schedules: "Schedules") -> None:
+    schedule = await schedules.put()
     assert schedule.version == 1
     assert schedule.create_time == schedule.update_time
     assert (schedule.name, schedule.time_zone, schedule.max_posts_per_day) == ("Default queue", "America/New_York", 2)
@@ -90,77 +28,113 @@ async def test_a_new_schedule_is_stored_and_announced_as_a_whole(put: Puts, anno
         (1, 9, 0),
         (6, 23, 59),
     ]
-    assert announced.schedules == [schedule]
-    assert announced.subjects == ["events.schedule.acme.account_schedule"]
+    assert list(schedule.send_window.days_of_week) == [7, 1, 6]
+    assert schedule.send_window.start == LocalTime(hour=8, minute=30)
+    assert not schedule.send_window.HasField("end")
+    assert schedule.min_spacing == Duration(seconds=360)
+    assert schedule.tzdata_version == tzdata_version()
+    assert schedules.announced.schedules == [schedule]
+    assert schedules.announced.subjects == ["events.schedule.acme.account_schedule"]
+    assert await schedules.get() == schedule
 
 
-async def test_a_replacement_keeps_its_beginning_and_grows_in_version(put: Puts, announced: Announced) -> None:
-    first = await put()
-    second = await put(OTHER)
+async def test_a_replacement_keeps_its_beginning_and_grows_in_version(schedules: "Schedules") -> None:
+    first = await schedules.put()
+    second = await schedules.put(replace(schedules.timetable, enabled=False))
     assert second.version == 2
     assert not second.enabled
     assert second.create_time == first.create_time
     assert second.update_time.ToNanoseconds() > first.update_time.ToNanoseconds()
-    assert announced.schedules == [first, second]
+    assert schedules.announced.schedules == [first, second]
+    assert await schedules.get() == second
 
 
-async def test_what_is_there_already_is_neither_changed_nor_announced_again(put: Puts, announced: Announced) -> None:
-    first = await put()
-    assert await put() == first
-    assert await put(etag=first.etag) == first
-    assert announced.schedules == [first]
+@pytest.mark.parametrize("end", [time(8, 31), time(23, 59), None])
+async def test_a_window_is_kept_to_the_minute(schedules: "Schedules", end: time | None) -> None:
+    window = SendWindow(days=frozenset({0, 3}), start=time(8, 30), end=end)
+    put = await schedules.put(replace(schedules.timetable, send_window=window))
+    assert (await schedules.get()).send_window == put.send_window
+    assert put.send_window.end == (LocalTime(hour=end.hour, minute=end.minute) if end else LocalTime())
+    assert put.send_window.HasField("end") == (end is not None)
 
 
-async def test_an_etag_guards_against_changes_since(put: Puts, announced: Announced) -> None:
-    first = await put()
-    second = await put(OTHER, etag=first.etag)
+async def test_a_window_and_a_spacing_can_be_taken_away(schedules: "Schedules") -> None:
+    await schedules.put()
+    await schedules.put(replace(schedules.timetable, send_window=None, min_spacing=timedelta()))
+    bare = await schedules.get()
+    assert (bare.HasField("send_window"), bare.HasField("min_spacing")) == (False, False)
+
+
+async def test_what_is_there_already_is_neither_changed_nor_announced_again(schedules: "Schedules") -> None:
+    first = await schedules.put()
+    assert await schedules.put() == first
+    assert await schedules.put(etag=first.etag) == first
+    assert schedules.announced.schedules == [first]
+
+
+async def test_an_etag_guards_against_changes_since(schedules: "Schedules") -> None:
+    other = replace(schedules.timetable, enabled=False)
+    first = await schedules.put()
+    second = await schedules.put(other, etag=first.etag)
     with pytest.raises(Conflict) as refusal:
-        await put(TIMETABLE, etag=first.etag)
+        await schedules.put(etag=first.etag)
     assert refusal.value.reason == "ETAG_MISMATCH"
-    assert await put(OTHER) == second
-    assert len(announced.schedules) == 2
+    assert await schedules.get() == second
+    assert len(schedules.announced.events) == 2
 
 
-async def test_an_etag_of_a_schedule_that_is_not_there_is_refused(put: Puts, announced: Announced) -> None:
+async def test_an_etag_of_a_schedule_that_is_not_there_is_refused(schedules: "Schedules") -> None:
     with pytest.raises(Conflict):
-        await put(etag="0123456789abcdef")
-    assert (await put()).version == 1
-    assert len(announced.schedules) == 1
+        await schedules.put(etag="0123456789abcdef")
+    assert (await schedules.put()).version == 1
+    assert len(schedules.announced.events) == 1
 
 
-async def test_organizations_do_not_meet_even_with_the_same_account_id(put: Puts) -> None:
-    ours = await put(organization_id="acme")
-    theirs = await put(OTHER, organization_id="umbrella")
+async def test_the_law_of_the_zone_is_recorded_with_what_is_announced(schedules: "Schedules") -> None:
+    await schedules.put()
+    await schedules.put(replace(schedules.timetable, zone=find_zone("Europe/Berlin")))
+    async with schedules.database.read() as connection:
+        rows = await connection.execute(text("select tzdata_version, time_zone, data from zone_data order by 2"))
+        assert [tuple(row) for row in rows] == [
+            (tzdata_version(), name, zone_data(name)) for name in ("America/New_York", "Europe/Berlin")
+        ]
+
+
+async def test_organizations_do_not_meet_even_with_the_same_account_id(schedules: "Schedules") -> None:
+    ours = await schedules.put(organization_id="acme")
+    theirs = await schedules.put(replace(schedules.timetable, enabled=False), organization_id="umbrella")
     assert theirs.version == 1
-    assert await put(organization_id="acme") == ours
+    assert await schedules.get(organization_id="acme") == ours
+    assert await schedules.get(organization_id="umbrella") == theirs
 
 
-async def test_a_repeated_request_is_answered_as_the_first_time(put: Puts, announced: Announced) -> None:
-    first = await put(request_id="r1", digest=b"one")
-    await put(OTHER)
-    assert await put(request_id="r1", digest=b"one") == first
-    assert len(announced.schedules) == 2
-    assert (await put(OTHER)).version == 2
+async def test_a_repeated_request_is_answered_as_the_first_time(schedules: "Schedules") -> None:
+    other = replace(schedules.timetable, enabled=False)
+    first = await schedules.put(request_id="r1", digest=b"one")
+    await schedules.put(other)
+    assert await schedules.put(request_id="r1", digest=b"one") == first
+    assert len(schedules.announced.events) == 2
+    assert (await schedules.put(other)).version == 2
 
 
-async def test_a_request_id_is_good_for_one_request_only(put: Puts) -> None:
-    await put(request_id="r1", digest=b"one")
+async def test_a_request_id_is_good_for_one_request_only(schedules: "Schedules") -> None:
+    await schedules.put(request_id="r1", digest=b"one")
     with pytest.raises(InvalidField) as refusal:
-        await put(OTHER, request_id="r1", digest=b"another")
+        await schedules.put(request_id="r1", digest=b"another")
     assert refusal.value.reason == "REQUEST_ID_REUSED"
 
 
-async def test_a_refusal_is_not_remembered(put: Puts) -> None:
+async def test_a_refusal_is_not_remembered(schedules: "Schedules") -> None:
     with pytest.raises(Conflict):
-        await put(OTHER, etag="0123456789abcdef", request_id="r1")
-    assert (await put(request_id="r1")).version == 1
+        await schedules.put(etag="0123456789abcdef", request_id="r1")
+    assert (await schedules.put(request_id="r1")).version == 1
 
 
-async def test_puts_at_the_same_time_take_turns(put: Puts, announced: Announced) -> None:
+async def test_puts_at_the_same_time_take_turns(schedules: "Schedules") -> None:
     names = [f"queue {number}" for number in range(8)]
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(put(replace(TIMETABLE, name=name))) for name in names]
+        tasks = [group.create_task(schedules.put(replace(schedules.timetable, name=name))) for name in names]
+    announced = schedules.announced.schedules
     assert sorted(task.result().version for task in tasks) == [1, 2, 3, 4, 5, 6, 7, 8]
-    assert sorted(schedule.version for schedule in announced.schedules) == [1, 2, 3, 4, 5, 6, 7, 8]
-    last = max(announced.schedules, key=lambda schedule: schedule.version)
-    assert await put(replace(TIMETABLE, name=last.name)) == last
+    assert sorted(schedule.version for schedule in announced) == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert await schedules.get() == max(announced, key=lambda schedule: schedule.version)

@@ -41,14 +41,19 @@ def require_none_ahead(ahead: SlotsAhead, social_account_id: str) -> None:
     if ahead.last_time is None:
         return
     last_time = ahead.last_time.isoformat().replace("+00:00", "Z")
-    count = f"{ahead.count} or more slots" if ahead.count == MOST_COUNTED else f"{ahead.count} slots"
     raise Refused(
         "SCHEDULE_HAS_SLOTS",
-        f"{count if ahead.count > 1 else '1 slot'} of the account lie ahead, the last at {last_time}; "
-        "they keep their times when the schedule is deleted with force",
+        f"the account has {_counted(ahead.count)} ahead, the last at {last_time}; "
+        "what was given out keeps its time when the schedule is deleted with force",
         metadata={
             "social_account_id": social_account_id,
             "slot_count": str(ahead.count),
             "latest_schedule_time": last_time,
         },
     )
+
+
+def _counted(count: int) -> str:
+    if count == 1:
+        return "1 slot"
+    return f"{count} or more slots" if count == MOST_COUNTED else f"{count} slots"
