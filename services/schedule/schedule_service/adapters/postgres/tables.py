@@ -51,6 +51,12 @@ account_schedule = Table(
     Column("delete_time", Timestamp),
     PrimaryKeyConstraint("organization_id", "social_account_id"),
 )
+Index(
+    "account_schedule_live",
+    account_schedule.c.organization_id,
+    account_schedule.c.social_account_id,
+    postgresql_where=text("delete_time is null"),
+)
 
 upcoming_slot = Table(
     "upcoming_slot",

@@ -23,6 +23,10 @@ STATEMENTS = (
         add constraint account_schedule_spacing check (min_spacing between '0' and '1 day')
     """,
     """
+    create index account_schedule_live on account_schedule (organization_id, social_account_id)
+    where delete_time is null
+    """,
+    """
     create table upcoming_slot (
         organization_id text not null,
         slot_id text not null,
