@@ -1,0 +1,266 @@
+"""Which local times a new law moves: named cases, and a walk over the minutes under both laws."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import islice, pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from civil.weekly import WeeklySlot, occurrences
+from civil.zones import Zone, find_zone, zone_data, zone_from_data, zone_names
+from schedule_service.domain.zone_changes import (
+    HORIZON,
+    MovedTime,
+    first_moved,
+    laws_differ,
+    moved_times,
+    weekly_times,
+)
+from testkit.compiled_zones import compiled_zone
+from testkit.wall_clock import DAY, EPOCH, WallClock, distinct_zones, instant_of
+
+NOW = datetime(2026, 10, 20, 12, 0, tzinfo=UTC)
+HOUR, TICK = timedelta(hours=1), timedelta.resolution
+MONDAY_NINE = WeeklySlot(day=1, hour=9, minute=0)
+WEEK = 7 * DAY
+
+# Until 2026 clocks in Vancouver went back in November; since then they stay.
+VANCOUVER = find_zone("America/Vancouver")
+VANCOUVER_BEFORE = zone_from_data(
+    "America/Vancouver", compiled_zone("PST8PDT,M3.2.0,M11.1.0", offset=timedelta(hours=-8))
+)
+
+
+def law(rule: str, *changes: tuple[datetime, timedelta], offset: timedelta = timedelta()) -> Zone:
+    return zone_from_data("Etc/UTC", compiled_zone(rule, offset=offset, changes=changes))
+
+
+def utc(*parts: int) -> datetime:
+    return datetime(*parts, tzinfo=UTC)  # type: ignore[misc,arg-type]
+
+
+def test_a_slot_of_a_winter_that_is_no_winter_any_more_moves_by_an_hour() -> None:
+    moved = first_moved(weekly_times([MONDAY_NINE]), VANCOUVER_BEFORE, VANCOUVER, now=NOW)
+    assert len(moved) == 10
+    assert moved[0] == MovedTime(datetime(2026, 11, 2, 9, 0), utc(2026, 11, 2, 17), utc(2026, 11, 2, 16))
+    assert {earlier.nominal - later.nominal for later, earlier in pairwise(moved)} == {timedelta(days=7)}
+
+
+def test_the_list_goes_on_where_the_laws_part_again() -> None:
+    moved = list(moved_times(weekly_times([MONDAY_NINE]), VANCOUVER_BEFORE, VANCOUVER, start=NOW, end=NOW + HORIZON))
+    nominal = [each.nominal for each in moved]
+    assert datetime(2027, 3, 8, 9, 0) in nominal
+    assert datetime(2027, 3, 15, 9, 0) not in nominal
+    assert datetime(2027, 11, 8, 9, 0) in nominal
+    assert nominal == sorted(set(nominal))
+
+
+def test_nothing_moves_where_the_laws_agree() -> None:
+    summer = weekly_times([WeeklySlot(day=3, hour=9, minute=0)])
+    assert list(moved_times(summer, VANCOUVER_BEFORE, VANCOUVER, start=NOW, end=utc(2026, 10, 31))) == []
+    assert not laws_differ(VANCOUVER_BEFORE, VANCOUVER, start=NOW, end=utc(2026, 10, 28))
+
+
+def test_laws_are_compared_by_what_they_say_and_not_by_their_bytes() -> None:
+    renamed = zone_from_data("Europe/Berlin", zone_data("Europe/Berlin").replace(b"LMT", b"XYZ"))
+    assert renamed.data != zone_data("Europe/Berlin")
+    assert not laws_differ(renamed, find_zone("Europe/Berlin"), start=NOW, end=NOW + HORIZON)
+    assert first_moved(weekly_times([MONDAY_NINE]), renamed, find_zone("Europe/Berlin"), now=NOW) == ()
+
+
+def test_a_law_of_later_than_the_horizon_moves_nothing_yet() -> None:
+    old = law("ZZZ0")
+    far, near = (law("ABC-1", (NOW + ahead, HOUR)) for ahead in (timedelta(days=750), timedelta(days=700)))
+    assert not laws_differ(old, far, start=NOW, end=NOW + HORIZON)
+    assert laws_differ(old, near, start=NOW, end=NOW + HORIZON)
+    assert first_moved(weekly_times([MONDAY_NINE]), old, far, now=NOW) == ()
+    assert first_moved(weekly_times([MONDAY_NINE]), old, near, now=NOW)[0].nominal > datetime(2028, 9, 1)
+
+
+def test_a_time_that_a_new_gap_jumps_over_stays_the_instant_that_it_was() -> None:
+    gap = utc(2026, 11, 1, 2)
+    jumps = law("ZZZ0", (gap, HOUR), (gap + timedelta(days=6), timedelta()))
+    in_the_gap = weekly_times([WeeklySlot(day=0, hour=2, minute=30)])
+    assert laws_differ(law("ZZZ0"), jumps, start=NOW, end=NOW + HORIZON)
+    assert list(moved_times(in_the_gap, law("ZZZ0"), jumps, start=NOW, end=NOW + HORIZON)) == []
+
+
+def test_a_time_that_falls_together_with_another_in_a_new_gap_is_gone() -> None:
+    gap = utc(2026, 11, 1, 2)
+    jumps = law("ZZZ0", (gap, HOUR), (gap + timedelta(days=6), timedelta()))
+    both = weekly_times([WeeklySlot(day=0, hour=2, minute=30), WeeklySlot(day=0, hour=3, minute=30)])
+    moved = list(moved_times(both, law("ZZZ0"), jumps, start=NOW, end=NOW + HORIZON))
+    assert moved == [
+        MovedTime(datetime(2026, 11, 1, 2, 30), utc(2026, 11, 1, 2, 30), None),
+        MovedTime(datetime(2026, 11, 1, 3, 30), utc(2026, 11, 1, 3, 30), utc(2026, 11, 1, 2, 30)),
+    ]
+    assert list(moved_times(both, jumps, law("ZZZ0"), start=NOW, end=NOW + HORIZON)) == [
+        MovedTime(nominal, new, old) for nominal, old, new in moved
+    ]
+
+
+def test_a_date_that_a_new_law_skips_has_no_times() -> None:
+    before, after = timedelta(hours=-11), timedelta(hours=13)
+    leaves = utc(2026, 11, 6, 11)  # Friday 00:00 becomes Saturday 00:00
+    old = law("AAA11", offset=before)
+    new = law("BBB-13", (leaves, after), offset=before)
+    friday = weekly_times([WeeklySlot(day=5, hour=10, minute=0)])
+    first = next(moved_times(friday, old, new, start=NOW, end=NOW + HORIZON))
+    assert first == MovedTime(datetime(2026, 11, 6, 10, 0), utc(2026, 11, 6, 21), None)
+
+
+def test_a_time_that_has_passed_but_comes_again_is_listed() -> None:
+    """It was an hour ago under the old law, and lies ahead under the new one; and the other way round."""
+    ahead = weekly_times([MONDAY_NINE])
+    between = utc(2026, 11, 2, 16, 30)
+    for old, new in ((VANCOUVER, VANCOUVER_BEFORE), (VANCOUVER_BEFORE, VANCOUVER)):
+        assert next(moved_times(ahead, old, new, start=between, end=NOW + HORIZON)).nominal.day == 2
+        after = between + HOUR
+        assert next(moved_times(ahead, old, new, start=after, end=NOW + HORIZON)).nominal.day == 9
+
+
+def test_times_are_looked_at_only_where_the_laws_differ() -> None:
+    asked: list[datetime] = []
+    times = weekly_times([WeeklySlot(day=day, hour=hour, minute=0) for day in range(7) for hour in range(24)])
+
+    def counted(first: datetime, until: datetime) -> Iterator[datetime]:
+        for nominal in times(first, until):
+            asked.append(nominal)
+            yield nominal
+
+    far = law("ABC-1", (NOW + timedelta(days=700), HOUR))
+    assert len(list(islice(moved_times(counted, law("ZZZ0"), far, start=NOW, end=NOW + HORIZON), 10))) == 10
+    assert len(asked) < 24 * 10
+    asked.clear()
+    assert list(moved_times(counted, VANCOUVER, VANCOUVER, start=NOW, end=NOW + HORIZON)) == []
+    assert asked == []
+
+
+# Random laws
+
+
+def clock_times(least: int, most: int) -> st.SearchStrategy[str]:
+    """As POSIX writes them, in half hours."""
+    return st.integers(2 * least, 2 * most).map(clock_time)
+
+
+def clock_time(halves: int) -> str:
+    return f"{'-' if halves < 0 else ''}{abs(halves) // 2}:{30 * (abs(halves) % 2):02}"
+
+
+# No two changes of a zone lie within three days of each other.
+MONTHS = st.tuples(st.integers(1, 12), st.integers(1, 12)).filter(lambda both: 1 < abs(both[0] - both[1]) < 11)
+
+
+@st.composite
+def rules(draw: st.DrawFn, halves_west: int) -> bytes:
+    """A law of this standard time; most have a summer time, too."""
+    name, offset = f"AAA{clock_time(halves_west)}", HOUR / 2 * -halves_west
+    if draw(st.integers(0, 3)) == 0:
+        return compiled_zone(name, offset=offset)
+    at = clock_times(-3, 26)
+    turns = [f"M{month}.{draw(st.integers(1, 5))}.{draw(st.integers(0, 6))}/{draw(at)}" for month in draw(MONTHS)]
+    return compiled_zone(",".join([f"{name}BBB", *turns]), offset=offset)
+
+
+@st.composite
+def pairs_of_laws(draw: st.DrawFn) -> tuple[bytes, bytes]:
+    if draw(st.booleans()):
+        names = st.sampled_from(distinct_zones())
+        return zone_data(draw(names)), zone_data(draw(names))
+    halves_west = draw(st.integers(-26, 22))
+    return draw(rules(halves_west)), draw(rules(halves_west))
+
+
+def instants(data: bytes, wanted: set[int], start: int, end: int) -> dict[int, int]:
+    """Minute of the wall -> minute of UTC, by the policy of weekly slots, on a walk over every minute."""
+    clock = WallClock(data)
+    walk = range(start, end)
+    walls = [clock.wall(minute) for minute in walk]
+    shown: dict[int, int] = {}
+    for minute, wall in zip(walk, walls, strict=True):
+        shown.setdefault(wall, minute)
+    dates = {wall // DAY for wall in shown}
+    found = {wall: minute for wall, minute in shown.items() if (wall + 4 * DAY) % WEEK in wanted}
+    taken = set(found.values())
+    for earlier, later in pairwise(walls):
+        for skipped in range(earlier + 1, later):
+            at = shown[skipped + later - earlier - 1]
+            if skipped not in shown and (skipped + 4 * DAY) % WEEK in wanted and skipped // DAY in dates:
+                found.update({skipped: at} if at not in taken else {})
+    return found
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    laws=pairs_of_laws(),
+    slots=st.lists(
+        st.builds(WeeklySlot, day=st.integers(0, 6), hour=st.integers(0, 23), minute=st.sampled_from((0, 15, 30, 59))),
+        max_size=12,
+    ),
+    anywhere=st.integers(0, 365 * DAY),
+    near=st.integers(0, 10**6),
+    is_near=st.booleans(),
+    length=st.integers(DAY // 2, 9 * DAY),
+)
+def test_the_moved_times_are_those_that_a_walk_over_the_minutes_finds(
+    laws: tuple[bytes, bytes], slots: list[WeeklySlot], anywhere: int, near: int, is_near: bool, length: int
+) -> None:
+    base = int((utc(2026, 1, 1) - EPOCH) / timedelta(minutes=1))
+    changes = [
+        change.at // 60
+        for data in laws
+        for change in WallClock(data).changes
+        if 0 <= change.at // 60 - base < 365 * DAY
+    ]
+    start = changes[near % len(changes)] - length // 2 if is_near and changes else base + anywhere
+    end = start + length
+    wanted = {slot.day * DAY + slot.hour * 60 + slot.minute for slot in slots}
+    old, new = (instants(data, wanted, start - 4 * DAY, end + 4 * DAY) for data in laws)
+    expected = [
+        (wall, old.get(wall), new.get(wall))
+        for wall in sorted({*old, *new})
+        if old.get(wall) != new.get(wall)
+        and any(at is not None and start <= at < end for at in (old.get(wall), new.get(wall)))
+    ]
+    zones = [zone_from_data("Etc/UTC", data) for data in laws]
+    found = moved_times(weekly_times(slots), *zones, start=instant_of(start), end=instant_of(end))
+    assert list(found) == [
+        MovedTime(
+            instant_of(wall).replace(tzinfo=None), *(None if at is None else instant_of(at) for at in (before, after))
+        )
+        for wall, before, after in expected
+    ]
+    if expected:
+        assert laws_differ(*zones, start=instant_of(start), end=instant_of(end))
+
+
+@settings(max_examples=60, deadline=None)
+@given(laws=pairs_of_laws(), days=st.integers(0, 700))
+def test_what_does_not_move_is_given_out_at_the_same_instants(laws: tuple[bytes, bytes], days: int) -> None:
+    """Against the search for slots itself: what it finds under both laws, less what is common to both."""
+    slots = [WeeklySlot(day=day, hour=hour, minute=30) for day in range(7) for hour in (1, 2, 12)]
+    old, new = (zone_from_data("Etc/UTC", data) for data in laws)
+    start = NOW + timedelta(days=days)
+    end = start + timedelta(days=20)
+    times = [
+        {(each.nominal, each.instant) for each in occurrences(slots, zone, after=start - TICK, until=end - TICK)}
+        for zone in (old, new)
+    ]
+    moved = list(moved_times(weekly_times(slots), old, new, start=start, end=end))
+    for index, only in ((1, times[0] - times[1]), (2, times[1] - times[0])):
+        listed = {(each.nominal, each[index]) for each in moved}
+        assert only <= listed
+
+
+def test_every_zone_agrees_with_itself() -> None:
+    for name in zone_names():
+        assert not laws_differ(find_zone(name), find_zone(name), start=NOW, end=NOW + HORIZON)
+
+
+@pytest.mark.parametrize("slots", [[], [MONDAY_NINE]])
+def test_times_of_the_week_are_listed_in_order(slots: list[WeeklySlot]) -> None:
+    listed = list(weekly_times(slots)(datetime(2026, 11, 2, 9, 0), datetime(2026, 11, 9, 9, 0)))
+    assert listed == [datetime(2026, 11, 2, 9, 0)][: len(slots)]
