@@ -1,23 +1,36 @@
 """The schedule process, wired."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 
 from nats.aio.client import Client
 from opentelemetry import metrics
 
 from civil.zones import tzdata_version
 from postflow.schedule.v1.schedule_service_pb2_grpc import add_ScheduleServiceServicer_to_server
+from postflow.schedule.v1.timer_service_pb2_grpc import add_TimerServiceServicer_to_server
 from schedule_service.application.check_send_window import CheckSendWindow
+from schedule_service.application.create_timer import CreateTimer
 from schedule_service.application.delete_account_schedule import DeleteAccountSchedule
+from schedule_service.application.delete_finished_timers import DeleteFinishedTimers
+from schedule_service.application.delete_timer import DeleteTimer
 from schedule_service.application.find_slot_times import FindSlotTimes
+from schedule_service.application.fire_due_timers import FireDueTimers
+from schedule_service.application.fire_timer import FireTimer
 from schedule_service.application.follow_slots import ForgetPastSlots
 from schedule_service.application.get_account_schedule import GetAccountSchedule
+from schedule_service.application.get_timer import GetTimer
 from schedule_service.application.list_account_schedules import ListAccountSchedules
+from schedule_service.application.list_timers import ListTimers
+from schedule_service.application.pause_timer import PauseTimer, ResumeTimer
 from schedule_service.application.put_account_schedule import PutAccountSchedule
 from schedule_service.entrypoints.events import CONSUMER, routes
-from schedule_service.entrypoints.loops import forget_past_slots, housekeeping
+from schedule_service.entrypoints.loops import finished_timers, forget_past_slots, housekeeping
 from schedule_service.entrypoints.rpc import AccountSchedules, ScheduleServicer
+from schedule_service.entrypoints.timer_engine import TimerEngine
+from schedule_service.entrypoints.timer_rpc import TimerServicer
 from schedule_service.settings import Settings
 from servicekit.bus.connection import close, connect
 from servicekit.bus.consumer import EventConsumer
@@ -70,9 +83,13 @@ async def compose(settings: Settings) -> Process:
         connections=lambda: nats.stats["reconnects"],
     )
     parts = Parts(database=database, clock=clock, ids=ids, ledger=RequestLedger(), outbox=Outbox(ids, relay.offer))
+    engine = timer_engine(parts, settings)
     server = RpcServer(
         listen=settings.listen,
-        servicers=[(add_ScheduleServiceServicer_to_server, schedule_servicer(parts))],
+        servicers=[
+            (add_ScheduleServiceServicer_to_server, schedule_servicer(parts)),
+            (add_TimerServiceServicer_to_server, timer_servicer(parts, engine.wake)),
+        ],
         ids=ids,
     )
     consumer = EventConsumer(
@@ -93,7 +110,8 @@ async def compose(settings: Settings) -> Process:
             "nats": lambda: connect(nats, settings.nats_url, name=SERVICE),
             "events": lambda: ensure_stream(events, EVENTS),
         },
-        consumers=[consumer],
+        # What the engine fires last is carried on by the relay.
+        consumers=[consumer, engine],
         loops=[relay, *loops(parts)],
         closers={"relay": relay.flush, "nats": lambda: close(nats), "database": database.dispose},
         grace=settings.grace,
@@ -116,11 +134,34 @@ def account_schedules(parts: Parts) -> AccountSchedules:
     )
 
 
+def timer_engine(parts: Parts, settings: Settings) -> TimerEngine:
+    return TimerEngine(
+        FireDueTimers(database=parts.database, clock=parts.clock, outbox=parts.outbox),
+        poll=settings.timer_poll,
+        batch=settings.timer_batch,
+        lock=settings.timer_lock,
+    )
+
+
+def timer_servicer(parts: Parts, wake: Callable[[timedelta], None]) -> TimerServicer:
+    database, clock, ids, ledger = parts.database, parts.clock, parts.ids, parts.ledger
+    return TimerServicer(
+        create=CreateTimer(database=database, clock=clock, ids=ids, ledger=ledger, wake=wake),
+        get=GetTimer(database=database),
+        list_timers=ListTimers(database=database),
+        pause=PauseTimer(database=database, clock=clock, ledger=ledger),
+        resume=ResumeTimer(database=database, clock=clock, ledger=ledger, wake=wake),
+        fire=FireTimer(database=database, clock=clock, ids=ids, ledger=ledger, outbox=parts.outbox),
+        delete=DeleteTimer(database=database, clock=clock, ledger=ledger),
+    )
+
+
 def loops(parts: Parts) -> list[Loop]:
     database, clock = parts.database, parts.clock
     return [
         housekeeping(database, clock),
         forget_past_slots(ForgetPastSlots(database=database, clock=clock)),
+        finished_timers(DeleteFinishedTimers(database=database, clock=clock)),
     ]
 
 

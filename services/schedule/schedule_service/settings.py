@@ -1,6 +1,7 @@
 """Settings of the schedule service, read from POSTFLOW_SCHEDULE_<FIELD>, else POSTFLOW_<FIELD>."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from servicekit.run import ProcessSettings, Secret
 
@@ -12,3 +13,13 @@ class Settings(ProcessSettings):
     database_url: Secret  # postgresql://user:password@host:port/database
     nats_url: str  # nats://host:port
     database_connections: int = 8  # kept open at most
+    timer_poll: timedelta = timedelta(seconds=0.5)  # how late another replica sees a new timer that is due at once
+    timer_batch: int = 200  # timers fired in one transaction
+    timer_lock: timedelta = timedelta(seconds=10)  # after which others fire what a dead process had in hand
+
+    def __post_init__(self) -> None:
+        if self.timer_batch < 1:
+            raise ValueError("timer_batch must be at least 1")
+        for name in ("timer_poll", "timer_lock"):
+            if getattr(self, name) <= timedelta(0):
+                raise ValueError(f"{name} must be positive")

@@ -2,12 +2,14 @@
 
 from datetime import timedelta
 
+from schedule_service.application.delete_finished_timers import DeleteFinishedTimers
 from schedule_service.application.follow_slots import ForgetPastSlots
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.housekeeping import Housekeeping, Retention
 from servicekit.run import Loop
 
+_FINISHED_PERIOD = timedelta(minutes=1)
 _FORGET_PERIOD = timedelta(minutes=1)
 _HOUSEKEEPING_PERIOD = timedelta(minutes=1)
 
@@ -18,3 +20,7 @@ def housekeeping(database: Database, clock: DatabaseClock) -> Loop:
 
 def forget_past_slots(forget: ForgetPastSlots) -> Loop:
     return Loop("past slots", forget, _FORGET_PERIOD)
+
+
+def finished_timers(delete: DeleteFinishedTimers) -> Loop:
+    return Loop("finished timers", delete, _FINISHED_PERIOD)

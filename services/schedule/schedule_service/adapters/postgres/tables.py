@@ -120,6 +120,8 @@ timer = Table(
     Column("job_id", BigInteger, Identity(always=True), nullable=False),
     Column("topic", Text, nullable=False),
     Column("payload", LargeBinary, nullable=False),
+    # Of a timer that fires once; the others have a cron expression.
+    Column("fire_time", Timestamp),
     Column("cron", Text, nullable=False),
     Column("time_zone", Text, nullable=False),
     Column("dst_policy", Text, nullable=False),
@@ -140,6 +142,8 @@ timer = Table(
     Column("last_occurrence_key", Text, nullable=False),
     Column("finish_time", Timestamp),
     Column("tzdata_version", Text, nullable=False),
+    # Of the call that made it, if that was sampled and it fires once.
+    Column("traceparent", Text, nullable=False),
     Column("version", BigInteger, nullable=False),
     Column("create_time", Timestamp, nullable=False),
     Column("update_time", Timestamp, nullable=False),
@@ -149,6 +153,7 @@ timer = Table(
 Index("timer_due", timer.c.sleep_until, timer.c.job_id, postgresql_where=text("sleep_until is not null"))
 Index("timer_finished", timer.c.finish_time, postgresql_where=text("finish_time is not null"))
 Index("timer_by_topic", timer.c.organization_id, timer.c.topic, timer.c.id)
+Index("timer_idle", timer.c.organization_id, timer.c.id, postgresql_where=text("paused or finish_time is not null"))
 
 # The compiled zones (TZif) that times were announced with.
 zone_data = Table(

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from civil.zones import Zone, tzdata_version, zone_data
+from civil.zones import Zone, find_zone, tzdata_version, zone_data, zone_from_data
 
 _RECORD = text("""
     insert into zone_data (tzdata_version, time_zone, data)
@@ -13,6 +13,7 @@ _RECORD = text("""
     from unnest(cast(:time_zones as text[]), cast(:laws as bytea[])) as zone (time_zone, data)
     on conflict do nothing
 """)
+_FIND = text("select data from zone_data where tzdata_version = :tzdata_version and time_zone = :time_zone")
 
 
 async def record_zones(connection: AsyncConnection, zones: Iterable[Zone]) -> None:
@@ -22,3 +23,10 @@ async def record_zones(connection: AsyncConnection, zones: Iterable[Zone]) -> No
     if names:
         laws = [zone_data(name) for name in names]
         await connection.execute(_RECORD, {"tzdata_version": tzdata_version(), "time_zones": names, "laws": laws})
+
+
+async def recorded_zone(connection: AsyncConnection, release: str, name: str) -> Zone:
+    """The zone as it was in a release of the database; where none was recorded, as it is."""
+    names = {"tzdata_version": release, "time_zone": name}
+    data = (await connection.execute(_FIND, names)).scalar_one_or_none()
+    return find_zone(name) if data is None else zone_from_data(name, data)

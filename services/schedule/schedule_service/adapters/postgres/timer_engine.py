@@ -1,0 +1,141 @@
+"""What the engine asks of the table of timers: the jobs of jobkit, and one statement for what became of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from civil.zones import tzdata_version
+from jobkit.job import JobUpdate, Lock
+from jobkit.stores.columns import SqlColumns
+from jobkit.stores.sql import SqlStore
+from schedule_service.domain.timer import Fired
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database
+
+_COLUMNS = SqlColumns(
+    id="job_id",
+    interval="cron",
+    dst="dst_policy",
+    misfire="misfire_policy",
+    misfire_after="skip_after",
+    pace="catch_up_interval",
+    last_error=None,
+    data=("last_occurrence_key", "tzdata_version", "traceparent"),
+)
+
+# The limit is the number of the changes: a planner that does not know it expects one, and looks each up by its key.
+_SETTLE = text("""
+    update timer set
+        due_time = c.due_time, sleep_until = c.sleep_until, attempts = c.attempts, finish_time = c.finish_time,
+        fire_count = timer.fire_count + (c.occurrence_key is not null)::int,
+        last_fire_time = case when c.occurrence_key is null then timer.last_fire_time else :now end,
+        last_occurrence_key = coalesce(c.occurrence_key, timer.last_occurrence_key),
+        tzdata_version = case when timer.due_time is distinct from c.due_time
+            then :tzdata_version else timer.tzdata_version end
+    from (
+        select * from unnest(cast(:ids as bigint[]), cast(:fences as bigint[]), cast(:made as timestamptz[]),
+            cast(:keys as text[]), cast(:due_times as timestamptz[]), cast(:sleep_untils as timestamptz[]),
+            cast(:attempts as integer[]), cast(:finish_times as timestamptz[])) with ordinality
+            as one (job_id, fence, made_due_time, occurrence_key, due_time, sleep_until, attempts, finish_time, place)
+        limit :count
+    ) as c
+    where timer.job_id = c.job_id and timer.fence = c.fence
+        and (c.made_due_time is null or timer.due_time = c.made_due_time)
+    returning c.place, timer.organization_id, timer.id, timer.topic, timer.cron, timer.time_zone,
+        case when c.occurrence_key is not null then timer.payload end as payload
+""")
+_REMOVE = text("""
+    delete from timer using (
+        select * from unnest(cast(:ids as bigint[]), cast(:fences as bigint[])) with ordinality
+            as one (job_id, fence, place)
+        limit :count
+    ) as c
+    where timer.job_id = c.job_id and timer.fence = c.fence
+    returning c.place, timer.organization_id, timer.id, timer.topic, timer.cron, timer.time_zone, timer.payload
+""")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """An occurrence that came up in the hands of the engine."""
+
+    due_time: datetime
+    occurrence_key: str | None  # None: it has been fired before
+    traceparent: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What was written for the locks that held."""
+
+    locks: frozenset[Lock]
+    fired: list[Fired]
+    zones: frozenset[str]
+    """Those in which the next times of recurring timers were computed."""
+
+
+def timer_jobs(database: Database, clock: DatabaseClock) -> SqlStore:
+    return SqlStore(database.engine, "timer", columns=_COLUMNS, clock=clock.now)
+
+
+async def settle(
+    connection: AsyncConnection, changes: Sequence[tuple[Lock, JobUpdate, Made | None]], *, now: datetime
+) -> Settled:
+    """Writes when the timers fire next, and that those with a key have fired."""
+    locks = [lock for lock, _, _ in changes]
+    made = [each for _, _, each in changes]
+    updates = [update for _, update, _ in changes]
+    rows = await connection.execute(
+        _SETTLE,
+        {
+            **_keys(locks),
+            "made": [each.due_time if each else None for each in made],
+            "keys": [each.occurrence_key if each else None for each in made],
+            "due_times": [update.due_time for update in updates],
+            "sleep_untils": [update.sleep_until for update in updates],
+            "attempts": [update.attempts for update in updates],
+            "finish_times": [update.finish_time for update in updates],
+            "now": now,
+            "tzdata_version": tzdata_version(),
+        },
+    )
+    return _settled(locks, made, rows.all(), now)
+
+
+async def remove(
+    connection: AsyncConnection, removals: Sequence[tuple[Lock, Made | None]], *, now: datetime
+) -> Settled:
+    """Deletes the timers; those with a key have fired."""
+    locks = [lock for lock, _ in removals]
+    rows = await connection.execute(_REMOVE, _keys(locks))
+    return _settled(locks, [made for _, made in removals], rows.all(), now)
+
+
+def _keys(locks: Sequence[Lock]) -> dict[str, object]:
+    return {"ids": [lock.id for lock in locks], "fences": [lock.fence for lock in locks], "count": len(locks)}
+
+
+def _settled(locks: Sequence[Lock], made: Sequence[Made | None], rows: Sequence[Row[Any]], now: datetime) -> Settled:
+    """In the order of the locks, which is that of the due times."""
+    held = sorted(rows, key=lambda row: int(row.place))
+    return Settled(
+        locks=frozenset(locks[row.place - 1] for row in held),
+        fired=[
+            Fired(
+                organization_id=row.organization_id,
+                timer_id=row.id,
+                topic=row.topic,
+                payload=row.payload,
+                occurrence_key=occurrence.occurrence_key,
+                due_time=occurrence.due_time,
+                fire_time=now,
+            )
+            for row in held
+            if (occurrence := made[row.place - 1]) and occurrence.occurrence_key is not None
+        ],
+        zones=frozenset(row.time_zone for row in held if row.cron),
+    )

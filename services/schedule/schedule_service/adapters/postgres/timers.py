@@ -1,0 +1,184 @@
+"""The SQL of timers: one method per question. What the engine asks while a timer is due stands in `timer_engine`."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from civil.cron import Dst
+from civil.zones import find_zone
+from schedule_service.domain.timer import MisfirePolicy, Timer, TimerState
+
+# Of payloads on one page; behind this nothing more fits into an answer.
+_ENOUGH_BYTES = 256 * 1024
+_DELETED_AT_ONCE = 5000
+
+_COLUMNS = """
+    organization_id, id, topic, payload, fire_time, cron, time_zone, dst_policy, repeat_until, misfire_policy,
+    catch_up_interval, skip_after, auto_remove, paused, due_time, sleep_until, fence, fire_count, last_fire_time,
+    last_occurrence_key, finish_time, tzdata_version, traceparent, version, create_time, update_time
+"""
+_FIND = f"select {_COLUMNS} from timer where organization_id = :organization_id and id = :id"
+_GET = text(_FIND)
+_LOCK = text(f"{_FIND} for update")
+_INSERT = text(f"""
+    insert into timer (attempts, {_COLUMNS})
+    values (0, :organization_id, :id, :topic, :payload, :fire_time, :cron, :time_zone, :dst_policy, :repeat_until,
+        :misfire_policy, :catch_up_interval, :skip_after, :auto_remove, :paused, :due_time, :sleep_until, :fence,
+        :fire_count, :last_fire_time, :last_occurrence_key, :finish_time, :tzdata_version, :traceparent, :version,
+        :create_time, :update_time)
+    on conflict do nothing
+""")
+_SAVE = text("""
+    update timer set paused = :paused, due_time = :due_time, sleep_until = :sleep_until, fence = :fence, attempts = 0,
+        finish_time = :finish_time, tzdata_version = :tzdata_version, version = :version, update_time = :update_time
+    where organization_id = :organization_id and id = :id and fence = :fence_before
+""")
+_FIRED_BY_HAND = text(f"""
+    update timer set fire_count = fire_count + 1, last_fire_time = :now, last_occurrence_key = :occurrence_key
+    where organization_id = :organization_id and id = :id returning {_COLUMNS}
+""")
+_DELETE = text("delete from timer where organization_id = :organization_id and id = :id")
+_DELETE_FINISHED = text(f"""
+    delete from timer where ctid = any(array(
+        select ctid from timer where finish_time < :before order by finish_time limit {_DELETED_AT_ONCE}
+        for update skip locked
+    ))
+""")
+_PAGE = f"""
+    select {_COLUMNS} from (
+        select *, sum(octet_length(payload))
+            over (order by id rows between unbounded preceding and 1 preceding) as above
+        from (
+            select {_COLUMNS} from timer
+            where organization_id = :organization_id and id > :after %s
+            order by id limit :size
+        ) as page
+    ) as page
+    where above is null or above < {_ENOUGH_BYTES} order by id
+"""
+_OF_TOPIC = " and topic = :topic"
+# In the words of the index on what does not run.
+_IN_STATE = {
+    None: "",
+    TimerState.ACTIVE: " and not (paused or finish_time is not null)",
+    TimerState.PAUSED: " and (paused or finish_time is not null) and paused and finish_time is null",
+    TimerState.FINISHED: " and (paused or finish_time is not null) and finish_time is not null",
+}
+_LISTS = {
+    (has_topic, state): text(_PAGE % ((_OF_TOPIC if has_topic else "") + condition))
+    for has_topic in (False, True)
+    for state, condition in _IN_STATE.items()
+}
+
+
+async def find(connection: AsyncConnection, organization_id: str, timer_id: str) -> Timer | None:
+    row = (await connection.execute(_GET, {"organization_id": organization_id, "id": timer_id})).one_or_none()
+    return _timer(row) if row else None
+
+
+async def lock(connection: AsyncConnection, organization_id: str, timer_id: str) -> Timer | None:
+    """The timer, which stays as it is until the end of the transaction."""
+    row = (await connection.execute(_LOCK, {"organization_id": organization_id, "id": timer_id})).one_or_none()
+    return _timer(row) if row else None
+
+
+async def insert(connection: AsyncConnection, timer: Timer) -> bool:
+    """False: its id is in use."""
+    return (await connection.execute(_INSERT, _values(timer))).rowcount == 1
+
+
+async def save(connection: AsyncConnection, timer: Timer, *, before: Timer) -> bool:
+    """What people and laws change of it. False: since `before` was read somebody else has, or the engine took it."""
+    return (await connection.execute(_SAVE, _values(timer) | {"fence_before": before.fence})).rowcount == 1
+
+
+async def fired_by_hand(
+    connection: AsyncConnection, organization_id: str, timer_id: str, *, occurrence_key: str, now: datetime
+) -> Timer | None:
+    """The timer afterwards; its schedule is left alone."""
+    names = {"organization_id": organization_id, "id": timer_id, "occurrence_key": occurrence_key, "now": now}
+    row = (await connection.execute(_FIRED_BY_HAND, names)).one_or_none()
+    return _timer(row) if row else None
+
+
+async def delete(connection: AsyncConnection, timer: Timer) -> None:
+    await connection.execute(_DELETE, {"organization_id": timer.organization_id, "id": timer.id})
+
+
+async def delete_finished(connection: AsyncConnection, *, before: datetime) -> bool:
+    """True: there may be more of them."""
+    return (await connection.execute(_DELETE_FINISHED, {"before": before})).rowcount == _DELETED_AT_ONCE
+
+
+async def list_timers(
+    connection: AsyncConnection, organization_id: str, *, topic: str, state: TimerState | None, after: str, size: int
+) -> list[Timer]:
+    """In the order of their ids; fewer than there are only when their payloads exceed what an answer can hold."""
+    names: dict[str, object] = {"organization_id": organization_id, "after": after, "size": size}
+    if topic:
+        names["topic"] = topic
+    return [_timer(row) for row in await connection.execute(_LISTS[bool(topic), state], names)]
+
+
+def _values(timer: Timer) -> dict[str, object]:
+    return {
+        "organization_id": timer.organization_id,
+        "id": timer.id,
+        "topic": timer.topic,
+        "payload": timer.payload,
+        "fire_time": timer.fire_time,
+        "cron": timer.cron,
+        "time_zone": timer.zone.name,
+        "dst_policy": timer.dst_policy,
+        "repeat_until": timer.repeat_until,
+        "misfire_policy": timer.misfire_policy,
+        "catch_up_interval": timer.catch_up_interval,
+        "skip_after": timer.skip_after,
+        "auto_remove": timer.auto_remove,
+        "paused": timer.paused,
+        "due_time": timer.due_time,
+        "sleep_until": timer.sleep_until,
+        "fence": timer.fence,
+        "fire_count": timer.fire_count,
+        "last_fire_time": timer.last_fire_time,
+        "last_occurrence_key": timer.last_occurrence_key,
+        "finish_time": timer.finish_time,
+        "tzdata_version": timer.tzdata_version,
+        "traceparent": timer.traceparent,
+        "version": timer.version,
+        "create_time": timer.create_time,
+        "update_time": timer.update_time,
+    }
+
+
+def _timer(row: Row[Any]) -> Timer:
+    return Timer(
+        organization_id=row.organization_id,
+        id=row.id,
+        topic=row.topic,
+        payload=row.payload,
+        fire_time=row.fire_time,
+        cron=row.cron,
+        zone=find_zone(row.time_zone),
+        dst_policy=Dst(row.dst_policy),
+        repeat_until=row.repeat_until,
+        misfire_policy=MisfirePolicy(row.misfire_policy),
+        catch_up_interval=row.catch_up_interval,
+        skip_after=row.skip_after,
+        auto_remove=row.auto_remove,
+        paused=row.paused,
+        due_time=row.due_time,
+        sleep_until=row.sleep_until,
+        fence=row.fence,
+        fire_count=row.fire_count,
+        last_fire_time=row.last_fire_time,
+        last_occurrence_key=row.last_occurrence_key,
+        finish_time=row.finish_time,
+        tzdata_version=row.tzdata_version,
+        traceparent=row.traceparent,
+        version=row.version,
+        create_time=row.create_time,
+        update_time=row.update_time,
+    )

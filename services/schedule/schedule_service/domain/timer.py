@@ -1,0 +1,305 @@
+"""A timer: when it fires, which occurrence is in hand, and what people and new laws change about it."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import lru_cache
+from hashlib import sha256
+
+from civil.cron import Cron, Dst, Firing, InvalidCron, firings, parse_cron
+from civil.zones import DAY, EARLIEST, LATEST, UnknownZone, Zone, find_zone, tzdata_version
+from servicekit.faults import AlreadyExists, Conflict, InvalidField, NotFound, Refused
+
+CATCH_UP_INTERVAL = timedelta(seconds=1)
+SKIP_AFTER = timedelta(seconds=60)
+KEPT = timedelta(days=7)
+"""How long a timer that has fired for the last time is kept."""
+
+_UTC = "UTC"
+
+
+class TimerState(StrEnum):
+    ACTIVE = "ACTIVE"
+    PAUSED = "PAUSED"
+    FINISHED = "FINISHED"
+
+
+class MisfirePolicy(StrEnum):
+    """What becomes of times that passed while nothing could fire."""
+
+    FIRE_ONCE = "FIRE_ONCE"
+    SKIP = "SKIP"
+    FIRE_ALL = "FIRE_ALL"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What somebody who makes a timer says about it; None: nothing. One of `fire_time`, `delay` and `cron`."""
+
+    topic: str
+    payload: bytes = b""
+    fire_time: datetime | None = None
+    delay: timedelta | None = None
+    cron: str | None = None
+    time_zone: str = ""
+    dst_policy: Dst | None = None
+    repeat_until: datetime | None = None
+    misfire_policy: MisfirePolicy | None = None
+    catch_up_interval: timedelta | None = None
+    skip_after: timedelta | None = None
+    auto_remove: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timer:
+    organization_id: str
+    id: str
+    topic: str
+    payload: bytes
+    fire_time: datetime | None  # of one that fires once; None: `cron` says when
+    cron: str  # read in `zone`; it names none itself
+    zone: Zone
+    dst_policy: Dst
+    repeat_until: datetime | None
+    misfire_policy: MisfirePolicy
+    catch_up_interval: timedelta
+    skip_after: timedelta
+    auto_remove: bool
+    paused: bool = False
+    due_time: datetime | None  # the occurrence in hand; None: there is none any more
+    sleep_until: datetime | None  # when the engine looks at it next; None: it does not
+    fence: int = 0  # grows when the engine takes it in hand, and when anybody else changes what the engine writes
+    fire_count: int = 0
+    last_fire_time: datetime | None = None
+    last_occurrence_key: str = ""
+    finish_time: datetime | None = None
+    tzdata_version: str  # the law that `due_time` follows
+    traceparent: str = ""
+    version: int = 1  # grows with every change that a person makes
+    create_time: datetime
+    update_time: datetime
+
+    @property
+    def state(self) -> TimerState:
+        if self.finish_time is not None:
+            return TimerState.FINISHED
+        return TimerState.PAUSED if self.paused else TimerState.ACTIVE
+
+    @property
+    def etag(self) -> str:
+        # The creation time tells it from a timer that had its id before it.
+        edition = f"{self.id} {self.create_time.isoformat()} {self.version}"
+        return sha256(edition.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fired:
+    """One occurrence of a timer, made."""
+
+    organization_id: str
+    timer_id: str
+    topic: str
+    payload: bytes
+    occurrence_key: str
+    due_time: datetime
+    fire_time: datetime
+    manual: bool = False
+
+
+def created(organization_id: str, timer_id: str, wish: Wish, *, now: datetime, traceparent: str = "") -> Timer:
+    _check_companions(wish)
+    if wish.cron is None:
+        cron, zone, fire_time = "", find_zone(_UTC), _once(wish, now)
+        due = fire_time
+    else:
+        fire_time = None
+        cron, zone = _expression(wish.cron, wish.time_zone)
+        due = _first_firing(cron, zone, wish, now)
+    return Timer(
+        organization_id=organization_id,
+        id=timer_id,
+        topic=wish.topic,
+        payload=wish.payload,
+        fire_time=fire_time,
+        cron=cron,
+        zone=zone,
+        dst_policy=wish.dst_policy or Dst.CRON,
+        repeat_until=wish.repeat_until,
+        misfire_policy=wish.misfire_policy or MisfirePolicy.FIRE_ONCE,
+        catch_up_interval=CATCH_UP_INTERVAL if wish.catch_up_interval is None else wish.catch_up_interval,
+        skip_after=SKIP_AFTER if wish.skip_after is None else wish.skip_after,
+        auto_remove=wish.auto_remove,
+        due_time=due,
+        sleep_until=due,
+        tzdata_version=tzdata_version(),
+        # What fires for years would be traced for years.
+        traceparent="" if cron else traceparent,
+        create_time=now,
+        update_time=now,
+    )
+
+
+def paused(timer: Timer, *, now: datetime) -> Timer:
+    """The timer at rest; itself when it is already. A firing in hand can no longer be written down."""
+    _require_unfinished(timer)
+    if timer.paused:
+        return timer
+    return replace(
+        timer,
+        paused=True,
+        sleep_until=None,
+        fence=timer.fence + 1,
+        version=timer.version + 1,
+        update_time=now,
+    )
+
+
+def resumed(timer: Timer, *, now: datetime) -> Timer:
+    """The timer going again, with the occurrence that it had; itself when it is going already."""
+    _require_unfinished(timer)
+    if not timer.paused:
+        return timer
+    return replace(
+        timer,
+        paused=False,
+        sleep_until=timer.due_time,
+        fence=timer.fence + 1,
+        version=timer.version + 1,
+        update_time=now,
+    )
+
+
+def rescheduled(timer: Timer, law: Zone, zone: Zone, *, now: datetime) -> Timer:
+    """The timer with the occurrence in hand at its nominal local time under another law than that of its `due_time`.
+
+    `law` is the zone as it was when `due_time` was computed, `zone` as it is. What the new law jumps over is the next
+    one instead; without any the timer is finished.
+    """
+    if timer.due_time is None:
+        return timer
+    due = _moved(timer, timer.due_time, law, zone)
+    if due is not None and timer.repeat_until is not None and due > timer.repeat_until:
+        due = None
+    return replace(
+        timer,
+        zone=zone,
+        due_time=due,
+        sleep_until=None if timer.paused else due,
+        fence=timer.fence + 1,
+        finish_time=now if due is None else None,
+        tzdata_version=tzdata_version(),
+    )
+
+
+def occurrence_key(timer_cron: str, zone: Zone, dst_policy: Dst, due_time: datetime) -> str:
+    """Names an occurrence among all of its timer: by its nominal local time, or else by its instant."""
+    firing = _firing_at(timer_cron, zone, dst_policy, due_time)
+    return firing.key if firing else f"{due_time.replace(tzinfo=None).isoformat()}Z"
+
+
+def manual_key(request_id: str) -> str:
+    return f"manual/{request_id}"
+
+
+def require_etag(timer: Timer, etag: str) -> None:
+    """An empty etag is no precondition."""
+    if etag and etag != timer.etag:
+        raise Conflict("ETAG_MISMATCH", "the timer has been changed since it was read", metadata={"timer_id": timer.id})
+
+
+def found(timer: Timer | None, timer_id: str) -> Timer:
+    """Another organization's timer and one that never was look the same."""
+    if timer is None:
+        raise NotFound("TIMER_NOT_FOUND", "there is no such timer", metadata={"timer_id": timer_id})
+    return timer
+
+
+def taken(timer_id: str) -> AlreadyExists:
+    return AlreadyExists("TIMER_EXISTS", "a timer with this id exists", metadata={"timer_id": timer_id})
+
+
+def _require_unfinished(timer: Timer) -> None:
+    if timer.state is TimerState.FINISHED:
+        raise Refused("TIMER_FINISHED", "the timer has fired for the last time", metadata={"timer_id": timer.id})
+
+
+def _check_companions(wish: Wish) -> None:
+    """What means something only beside something else is not passed over in silence."""
+    if wish.cron is None:
+        for field in ("time_zone", "dst_policy", "repeat_until"):
+            if getattr(wish, field):
+                raise InvalidField(f"timer.{field}", "goes only with `cron`")
+    if wish.catch_up_interval is not None and wish.misfire_policy is not MisfirePolicy.FIRE_ALL:
+        raise InvalidField("timer.catch_up_interval", "goes only with the misfire policy FIRE_ALL")
+    if wish.skip_after is not None and wish.misfire_policy is not MisfirePolicy.SKIP:
+        raise InvalidField("timer.skip_after", "goes only with the misfire policy SKIP")
+
+
+def _once(wish: Wish, now: datetime) -> datetime:
+    if wish.delay is not None:
+        return now + wish.delay
+    if wish.fire_time is None:
+        raise InvalidField("timer.schedule", "one of `fire_time`, `delay` and `cron` is required")
+    if not EARLIEST <= wish.fire_time < LATEST:
+        raise InvalidField("timer.fire_time", f"must be an instant of the years {EARLIEST.year} to {LATEST.year - 1}")
+    return wish.fire_time
+
+
+def _expression(text: str, time_zone: str) -> tuple[str, Zone]:
+    """The expression without a zone of its own, and the zone."""
+    try:
+        cron = parse_cron(text)
+    except InvalidCron as invalid:
+        raise InvalidField("timer.cron", str(invalid)) from invalid
+    if cron.zone_name is None:
+        return text, _zone(time_zone or _UTC)
+    if time_zone:
+        raise InvalidField("timer.time_zone", "the expression names a zone itself: one of the two is enough")
+    return text.partition(" ")[2].strip(), find_zone(cron.zone_name)
+
+
+def _zone(name: str) -> Zone:
+    try:
+        return find_zone(name)
+    except UnknownZone as unknown:
+        raise InvalidField("timer.time_zone", str(unknown), reason="UNKNOWN_TIME_ZONE") from unknown
+
+
+def _first_firing(cron: str, zone: Zone, wish: Wish, now: datetime) -> datetime:
+    dst = wish.dst_policy or Dst.CRON
+    first = next((firing.instant for firing in firings(_parsed(cron), zone, after=now, dst=dst)), None)
+    if first is None:
+        raise InvalidField("timer.cron", "does not fire within five years")
+    if wish.repeat_until is not None and wish.repeat_until < first:
+        raise InvalidField("timer.repeat_until", f"is before the first firing, at {first.isoformat()}")
+    return first
+
+
+def _firing_at(cron: str, zone: Zone, dst: Dst, instant: datetime) -> Firing | None:
+    """None also for what fires once and for `@every`, whose firings no clock on the wall decides."""
+    if not cron or _parsed(cron).every is not None:
+        return None
+    firing = next(firings(_parsed(cron), zone, after=instant - datetime.resolution, dst=dst), None)
+    return firing if firing and firing.instant == instant else None
+
+
+def _moved(timer: Timer, due: datetime, law: Zone, zone: Zone) -> datetime | None:
+    before = _firing_at(timer.cron, law, timer.dst_policy, due)
+    if before is None or law == zone:
+        return due
+    # No two laws are more than a day apart, but for those of islands that changed sides of the date line.
+    around = firings(_parsed(timer.cron), zone, after=due - 2 * DAY, dst=timer.dst_policy)
+    later = None
+    for firing in around:
+        if firing.key == before.key:
+            return firing.instant
+        if firing.nominal > before.nominal and later is None:
+            later = firing.instant
+        if firing.instant > due + 2 * DAY:
+            break
+    return later
+
+
+@lru_cache(maxsize=4096)
+def _parsed(cron: str) -> Cron:
+    return parse_cron(cron)

@@ -1,0 +1,78 @@
+"""What Schedule answers about timers."""
+
+from typing import Any, TypeAlias
+
+import grpc
+
+from postflow.schedule.v1 import timer_service_pb2 as messages
+from postflow.schedule.v1 import timer_service_pb2_grpc
+from schedule_service.application.create_timer import CreateTimer
+from schedule_service.application.delete_timer import DeleteTimer
+from schedule_service.application.fire_timer import FireTimer
+from schedule_service.application.get_timer import GetTimer
+from schedule_service.application.list_timers import ListTimers
+from schedule_service.application.pause_timer import PauseTimer, ResumeTimer
+from schedule_service.wire import timers
+from schedule_service.wire.pages import fitting
+from schedule_service.wire.requests import request_key
+from servicekit.rpc import next_page_token, read_page
+
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+
+class TimerServicer(timer_service_pb2_grpc.TimerServiceServicer):
+    def __init__(
+        self,
+        *,
+        create: CreateTimer,
+        get: GetTimer,
+        list_timers: ListTimers,
+        pause: PauseTimer,
+        resume: ResumeTimer,
+        fire: FireTimer,
+        delete: DeleteTimer,
+    ) -> None:
+        self._create = create
+        self._get = get
+        self._list = list_timers
+        self._pause = pause
+        self._resume = resume
+        self._fire = fire
+        self._delete = delete
+
+    async def CreateTimer(self, request: messages.CreateTimerRequest, context: Context) -> messages.CreateTimerResponse:
+        key = request_key(request.organization_id, "CreateTimer", request.request_id, request)
+        return await self._create(key, timer_id=request.timer_id, wish=timers.wish(request.timer))
+
+    async def GetTimer(self, request: messages.GetTimerRequest, context: Context) -> messages.GetTimerResponse:
+        return await self._get(organization_id=request.organization_id, timer_id=request.timer_id)
+
+    async def ListTimers(self, request: messages.ListTimersRequest, context: Context) -> messages.ListTimersResponse:
+        page = read_page(request)
+        found = await self._list(
+            organization_id=request.organization_id,
+            topic=request.topic,
+            state=timers.state(request.state),
+            after=str(page.after[0]) if page.after else "",
+            size=page.size,
+        )
+        shown, has_more = fitting(map(timers.shown, found), page.size)
+        return messages.ListTimersResponse(
+            timers=shown, next_page_token=next_page_token(request, (shown[-1].id,)) if has_more else ""
+        )
+
+    async def PauseTimer(self, request: messages.PauseTimerRequest, context: Context) -> messages.PauseTimerResponse:
+        key = request_key(request.organization_id, "PauseTimer", request.request_id, request)
+        return await self._pause(key, timer_id=request.timer_id, etag=request.etag)
+
+    async def ResumeTimer(self, request: messages.ResumeTimerRequest, context: Context) -> messages.ResumeTimerResponse:
+        key = request_key(request.organization_id, "ResumeTimer", request.request_id, request)
+        return await self._resume(key, timer_id=request.timer_id, etag=request.etag)
+
+    async def FireTimer(self, request: messages.FireTimerRequest, context: Context) -> messages.FireTimerResponse:
+        key = request_key(request.organization_id, "FireTimer", request.request_id, request)
+        return await self._fire(key, timer_id=request.timer_id)
+
+    async def DeleteTimer(self, request: messages.DeleteTimerRequest, context: Context) -> messages.DeleteTimerResponse:
+        key = request_key(request.organization_id, "DeleteTimer", request.request_id, request)
+        return await self._delete(key, timer_id=request.timer_id, etag=request.etag)
