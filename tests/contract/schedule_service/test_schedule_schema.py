@@ -1,11 +1,13 @@
 """Schedule's tables: made by the migrations, as the code declares them, and closed to nonsense."""
 
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
+from schedule_service.adapters.postgres.account_schedules import find
 from schedule_service.adapters.postgres.tables import metadata
 from schedule_service.main import MIGRATIONS
 from servicekit.pg import migrations
@@ -14,9 +16,10 @@ from servicekit.pg.migrations.alembic_run import drift
 
 _INSERT = """
     insert into account_schedule (organization_id, social_account_id, name, time_zone, weekly_slots, max_posts_per_day,
-        enabled, version, create_time, update_time)
-    values ('acme', 'page', '', 'UTC', {slots}, {cap}, true, {version}, now(), now())
+        enabled, version, create_time, update_time {columns})
+    values ('acme', 'page', '', 'UTC', {slots}, {cap}, true, {version}, now(), now() {values})
 """
+"""Without further columns as the release before 0002 does it."""
 
 
 async def test_the_migrations_make_what_the_code_declares(empty_database: str) -> None:
@@ -32,16 +35,37 @@ async def test_the_migrations_make_what_the_code_declares(empty_database: str) -
         {"slots": "array[0, 10080]"},
         {"cap": "-1"},
         {"version": "0"},
+        {"columns": ", window_days", "values": ", array[7]"},
+        {"columns": ", window_days", "values": ", array[-1, 2]"},
+        {"columns": ", window_end", "values": ", 1441"},
+        {"columns": ", window_start", "values": ", -1"},
+        {"columns": ", window_start, window_end", "values": ", 600, 600"},
+        {"columns": ", min_spacing", "values": ", '1 day 1 second'"},
+        {"columns": ", min_spacing", "values": ", '-1 second'"},
     ],
 )
 async def test_the_database_refuses_nonsense(
     service_database: Callable[[str], Awaitable[str]], row: dict[str, str]
 ) -> None:
     database = Database(await service_database("schedule"), application="test", pool_size=1)
-    sound = {"slots": "array[0, 10079]", "cap": "0", "version": "1"}
+    sound = {"slots": "array[0, 10079]", "cap": "0", "version": "1", "columns": "", "values": ""}
     with pytest.raises(IntegrityError):
         async with database.read() as connection:
             await connection.execute(text(_INSERT.format_map(sound | row)))
     async with database.read() as connection:
         await connection.execute(text(_INSERT.format_map(sound)))
     await database.dispose()
+
+
+async def test_a_row_of_the_release_before_has_no_window_and_no_spacing(
+    service_database: Callable[[str], Awaitable[str]],
+) -> None:
+    database = Database(await service_database("schedule"), application="test", pool_size=1)
+    row = {"slots": "array[0]", "cap": "0", "version": "1", "columns": "", "values": ""}
+    async with database.read() as connection:
+        await connection.execute(text(_INSERT.format_map(row)))
+        schedule = await find(connection, "acme", "page")
+    await database.dispose()
+    assert schedule is not None
+    assert (schedule.timetable.send_window, schedule.timetable.min_spacing) == (None, timedelta())
+    assert (schedule.tzdata_version, schedule.delete_time) == ("", None)
