@@ -6,11 +6,11 @@ Three things that it lets through, though nobody can have meant what it makes of
 
 import re
 from bisect import bisect_left
-from calendar import monthrange
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from civil.zones import DAY, EARLIEST, LATEST, ZERO, Stretch, UnknownZone, Zone, find_zone, in_utc
@@ -20,6 +20,7 @@ LONGEST = 256
 
 _HORIZON_YEARS = 5
 _SECOND = timedelta(seconds=1)
+_MIDNIGHT = time()
 _LONGEST_SHOWN = 30
 _LARGEST_NUMBER = 2**63 - 1
 
@@ -83,10 +84,15 @@ def parse_cron(text: str, *, seconds: bool = False) -> Cron:
     """Five fields, or six with `seconds` first; or a descriptor such as `@daily` or `@every 1h30m`."""
     if len(text) > LONGEST:
         raise InvalidCron(f"the expression has {len(text)} characters; at most {LONGEST} are read")
+    return _parsed(text, seconds)
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str, seconds: bool) -> Cron:
     zone_name, expression = _zone_prefix(text)
     if expression.startswith(_EVERY):
         return Cron(text=text, zone_name=zone_name, every=_interval(expression.removeprefix(_EVERY)))
-    words = _words(expression, seconds=seconds)
+    words = _words(expression, seconds)
     values, stars = zip(*(_parse_field(word, field) for word, field in zip(words, _FIELDS, strict=True)), strict=True)
     return Cron(
         text=text,
@@ -108,7 +114,8 @@ def firings(cron: Cron, zone: Zone, *, after: datetime, dst: Dst = Dst.CRON) -> 
     follows up to the end of the fifth local year after that of the last one, or of `after`. An `@every` counts from
     `after` and has no such bound.
     """
-    after = min(max(in_utc(after), EARLIEST), LATEST).replace(microsecond=0)
+    after = min(max(in_utc(after), EARLIEST), LATEST)
+    after -= timedelta(microseconds=after.microsecond)
     if cron.every is not None:
         yield from _by_interval(cron.every, zone, after)
         return
@@ -162,42 +169,40 @@ def _after_gap(cron: Cron, stretch: Stretch, settled: datetime) -> list[Firing]:
 
 
 def _date_is_missing(nominal: datetime, gap_start: datetime, gap_end: datetime) -> bool:
-    midnight = datetime.combine(nominal, time())
+    midnight = datetime.combine(nominal, _MIDNIGHT)
     return gap_start <= midnight and midnight + DAY <= gap_end
 
 
 def _read(cron: Cron, start: datetime, end: datetime, offset: timedelta) -> Iterator[Firing]:
-    """The firings in [start, end) on a clock with this offset throughout."""
-    first, past = ((at + offset).replace(tzinfo=None) for at in (start, end))
-    if first >= past:
-        return
-    for day in _dates(cron, first.date(), past.date()):
-        since = first.time() if day == first.date() else time()
-        for at in _times(cron, since):
-            nominal = datetime.combine(day, at)
-            if nominal >= past:
+    """The firings in [start, end) on a clock with this offset throughout. The wall is reckoned as if it were UTC."""
+    first, past = start + offset, end + offset
+    for day in _dates(cron, first, past):
+        for time_of_day in _times(cron, max(day, first)):
+            wall = datetime.combine(day, time_of_day, UTC)
+            if wall >= past:
                 return
-            yield Firing(nominal.replace(tzinfo=start.tzinfo) - offset, nominal, False)
+            yield Firing(wall - offset, datetime.combine(day, time_of_day), False)
 
 
-def _dates(cron: Cron, first: date, last: date) -> Iterator[date]:
-    for year in range(first.year, last.year + 1):
-        for month in cron.months:
-            if (first.year, first.month) <= (year, month) <= (last.year, last.month):
-                since = first.day if (year, month) == (first.year, first.month) else 1
-                yield from (date(year, month, day) for day in _days(cron, year, month, since))
-
-
-def _days(cron: Cron, year: int, month: int, since: int) -> Iterator[int]:
-    monday_based, length = monthrange(year, month)
-    for day in range(since, length + 1):
-        in_month, in_week = day in cron.days, (monday_based + day) % 7 in cron.weekdays
+def _dates(cron: Cron, first: datetime, past: datetime) -> Iterator[datetime]:
+    """The midnights of the dates that match."""
+    day = datetime.combine(first, _MIDNIGHT, UTC)
+    while day < past:
+        if day.month not in cron.months:
+            day = _next_month(day)
+            continue
+        in_month, in_week = day.day in cron.days, day.isoweekday() % 7 in cron.weekdays
         if (in_month or in_week) if cron.either_day else (in_month and in_week):
             yield day
+        day += DAY
 
 
-def _times(cron: Cron, since: time) -> Iterator[time]:
-    """The times of a day from `since` on."""
+def _next_month(day: datetime) -> datetime:
+    return day.replace(year=day.year + day.month // 12, month=day.month % 12 + 1, day=1)
+
+
+def _times(cron: Cron, since: datetime) -> Iterator[time]:
+    """The times of that day from `since` on."""
     for hour in _from(cron.hours, since.hour):
         this_hour = hour == since.hour
         for minute in _from(cron.minutes, since.minute if this_hour else 0):
@@ -207,7 +212,7 @@ def _times(cron: Cron, since: time) -> Iterator[time]:
 
 
 def _from(values: tuple[int, ...], least: int) -> tuple[int, ...]:
-    return values[bisect_left(values, least) :]
+    return values if values[0] >= least else values[bisect_left(values, least) :]
 
 
 class _Field(NamedTuple):
@@ -250,7 +255,7 @@ def _zone_prefix(text: str) -> tuple[str | None, str]:
         raise InvalidCron(f"time zone: {unknown}") from None
 
 
-def _words(expression: str, *, seconds: bool) -> list[str]:
+def _words(expression: str, seconds: bool) -> list[str]:
     """One for each field, the seconds included."""
     if expression.startswith("@"):
         if expression not in _DESCRIPTORS:
