@@ -1,0 +1,229 @@
+"""Recurrences such as the last Friday of every month at 09:00: an RRULE (RFC 5545) with a start, in local time.
+
+The answers are times on a wall and know no zone; `civil.wall.resolve` tells the instants. Nothing is walked from the
+start to a far question, and a rule that never occurs costs no more than the days that are asked about.
+"""
+
+from calendar import isleap, monthrange
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, time, timedelta
+from itertools import islice, product
+from typing import TypeVar
+
+from civil.rrule import Frequency, InvalidRecurrence, Rule, parse_rule
+from civil.zones import EARLIEST, LATEST
+
+__all__ = ["InvalidRecurrence", "Recurrence", "nominal_times", "occurs", "parse_recurrence"]
+
+SOON = timedelta(days=5 * 366)
+"""A rule that has not occurred this long after its start is taken for one that never does."""
+COUNTED_FOR = timedelta(days=100 * 366)
+
+_EARLIEST, _LATEST = EARLIEST.replace(tzinfo=None), LATEST.replace(tzinfo=None)
+_EVERY_HOUR = tuple(range(24))
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recurrence:
+    """A rule and the local time that it starts at; `parse_recurrence` makes them."""
+
+    text: str
+    """Two ways to write one rule have one text, such as "FREQ=MONTHLY;BYDAY=-1FR"."""
+    start: datetime
+    """Naive. What the rule leaves open it takes from here: the time of day, the weekday, the day of the month."""
+    last: datetime | None = field(compare=False)
+    """Nothing occurs later than this: UNTIL, or the last one of COUNT."""
+    rule: Rule = field(repr=False, compare=False)
+    """With what it takes from the start."""
+
+
+def parse_recurrence(text: str, *, start: datetime) -> Recurrence:
+    """Of `RRULE:FREQ=...`, with the prefix or without; raises InvalidRecurrence."""
+    assert start.tzinfo is None, "a rule starts at a time on the wall"
+    assert start.second == start.microsecond == 0, "a rule starts on the minute"
+    rule, normalised = parse_rule(text)
+    rule = _completed(rule, start)
+    last = rule.until if rule.count is None else _last_of_count(rule, rule.count, start)
+    return Recurrence(text=normalised, start=start, last=last, rule=rule)
+
+
+def nominal_times(recurrence: Recurrence, *, first: datetime, until: datetime) -> Iterator[datetime]:
+    """The local times (naive) with `first` <= time < `until`, in order, lazily and each once."""
+    start, end = max(first, recurrence.start), until
+    if recurrence.last is not None:
+        end = min(end, _later(recurrence.last, timedelta.resolution))
+    return _between(recurrence.rule, recurrence.start, start, end)
+
+
+def occurs(recurrence: Recurrence) -> bool:
+    """Whether it does so within five years of its start."""
+    start = recurrence.start
+    return any(True for _ in nominal_times(recurrence, first=start, until=_later(start, SOON)))
+
+
+def _completed(rule: Rule, start: datetime) -> Rule:
+    """With what the start implies, and with the positions settled that choose within a day or an hour."""
+    hours = rule.hours or (_EVERY_HOUR if rule.frequency == Frequency.HOURLY else (start.hour,))
+    rule = replace(rule, hours=hours, minutes=rule.minutes or (start.minute,))
+    no_day = not (rule.year_days or rule.month_days or rule.weekdays or rule.nth_weekdays)
+    match rule.frequency:
+        case Frequency.YEARLY if no_day and not rule.weeks:
+            return replace(rule, months=rule.months or frozenset({start.month}), month_days=frozenset({start.day}))
+        case Frequency.MONTHLY if no_day:
+            return replace(rule, month_days=frozenset({start.day}))
+        case Frequency.WEEKLY | Frequency.YEARLY if no_day:
+            return replace(rule, weekdays=frozenset({start.weekday()}))
+    return rule
+
+
+def _last_of_count(rule: Rule, count: int, start: datetime) -> datetime:
+    last = next(islice(_between(rule, start, start, _later(start, COUNTED_FOR)), count - 1, None), None)
+    if last is None:
+        raise InvalidRecurrence("COUNT", "is not reached within a hundred years")
+    return last
+
+
+def _between(rule: Rule, anchor: datetime, start: datetime, end: datetime) -> Iterator[datetime]:
+    """From `start` (included) to `end` (excluded); the intervals are counted from the anchor."""
+    start, end = max(start, _EARLIEST), min(end, _LATEST)
+    if start >= end:
+        return
+    for found in _times(rule, anchor, start.date(), end.date()):
+        if found >= end:
+            return
+        if found >= start:
+            yield found
+
+
+def _later(moment: datetime, by: timedelta) -> datetime:
+    return min(moment, _LATEST - by) + by
+
+
+def _times(rule: Rule, anchor: datetime, first: date, last: date) -> Iterator[datetime]:
+    """Those on the days from first to last, and perhaps others of the same periods."""
+    clock = [time(hour, minute) for hour, minute in product(rule.hours, rule.minutes)]
+    match rule.frequency:
+        case Frequency.HOURLY:
+            return _hourly(rule, anchor, first, last)
+        case Frequency.DAILY:
+            days = _matching(rule, _on_phase(first.toordinal(), last.toordinal(), anchor.toordinal(), rule.interval))
+            return _on_days(days, _chosen(clock, rule.positions))
+        case _ if rule.positions:
+            periods = _periods(rule, anchor, first, last)
+            return (found for period in periods for found in _positioned(rule, period, clock))
+        case _:
+            asked = range(first.toordinal(), last.toordinal() + 1)
+            parts = (_shared(period, asked) for period in _periods(rule, anchor, first, last))
+            return (found for part in parts for found in _on_days(_matching(rule, part), clock))
+
+
+def _hourly(rule: Rule, anchor: datetime, first: date, last: date) -> Iterator[datetime]:
+    minutes = _chosen(rule.minutes, rule.positions)
+    anchor_hour = anchor.toordinal() * 24 + anchor.hour
+    for day in range(first.toordinal(), last.toordinal() + 1):
+        hours = [n - day * 24 for n in _on_phase(day * 24, day * 24 + 23, anchor_hour, rule.interval)]
+        clock = [time(hour, minute) for hour, minute in product(hours, minutes) if hour in rule.hours]
+        if clock:
+            yield from _on_days(_matching(rule, (day,)), clock)
+
+
+def _on_phase(first: int, last: int, anchor: int, interval: int) -> range:
+    return range(first + (anchor - first) % interval, last + 1, interval)
+
+
+def _on_days(days: Iterator[date], clock: Sequence[time]) -> Iterator[datetime]:
+    return (datetime.combine(day, shown) for day in days for shown in clock)
+
+
+def _positioned(rule: Rule, period: range, clock: Sequence[time]) -> Iterator[datetime]:
+    """What the positions choose among all times of the period, of which there may be half a million."""
+    days = list(_matching(rule, period))
+    for place in _chosen(range(len(days) * len(clock)), rule.positions):
+        day, shown = divmod(place, len(clock))
+        yield datetime.combine(days[day], clock[shown])
+
+
+def _chosen(items: Sequence[_Item], positions: tuple[int, ...]) -> Sequence[_Item]:
+    """The first is 1, the last is -1; without positions it is all of them."""
+    places = {n - 1 if n > 0 else len(items) + n for n in positions}
+    return [items[place] for place in sorted(places) if 0 <= place < len(items)] if positions else items
+
+
+def _shared(one: range, other: range) -> range:
+    return range(max(one.start, other.start), min(one.stop, other.stop))
+
+
+def _periods(rule: Rule, anchor: datetime, first: date, last: date) -> Iterator[range]:
+    """The years, months or weeks (whole) that meet the days from first to last, one in every interval."""
+    numbers = _on_phase(_period_of(rule, first), _period_of(rule, last), _period_of(rule, anchor), rule.interval)
+    return (range(_first_day(rule, number), _first_day(rule, number + 1)) for number in numbers)
+
+
+def _period_of(rule: Rule, day: date) -> int:
+    match rule.frequency:
+        case Frequency.YEARLY:
+            return day.year
+        case Frequency.MONTHLY:
+            return day.year * 12 + day.month - 1
+        case _:
+            return (day.toordinal() - _first_day(rule, 0)) // 7
+
+
+def _first_day(rule: Rule, period: int) -> int:
+    match rule.frequency:
+        case Frequency.YEARLY:
+            return date(period, 1, 1).toordinal()
+        case Frequency.MONTHLY:
+            return date(period // 12, period % 12 + 1, 1).toordinal()
+        case _:
+            return period * 7 + 1 + rule.week_start  # the first day of the calendar was a Monday
+
+
+def _matching(rule: Rule, days: Iterable[int]) -> Iterator[date]:
+    return (day for day in map(date.fromordinal, days) if _matches(rule, day))
+
+
+def _matches(rule: Rule, day: date) -> bool:
+    if rule.months and day.month not in rule.months:
+        return False
+    if rule.month_days and not _counts(day.day, monthrange(day.year, day.month)[1], rule.month_days):
+        return False
+    if rule.year_days and not _counts(_day_of_year(day), _days_in_year(day), rule.year_days):
+        return False
+    if rule.weeks and not _in_week(rule, day):
+        return False
+    if not (rule.weekdays or rule.nth_weekdays):
+        return True
+    return day.weekday() in rule.weekdays or (bool(rule.nth_weekdays) and _is_nth_weekday(rule, day))
+
+
+def _counts(number: int, of: int, wanted: frozenset[int]) -> bool:
+    """Counted from the beginning, or from the end as -1."""
+    return number in wanted or number - of - 1 in wanted
+
+
+def _in_week(rule: Rule, day: date) -> bool:
+    """A week belongs to the year in which it has four days or more, that is its fourth."""
+    fourth = day + timedelta(days=3 - (day.weekday() - rule.week_start) % 7)
+    number = (_day_of_year(fourth) + 6) // 7
+    return _counts(number, number + (_days_in_year(fourth) - _day_of_year(fourth)) // 7, rule.weeks)
+
+
+def _is_nth_weekday(rule: Rule, day: date) -> bool:
+    within_month = rule.frequency == Frequency.MONTHLY or bool(rule.months)
+    number, of = (
+        (day.day, monthrange(day.year, day.month)[1]) if within_month else (_day_of_year(day), _days_in_year(day))
+    )
+    from_start, from_end = (number + 6) // 7, -((of - number) // 7 + 1)
+    return not rule.nth_weekdays.isdisjoint({(from_start, day.weekday()), (from_end, day.weekday())})
+
+
+def _day_of_year(day: date) -> int:
+    return day.toordinal() - date(day.year, 1, 1).toordinal() + 1
+
+
+def _days_in_year(day: date) -> int:
+    return 366 if isleap(day.year) else 365
