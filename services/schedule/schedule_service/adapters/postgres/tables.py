@@ -155,6 +155,23 @@ Index("timer_finished", timer.c.finish_time, postgresql_where=text("finish_time 
 Index("timer_by_topic", timer.c.organization_id, timer.c.topic, timer.c.id)
 Index("timer_idle", timer.c.organization_id, timer.c.id, postgresql_where=text("paused or finish_time is not null"))
 
+# What follows the laws of zones, by release and zone.
+Index(
+    "account_schedule_by_law",
+    *account_schedule.c["tzdata_version", "time_zone", "organization_id", "social_account_id"],
+    postgresql_where=text("delete_time is null"),
+)
+Index(
+    "schedule_rule_by_law",
+    *schedule_rule.c["tzdata_version", "time_zone", "organization_id", "id"],
+    postgresql_where=text("delete_time is null"),
+)
+Index(
+    "timer_by_law",
+    *timer.c["tzdata_version", "time_zone", "organization_id", "id"],
+    postgresql_where=text("cron <> '' and due_time is not null"),
+)
+
 # The compiled zones (TZif) that times were announced with.
 zone_data = Table(
     "zone_data",
