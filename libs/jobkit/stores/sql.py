@@ -61,9 +61,9 @@ class SqlStore:
             return await self._clock(connection)
 
     async def lock_next(self, now: datetime, lock_until: datetime, limit: int) -> list[Job]:
-        statement = self._statements.lock_next(limit)
         async with self._connect() as connection:
             await self._learn_types(connection)
+            statement = self._statements.lock_next(limit, self._data_is_json)
             rows = await connection.execute(statement, {"now": now, "lock_until": lock_until})
             return [self._job(row) for row in rows]
 
@@ -108,6 +108,10 @@ class SqlStore:
         rows = await connection.execute(statement(self._types[self._columns.id]), keys | values)
         return frozenset(locks[ordinal - 1] for (ordinal,) in rows)
 
+    @property
+    def _data_is_json(self) -> bool:
+        return isinstance(self._columns.data, str) and self._types[self._columns.data] in {"json", "jsonb"}
+
     async def _learn_types(self, connection: AsyncConnection) -> None:
         """Once. Arrays of ids are cast to the type of the column, whatever that is."""
         if self._types:
@@ -141,7 +145,7 @@ class SqlStore:
         values = dict(zip(names, tuple(row)[-len(names) :], strict=True)) if names else {}
         if isinstance(self._columns.data, str):
             (value,) = values.values()
-            if self._types[self._columns.data] in {"json", "jsonb"} and isinstance(value, str):
+            if self._data_is_json and value is not None:
                 value = json.loads(value)
             return value if isinstance(value, dict) else {} if value is None else {self._columns.data: value}
         return values

@@ -74,7 +74,7 @@ class Statements:
             order by {self._sleep_until} limit 1
         """)
 
-    def _lock_next(self, limit: int) -> TextClause:
+    def _lock_next(self, limit: int, data_is_json: bool) -> TextClause:
         table, attempts = self._table, self._columns.attempts
         count = f", {quote(attempts)} = {table}.{quote(attempts)} + 1" if attempts else ""
         return self._conditional(f"""
@@ -94,18 +94,18 @@ class Statements:
                 from due
                 where {table}.{self._id} = due.jobkit_id
                     and ({table}.{self._sleep_until} <= :now) is true and ({self._condition}) is true
-                returning due.jobkit_slept_until as slept_until, {self._read()}
+                returning due.jobkit_slept_until as slept_until, {self._read(data_is_json)}
             )
             select * from locked order by slept_until, id
         """)
 
-    def _read(self) -> str:
+    def _read(self, data_is_json: bool) -> str:
         known = {part: getattr(self._columns, part) for part in _READ}
         own = [f"{self._table}.{quote(name)} as {part}" if name else f"null as {part}" for part, name in known.items()]
-        data = [
-            f"{self._table}.{quote(name)} as jobkit_data_{number}"
-            for number, name in enumerate(self._columns.data_names)
-        ]
+        columns = [f"{self._table}.{quote(name)}" for name in self._columns.data_names]
+        # Drivers differ in what they make of JSON.
+        read = [f"cast({column} as text)" for column in columns] if data_is_json else columns
+        data = [f"{column} as jobkit_data_{number}" for number, column in enumerate(read)]
         return ", ".join(own + data)
 
     def _update(self, id_type: str) -> TextClause:

@@ -1,0 +1,190 @@
+"""Jobs of jobkit under test: in memory or in a table, at a frozen time, with a scheduler that is watched."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import fields
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+import jobkit
+from jobkit.config import Config
+from jobkit.errors import SchedulerError
+from jobkit.job import Job, JobId, JobUpdate, Lock
+from jobkit.scheduler import Scheduler
+from jobkit.store import JobStore
+from jobkit.stores.memory import MemoryStore
+from jobkit.stores.sql import SqlStore
+from testkit.clocks import FrozenClock
+from testkit.eventually import eventually
+
+COLUMNS = [field.name for field in fields(Job)]
+
+
+async def create_table(engine: AsyncEngine) -> None:
+    """The one that the README of jobkit shows."""
+    readme = Path(jobkit.__file__).with_name("README.md").read_text()
+    (table,) = re.findall(r"```sql\n(create table job .*?)```", readme, re.DOTALL)
+    async with engine.begin() as connection:
+        for statement in table.split(";")[:-1]:
+            await connection.execute(text(statement))
+
+
+class Jobs(Protocol):
+    """A store, and what programs do to its rows past the scheduler."""
+
+    clock: FrozenClock
+    store: JobStore
+
+    def store_of(self, group: str) -> JobStore:
+        """With the condition that the job's data names the group."""
+        ...
+
+    async def add(self, *jobs: Job) -> None: ...
+
+    async def read(self, job_id: JobId) -> Job | None: ...
+
+    async def edit(self, job_id: JobId, **changes: Any) -> None: ...
+
+
+class MemoryJobs:
+    def __init__(self, clock: FrozenClock) -> None:
+        self.clock = clock
+        self._group = ""
+        self.memory = MemoryStore(now=clock.now, condition=self._is_meant)
+        self.store: JobStore = self.memory
+
+    def _is_meant(self, job: Job) -> bool:
+        return self._group in {"", job.data.get("group")}
+
+    def store_of(self, group: str) -> JobStore:
+        self._group = group
+        return self.store
+
+    async def add(self, *jobs: Job) -> None:
+        for job in jobs:
+            self.memory.add(job)
+
+    async def read(self, job_id: JobId) -> Job | None:
+        return self.memory.get(job_id)
+
+    async def edit(self, job_id: JobId, **changes: Any) -> None:
+        self.memory.edit(job_id, **changes)
+
+
+class SqlJobs:
+    def __init__(self, clock: FrozenClock, engine: AsyncEngine) -> None:
+        self.clock = clock
+        self.engine = engine
+        self.store: JobStore = SqlStore(engine, "job", clock=self.frozen)
+
+    async def frozen(self, connection: AsyncConnection) -> datetime:
+        return self.clock.now()
+
+    def store_of(self, group: str) -> JobStore:
+        return SqlStore(
+            self.engine, "job", condition="data->>'group' = :group", parameters={"group": group}, clock=self.frozen
+        )
+
+    async def add(self, *jobs: Job) -> None:
+        values = ", ".join(f"cast(:{name} as jsonb)" if name == "data" else f":{name}" for name in COLUMNS)
+        rows = [{name: getattr(job, name) for name in COLUMNS} | {"data": json.dumps(job.data)} for job in jobs]
+        async with self.engine.begin() as connection:
+            await connection.execute(text(f"insert into job ({', '.join(COLUMNS)}) values ({values})"), rows)  # noqa: S608
+
+    async def read(self, job_id: JobId) -> Job | None:
+        statement = text(f"select {', '.join(COLUMNS)} from job where id = :id")  # noqa: S608
+        async with self.engine.connect() as connection:
+            row = (await connection.execute(statement, {"id": job_id})).one_or_none()
+        if row is None:
+            return None
+        return Job(**row._asdict())
+
+    async def edit(self, job_id: JobId, **changes: Any) -> None:
+        written = ", ".join(f"{name} = :{name}" for name in changes)
+        async with self.engine.begin() as connection:
+            await connection.execute(
+                text(f"update job set {written}, fence = fence + 1 where id = :id"),  # noqa: S608
+                changes | {"id": job_id},
+            )
+
+
+class Watched:
+    """A store that counts its calls, and fails when it is told to."""
+
+    def __init__(self, store: JobStore) -> None:
+        self._store = store
+        self.calls: Counter[str] = Counter()
+        self.failing: set[str] = set()
+
+    async def now(self) -> datetime:
+        self._called("now")
+        return await self._store.now()
+
+    async def lock_next(self, now: datetime, lock_until: datetime, limit: int) -> list[Job]:
+        self._called("lock_next")
+        return await self._store.lock_next(now, lock_until, limit)
+
+    async def update(self, changes: Sequence[tuple[Lock, JobUpdate]]) -> frozenset[Lock]:
+        self._called("update")
+        return await self._store.update(changes)
+
+    async def remove(self, locks: Sequence[Lock]) -> frozenset[Lock]:
+        self._called("remove")
+        return await self._store.remove(locks)
+
+    async def extend(self, locks: Sequence[Lock], lock_until: datetime) -> frozenset[Lock]:
+        self._called("extend")
+        return await self._store.extend(locks, lock_until)
+
+    async def next_due(self) -> datetime | None:
+        self._called("next_due")
+        return await self._store.next_due()
+
+    def _called(self, call: str) -> None:
+        self.calls[call] += 1
+        if call in self.failing:
+            raise ConnectionError(f"{call}: the store is away")
+
+
+class Scene:
+    """A scheduler on a watched store, at a frozen time; `ran` and `told` are what it did and what it said."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self.jobs = jobs
+        self.clock = jobs.clock
+        self.store = Watched(jobs.store)
+        self.ran: list[Job] = []
+        self.told: list[SchedulerError] = []
+
+    async def do(self, job: Job) -> None:
+        self.ran.append(job)
+
+    async def tell(self, error: SchedulerError) -> None:
+        self.told.append(error)
+
+    def scheduler(self, **settings: Any) -> Scheduler:
+        """Jitter is the whole of each back-off."""
+        if "on_batch" not in settings:
+            settings.setdefault("on_document", self.do)
+        plain: dict[str, Any] = {
+            "store": self.store,
+            "on_error": self.tell,
+            "monotonic": self.clock.monotonic,
+            "draw": lambda: 1.0,
+        }
+        return Scheduler(Config(**(plain | settings)))
+
+    async def until_idle(self, **settings: Any) -> None:
+        async with self.scheduler(**settings) as scheduler:
+            await eventually(lambda: scheduler.is_idle)
+
+    async def job(self, job_id: JobId = 1) -> Job:
+        found = await self.jobs.read(job_id)
+        assert found is not None
+        return found
