@@ -1,51 +1,37 @@
-"""Schedule over the wire: a real server, a real stub, a real database."""
+"""Putting schedules and finding their times, over the wire."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import UTC, datetime
+from collections.abc import Awaitable
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
 import grpc
 import pytest
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
 
+from civil.zones import tzdata_version
+from postflow.bus.v1.bus_pb2 import Event
 from postflow.schedule.v1.account_schedule_pb2 import (
+    DAY_OF_WEEK_FRIDAY,
     DAY_OF_WEEK_MONDAY,
     DAY_OF_WEEK_SUNDAY,
     DAY_OF_WEEK_UNSPECIFIED,
     AccountSchedule,
+    LocalTime,
+    SendWindow,
     WeeklySlot,
 )
 from postflow.schedule.v1.schedule_service_pb2 import FindSlotTimesRequest, PutAccountScheduleRequest
-from postflow.schedule.v1.schedule_service_pb2_grpc import ScheduleServiceStub, add_ScheduleServiceServicer_to_server
-from schedule_service.main import Parts, schedule_servicer
 from servicekit.faults import Conflict, Fault, InvalidRequest, NotFound
-from servicekit.ids import Uuid7Source
-from servicekit.pg.clock import DatabaseClock
-from servicekit.pg.database import Database
-from servicekit.pg.ledger import RequestLedger
-from servicekit.pg.outbox import Outbox
-from servicekit.rpc import RpcServer, calling, open_channel
+from servicekit.rpc import calling
 
 Stub: TypeAlias = "Any"
 
 MONDAY = datetime(2026, 3, 2, 0, 0, tzinfo=UTC)
 NINE = WeeklySlot(day_of_week=DAY_OF_WEEK_MONDAY, hour=9)
-
-
-@pytest.fixture
-async def stub(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Stub]:
-    database = Database(await service_database("schedule"), application="test", pool_size=2)
-    ids = Uuid7Source()
-    parts = Parts(
-        database=database, clock=DatabaseClock(), ids=ids, ledger=RequestLedger(), outbox=Outbox(ids, lambda _: None)
-    )
-    servicers = [(add_ScheduleServiceServicer_to_server, schedule_servicer(parts))]
-    server = RpcServer(listen="127.0.0.1:0", servicers=servicers, ids=ids)
-    await server.start()
-    await server.set_serving(serving=True)
-    async with open_channel(f"127.0.0.1:{server.port}") as channel:
-        yield ScheduleServiceStub(channel)
-    await server.stop(0)
-    await database.dispose()
+OFFICE_HOURS = SendWindow(
+    days_of_week=[DAY_OF_WEEK_FRIDAY, DAY_OF_WEEK_MONDAY], start=LocalTime(hour=9), end=LocalTime(hour=18)
+)
 
 
 def put(request_id: str = "", **fields: Any) -> PutAccountScheduleRequest:
@@ -58,6 +44,10 @@ def put(request_id: str = "", **fields: Any) -> PutAccountScheduleRequest:
 def find(**fields: Any) -> FindSlotTimesRequest:
     given: dict[str, Any] = {"organization_id": "acme", "social_account_id": "page"} | fields
     return FindSlotTimesRequest(**given)
+
+
+def window(*days: int, **ends: LocalTime) -> SendWindow:
+    return SendWindow(days_of_week=days, **ends)  # type: ignore[arg-type]
 
 
 async def refusal(call: Awaitable[object]) -> Fault:
@@ -105,6 +95,91 @@ async def test_the_largest_schedule_and_the_longest_answer_fit(stub: Stub) -> No
     assert len((await stub.FindSlotTimes(find(after=MONDAY, count=1000))).slot_times) == 1000
 
 
+async def test_a_schedule_is_stored_with_its_window_and_spacing(stub: Stub) -> None:
+    stored = (
+        await stub.PutAccountSchedule(put(send_window=OFFICE_HOURS, min_spacing=Duration(seconds=86_400)))
+    ).account_schedule
+    assert stored.send_window == SendWindow(
+        days_of_week=[DAY_OF_WEEK_MONDAY, DAY_OF_WEEK_FRIDAY], start=LocalTime(hour=9), end=LocalTime(hour=18)
+    )
+    assert stored.min_spacing == Duration(seconds=86_400)
+    assert stored.tzdata_version == tzdata_version()
+
+
+async def test_a_window_may_leave_out_its_ends_and_a_schedule_its_window(stub: Stub) -> None:
+    mondays = SendWindow(days_of_week=[DAY_OF_WEEK_MONDAY])
+    stored = (await stub.PutAccountSchedule(put(send_window=mondays))).account_schedule.send_window
+    assert stored == SendWindow(days_of_week=[DAY_OF_WEEK_MONDAY], start=LocalTime())
+    bare = (await stub.PutAccountSchedule(put(min_spacing=Duration()))).account_schedule
+    assert (bare.HasField("send_window"), bare.HasField("min_spacing")) == (False, False)
+
+
+async def test_times_tell_which_lie_outside_the_window(stub: Stub) -> None:
+    at = [WeeklySlot(day_of_week=DAY_OF_WEEK_MONDAY, hour=hour, minute=minute) for hour, minute in TIMES_OF_MONDAY]
+    await stub.PutAccountSchedule(put(weekly_slots=at, send_window=OFFICE_HOURS, max_posts_per_day=7))
+    found = await stub.FindSlotTimes(find(after=MONDAY, count=4))
+    assert [time.outside_send_window for time in found.slot_times] == [True, False, False, True]
+    assert (found.max_posts_per_day, found.enabled, found.tzdata_version) == (7, True, tzdata_version())
+
+
+TIMES_OF_MONDAY = ((8, 59), (9, 0), (17, 59), (18, 0))
+
+
+async def test_without_a_window_no_time_lies_outside_it(stub: Stub) -> None:
+    await stub.PutAccountSchedule(put(weekly_slots=[NINE]))
+    assert not (await stub.FindSlotTimes(find(count=1))).slot_times[0].outside_send_window
+
+
+async def test_a_shifted_time_tells_what_was_asked_for(stub: Stub) -> None:
+    late = WeeklySlot(day_of_week=DAY_OF_WEEK_SUNDAY, hour=2, minute=30)
+    window = SendWindow(days_of_week=[DAY_OF_WEEK_SUNDAY], start=LocalTime(hour=2), end=LocalTime(hour=3))
+    await stub.PutAccountSchedule(put(weekly_slots=[late], send_window=window))
+    in_gap, later = (await stub.FindSlotTimes(find(after=datetime(2026, 3, 28, tzinfo=UTC), count=2))).slot_times
+    assert in_gap.time.ToDatetime(UTC) == datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
+    assert (in_gap.local_date, in_gap.local_time, in_gap.nominal_local_time, in_gap.shifted) == (
+        "2026-03-29",
+        "03:30",
+        "2026-03-29T02:30",
+        True,
+    )
+    # What counts for the window is what the wall shows.
+    assert in_gap.outside_send_window
+    assert (later.nominal_local_time, later.shifted, later.outside_send_window) == ("2026-04-05T02:30", False, False)
+
+
+async def test_a_switched_off_schedule_says_so(stub: Stub) -> None:
+    await stub.PutAccountSchedule(put(weekly_slots=[NINE], enabled=False))
+    found = await stub.FindSlotTimes(find(after=MONDAY))
+    assert (list(found.slot_times), found.enabled, found.schedule_version) == ([], False, 1)
+    assert found.searched_until.ToDatetime(UTC) == MONDAY + timedelta(days=730)
+
+
+async def test_a_range_is_exact_to_the_nanosecond(stub: Stub) -> None:
+    await stub.PutAccountSchedule(put(weekly_slots=[NINE]))
+    nine = Timestamp(seconds=int(MONDAY.timestamp()) + 8 * 3600)
+    just_after = Timestamp(seconds=nine.seconds, nanos=1)
+    day_after = Timestamp(seconds=nine.seconds + 86_400)
+    assert len((await stub.FindSlotTimes(find(after=nine, before=day_after))).slot_times) == 1
+    assert len((await stub.FindSlotTimes(find(after=just_after, before=day_after))).slot_times) == 0
+    assert len((await stub.FindSlotTimes(find(after=MONDAY, before=nine))).slot_times) == 0
+    assert len((await stub.FindSlotTimes(find(after=MONDAY, before=just_after))).slot_times) == 1
+
+
+@pytest.mark.parametrize("year", [3, 1900, 1999, 2037, 2500, 9995])
+async def test_any_past_or_future_instant_can_be_asked(stub: Stub, year: int) -> None:
+    await stub.PutAccountSchedule(put(weekly_slots=[NINE]))
+    after = datetime(year, 1, 1, tzinfo=UTC)
+    (time,) = (await stub.FindSlotTimes(find(after=after, count=1))).slot_times
+    assert timedelta() <= time.time.ToDatetime(UTC) - after < timedelta(days=7)
+    assert time.local_time == "09:00"
+
+
+async def test_a_range_may_end_with_the_calendar(stub: Stub) -> None:
+    await stub.PutAccountSchedule(put(weekly_slots=[NINE]))
+    end_of_time = Timestamp(seconds=253_402_300_799, nanos=999_999_999)
+    assert len((await stub.FindSlotTimes(find(before=end_of_time))).slot_times) == 10
+
+
 async def test_a_repeated_put_gets_the_same_answer(stub: Stub) -> None:
     first = await stub.PutAccountSchedule(put("r1"))
     await stub.PutAccountSchedule(put("r2", name="other"))
@@ -112,12 +187,14 @@ async def test_a_repeated_put_gets_the_same_answer(stub: Stub) -> None:
     assert (await refusal(stub.PutAccountSchedule(put("r1", name="third")))).reason == "REQUEST_ID_REUSED"
 
 
-async def test_a_stale_etag_is_aborted(stub: Stub) -> None:
+async def test_a_stale_etag_is_aborted_and_changes_nothing(stub: Stub, announced: list[Event]) -> None:
     first = (await stub.PutAccountSchedule(put())).account_schedule
-    await stub.PutAccountSchedule(put(name="other", etag=first.etag))
+    second = (await stub.PutAccountSchedule(put(name="other", etag=first.etag))).account_schedule
     fault = await refusal(stub.PutAccountSchedule(put(name="third", etag=first.etag)))
     assert isinstance(fault, Conflict)
     assert fault.reason == "ETAG_MISMATCH"
+    assert len(announced) == 2
+    assert (await stub.PutAccountSchedule(put(name="other", etag=second.etag))).account_schedule == second
 
 
 async def test_what_is_output_only_is_not_taken_from_the_caller(stub: Stub) -> None:
@@ -134,7 +211,7 @@ async def test_an_account_without_a_schedule_is_not_found(stub: Stub) -> None:
         assert fault.reason == "SCHEDULE_NOT_FOUND"
 
 
-@pytest.mark.parametrize("zone", ["Europe/berlin", "localtime", "right/UTC", "../Europe/Berlin", "Factory"])
+@pytest.mark.parametrize("zone", ["Europe/berlin", "localtime", "right/UTC", "../Europe/Berlin", "Factory", "EST5EDT4"])
 async def test_an_unknown_zone_is_named_with_its_field(stub: Stub, zone: str) -> None:
     fault = await refusal(stub.PutAccountSchedule(put(time_zone=zone)))
     assert isinstance(fault, InvalidRequest)
@@ -175,12 +252,46 @@ async def test_a_misspelt_zone_is_answered_with_the_right_one(stub: Stub) -> Non
             {"weekly_slots": [WeeklySlot(day_of_week=DAY_OF_WEEK_MONDAY, minute=-1)]},
             "account_schedule.weekly_slots[0].minute",
         ),
+        ({"send_window": SendWindow()}, "account_schedule.send_window.days_of_week"),
+        (
+            {"send_window": window(DAY_OF_WEEK_MONDAY, DAY_OF_WEEK_UNSPECIFIED)},
+            "account_schedule.send_window.days_of_week[1]",
+        ),
+        ({"send_window": window(8)}, "account_schedule.send_window.days_of_week[0]"),
+        (
+            {"send_window": window(DAY_OF_WEEK_MONDAY, DAY_OF_WEEK_SUNDAY, DAY_OF_WEEK_MONDAY)},
+            "account_schedule.send_window.days_of_week[2]",
+        ),
+        ({"send_window": window(*range(8))}, "account_schedule.send_window.days_of_week"),
+        ({"send_window": window(1, start=LocalTime(hour=24))}, "account_schedule.send_window.start.hour"),
+        ({"send_window": window(1, start=LocalTime(minute=60))}, "account_schedule.send_window.start.minute"),
+        ({"send_window": window(1, end=LocalTime(hour=24))}, "account_schedule.send_window.end.hour"),
+        ({"send_window": window(1, end=LocalTime(minute=-1))}, "account_schedule.send_window.end.minute"),
+        ({"send_window": window(1, end=LocalTime())}, "account_schedule.send_window.end"),
+        (
+            {"send_window": window(1, start=LocalTime(hour=9), end=LocalTime(hour=9))},
+            "account_schedule.send_window.end",
+        ),
+        (
+            {"send_window": window(1, start=LocalTime(hour=9), end=LocalTime(hour=8, minute=59))},
+            "account_schedule.send_window.end",
+        ),
+        ({"min_spacing": Duration(seconds=-1)}, "account_schedule.min_spacing"),
+        ({"min_spacing": Duration(seconds=86_401)}, "account_schedule.min_spacing"),
+        ({"min_spacing": Duration(nanos=500_000_000)}, "account_schedule.min_spacing"),
+        ({"min_spacing": Duration(seconds=360, nanos=1)}, "account_schedule.min_spacing"),
+        ({"min_spacing": Duration(seconds=1, nanos=-1)}, "account_schedule.min_spacing"),
+        ({"max_posts_per_day": 10_001}, "account_schedule.max_posts_per_day"),
+        ({"etag": "x" * 65}, "account_schedule.etag"),
     ],
 )
-async def test_a_bad_schedule_is_refused_by_field(stub: Stub, fields: dict[str, Any], at_fault: str) -> None:
+async def test_a_bad_schedule_is_refused_by_field(
+    stub: Stub, announced: list[Event], fields: dict[str, Any], at_fault: str
+) -> None:
     fault = await refusal(stub.PutAccountSchedule(put(**fields)))
     assert isinstance(fault, InvalidRequest)
     assert at_fault in [violation.field for violation in fault.violations]
+    assert announced == []
 
 
 @pytest.mark.parametrize(
@@ -191,6 +302,10 @@ async def test_a_bad_schedule_is_refused_by_field(stub: Stub, fields: dict[str, 
         ({"count": -1}, "count"),
         ({"count": 1001}, "count"),
         ({"after": MONDAY, "before": MONDAY}, "before"),
+        ({"after": MONDAY, "before": MONDAY - timedelta(days=1)}, "before"),
+        ({"before": MONDAY - timedelta(days=9000)}, "before"),
+        ({"after": Timestamp(seconds=253_402_300_800)}, "after"),
+        ({"before": Timestamp(nanos=-1)}, "before"),
         ({"after": datetime(1, 1, 1, tzinfo=UTC)}, "after"),
         ({"after": datetime(9999, 12, 31, tzinfo=UTC)}, "after"),
     ],

@@ -1,0 +1,338 @@
+"""Reading, listing and deleting schedules, and asking for their windows, over the wire."""
+
+from collections.abc import Awaitable
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeAlias
+
+import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from postflow.bus.v1.bus_pb2 import Event
+from postflow.queue.v1.queue_events_pb2 import SlotScheduled
+from postflow.schedule.v1.account_schedule_pb2 import (
+    DAY_OF_WEEK_MONDAY,
+    DAY_OF_WEEK_TUESDAY,
+    AccountSchedule,
+    LocalTime,
+    SendWindow,
+    WeeklySlot,
+)
+from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged
+from postflow.schedule.v1.schedule_service_pb2 import (
+    CheckSendWindowRequest,
+    DeleteAccountScheduleRequest,
+    FindSlotTimesRequest,
+    GetAccountScheduleRequest,
+    ListAccountSchedulesRequest,
+    PutAccountScheduleRequest,
+)
+from schedule_service.entrypoints.events import routes
+from servicekit.bus.consumer import Received
+from servicekit.clock import SystemClock
+from servicekit.faults import Conflict, Fault, InvalidRequest, NotFound, Refused
+from servicekit.pg.database import Database
+from servicekit.rpc import calling
+
+Stub: TypeAlias = "Any"
+
+OFFICE_HOURS = SendWindow(
+    days_of_week=[DAY_OF_WEEK_MONDAY, DAY_OF_WEEK_TUESDAY], start=LocalTime(hour=9), end=LocalTime(hour=18)
+)
+MONDAY_NOON = datetime(2026, 3, 2, 11, 0, tzinfo=UTC)
+"""In Berlin."""
+
+
+async def put(stub: Stub, account: str = "page", organization: str = "acme", **fields: Any) -> AccountSchedule:
+    given: dict[str, Any] = {"social_account_id": account, "time_zone": "Europe/Berlin"} | fields
+    request = PutAccountScheduleRequest(organization_id=organization, account_schedule=AccountSchedule(**given))
+    stored: AccountSchedule = (await stub.PutAccountSchedule(request)).account_schedule
+    return stored
+
+
+def of(request: type, **fields: Any) -> Any:
+    return request(**({"organization_id": "acme", "social_account_id": "page"} | fields))
+
+
+def page_of(**fields: Any) -> ListAccountSchedulesRequest:
+    return ListAccountSchedulesRequest(**({"organization_id": "acme"} | fields))
+
+
+async def refusal(call: Awaitable[object]) -> Fault:
+    with pytest.raises(Fault) as refused, calling():
+        await call
+    return refused.value
+
+
+async def hear(database: Database, account: str, schedule_time: datetime) -> None:
+    """As Queue announces it."""
+    slot = SlotScheduled(organization_id="acme", slot_id="s1", revision=1, social_account_id=account)
+    slot.schedule_time.FromDatetime(schedule_time)
+    route = next(each for each in routes() if each.message is SlotScheduled)
+    await database.run(lambda tx: route.apply(tx, [Received(Event(), slot)], schedule_time))
+
+
+async def pages(stub: Stub, size: int, **wanted: Any) -> list[list[str]]:
+    """The accounts of each page."""
+    found: list[list[str]] = []
+    token = ""
+    while True:
+        response = await stub.ListAccountSchedules(page_of(page_size=size, page_token=token, **wanted))
+        found.append([schedule.social_account_id for schedule in response.account_schedules])
+        token = response.next_page_token
+        if not token:
+            return found
+
+
+# reading
+
+
+async def test_a_schedule_reads_as_it_was_answered(stub: Stub) -> None:
+    stored = await put(stub, send_window=OFFICE_HOURS, name="Office")
+    assert (await stub.GetAccountSchedule(of(GetAccountScheduleRequest))).account_schedule == stored
+
+
+@pytest.mark.parametrize(
+    ("method", "request_type"),
+    [
+        ("GetAccountSchedule", GetAccountScheduleRequest),
+        ("DeleteAccountSchedule", DeleteAccountScheduleRequest),
+        ("CheckSendWindow", CheckSendWindowRequest),
+        ("FindSlotTimes", FindSlotTimesRequest),
+    ],
+)
+@pytest.mark.parametrize("names", [{"social_account_id": "other"}, {"organization_id": "umbrella"}, {}])
+async def test_no_schedule_one_of_others_and_a_deleted_one_are_not_found(
+    stub: Stub, method: str, request_type: type, names: dict[str, str]
+) -> None:
+    await put(stub)
+    if not names:
+        await stub.DeleteAccountSchedule(of(DeleteAccountScheduleRequest))
+    fault = await refusal(getattr(stub, method)(of(request_type, **names)))
+    assert isinstance(fault, NotFound)
+    assert fault.reason == "SCHEDULE_NOT_FOUND"
+    assert fault.metadata == {"social_account_id": names.get("social_account_id", "page")}
+
+
+# listing
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 200])
+async def test_pages_hold_every_schedule_once_in_the_order_of_accounts(stub: Stub, size: int) -> None:
+    accounts = ["page-9", "Page", "page_1", "page-10", "a", "0", "page"]
+    for account in accounts:
+        await put(stub, account)
+    await put(stub, "page-2", organization="umbrella")
+    found = await pages(stub, size)
+    assert [account for page in found for account in page] == sorted(accounts)
+    assert all(len(page) == size for page in found[:-1])
+    assert found[-1]
+
+
+async def test_an_organization_without_schedules_has_one_empty_page(stub: Stub) -> None:
+    await put(stub)
+    assert await pages(stub, 10, organization_id="umbrella") == [[]]
+
+
+async def test_deleted_schedules_are_not_listed(stub: Stub) -> None:
+    for account in ("a", "b", "c"):
+        await put(stub, account)
+    await stub.DeleteAccountSchedule(of(DeleteAccountScheduleRequest, social_account_id="b"))
+    assert await pages(stub, 1) == [["a"], ["c"]]
+    await put(stub, "b")
+    assert await pages(stub, 10) == [["a", "b", "c"]]
+
+
+async def test_schedules_that_come_and_go_do_not_disturb_a_listing(stub: Stub) -> None:
+    for account in ("b", "d", "f"):
+        await put(stub, account)
+    first = await stub.ListAccountSchedules(page_of(page_size=2))
+    await stub.DeleteAccountSchedule(of(DeleteAccountScheduleRequest, social_account_id="d"))
+    await put(stub, "a")
+    await put(stub, "e")
+    second = await stub.ListAccountSchedules(page_of(page_size=2, page_token=first.next_page_token))
+    assert [schedule.social_account_id for schedule in second.account_schedules] == ["e", "f"]
+    assert second.next_page_token == ""
+
+
+async def test_a_page_of_the_largest_schedules_fits_an_answer(stub: Stub) -> None:
+    slots = [
+        WeeklySlot(day_of_week=DAY_OF_WEEK_MONDAY, hour=hour, minute=minute)
+        for hour in range(10)
+        for minute in range(10, 60)
+    ]
+    accounts = [f"page-{number:02}" for number in range(70)]
+    for account in accounts:
+        await put(stub, account, weekly_slots=slots, name="ü" * 200)
+    found = await pages(stub, 200)
+    assert len(found) > 1
+    assert [account for page in found for account in page] == accounts
+
+
+async def test_fifty_are_listed_unless_told_otherwise_and_two_hundred_at_most(stub: Stub) -> None:
+    for number in range(201):
+        await put(stub, f"page-{number:03}")
+    assert [len(page) for page in await pages(stub, 0)] == [50, 50, 50, 50, 1]
+    assert [len(page) for page in await pages(stub, 1_000_000)] == [200, 1]
+
+
+@pytest.mark.parametrize(
+    ("fields", "at_fault"),
+    [
+        ({"page_size": -1}, "page_size"),
+        ({"page_token": "made up"}, "page_token"),
+        ({"page_token": "x" * 1025}, "page_token"),
+        ({"organization_id": ""}, "organization_id"),
+    ],
+)
+async def test_a_bad_listing_is_refused_by_field(stub: Stub, fields: dict[str, Any], at_fault: str) -> None:
+    fault = await refusal(stub.ListAccountSchedules(page_of(**fields)))
+    assert isinstance(fault, InvalidRequest)
+    assert [violation.field for violation in fault.violations] == [at_fault]
+
+
+async def test_a_page_token_is_good_for_its_own_request_only(stub: Stub) -> None:
+    for organization in ("acme", "umbrella"):
+        for account in ("a", "b"):
+            await put(stub, account, organization)
+    token = (await stub.ListAccountSchedules(page_of(page_size=1))).next_page_token
+    other = page_of(organization_id="umbrella", page_size=1, page_token=token)
+    fault = await refusal(stub.ListAccountSchedules(other))
+    assert isinstance(fault, InvalidRequest)
+    assert [violation.field for violation in fault.violations] == ["page_token"]
+    resized = await stub.ListAccountSchedules(page_of(page_size=5, page_token=token))
+    assert [schedule.social_account_id for schedule in resized.account_schedules] == ["b"]
+
+
+# deleting
+
+
+async def test_a_deletion_is_announced_once_however_often_it_is_asked_for(stub: Stub, announced: list[Event]) -> None:
+    await put(stub)
+    request = of(DeleteAccountScheduleRequest, request_id="r1")
+    first = await stub.DeleteAccountSchedule(request)
+    assert await stub.DeleteAccountSchedule(request) == first
+    told = [AccountScheduleChanged.FromString(event.payload) for event in announced]
+    assert [(each.deleted, each.account_schedule.version) for each in told] == [(False, 1), (True, 2)]
+    fault = await refusal(stub.DeleteAccountSchedule(of(DeleteAccountScheduleRequest, request_id="r1", force=True)))
+    assert isinstance(fault, InvalidRequest)
+    assert fault.reason == "REQUEST_ID_REUSED"
+
+
+async def test_one_request_id_serves_two_methods(stub: Stub) -> None:
+    schedule = AccountSchedule(social_account_id="page", time_zone="UTC")
+    request = PutAccountScheduleRequest(organization_id="acme", account_schedule=schedule, request_id="r1")
+    await stub.PutAccountSchedule(request)
+    await stub.DeleteAccountSchedule(of(DeleteAccountScheduleRequest, request_id="r1"))
+    assert await pages(stub, 10) == [[]]
+
+
+async def test_a_stale_etag_is_aborted_and_deletes_nothing(stub: Stub, announced: list[Event]) -> None:
+    first = await put(stub)
+    second = await put(stub, name="other")
+    fault = await refusal(stub.DeleteAccountSchedule(of(DeleteAccountScheduleRequest, etag=first.etag)))
+    assert isinstance(fault, Conflict)
+    assert fault.reason == "ETAG_MISMATCH"
+    assert (await stub.GetAccountSchedule(of(GetAccountScheduleRequest))).account_schedule == second
+    assert len(announced) == 2
+    await stub.DeleteAccountSchedule(of(DeleteAccountScheduleRequest, etag=second.etag))
+
+
+async def test_slots_ahead_keep_a_schedule_unless_it_is_forced(
+    stub: Stub, database: Database, announced: list[Event]
+) -> None:
+    schedule = await put(stub)
+    tomorrow = (SystemClock().now() + timedelta(days=1)).replace(microsecond=0)
+    await hear(database, "page", tomorrow)
+    fault = await refusal(stub.DeleteAccountSchedule(of(DeleteAccountScheduleRequest, etag=schedule.etag)))
+    assert isinstance(fault, Refused)
+    assert fault.reason == "SCHEDULE_HAS_SLOTS"
+    assert fault.metadata == {
+        "social_account_id": "page",
+        "slot_count": "1",
+        "latest_schedule_time": f"{tomorrow:%Y-%m-%dT%H:%M:%SZ}",
+    }
+    assert len(announced) == 1
+    await stub.DeleteAccountSchedule(of(DeleteAccountScheduleRequest, etag=schedule.etag, force=True))
+    assert len(announced) == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "at_fault"),
+    [
+        ({"organization_id": ""}, "organization_id"),
+        ({"social_account_id": ""}, "social_account_id"),
+        ({"social_account_id": "a/b"}, "social_account_id"),
+        ({"etag": "x" * 65}, "etag"),
+        ({"request_id": "a b"}, "request_id"),
+    ],
+)
+async def test_a_bad_deletion_is_refused_by_field(stub: Stub, fields: dict[str, Any], at_fault: str) -> None:
+    fault = await refusal(stub.DeleteAccountSchedule(of(DeleteAccountScheduleRequest, **fields)))
+    assert isinstance(fault, InvalidRequest)
+    assert [violation.field for violation in fault.violations] == [at_fault]
+
+
+# windows
+
+
+async def test_an_open_window_tells_when_it_closes(stub: Stub) -> None:
+    await put(stub, send_window=OFFICE_HOURS)
+    answer = await stub.CheckSendWindow(of(CheckSendWindowRequest, time=MONDAY_NOON))
+    assert answer.open
+    assert answer.close_time.ToDatetime(UTC) == datetime(2026, 3, 2, 17, 0, tzinfo=UTC)
+    assert not answer.HasField("open_time")
+    assert answer.time.ToDatetime(UTC) == MONDAY_NOON
+    assert (answer.time_zone, answer.schedule_version) == ("Europe/Berlin", 1)
+
+
+async def test_a_closed_window_tells_when_it_opens(stub: Stub) -> None:
+    await put(stub, send_window=OFFICE_HOURS)
+    wednesday = MONDAY_NOON + timedelta(days=2)
+    answer = await stub.CheckSendWindow(of(CheckSendWindowRequest, time=wednesday))
+    assert not answer.open
+    assert answer.open_time.ToDatetime(UTC) == datetime(2026, 3, 9, 8, 0, tzinfo=UTC)
+    assert not answer.HasField("close_time")
+
+
+async def test_without_a_window_posts_may_go_out_at_any_time_also_when_switched_off(stub: Stub) -> None:
+    await put(stub, enabled=False)
+    answer = await stub.CheckSendWindow(of(CheckSendWindowRequest, time=MONDAY_NOON))
+    assert answer.open
+    assert not answer.HasField("close_time")
+    assert not answer.HasField("open_time")
+
+
+async def test_now_is_asked_about_unless_told_otherwise(stub: Stub) -> None:
+    await put(stub)
+    before = SystemClock().now()
+    asked = (await stub.CheckSendWindow(of(CheckSendWindowRequest))).time.ToDatetime(UTC)
+    assert before - timedelta(seconds=5) <= asked <= SystemClock().now() + timedelta(seconds=5)
+
+
+@pytest.mark.parametrize("year", [3, 1890, 2500, 9995])
+async def test_the_window_of_any_instant_can_be_asked_for(stub: Stub, year: int) -> None:
+    await put(stub, send_window=OFFICE_HOURS)
+    instant = datetime(year, 7, 1, tzinfo=UTC)
+    answer = await stub.CheckSendWindow(of(CheckSendWindowRequest, time=instant))
+    assert not answer.open
+    assert timedelta() < answer.open_time.ToDatetime(UTC) - instant <= timedelta(days=7)
+
+
+@pytest.mark.parametrize(
+    ("fields", "at_fault"),
+    [
+        ({"time": datetime(2, 12, 31, tzinfo=UTC)}, "time"),
+        ({"time": datetime(9999, 1, 1, tzinfo=UTC)}, "time"),
+        ({"time": Timestamp(seconds=253_402_300_800)}, "time"),
+        ({"time": Timestamp(nanos=1_000_000_000)}, "time"),
+        ({"organization_id": "a b"}, "organization_id"),
+        ({"social_account_id": ""}, "social_account_id"),
+    ],
+)
+async def test_a_bad_question_about_a_window_is_refused_by_field(
+    stub: Stub, fields: dict[str, Any], at_fault: str
+) -> None:
+    await put(stub)
+    fault = await refusal(stub.CheckSendWindow(of(CheckSendWindowRequest, **fields)))
+    assert isinstance(fault, InvalidRequest)
+    assert [violation.field for violation in fault.violations] == [at_fault]
