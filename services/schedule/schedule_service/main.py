@@ -12,23 +12,29 @@ from civil.zones import tzdata_version
 from postflow.schedule.v1.schedule_service_pb2_grpc import add_ScheduleServiceServicer_to_server
 from postflow.schedule.v1.timer_service_pb2_grpc import add_TimerServiceServicer_to_server
 from schedule_service.application.check_send_window import CheckSendWindow
+from schedule_service.application.create_schedule_rule import CreateScheduleRule
 from schedule_service.application.create_timer import CreateTimer
 from schedule_service.application.delete_account_schedule import DeleteAccountSchedule
 from schedule_service.application.delete_finished_timers import DeleteFinishedTimers
+from schedule_service.application.delete_schedule_rule import DeleteScheduleRule
 from schedule_service.application.delete_timer import DeleteTimer
 from schedule_service.application.find_slot_times import FindSlotTimes
 from schedule_service.application.fire_due_timers import FireDueTimers
 from schedule_service.application.fire_timer import FireTimer
 from schedule_service.application.follow_slots import ForgetPastSlots
 from schedule_service.application.get_account_schedule import GetAccountSchedule
+from schedule_service.application.get_schedule_rule import GetScheduleRule
 from schedule_service.application.get_timer import GetTimer
 from schedule_service.application.list_account_schedules import ListAccountSchedules
+from schedule_service.application.list_rule_targets import ListRuleTargets
+from schedule_service.application.list_schedule_rules import ListScheduleRules
 from schedule_service.application.list_timers import ListTimers
 from schedule_service.application.pause_timer import PauseTimer, ResumeTimer
 from schedule_service.application.put_account_schedule import PutAccountSchedule
+from schedule_service.application.update_schedule_rule import UpdateScheduleRule
 from schedule_service.entrypoints.events import CONSUMER, routes
 from schedule_service.entrypoints.loops import finished_timers, forget_past_slots, housekeeping
-from schedule_service.entrypoints.rpc import AccountSchedules, ScheduleServicer
+from schedule_service.entrypoints.rpc import AccountSchedules, ScheduleRules, ScheduleServicer
 from schedule_service.entrypoints.timer_engine import TimerEngine
 from schedule_service.entrypoints.timer_rpc import TimerServicer
 from schedule_service.settings import Settings
@@ -119,7 +125,7 @@ async def compose(settings: Settings) -> Process:
 
 
 def schedule_servicer(parts: Parts) -> ScheduleServicer:
-    return ScheduleServicer(account_schedules=account_schedules(parts))
+    return ScheduleServicer(account_schedules=account_schedules(parts), schedule_rules=schedule_rules(parts))
 
 
 def account_schedules(parts: Parts) -> AccountSchedules:
@@ -153,6 +159,18 @@ def timer_servicer(parts: Parts, wake: Callable[[timedelta], None]) -> TimerServ
         resume=ResumeTimer(database=database, clock=clock, ledger=ledger, wake=wake),
         fire=FireTimer(database=database, clock=clock, ids=ids, ledger=ledger, outbox=parts.outbox),
         delete=DeleteTimer(database=database, clock=clock, ledger=ledger),
+    )
+
+
+def schedule_rules(parts: Parts) -> ScheduleRules:
+    database, clock, ledger, outbox = parts.database, parts.clock, parts.ledger, parts.outbox
+    return ScheduleRules(
+        create=CreateScheduleRule(database=database, clock=clock, ids=parts.ids, ledger=ledger, outbox=outbox),
+        get=GetScheduleRule(database),
+        update=UpdateScheduleRule(database=database, clock=clock, ledger=ledger, outbox=outbox),
+        delete=DeleteScheduleRule(database=database, clock=clock, ledger=ledger, outbox=outbox),
+        list=ListScheduleRules(database),
+        list_targets=ListRuleTargets(database=database, clock=clock),
     )
 
 

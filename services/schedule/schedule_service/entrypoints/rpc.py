@@ -8,15 +8,22 @@ import grpc
 from postflow.schedule.v1 import schedule_service_pb2 as messages
 from postflow.schedule.v1 import schedule_service_pb2_grpc
 from schedule_service.application.check_send_window import CheckSendWindow
+from schedule_service.application.create_schedule_rule import CreateScheduleRule
 from schedule_service.application.delete_account_schedule import DeleteAccountSchedule
+from schedule_service.application.delete_schedule_rule import DeleteScheduleRule
 from schedule_service.application.find_slot_times import FindSlotTimes
 from schedule_service.application.get_account_schedule import GetAccountSchedule
+from schedule_service.application.get_schedule_rule import GetScheduleRule
 from schedule_service.application.list_account_schedules import ListAccountSchedules
+from schedule_service.application.list_rule_targets import ListRuleTargets
+from schedule_service.application.list_schedule_rules import ListScheduleRules
 from schedule_service.application.put_account_schedule import PutAccountSchedule
-from schedule_service.wire import account_schedules
+from schedule_service.application.update_schedule_rule import UpdateScheduleRule
+from schedule_service.wire import account_schedules, rules
 from schedule_service.wire.civil_times import moment, not_before
 from schedule_service.wire.pages import fitting
 from schedule_service.wire.requests import request_key
+from servicekit.faults import InvalidField
 from servicekit.rpc import next_page_token, read_page
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -36,9 +43,22 @@ class AccountSchedules:
     find_slot_times: FindSlotTimes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleRules:
+    """The use cases of schedule rules."""
+
+    create: CreateScheduleRule
+    get: GetScheduleRule
+    update: UpdateScheduleRule
+    delete: DeleteScheduleRule
+    list: ListScheduleRules
+    list_targets: ListRuleTargets
+
+
 class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
-    def __init__(self, *, account_schedules: AccountSchedules) -> None:
+    def __init__(self, *, account_schedules: AccountSchedules, schedule_rules: ScheduleRules) -> None:
         self._account_schedules = account_schedules
+        self._schedule_rules = schedule_rules
 
     async def PutAccountSchedule(
         self, request: messages.PutAccountScheduleRequest, context: Context
@@ -99,4 +119,74 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
             after=not_before(request.after) if request.HasField("after") else None,
             before=not_before(request.before) if request.HasField("before") else None,
             count=request.count or _DEFAULT_COUNT,
+        )
+
+    async def CreateScheduleRule(
+        self, request: messages.CreateScheduleRuleRequest, context: Context
+    ) -> messages.CreateScheduleRuleResponse:
+        if not request.schedule_rule.brand_id:
+            raise InvalidField("schedule_rule.brand_id", "is required")
+        return await self._schedule_rules.create(
+            request_key(request.organization_id, "CreateScheduleRule", request.request_id, request),
+            rule_id=request.schedule_rule_id,
+            brand_id=request.schedule_rule.brand_id,
+            terms=rules.terms(request.schedule_rule),
+        )
+
+    async def GetScheduleRule(
+        self, request: messages.GetScheduleRuleRequest, context: Context
+    ) -> messages.GetScheduleRuleResponse:
+        return await self._schedule_rules.get(organization_id=request.organization_id, rule_id=request.schedule_rule_id)
+
+    async def UpdateScheduleRule(
+        self, request: messages.UpdateScheduleRuleRequest, context: Context
+    ) -> messages.UpdateScheduleRuleResponse:
+        if not request.schedule_rule.id:
+            raise InvalidField("schedule_rule.id", "is required")
+        return await self._schedule_rules.update(
+            request_key(request.organization_id, "UpdateScheduleRule", request.request_id, request),
+            rule_id=request.schedule_rule.id,
+            changes=rules.changes(request.schedule_rule, request.update_mask),
+            etag=request.schedule_rule.etag,
+        )
+
+    async def DeleteScheduleRule(
+        self, request: messages.DeleteScheduleRuleRequest, context: Context
+    ) -> messages.DeleteScheduleRuleResponse:
+        return await self._schedule_rules.delete(
+            request_key(request.organization_id, "DeleteScheduleRule", request.request_id, request),
+            rule_id=request.schedule_rule_id,
+            etag=request.etag,
+        )
+
+    async def ListScheduleRules(
+        self, request: messages.ListScheduleRulesRequest, context: Context
+    ) -> messages.ListScheduleRulesResponse:
+        asked = read_page(request)
+        found = await self._schedule_rules.list(
+            organization_id=request.organization_id,
+            brand_id=request.brand_id,
+            after=str(asked.after[0]) if asked.after else "",
+            size=asked.size + 1,
+        )
+        page, more = fitting(map(rules.shown, found), asked.size)
+        return messages.ListScheduleRulesResponse(
+            schedule_rules=page, next_page_token=next_page_token(request, (page[-1].id,)) if more else ""
+        )
+
+    async def ListRuleTargets(
+        self, request: messages.ListRuleTargetsRequest, context: Context
+    ) -> messages.ListRuleTargetsResponse:
+        asked = read_page(request)
+        page = await self._schedule_rules.list_targets(
+            organization_id=request.organization_id,
+            brand_id=request.brand_id,
+            after=not_before(request.after) if request.HasField("after") else None,
+            horizon=rules.horizon(request.horizon) if request.HasField("horizon") else None,
+            rest=rules.rest(asked.after),
+            size=asked.size,
+        )
+        return messages.ListRuleTargetsResponse(
+            rule_targets=map(rules.target, page.targets),
+            next_page_token=next_page_token(request, rules.cursor(page.rest)) if page.rest else "",
         )
