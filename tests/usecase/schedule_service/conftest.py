@@ -1,5 +1,6 @@
 """The use cases of account schedules on a real database, with a clock that the test sets."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, time, timedelta
@@ -10,14 +11,26 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from civil.weekly import WeeklySlot
 from civil.windows import SendWindow
 from civil.zones import find_zone
+from jobkit.errors import SchedulerError
+from jobkit.scheduler import Config, Scheduler
 from postflow.bus.v1 import bus_pb2
 from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule
-from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged
+from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged, TimerFired
+from postflow.schedule.v1.timer_pb2 import Timer
+from postflow.schedule.v1.timer_service_pb2 import FireTimerResponse
+from schedule_service.application.create_timer import CreateTimer
 from schedule_service.application.delete_account_schedule import DeleteAccountSchedule
+from schedule_service.application.delete_finished_timers import DeleteFinishedTimers
+from schedule_service.application.delete_timer import DeleteTimer
+from schedule_service.application.fire_due_timers import FireDueTimers
+from schedule_service.application.fire_timer import FireTimer
 from schedule_service.application.follow_slots import ForgetPastSlots, follow_slots
 from schedule_service.application.get_account_schedule import GetAccountSchedule
+from schedule_service.application.get_timer import GetTimer
+from schedule_service.application.pause_timer import PauseTimer, ResumeTimer
 from schedule_service.application.put_account_schedule import PutAccountSchedule
 from schedule_service.domain.account_schedule import Timetable
+from schedule_service.domain.timer import Wish
 from schedule_service.domain.upcoming_slot import UpcomingSlot
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
@@ -121,6 +134,115 @@ class Schedules:
         await self.database.run(lambda tx: follow_slots(tx, slots, self.clock.moment))
 
 
+class Fired:
+    """Takes the place of the relay: what timers have announced."""
+
+    def __init__(self) -> None:
+        self.events: list[TimerFired] = []
+
+    def offer(self, rows: Sequence[OutboxRow]) -> None:
+        for row in rows:
+            (event,) = bus_pb2.Envelope.FromString(row.payload).events
+            fired = TimerFired.FromString(event.payload)
+            assert event.type == TimerFired.DESCRIPTOR.full_name
+            assert row.subject == f"events.schedule.{fired.organization_id}.timer"
+            assert (event.organization_id, event.aggregate_id) == (fired.organization_id, fired.timer_id)
+            self.events.append(fired)
+
+    @property
+    def keys(self) -> list[str]:
+        return [event.occurrence_key for event in self.events]
+
+
+class Timers:
+    """The use cases of timers, and their engine, which works when it is told to."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.clock = SetClock()
+        self.fired = Fired()
+        self.woken: list[timedelta] = []
+        self.errors: list[SchedulerError] = []
+        clock, ledger, ids = self.clock, RequestLedger(), Uuid7Source()
+        outbox, wake = Outbox(ids, self.fired.offer), self.woken.append
+        self._create = CreateTimer(database=database, clock=clock, ids=ids, ledger=ledger, wake=wake)
+        self._get = GetTimer(database=database)
+        self._pause = PauseTimer(database=database, clock=clock, ledger=ledger)
+        self._resume = ResumeTimer(database=database, clock=clock, ledger=ledger, wake=wake)
+        self._fire = FireTimer(database=database, clock=clock, ids=ids, ledger=ledger, outbox=outbox)
+        self._delete = DeleteTimer(database=database, clock=clock, ledger=ledger)
+        self.delete_finished = DeleteFinishedTimers(database=database, clock=clock)
+        self.outbox = outbox
+
+    async def create(
+        self, timer_id: str = "t", *, organization_id: str = "acme", request_id: str = "", **wishes: object
+    ) -> Timer:
+        wish = Wish(**({"topic": "drafts.generate"} | wishes))  # type: ignore[arg-type]
+        answer = await self._create(_key(organization_id, "Create", request_id), timer_id=timer_id, wish=wish)
+        return answer.timer
+
+    async def get(self, timer_id: str = "t", *, organization_id: str = "acme") -> Timer:
+        return (await self._get(organization_id=organization_id, timer_id=timer_id)).timer
+
+    async def pause(
+        self, timer_id: str = "t", *, organization_id: str = "acme", etag: str = "", request_id: str = ""
+    ) -> Timer:
+        key = _key(organization_id, "Pause", request_id)
+        return (await self._pause(key, timer_id=timer_id, etag=etag)).timer
+
+    async def resume(
+        self, timer_id: str = "t", *, organization_id: str = "acme", etag: str = "", request_id: str = ""
+    ) -> Timer:
+        key = _key(organization_id, "Resume", request_id)
+        return (await self._resume(key, timer_id=timer_id, etag=etag)).timer
+
+    async def fire(
+        self, timer_id: str = "t", *, organization_id: str = "acme", request_id: str = ""
+    ) -> FireTimerResponse:
+        return await self._fire(_key(organization_id, "Fire", request_id), timer_id=timer_id)
+
+    async def delete(
+        self, timer_id: str = "t", *, organization_id: str = "acme", etag: str = "", request_id: str = ""
+    ) -> None:
+        await self._delete(_key(organization_id, "Delete", request_id), timer_id=timer_id, etag=etag)
+
+    def engine(self) -> FireDueTimers:
+        """Of another replica each time."""
+        return FireDueTimers(database=self.database, clock=self.clock, outbox=self.outbox)
+
+    async def fire_due(self, engine: FireDueTimers | None = None, *, batch: int = 100) -> list[str]:
+        """Until nothing is due any more; the keys of what fired, in the order in which it did."""
+        before = len(self.fired.keys)
+        idle, stop = asyncio.Event(), asyncio.Event()
+
+        async def done() -> None:
+            idle.set()
+
+        async def note(error: SchedulerError) -> None:
+            self.errors.append(error)
+
+        engine = engine or self.engine()
+        config = Config(
+            store=engine,
+            on_batch=engine.on_batch,
+            on_idle=done,
+            on_error=note,
+            batch=batch,
+            lock_duration=timedelta(seconds=10),
+            # Time stands still: only the clock of the database counts.
+            monotonic=lambda: 0.0,
+        )
+        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+            group.create_task(Scheduler(config).run(stop))
+            await idle.wait()
+            stop.set()
+        return self.fired.keys[before:]
+
+
+def _key(organization_id: str, method: str, request_id: str) -> RequestKey:
+    return RequestKey(organization_id=organization_id, method=method, request_id=request_id, request_digest=b"")
+
+
 @pytest.fixture
 async def schedule_database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Database]:
     database = Database(await service_database("schedule"), application="test", pool_size=4)
@@ -131,6 +253,11 @@ async def schedule_database(service_database: Callable[[str], Awaitable[str]]) -
 @pytest.fixture
 def schedules(schedule_database: Database) -> Schedules:
     return Schedules(schedule_database)
+
+
+@pytest.fixture
+def timers(schedule_database: Database) -> Timers:
+    return Timers(schedule_database)
 
 
 @pytest.fixture
