@@ -1,31 +1,53 @@
-"""The schedule process as it is composed: a put over gRPC arrives on the stream, and it drains."""
+"""The schedule process as it is composed: what it announces, what it hears, and that it drains."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
 
+import grpc
 import nats
+import pytest
+from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from sqlalchemy import text
 
 from devstack.nats import EmbeddedNats
 from postflow.bus.v1 import bus_pb2
+from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
 from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule
 from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged
-from postflow.schedule.v1.schedule_service_pb2 import PutAccountScheduleRequest
+from postflow.schedule.v1.schedule_service_pb2 import DeleteAccountScheduleRequest, PutAccountScheduleRequest
 from postflow.schedule.v1.schedule_service_pb2_grpc import ScheduleServiceStub
 from schedule_service.main import compose
 from schedule_service.settings import Settings
-from servicekit.rpc import RpcServer, open_channel
+from servicekit.clock import SystemClock
+from servicekit.faults import Refused
+from servicekit.ids import Uuid7Source
+from servicekit.pg.database import Database
+from servicekit.rpc import RpcServer, calling, open_channel
 from servicekit.run import Secret, serve
 from testkit.eventually import eventually
-from topology import EVENTS
+from topology import EVENTS, events_subject
+
+PUT = PutAccountScheduleRequest(
+    organization_id="acme",
+    account_schedule=AccountSchedule(social_account_id="page", time_zone="UTC", enabled=True),
+)
+DELETE = DeleteAccountScheduleRequest(organization_id="acme", social_account_id="page")
 
 
-async def test_a_change_is_announced_on_the_stream(
-    service_database: Callable[[str], Awaitable[str]], fresh_nats: EmbeddedNats
-) -> None:
-    settings = Settings(
+@pytest.fixture
+async def settings(service_database: Callable[[str], Awaitable[str]], fresh_nats: EmbeddedNats) -> Settings:
+    return Settings(
         listen="127.0.0.1:0", database_url=Secret(await service_database("schedule")), nats_url=fresh_nats.url
     )
+
+
+@asynccontextmanager
+async def running(settings: Settings) -> AsyncIterator[grpc.aio.Channel]:
+    """A channel to a whole process, which drains at the end."""
     process = await compose(settings)
     stop, ready = asyncio.Event(), asyncio.Event()
     async with asyncio.TaskGroup() as group, asyncio.timeout(30):
@@ -33,13 +55,73 @@ async def test_a_change_is_announced_on_the_stream(
         await ready.wait()
         assert isinstance(process.server, RpcServer)
         async with open_channel(f"127.0.0.1:{process.server.port}") as channel:
-            health = await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
-            assert health.status == health_pb2.HealthCheckResponse.SERVING
-            schedule = AccountSchedule(social_account_id="page", time_zone="UTC", enabled=True)
-            request = PutAccountScheduleRequest(organization_id="acme", account_schedule=schedule)
-            stored = (await ScheduleServiceStub(channel).PutAccountSchedule(request)).account_schedule
-        assert await announced(fresh_nats.url) == [stored]
+            yield channel
         stop.set()
+
+
+async def test_a_change_is_announced_on_the_stream(settings: Settings) -> None:
+    async with running(settings) as channel:
+        health = await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
+        assert health.status == health_pb2.HealthCheckResponse.SERVING
+        stored = (await ScheduleServiceStub(channel).PutAccountSchedule(PUT)).account_schedule
+        assert await announced(settings.nats_url) == [stored]
+
+
+async def test_a_slot_that_queue_gives_out_keeps_the_schedule_until_it_has_moved_away(settings: Settings) -> None:
+    tomorrow = SystemClock().now() + timedelta(days=1)
+    slot: dict[str, Any] = {"organization_id": "acme", "slot_id": "s1", "social_account_id": "page", "draft_id": "d1"}
+    async with running(settings) as channel:
+        stub = ScheduleServiceStub(channel)
+        await stub.PutAccountSchedule(PUT)
+        await tell(settings.nats_url, SlotScheduled(**slot, revision=1, schedule_time=tomorrow))
+        await heard(settings, revision=1)
+        with pytest.raises(Refused), calling():
+            await stub.DeleteAccountSchedule(DELETE)
+        await tell(settings.nats_url, SlotMoved(**slot, revision=2, schedule_time=tomorrow - timedelta(days=2)))
+        await heard(settings, revision=2)
+        await stub.DeleteAccountSchedule(DELETE)
+
+
+async def test_a_slot_that_cannot_be_understood_is_put_aside_and_the_next_is_heard(settings: Settings) -> None:
+    tomorrow = SystemClock().now() + timedelta(days=1)
+    slot: dict[str, Any] = {"organization_id": "acme", "slot_id": "s1", "revision": 1, "schedule_time": tomorrow}
+    async with running(settings):
+        await tell(settings.nats_url, SlotScheduled(**slot))
+        await tell(settings.nats_url, SlotScheduled(**slot, social_account_id="page"))
+        await heard(settings, revision=1)
+        assert await asked(settings, "select reason from dead_letter") == ["InvalidRequest while applying"]
+
+
+async def tell(url: str, message: Message) -> None:
+    event = bus_pb2.Event(
+        id=Uuid7Source().new(),
+        type=message.DESCRIPTOR.full_name,
+        organization_id="acme",
+        aggregate_id="s1",
+        payload=message.SerializeToString(),
+    )
+    client = await nats.connect(url)
+    try:
+        subject = events_subject("queue", "acme", "slot")
+        await client.jetstream().publish(subject, bus_pb2.Envelope(events=[event]).SerializeToString())
+    finally:
+        await client.close()
+
+
+async def heard(settings: Settings, *, revision: int) -> None:
+    async def known() -> bool:
+        return await asked(settings, "select revision from upcoming_slot") == [revision]
+
+    await eventually(known)
+
+
+async def asked(settings: Settings, question: str) -> list[Any]:
+    database = Database(settings.database_url.reveal(), application="test", pool_size=1)
+    try:
+        async with database.read() as connection:
+            return list((await connection.execute(text(question))).scalars())
+    finally:
+        await database.dispose()
 
 
 async def announced(url: str) -> list[AccountSchedule]:
