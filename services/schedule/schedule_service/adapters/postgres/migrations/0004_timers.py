@@ -22,7 +22,7 @@ STATEMENTS = (
         repeat_until timestamptz,
         misfire_policy text not null check (misfire_policy in ('FIRE_ONCE', 'SKIP', 'FIRE_ALL')),
         catch_up_interval interval not null check (catch_up_interval between '0' and '1 day'),
-        skip_after interval not null check (skip_after between '0' and '1 day'),
+        skip_after interval not null check (skip_after between '1 second' and '1 day'),
         auto_remove boolean not null,
         paused boolean not null,
         -- The occurrence in hand; null when there is none any more.
