@@ -116,7 +116,8 @@ def saved_draft_from(message: drafts_events_pb2.DraftSaved) -> SavedDraft:
     )
 
 
-def slot_from(message: queue_events_pb2.SlotScheduled, *, traceparent: str) -> Slot:
+def slot_from(message: queue_events_pb2.SlotScheduled | queue_events_pb2.SlotMoved, *, traceparent: str) -> Slot:
+    """Either event tells the whole of what matters here; the revision says which is the newer."""
     time = moment(message.schedule_time)
     return Slot(
         organization_id=message.organization_id,

@@ -5,16 +5,19 @@ import sys
 
 from nats.aio.client import Client
 
+from civil.zones import tzdata_version
 from postflow.queue.v1.queue_service_pb2_grpc import add_QueueServiceServicer_to_server
 from queue_service.adapters.command_stream import CommandStream
 from queue_service.adapters.drafts_client import DraftsClient
 from queue_service.adapters.schedule_client import ScheduleClient
 from queue_service.application.add_to_queue import AddToQueue
+from queue_service.application.catch_up import CatchUp
 from queue_service.application.hand_over import HandOver
 from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.schedule_at import ScheduleAt
 from queue_service.application.settle_slots import SettleSlots
 from queue_service.application.slot_book import SlotBook
+from queue_service.application.slot_mover import SlotMover
 from queue_service.entrypoints.events import CONSUMER, routes
 from queue_service.entrypoints.loops import loops
 from queue_service.entrypoints.rpc import QueueServicer
@@ -58,17 +61,21 @@ async def compose(settings: Settings) -> Process:
     )
     schedule_channel, drafts_channel = open_channel(settings.schedule_target), open_channel(settings.drafts_target)
     new_slots = asyncio.Event()
+    outbox = Outbox(ids, relay.offer)
     slots = SlotBook(
         database=database,
         drafts=DraftsClient(drafts_channel),
         ledger=RequestLedger(),
-        outbox=Outbox(ids, relay.offer),
+        outbox=outbox,
         ids=ids,
         on_slots=new_slots.set,
     )
     schedule = ScheduleClient(schedule_channel, cached_times=settings.slot_times_cached)
+    mover = SlotMover(outbox=outbox, policy=policy, release=tzdata_version())
     servicer = QueueServicer(
-        add_to_queue=AddToQueue(database=database, clock=clock, schedule=schedule, slots=slots, policy=policy),
+        add_to_queue=AddToQueue(
+            database=database, clock=clock, schedule=schedule, slots=slots, mover=mover, policy=policy
+        ),
         schedule_at=ScheduleAt(database=database, clock=clock, slots=slots, policy=policy),
         list_queue_slots=ListQueueSlots(database),
     )
@@ -79,6 +86,7 @@ async def compose(settings: Settings) -> Process:
         max_attempts=settings.max_attempts,
     )
     hand_over = HandOver(database=database, clock=clock, commands=commands, policy=policy, wake=new_slots)
+    catch_up = CatchUp(database=database, clock=clock, mover=mover)
     consumer = EventConsumer(
         connection=nats,
         spec=CONSUMER,
@@ -98,7 +106,7 @@ async def compose(settings: Settings) -> Process:
             "publish stream": lambda: ensure_stream(jetstream, PUBLISH),
         },
         consumers=[consumer],
-        loops=[relay, *loops(hand_over, Housekeeping(database, clock, Retention()), new_slots)],
+        loops=[relay, *loops(hand_over, catch_up, Housekeeping(database, clock, Retention()), new_slots)],
         closers={
             "outbox relay": relay.flush,
             "nats": lambda: close(nats),

@@ -7,17 +7,18 @@ from hashlib import blake2b, sha256
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from civil.zones import find_zone
+from civil.zones import find_zone, zone_names
 from postflow.drafts.v1 import draft_pb2, drafts_events_pb2
 from postflow.publisher.v1 import post_job_pb2, publisher_events_pb2
 from postflow.queue.v1 import publish_command_pb2, queue_events_pb2, queue_service_pb2, queue_slot_pb2
-from postflow.schedule.v1 import schedule_events_pb2, schedule_service_pb2
+from postflow.schedule.v1 import account_schedule_pb2, schedule_events_pb2, schedule_service_pb2
 from postflow.target.v1 import target_pb2
-from queue_service.domain.account import ChangedSchedule
+from queue_service.domain.account import ToldSchedule
 from queue_service.domain.draft import Draft, SavedDraft, Target
 from queue_service.domain.emission import Emission
 from queue_service.domain.job import JobState
 from queue_service.domain.listing import Position
+from queue_service.domain.relocation import MovedSlot
 from queue_service.domain.settlement import JobReport
 from queue_service.domain.slot import QueueSlot, SlotState, SlotTarget
 from queue_service.domain.slot_times import SlotTimes
@@ -137,17 +138,45 @@ def draft(organization_id: str, message: draft_pb2.Draft) -> Draft:
 
 
 def slot_times(
-    after: datetime, horizon: datetime, count: int, found: schedule_service_pb2.FindSlotTimesResponse
+    asked: schedule_service_pb2.FindSlotTimesRequest, found: schedule_service_pb2.FindSlotTimesResponse
 ) -> SlotTimes:
-    """The answer to a question for so many times from `after` until `horizon`."""
+    """The answer to a question for so many times from `after` until `before`."""
     times = tuple(moment(each.time) for each in found.slot_times)
-    cut_off = len(times) >= count
+    cut_off = len(times) >= asked.count
     return SlotTimes(
         schedule_version=found.schedule_version,
-        after=after,
-        until=times[-1] + _MICROSECOND if cut_off else horizon,
+        after=moment(asked.after),
+        until=times[-1] + _MICROSECOND if cut_off else moment(asked.before),
         times=times,
+        nominals=tuple(map(_nominal, found.slot_times)),
         last=not cut_off,
+        schedule=_told(asked, found),
+    )
+
+
+def _nominal(found: account_schedule_pb2.SlotTime) -> datetime | None:
+    """The release before this one did not say; what it did say is as good unless the time was shifted."""
+    if found.nominal_local_time:
+        return datetime.fromisoformat(found.nominal_local_time)
+    if found.shifted or not found.local_date:
+        return None
+    return datetime.fromisoformat(f"{found.local_date}T{found.local_time}")
+
+
+def _told(
+    asked: schedule_service_pb2.FindSlotTimesRequest, found: schedule_service_pb2.FindSlotTimesResponse
+) -> ToldSchedule | None:
+    """None when Schedule is of the release before, which did not say, or of one that knows more zones."""
+    if not found.tzdata_version or found.time_zone not in zone_names():
+        return None
+    return ToldSchedule(
+        organization_id=asked.organization_id,
+        social_account_id=asked.social_account_id,
+        version=found.schedule_version,
+        time_zone=found.time_zone,
+        max_posts_per_day=found.max_posts_per_day,
+        enabled=found.enabled,
+        tzdata_version=found.tzdata_version,
     )
 
 
@@ -164,16 +193,18 @@ def saved_draft(message: drafts_events_pb2.DraftSaved) -> SavedDraft:
     )
 
 
-def changed_schedule(message: schedule_events_pb2.AccountScheduleChanged) -> ChangedSchedule:
+def changed_schedule(message: schedule_events_pb2.AccountScheduleChanged) -> ToldSchedule:
     schedule = message.account_schedule
-    return ChangedSchedule(
+    gone = message.deleted
+    return ToldSchedule(
         organization_id=_known(message.organization_id, "organization_id"),
         social_account_id=_known(schedule.social_account_id, "social_account_id"),
         version=schedule.version,
         # One that is not known here stops at this event, not at each of the account's posts.
-        time_zone=find_zone(schedule.time_zone).name,
-        max_posts_per_day=schedule.max_posts_per_day,
-        enabled=schedule.enabled,
+        time_zone="" if gone else find_zone(schedule.time_zone).name,
+        max_posts_per_day=0 if gone else schedule.max_posts_per_day,
+        enabled=schedule.enabled and not gone,
+        tzdata_version=schedule.tzdata_version,
     )
 
 
@@ -232,9 +263,40 @@ def slot_scheduled(slot: QueueSlot) -> Announcement:
             targets=[_target(slot, target) for target in slot.targets],
             schedule_time=timestamp(slot.schedule_time),
             time_zone=slot.time_zone,
+            nominal_local_time=_wall(slot.nominal),
         ),
         traceparent=slot.traceparent,
     )
+
+
+def slot_moved(slot: MovedSlot) -> Announcement:
+    """By the law of its zone: nothing else moves a slot."""
+    return Announcement(
+        subject=events_subject("queue", slot.organization_id, "slot"),
+        organization_id=slot.organization_id,
+        aggregate_id=slot.id,
+        message=queue_events_pb2.SlotMoved(
+            organization_id=slot.organization_id,
+            slot_id=slot.id,
+            revision=slot.revision,
+            draft_id=slot.draft_id,
+            social_account_id=slot.social_account_id,
+            targets=[
+                target_pb2.Target(social_account_id=slot.social_account_id, channel=channel, destination=destination)
+                for channel, destination in slot.targets
+            ],
+            schedule_time=timestamp(slot.schedule_time),
+            previous_schedule_time=timestamp(slot.previous_schedule_time),
+            time_zone=slot.time_zone,
+            nominal_local_time=_wall(slot.nominal),
+            reason=queue_events_pb2.SLOT_MOVE_REASON_ZONE_DATA,
+        ),
+        traceparent=slot.traceparent,
+    )
+
+
+def _wall(nominal: datetime | None) -> str:
+    return nominal.isoformat(timespec="minutes") if nominal else ""
 
 
 def publish_command(emission: Emission, max_attempts: int) -> Outgoing:

@@ -24,11 +24,13 @@ SLOT = {
     "local_date": "'2026-03-02'",
     "expected_time": "null",
     "publish_time": "null",
+    "origin": "'QUEUE'",
+    "nominal_local_time": "'2026-03-02 09:00'",
 }
 INSERT_SLOT = """
-    insert into slot values ('acme', {id}, {draft_id}, 'page', {schedule_time}, {state}, 'QUEUE', {revision}, 0,
+    insert into slot values ('acme', {id}, {draft_id}, 'page', {schedule_time}, {state}, {origin}, {revision}, 0,
         {next_emit_at}, {not_after}, {time_zone}, {local_date}, '09:00', {expected_time}, {publish_time}, 1, '',
-        '2026-03-01', '2026-03-01')
+        '2026-03-01', '2026-03-01', {nominal_local_time}, '2026a')
 """
 INSERT_ACCOUNT = "insert into account_queue values ('acme', 'page', {})"
 
@@ -63,6 +65,7 @@ async def test_the_migrations_make_what_the_code_declares(empty_database: str) -
         {"revision": "0"},
         {"time_zone": "''"},
         {"local_date": "null"},
+        {"origin": "'EXACT'"},
     ],
 )
 async def test_the_database_refuses_an_impossible_slot(database: Database, changes: dict[str, str]) -> None:

@@ -13,15 +13,19 @@ from civil.zones import UnknownZone
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from postflow.publisher.v1.publisher_events_pb2 import PostJobChanged
 from postflow.queue.v1.publish_command_pb2 import PublishCommand
-from postflow.queue.v1.queue_events_pb2 import SlotScheduled
+from postflow.queue.v1.queue_events_pb2 import SLOT_MOVE_REASON_ZONE_DATA, SlotMoved, SlotScheduled
 from postflow.queue.v1.queue_service_pb2 import AddToQueueResponse, ScheduleAtResponse
+from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule, SlotTime
 from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged
+from postflow.schedule.v1.schedule_service_pb2 import FindSlotTimesRequest, FindSlotTimesResponse
+from postflow.target.v1.target_pb2 import Target as TargetMessage
 from queue_service import wire
-from queue_service.domain.account import ChangedSchedule
+from queue_service.domain.account import ToldSchedule
 from queue_service.domain.draft import Draft, SavedDraft, Target
 from queue_service.domain.emission import Emission
 from queue_service.domain.job import JobState
 from queue_service.domain.listing import Position
+from queue_service.domain.relocation import MovedSlot
 from queue_service.domain.settlement import JobReport
 from queue_service.domain.slot import QueueSlot, SlotOrigin, SlotState, SlotTarget
 from servicekit.faults import InvalidRequest
@@ -151,6 +155,138 @@ def test_the_announcement_of_a_slot_is_what_it_was() -> None:
     assert announced.traceparent == "00-0123-01"
 
 
+def test_a_slot_says_what_its_weekly_slot_asked_for() -> None:
+    announced = wire.slot_scheduled(replace(SLOT, nominal=datetime(2026, 3, 29, 2, 30))).message
+    assert isinstance(announced, SlotScheduled)
+    assert announced.nominal_local_time == "2026-03-29T02:30"
+
+
+def test_a_moved_slot_is_announced_as_a_whole() -> None:
+    announced = wire.slot_moved(
+        MovedSlot(
+            organization_id="acme",
+            id="s1",
+            revision=3,
+            draft_id="d1",
+            social_account_id="page",
+            schedule_time=NOW,
+            previous_schedule_time=NOW - timedelta(hours=1),
+            time_zone="Europe/Berlin",
+            nominal=datetime(2026, 3, 2, 10, 0),
+            traceparent="00-0123-01",
+            targets=(("facebook", "42"), ("x", "")),
+        )
+    )
+    assert (announced.subject, announced.aggregate_id) == ("events.queue.acme.slot", "s1")
+    assert (announced.organization_id, announced.traceparent) == ("acme", "00-0123-01")
+    assert announced.message == SlotMoved(
+        organization_id="acme",
+        slot_id="s1",
+        revision=3,
+        draft_id="d1",
+        social_account_id="page",
+        targets=[
+            TargetMessage(social_account_id="page", channel="facebook", destination="42"),
+            TargetMessage(social_account_id="page", channel="x"),
+        ],
+        schedule_time=wire.timestamp(NOW),
+        previous_schedule_time=wire.timestamp(NOW - timedelta(hours=1)),
+        time_zone="Europe/Berlin",
+        nominal_local_time="2026-03-02T10:00",
+        reason=SLOT_MOVE_REASON_ZONE_DATA,
+    )
+
+
+ASKED = FindSlotTimesRequest(
+    organization_id="acme",
+    social_account_id="page",
+    after=wire.timestamp(NOW),
+    before=wire.timestamp(NOW + timedelta(days=9)),
+    count=2,
+)
+FOUND = FindSlotTimesResponse(
+    slot_times=[
+        SlotTime(
+            time=wire.timestamp(NOW + timedelta(days=day)),
+            local_date=f"2026-03-{day + 2:02}",
+            local_time="03:30",
+            shifted=day == 1,
+            nominal_local_time=f"2026-03-{day + 2:02}T02:30",
+        )
+        for day in range(3)
+    ],
+    time_zone="Europe/Berlin",
+    schedule_version=7,
+    max_posts_per_day=3,
+    enabled=True,
+    tzdata_version="2026b",
+)
+
+
+def test_slot_times_are_read_with_what_they_follow() -> None:
+    read = wire.slot_times(ASKED, FOUND)
+    assert read.times == tuple(NOW + timedelta(days=day) for day in range(3))
+    assert read.nominals == tuple(datetime(2026, 3, day, 2, 30) for day in (2, 3, 4))
+    assert (read.after, read.until, read.last) == (NOW, read.times[-1] + timedelta(microseconds=1), False)
+    assert (read.schedule_version, read.tzdata_version) == (7, "2026b")
+    assert read.schedule == ToldSchedule(
+        organization_id="acme",
+        social_account_id="page",
+        version=7,
+        time_zone="Europe/Berlin",
+        max_posts_per_day=3,
+        enabled=True,
+        tzdata_version="2026b",
+    )
+
+
+def test_slot_times_of_the_release_before_are_what_the_wall_shows_unless_they_were_shifted() -> None:
+    older = FindSlotTimesResponse(schedule_version=7, time_zone="Europe/Berlin")
+    for each in FOUND.slot_times:
+        older.slot_times.add(
+            time=each.time, local_date=each.local_date, local_time=each.local_time, shifted=each.shifted
+        )
+    older.slot_times.add(time=wire.timestamp(NOW + timedelta(days=4)))
+    read = wire.slot_times(ASKED, older)
+    assert read.nominals == (datetime(2026, 3, 2, 3, 30), None, datetime(2026, 3, 4, 3, 30), None)
+    assert (read.schedule, read.tzdata_version) == (None, "")
+
+
+def test_the_last_page_ends_at_the_horizon() -> None:
+    read = wire.slot_times(ASKED, FindSlotTimesResponse(slot_times=FOUND.slot_times[:1]))
+    assert (read.until, read.last) == (NOW + timedelta(days=9), True)
+
+
+def test_a_schedule_in_a_zone_of_a_newer_release_is_not_followed_before_its_announcement() -> None:
+    newer = FindSlotTimesResponse()
+    newer.CopyFrom(FOUND)
+    newer.time_zone = "Mars/Olympus"
+    assert wire.slot_times(ASKED, newer).schedule is None
+
+
+def test_a_deleted_schedule_leaves_nothing_but_its_version() -> None:
+    schedule = AccountSchedule(
+        social_account_id="page",
+        time_zone="Mars/Olympus",
+        max_posts_per_day=3,
+        enabled=True,
+        version=8,
+        tzdata_version="2026b",
+    )
+    told = wire.changed_schedule(
+        AccountScheduleChanged(organization_id="acme", account_schedule=schedule, deleted=True)
+    )
+    assert told == ToldSchedule(
+        organization_id="acme",
+        social_account_id="page",
+        version=8,
+        time_zone="",
+        max_posts_per_day=0,
+        enabled=False,
+        tzdata_version="2026b",
+    )
+
+
 def test_stored_events_still_decode() -> None:
     assert wire.saved_draft(DraftSaved.FromString(DRAFT_SAVED)) == SavedDraft(
         draft=Draft(
@@ -165,7 +301,7 @@ def test_stored_events_still_decode() -> None:
         version=3,
         approved=True,
     )
-    assert wire.changed_schedule(AccountScheduleChanged.FromString(SCHEDULE_CHANGED)) == ChangedSchedule(
+    assert wire.changed_schedule(AccountScheduleChanged.FromString(SCHEDULE_CHANGED)) == ToldSchedule(
         organization_id="acme",
         social_account_id="page",
         version=7,

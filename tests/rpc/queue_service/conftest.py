@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from nats.aio.client import Client
 
+from civil.zones import tzdata_version
 from devstack.nats import EmbeddedNats
 from postflow.bus.v1.bus_pb2 import Envelope, Event
 from postflow.drafts.v1.draft_pb2 import Draft
@@ -45,6 +46,7 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class FakeSchedule(ScheduleServiceServicer):
     """Knows the slot times of some accounts, and answers with the fault that it is given."""
 
+    schedules: dict[str, AccountSchedule] = field(default_factory=dict)
     times: dict[str, list[datetime]] = field(default_factory=dict)
     fault: Fault | None = None
     asked: list[FindSlotTimesRequest] = field(default_factory=list)
@@ -55,16 +57,27 @@ class FakeSchedule(ScheduleServiceServicer):
             raise self.fault
         if request.social_account_id not in self.times:
             raise NotFound("SCHEDULE_NOT_FOUND", "no schedule")
+        schedule = self.schedules.get(request.social_account_id, AccountSchedule(time_zone="UTC", version=1))
         after, before = request.after.ToDatetime(UTC), request.before.ToDatetime(UTC)
         found = [time for time in self.times[request.social_account_id] if after <= time < before]
         return FindSlotTimesResponse(
-            slot_times=[SlotTime(time=stamp(time)) for time in found[: request.count]],
-            time_zone="UTC",
-            schedule_version=1,
+            slot_times=[
+                SlotTime(time=stamp(time), nominal_local_time=f"{time:%Y-%m-%dT%H:%M}")
+                for time in found[: request.count]
+            ],
+            time_zone=schedule.time_zone,
+            schedule_version=schedule.version,
+            max_posts_per_day=schedule.max_posts_per_day,
+            enabled=schedule.enabled,
+            tzdata_version=schedule.tzdata_version,
         )
 
     async def PutAccountSchedule(self, request: object, context: Context) -> NoReturn:
-        raise AssertionError("Queue changes no schedule")
+        raise AssertionError("Queue asks for slot times only")
+
+    GetAccountSchedule = ListAccountSchedules = DeleteAccountSchedule = CheckSendWindow = PutAccountSchedule
+    CreateScheduleRule = GetScheduleRule = UpdateScheduleRule = DeleteScheduleRule = PutAccountSchedule
+    ListScheduleRules = ListRuleTargets = PutAccountSchedule
 
 
 @dataclass
@@ -103,14 +116,19 @@ class Rig:
             targets=[Target(social_account_id=a, channel=c, destination=d) for a, c, d in targets],
         )
 
-    async def put_schedule(
-        self, account: str, *times: datetime, cap: int = 0, enabled: bool = True, zone: str = "UTC"
-    ) -> None:
+    async def put_schedule(self, account: str, *times: datetime, told: bool = True, **fields: Any) -> None:
+        """`told`: and announces it."""
         self.schedule.times[account] = list(times)
-        schedule = AccountSchedule(
-            social_account_id=account, time_zone=zone, max_posts_per_day=cap, enabled=enabled, version=1
-        )
-        await self.announce("schedule", AccountScheduleChanged(organization_id=ORG, account_schedule=schedule), account)
+        given: dict[str, Any] = {
+            "time_zone": "UTC",
+            "enabled": True,
+            "version": 1,
+            "tzdata_version": tzdata_version(),
+        } | fields
+        schedule = self.schedule.schedules[account] = AccountSchedule(social_account_id=account, **given)
+        if told:
+            changed = AccountScheduleChanged(organization_id=ORG, account_schedule=schedule)
+            await self.announce("schedule", changed, account)
 
     async def announce(self, context: str, message: Message, aggregate_id: str) -> None:
         event = Event(

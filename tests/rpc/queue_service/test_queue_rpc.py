@@ -50,7 +50,7 @@ def listed(**fields: Any) -> ListQueueSlotsRequest:
 
 
 async def test_a_draft_gets_the_next_slots_of_its_accounts(rig: "Rig") -> None:
-    await rig.put_schedule("page", *DAYS, cap=3)
+    await rig.put_schedule("page", *DAYS, max_posts_per_day=3)
     await rig.put_schedule("group", *DAYS[5:])
     rig.draft("d1", FEED, ("page", "instagram_feed", "42"), ("group", "facebook", ""))
     group, page = (await rig.stub.AddToQueue(add("d1"))).queue_slots

@@ -75,7 +75,14 @@ class Account:
     earliest: datetime = START
 
     def add(self) -> None:
-        page = SlotTimes(schedule_version=1, after=START, until=END, times=self.model.times, last=True)
+        page = SlotTimes(
+            schedule_version=1,
+            after=START,
+            until=END,
+            times=self.model.times,
+            nominals=(None,) * len(self.model.times),
+            last=True,
+        )
         search = Search(queue=self.queue, times=page, earliest=self.earliest, frontier=self.queue.frontier)
         while search.can_go_on:
             window = search.window(self.window)
@@ -136,7 +143,9 @@ def test_a_long_queue_is_not_walked() -> None:
         social_account_id="page", schedule_version=1, time_zone="UTC", max_posts_per_day=2, enabled=True
     )
     queue = replace(queue, frontier=queue.frontier.passed(times[500]))
-    page = SlotTimes(schedule_version=1, after=START, until=times[-1] + SPACING, times=times, last=False)
+    page = SlotTimes(
+        schedule_version=1, after=START, until=times[-1] + SPACING, times=times, nominals=(None,) * 700, last=False
+    )
     search = Search(queue=queue, times=page, earliest=START, frontier=queue.frontier)
     assert search.window(8)[0] == times[500]
     # One slot in the middle comes free; behind it everything is still known to be taken.

@@ -3,14 +3,30 @@
 from datetime import datetime, timedelta
 
 from queue_service.adapters.schedule_client import _Cache
+from queue_service.domain.account import AccountQueue, ToldSchedule
 from queue_service.domain.slot_times import SlotTimes
 from testkit.clocks import START
 
 
-def page(count: int, version: int = 1) -> SlotTimes:
+def page(count: int, version: int = 1, release: str = "") -> SlotTimes:
     times = tuple(START + timedelta(hours=number) for number in range(count))
+    schedule = ToldSchedule(
+        organization_id="acme",
+        social_account_id="a",
+        version=version,
+        time_zone="UTC",
+        max_posts_per_day=0,
+        enabled=True,
+        tzdata_version=release,
+    )
     return SlotTimes(
-        schedule_version=version, after=START, until=times[-1] + timedelta(hours=1), times=times, last=False
+        schedule_version=version,
+        after=START,
+        until=times[-1] + timedelta(hours=1),
+        times=times,
+        nominals=tuple(time.replace(tzinfo=None) for time in times),
+        last=False,
+        schedule=schedule if release else None,
     )
 
 
@@ -24,6 +40,21 @@ def test_a_window_begins_at_the_instant_asked_for() -> None:
     assert five.window(at(1.5), 2) == (at(2), at(3))
     assert five.window(at(4), 3) == (at(4),)
     assert five.window(at(9), 3) == ()
+
+
+def test_each_time_knows_what_its_weekly_slot_asked_for() -> None:
+    five = page(5)
+    assert [five.nominal_of(time) for time in five.times] == list(five.nominals)
+
+
+def test_a_page_is_kept_for_its_version_and_its_law() -> None:
+    known = AccountQueue(social_account_id="a", schedule_version=3, tzdata_version="2026b")
+    assert page(1, 3, "2026b").are_those_of(known)
+    assert page(1, 3, "2026c").are_those_of(known)
+    assert not page(1, 3, "2026a").are_those_of(known)
+    assert not page(1, 3).are_those_of(known)
+    assert not page(1, 2, "2026c").are_those_of(known)
+    assert not page(1, 4, "2026c").are_those_of(known)
 
 
 def test_a_page_covers_from_where_it_was_asked_to_where_it_ends() -> None:

@@ -2,21 +2,22 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from sqlalchemy import event, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from civil.weekly import WeeklySlot, occurrences
-from civil.zones import find_zone
+from civil.weekly import Occurrence, WeeklySlot, occurrences
+from civil.zones import find_zone, tzdata_version
 from postflow.bus.v1 import bus_pb2
-from postflow.queue.v1.queue_events_pb2 import SlotScheduled
+from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
 from postflow.queue.v1.queue_service_pb2 import AddToQueueResponse
 from postflow.queue.v1.queue_slot_pb2 import QueueSlot
 from queue_service.application.add_to_queue import AddToQueue, QueueOrder
+from queue_service.application.catch_up import CatchUp
 from queue_service.application.follow_drafts import follow_drafts
 from queue_service.application.follow_schedules import follow_schedules
 from queue_service.application.hand_over import HandOver
@@ -24,7 +25,8 @@ from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.schedule_at import ExactOrder, ScheduleAt
 from queue_service.application.settle_slots import SettleSlots
 from queue_service.application.slot_book import SlotBook
-from queue_service.domain.account import ChangedSchedule
+from queue_service.application.slot_mover import SlotMover
+from queue_service.domain.account import AccountQueue, ToldSchedule
 from queue_service.domain.draft import Draft, SavedDraft, Target
 from queue_service.domain.emission import Emission
 from queue_service.domain.job import JobState
@@ -40,6 +42,7 @@ from servicekit.pg.outbox import Outbox, OutboxRow
 from testkit.clocks import START
 
 ORG = "acme"
+M = TypeVar("M", SlotScheduled, SlotMoved)
 FILL = """
     with added as (
         insert into slot
@@ -61,6 +64,28 @@ FILL = """
 """
 
 
+OLD_LAW = (
+    # Far away first: a unique index is in the way.
+    """
+    update slot set schedule_time = schedule_time + interval '9999 days', not_after = not_after + interval '9999 days'
+    where organization_id = :org and social_account_id = :account and state = 'SCHEDULED' and origin = 'QUEUE'
+    """,
+    """
+    update slot set schedule_time = schedule_time - interval '9999 days' + cast(:shift as interval),
+        not_after = not_after - interval '9999 days' + cast(:shift as interval), tzdata_version = :release
+    where organization_id = :org and social_account_id = :account and state = 'SCHEDULED' and origin = 'QUEUE'
+    """,
+    "update slot set tzdata_version = :release where organization_id = :org and social_account_id = :account",
+    """
+    update account_queue set tzdata_version = :release, next_due_time = (
+        select min(schedule_time) from slot
+        where organization_id = :org and social_account_id = :account and state = 'SCHEDULED'
+    )
+    where organization_id = :org and social_account_id = :account
+    """,
+)
+
+
 class FrozenDatabaseClock(DatabaseClock):
     """The database's clock, as a test sets it."""
 
@@ -73,41 +98,51 @@ class FrozenDatabaseClock(DatabaseClock):
 
 @dataclass
 class FakeSchedule:
-    """Answers as Schedule does, page by page, from weekly slots; counts how often it was asked."""
+    """Answers as Schedule does, page by page, from weekly slots; counts how often it was asked.
+
+    With `says_little` it is of the release that told only times and versions.
+    """
 
     slots: dict[str, list[WeeklySlot]] = field(default_factory=dict)
-    versions: dict[str, int] = field(default_factory=dict)
+    schedules: dict[str, ToldSchedule] = field(default_factory=dict)
     zone: str = "UTC"
     asked: int = 0
     page: int = 1000
+    says_little: bool = False
+    # The release of its law, and how much later a slot comes by that than by the law in force.
+    release: str = tzdata_version()
+    shift: timedelta = timedelta(0)
 
     async def slot_times(
         self,
         organization_id: str,
-        social_account_id: str,
+        queue: AccountQueue,
         *,
-        schedule_version: int,
         start: datetime,
         horizon: datetime,
         count: int,
     ) -> SlotTimes:
         self.asked += 1
-        if social_account_id not in self.slots:
+        if queue.social_account_id not in self.slots:
             raise NotFound("SCHEDULE_NOT_FOUND", "no")
         count = min(count, self.page)
-        after = start - timedelta(microseconds=1)
-        found: list[datetime] = []
-        for each in occurrences(self.slots[social_account_id], find_zone(self.zone), after=after, until=horizon):
-            if len(found) == count or each.instant >= horizon:
+        after, until = start - self.shift - timedelta(microseconds=1), horizon - self.shift
+        found: list[Occurrence] = []
+        for each in occurrences(self.slots[queue.social_account_id], find_zone(self.zone), after=after, until=until):
+            if len(found) == count or each.instant >= until:
                 break
-            found.append(each.instant)
+            found.append(each)
         cut_off = len(found) == count
+        times = tuple(each.instant + self.shift for each in found)
+        schedule = self.schedules[queue.social_account_id]
         return SlotTimes(
-            schedule_version=self.versions[social_account_id],
+            schedule_version=schedule.version,
             after=start,
-            until=found[-1] + timedelta(microseconds=1) if cut_off else horizon,
-            times=tuple(found),
+            until=times[-1] + timedelta(microseconds=1) if cut_off else horizon,
+            times=times,
+            nominals=tuple(None if self.says_little else each.nominal for each in found),
             last=not cut_off,
+            schedule=None if self.says_little else replace(schedule, tzdata_version=self.release),
         )
 
 
@@ -153,15 +188,20 @@ class Queue:
         self.schedule, self.drafts, self.stream = FakeSchedule(), FakeDrafts(), FakeStream()
         self.offered: list[OutboxRow] = []
         self.new_slots = asyncio.Event()
+        outbox = Outbox(Uuid7Source(), self.offered.extend)
         slots = SlotBook(
             database=database,
             drafts=self.drafts,
             ledger=RequestLedger(),
-            outbox=Outbox(Uuid7Source(), self.offered.extend),
+            outbox=outbox,
             ids=Uuid7Source(),
             on_slots=self.new_slots.set,
         )
-        self._add = AddToQueue(database=database, clock=self.clock, schedule=self.schedule, slots=slots, policy=policy)
+        mover = SlotMover(outbox=outbox, policy=policy, release=tzdata_version())
+        self._add = AddToQueue(
+            database=database, clock=self.clock, schedule=self.schedule, slots=slots, mover=mover, policy=policy
+        )
+        self.catch_up = CatchUp(database=database, clock=self.clock, mover=mover)
         self._at = ScheduleAt(database=database, clock=self.clock, slots=slots, policy=policy)
         self.list = ListQueueSlots(database)
         self.settle_slots = SettleSlots(policy)
@@ -205,22 +245,37 @@ class Queue:
     ) -> None:
         """`told`: and the announcement has arrived."""
         self.schedule.slots[account] = list(slots) if enabled else []
-        self.schedule.versions[account] = version
-        if told:
-            await self.tell_schedule(account, version=version, cap=cap, enabled=enabled)
-
-    async def tell_schedule(self, account: str, *, version: int = 1, cap: int = 0, enabled: bool = True) -> None:
-        await self.apply(
-            follow_schedules,
-            ChangedSchedule(
-                organization_id=ORG,
-                social_account_id=account,
-                version=version,
-                time_zone=self.schedule.zone,
-                max_posts_per_day=cap,
-                enabled=enabled,
-            ),
+        self.schedule.schedules[account] = ToldSchedule(
+            organization_id=ORG,
+            social_account_id=account,
+            version=version,
+            time_zone=self.schedule.zone,
+            max_posts_per_day=cap,
+            enabled=enabled,
         )
+        if told:
+            await self.tell_schedule(account)
+
+    async def tell_schedule(self, account: str, **changes: Any) -> None:
+        schedule = self.schedule.schedules[account]
+        told = {"tzdata_version": "" if self.schedule.says_little else self.schedule.release} | changes
+        await self.apply(follow_schedules, replace(schedule, **told))
+
+    async def delete_schedule(self, account: str, *, version: int) -> None:
+        gone = replace(
+            self.schedule.schedules.pop(account), version=version, time_zone="", max_posts_per_day=0, enabled=False
+        )
+        del self.schedule.slots[account]
+        await self.apply(follow_schedules, gone)
+
+    async def old_law(self, account: str, shift: timedelta, *, release: str = "2020a") -> None:
+        """The account's weekly slots that are not handed over, as a law would have them by which they are so much
+        later."""
+        async with self.database.transaction() as tx:
+            for statement in OLD_LAW:
+                names = {"org": ORG, "account": account, "shift": shift, "release": release}
+                used = {name: value for name, value in names.items() if f":{name}" in statement}
+                await tx.connection.execute(text(statement), used)
 
     async def settle(self, *reports: JobReport) -> None:
         await self.apply(self.settle_slots, *reports)
@@ -258,10 +313,17 @@ class Queue:
             await tx.connection.execute(text(FILL), names)
 
     async def announced(self) -> list[SlotScheduled]:
+        return await self._announced(SlotScheduled)
+
+    async def moves(self) -> list[SlotMoved]:
+        return await self._announced(SlotMoved)
+
+    async def _announced(self, kind: type[M]) -> list[M]:
         return [
-            SlotScheduled.FromString(each.payload)
+            kind.FromString(each.payload)
             for row in await self.rows("select payload from outbox order by position")
             for each in bus_pb2.Envelope.FromString(row.payload).events
+            if each.type == kind.DESCRIPTOR.full_name
         ]
 
     @staticmethod

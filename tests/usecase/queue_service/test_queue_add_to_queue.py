@@ -1,6 +1,7 @@
 """The next free weekly slot, on a real database."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, date, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -9,11 +10,11 @@ import pytest
 
 from civil.weekly import WeeklySlot
 from queue_service import wire
+from queue_service.application.follow_schedules import follow_schedules
 from queue_service.domain.job import JobState
 from queue_service.domain.listing import Filter, Position
 from servicekit.faults import InvalidField, NotFound, Refused, Unavailable
 from testkit.clocks import START
-from testkit.eventually import eventually
 
 if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue, Statements
@@ -206,27 +207,85 @@ async def test_a_repeated_request_gets_the_first_answer_whatever_holds_now(queue
     assert reused.value.reason == "REQUEST_ID_REUSED"
 
 
-async def test_the_cap_is_waited_for_when_schedule_is_ahead_of_its_announcements(queue: "Queue") -> None:
-    await queue.put_schedule("page", *DAILY, told=False)
-    for draft in ("d1", "d2"):
+async def test_a_schedule_is_followed_before_its_announcement_has_come(queue: "Queue") -> None:
+    twice = [*DAILY, *(WeeklySlot(day=day, hour=18, minute=0) for day in range(7))]
+    await queue.put_schedule("page", *twice, cap=1, told=False)
+    for draft in ("d1", "d2", "d3"):
         await queue.save_draft(draft, "page")
-    async with asyncio.TaskGroup() as group:
-        adding = group.create_task(queue.add("d1"))
-        await eventually(lambda: queue.schedule.asked)
-        await queue.tell_schedule("page", cap=1)
-    assert queue.time_of(adding.result()[0]) == NOON
+    await queue.add("d1")
+    await queue.add("d2")
+    assert await queue.times() == [NOON, NOON + DAY]  # one a day
+    statement = "select schedule_version, time_zone, max_posts_per_day, enabled, search_from from account_queue"
+    [known] = await queue.rows(statement)
+    assert known[:4] == (1, "UTC", 1, True)
+    await queue.tell_schedule("page")
+    assert await queue.rows(statement) == [known]  # old news: what the search has learned is kept
+    await queue.put_schedule("page", *twice, cap=2, version=2, told=False)
+    [slot] = await queue.add("d3")
+    assert queue.time_of(slot) == NOON.replace(hour=18)
 
 
-async def test_an_announcement_that_does_not_come_is_not_waited_for_for_ever(
-    queue: "Queue", monkeypatch: pytest.MonkeyPatch
+async def test_a_schedule_that_was_switched_off_a_moment_ago_gives_no_slot(queue: "Queue") -> None:
+    await queue.put_schedule("page", *DAILY)
+    await queue.put_schedule("page", version=2, enabled=False, told=False)
+    await queue.save_draft("d1", "page")
+    with pytest.raises(Refused) as refused:
+        await queue.add("d1")
+    assert refused.value.reason == "SCHEDULE_DISABLED"
+
+
+async def test_a_schedule_service_that_does_not_tell_the_cap_makes_the_call_unavailable_until_it_announces_it(
+    queue: "Queue",
 ) -> None:
-    monkeypatch.setattr("queue_service.application.add_to_queue._NEWS_POLL", timedelta(0))
+    queue.schedule.says_little = True
     await queue.put_schedule("page", *DAILY)
     await queue.put_schedule("page", *DAILY, version=2, told=False)
     await queue.save_draft("d1", "page")
     with pytest.raises(Unavailable) as away:
         await queue.add("d1")
     assert away.value.reason == "SCHEDULE_CHANGING"
+    await queue.tell_schedule("page")
+    [slot] = await queue.add("d1")
+    assert queue.time_of(slot) == NOON
+    [row] = await queue.rows("select nominal_local_time, tzdata_version from slot")
+    assert row == (None, None)
+
+
+async def test_a_deleted_schedule_gives_no_slot_and_takes_none_away(queue: "Queue") -> None:
+    await queue.put_schedule("page", *DAILY)
+    for draft in ("d1", "d2"):
+        await queue.save_draft(draft, "page")
+    await queue.add("d1")
+    await queue.delete_schedule("page", version=2)
+    with pytest.raises(Refused) as refused:
+        await queue.add("d2")
+    assert refused.value.reason == "NO_SCHEDULE"
+    assert await queue.times() == [NOON]
+    [row] = await queue.rows("select schedule_version, time_zone, enabled from account_queue")
+    assert row == (2, "", False)
+
+
+async def test_what_was_announced_before_a_deletion_and_comes_after_it_is_old(queue: "Queue") -> None:
+    await queue.put_schedule("page", *DAILY)
+    schedule = queue.schedule.schedules["page"]
+    await queue.delete_schedule("page", version=3)
+    await queue.apply(follow_schedules, replace(schedule, version=2))
+    [row] = await queue.rows("select schedule_version, time_zone from account_queue")
+    assert row == (3, "")
+
+
+@pytest.mark.parametrize("told", [True, False])
+async def test_a_schedule_that_is_made_anew_gives_slots_again(queue: "Queue", told: bool) -> None:
+    await queue.put_schedule("page", *DAILY)
+    for draft in ("d1", "d2", "exact"):
+        await queue.save_draft(draft, "page")
+    await queue.add("d1")
+    await queue.delete_schedule("page", version=2)
+    [exact] = await queue.at("exact", NOON + timedelta(hours=1))
+    assert (exact.time_zone, exact.local_date) == ("", "")
+    await queue.put_schedule("page", *DAILY, version=3, told=told)
+    [slot] = await queue.add("d2")
+    assert queue.time_of(slot) == NOON + DAY
 
 
 async def test_a_new_version_of_the_schedule_starts_from_its_own_times(queue: "Queue") -> None:

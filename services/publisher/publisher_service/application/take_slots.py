@@ -1,4 +1,4 @@
-"""Takes in what Queue announces: the time at which a draft's targets are to go out."""
+"""Takes in what Queue announces: the time at which a draft's targets are to go out, and that it has moved."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -23,15 +23,16 @@ def routes(save_drafts: SaveDrafts, take_slots: TakeSlots) -> list[Route]:
         ]
         await save_drafts(tx, drafts, now)
 
-    async def slots_scheduled(tx: Transaction, batch: Sequence[Received], now: datetime) -> None:
+    async def slots_placed(tx: Transaction, batch: Sequence[Received], now: datetime) -> None:
         slots = [
             slot_from(each.message, traceparent=each.event.traceparent)
             for each in batch
-            if isinstance(each.message, queue_events_pb2.SlotScheduled)
+            if isinstance(each.message, queue_events_pb2.SlotScheduled | queue_events_pb2.SlotMoved)
         ]
         await take_slots(tx, slots, now)
 
     return [
         Route(message=drafts_events_pb2.DraftSaved, apply=drafts_saved),
-        Route(message=queue_events_pb2.SlotScheduled, apply=slots_scheduled),
+        Route(message=queue_events_pb2.SlotScheduled, apply=slots_placed),
+        Route(message=queue_events_pb2.SlotMoved, apply=slots_placed),
     ]

@@ -7,6 +7,7 @@ import grpc
 
 from postflow.schedule.v1 import schedule_service_pb2, schedule_service_pb2_grpc
 from queue_service import wire
+from queue_service.domain.account import AccountQueue
 from queue_service.domain.slot_times import SlotTimes
 from servicekit.rpc import calling
 
@@ -19,31 +20,30 @@ class ScheduleClient:
     async def slot_times(
         self,
         organization_id: str,
-        social_account_id: str,
+        queue: AccountQueue,
         *,
-        schedule_version: int,
         start: datetime,
         horizon: datetime,
         count: int,
     ) -> SlotTimes:
-        """So many times from `start` on; from memory when they were read of this version of the schedule.
+        """So many times from `start` on; from memory when they were read of the schedule as it is known here.
 
         The answer may follow another version, and may begin before `start`. NotFound: the account has no schedule.
         """
-        key = (organization_id, social_account_id)
+        key = (organization_id, queue.social_account_id)
         kept = self._cache.find(key)
-        if kept and kept.schedule_version == schedule_version and kept.covers(start):
+        if kept and kept.are_those_of(queue) and kept.covers(start):
             return kept
         request = schedule_service_pb2.FindSlotTimesRequest(
             organization_id=organization_id,
-            social_account_id=social_account_id,
+            social_account_id=queue.social_account_id,
             after=wire.timestamp(start),
             before=wire.timestamp(horizon),
             count=count,
         )
         with calling():
             found = await self._service.FindSlotTimes(request)
-        times = wire.slot_times(start, horizon, count, found)
+        times = wire.slot_times(request, found)
         # The last page ends at a horizon that moves on.
         self._cache.put(key, None if times.last else times)
         return times

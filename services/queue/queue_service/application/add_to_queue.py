@@ -1,7 +1,8 @@
 """Giving a draft the next free weekly slot on each account, all accounts or none.
 
 What Schedule knows is read first. Then, in one transaction and under the locks of the accounts, it is found out whether
-that still holds and which of the times are free; if it does not, or takes more times, the call reads again.
+that still holds and which of the times are free; if it does not, or takes more times, the call reads again. What has
+not been announced here yet is learned from Schedule's answer.
 """
 
 import asyncio
@@ -13,11 +14,13 @@ from typing import Protocol
 
 from queue_service.adapters.postgres import store
 from queue_service.application.slot_book import SlotBook
+from queue_service.application.slot_mover import SlotMover
 from queue_service.domain.account import AccountQueue
 from queue_service.domain.allocation import Occupancy, days_of
 from queue_service.domain.booking import book
 from queue_service.domain.draft import Draft
 from queue_service.domain.policy import Policy
+from queue_service.domain.relocation import Behind
 from queue_service.domain.search import Search
 from queue_service.domain.slot import HORIZON, SlotOrigin
 from queue_service.domain.slot_times import SlotTimes
@@ -30,8 +33,6 @@ from servicekit.pg.outbox import current_traceparent
 _FEW_TIMES, _MANY_TIMES = 64, 1000
 _FIRST_WINDOW, _LARGEST_WINDOW = 8, 512
 _CHANGES = 20
-_NEWS_POLL = timedelta(milliseconds=50)
-_NEWS_POLLS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +47,6 @@ class _Again(Enum):
 
     MORE_TIMES = auto()
     CHANGED = auto()
-    # Schedule answers from a version whose announcement, with the cap, has not arrived here.
-    BEHIND = auto()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +59,8 @@ class Schedule(Protocol):
     async def slot_times(
         self,
         organization_id: str,
-        social_account_id: str,
+        queue: AccountQueue,
         *,
-        schedule_version: int,
         start: datetime,
         horizon: datetime,
         count: int,
@@ -77,31 +75,28 @@ class AddToQueue:
         clock: DatabaseClock,
         schedule: Schedule,
         slots: SlotBook,
+        mover: SlotMover,
         policy: Policy,
     ) -> None:
         self._database = database
         self._clock = clock
         self._schedule = schedule
         self._slots = slots
+        self._mover = mover
         self._policy = policy
 
     async def __call__(self, order: QueueOrder, key: RequestKey) -> bytes:
-        count, changes, polls = _FEW_TIMES, 0, 0
-        while changes < _CHANGES and polls < _NEWS_POLLS:
+        count, changes = _FEW_TIMES, 0
+        while changes < _CHANGES:
             result = await self._try(order, key, count)
             match result:
                 case _Again.MORE_TIMES:
                     count = _MANY_TIMES
                 case _Again.CHANGED:
                     changes += 1
-                case _Again.BEHIND:
-                    polls += 1
-                    await asyncio.sleep(_NEWS_POLL.total_seconds())
                 case answer:
                     return answer
-        raise Unavailable(
-            "SCHEDULE_CHANGING", "the schedule of an account is changing; try again", retry_after=timedelta(seconds=1)
-        )
+        raise _changing()
 
     async def _try(self, order: QueueOrder, key: RequestKey, count: int) -> bytes | _Again:
         reading = await self._read(order, count)
@@ -133,8 +128,7 @@ class AddToQueue:
         try:
             return await self._schedule.slot_times(
                 organization_id,
-                queue.social_account_id,
-                schedule_version=queue.schedule_version,
+                queue,
                 start=queue.frontier.next_open(earliest),
                 horizon=earliest - self._policy.notice + HORIZON,
                 count=count,
@@ -153,7 +147,7 @@ class AddToQueue:
             return answer
         if isinstance(reading, Fault):
             raise reading
-        queues = await store.lock_accounts(tx.connection, order.organization_id, list(reading.times))
+        queues = await self._learn(tx, order.organization_id, reading.times, now)
         await self._slots.refuse_queued(tx, reading.draft, list(queues))
         searches = _begin(queues, reading.times, now + self._policy.notice)
         if isinstance(searches, _Again):
@@ -162,6 +156,32 @@ class AddToQueue:
         if again := await self._give_up(tx, order.organization_id, searches):
             return again
         return await self._take(tx, key, reading.draft, searches, now)
+
+    async def _learn(
+        self, tx: Transaction, organization_id: str, times: Mapping[str, SlotTimes | Fault], now: datetime
+    ) -> Mapping[str, AccountQueue]:
+        """The accounts, locked, with all that Schedule has told of them.
+
+        Slots that a new law moves do so first: what stands at an older law's instants would seem to be free.
+        """
+        queues = await store.lock_accounts(tx.connection, organization_id, list(times))
+        news = [
+            read.schedule
+            for account, read in times.items()
+            if isinstance(read, SlotTimes) and read.schedule and queues[account].learns_from(read.schedule)
+        ]
+        if news:
+            await store.save_schedules(tx.connection, news)
+            queues = await store.lock_accounts(tx.connection, organization_id, list(times))
+        behind = [
+            Behind(organization_id, account, queue.tzdata_version)
+            for account, queue in queues.items()
+            if self._mover.can_move(queue)
+        ]
+        if behind:
+            await self._mover.move(tx, behind, now)
+            queues = await store.lock_accounts(tx.connection, organization_id, list(times))
+        return queues
 
     async def _search(
         self, tx: Transaction, organization_id: str, searches: Mapping[str, Search]
@@ -206,6 +226,8 @@ class AddToQueue:
                 late_limit=self._policy.late_limit,
                 traceparent=current_traceparent(),
                 now=now,
+                tzdata_version=search.times.tzdata_version,
+                nominal=search.times.nominal_of(search.found),
             )
             for search in searches.values()
             if search.found is not None
@@ -227,7 +249,8 @@ def _begin(
         if isinstance(read, Fault):
             raise read
         if read.schedule_version > queue.schedule_version:
-            return _Again.BEHIND
+            # The cap is not known: Schedule is of the release before, which only announces it.
+            raise _changing()
         if read.schedule_version < queue.schedule_version:
             return _Again.CHANGED
         if not queue.enabled:
@@ -261,6 +284,12 @@ async def _occupancy(
         )
         for account in windows
     }
+
+
+def _changing() -> Unavailable:
+    return Unavailable(
+        "SCHEDULE_CHANGING", "the schedule of an account is changing; try again", retry_after=timedelta(seconds=1)
+    )
 
 
 def _refused(reason: str, message: str, social_account_id: str) -> Refused:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from civil.zones import tzdata_version
 from queue_service.adapters.postgres import store
 from queue_service.application.slot_book import SlotBook, in_the_way
 from queue_service.domain.booking import book, check_exact_time
@@ -57,6 +58,7 @@ class ScheduleAt:
                 late_limit=self._policy.late_limit,
                 traceparent=current_traceparent(),
                 now=now,
+                tzdata_version=tzdata_version(),
             )
             for account in accounts
         ]

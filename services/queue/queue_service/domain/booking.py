@@ -29,6 +29,8 @@ def book(
     late_limit: timedelta,
     traceparent: str,
     now: datetime,
+    tzdata_version: str,
+    nominal: datetime | None = None,
 ) -> QueueSlot:
     local = schedule_time + find_zone(account.time_zone).offset_at(schedule_time) if account.time_zone else None
     targets = draft.targets_on(account.social_account_id)
@@ -50,4 +52,6 @@ def book(
         traceparent=traceparent,
         create_time=now,
         update_time=now,
+        nominal=nominal,
+        tzdata_version=tzdata_version if local else "",
     )

@@ -69,3 +69,6 @@ class QueueSlot:
     update_time: datetime
     expected_time: datetime | None = None
     publish_time: datetime | None = None
+    # What the weekly slot asked for on the wall, and the release of the IANA database that made an instant of it.
+    nominal: datetime | None = None
+    tzdata_version: str = ""

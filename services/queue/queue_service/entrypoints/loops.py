@@ -3,15 +3,17 @@
 import asyncio
 from datetime import timedelta
 
+from queue_service.application.catch_up import CatchUp
 from queue_service.application.hand_over import HandOver
 from servicekit.pg.housekeeping import Housekeeping
 from servicekit.run import Loop
 
 
-def loops(hand_over: HandOver, housekeeping: Housekeeping, wake: asyncio.Event) -> list[Loop]:
+def loops(hand_over: HandOver, catch_up: CatchUp, housekeeping: Housekeeping, wake: asyncio.Event) -> list[Loop]:
     """`wake` is set by whoever makes a slot that may be due at once."""
     return [
         Loop("dispatch", hand_over.dispatch, timedelta(seconds=1), wake),
         Loop("repeat", hand_over.repeat, timedelta(seconds=1)),
+        Loop("catch up", catch_up, timedelta(seconds=1)),
         Loop("housekeeping", housekeeping.step, timedelta(minutes=1)),
     ]

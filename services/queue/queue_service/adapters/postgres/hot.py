@@ -176,7 +176,7 @@ _SAVE_PROGRESS = text("""
 
 _LOCK_QUEUES = text("""
     select q.organization_id, q.social_account_id, q.schedule_version, q.time_zone, q.max_posts_per_day, q.enabled,
-        q.search_from, q.full_from, q.full_until, q.next_due_time
+        q.search_from, q.full_from, q.full_until, q.next_due_time, q.tzdata_version, q.slots_behind
     from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]))
         as u (organization_id, social_account_id)
     join account_queue q

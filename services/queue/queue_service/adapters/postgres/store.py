@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_service.domain.account import AccountQueue, ChangedSchedule
+from queue_service.domain.account import AccountQueue, ToldSchedule
 from queue_service.domain.draft import Draft, SavedDraft, Target
 from queue_service.domain.frontier import EPOCH, Frontier
 from queue_service.domain.job import JobState
@@ -52,24 +52,33 @@ _SAVE_DRAFTS = text("""
     where s.organization_id = behind.organization_id and s.id = behind.id
 """)
 
-# Another schedule has other slot times, so nothing is known of them any more.
+# Another schedule, and another law, has other slot times, so nothing is known of them any more. An older version may
+# tell of a newer law, while Schedule is being replaced.
 _SAVE_SCHEDULES = text("""
     insert into account_queue as q (organization_id, social_account_id, schedule_version, time_zone, max_posts_per_day,
-        enabled, search_from, full_from, full_until)
-    select changed.*, :epoch, :epoch, :epoch from unnest(
+        enabled, tzdata_version, search_from, full_from, full_until)
+    select told.*, :epoch, :epoch, :epoch from unnest(
         cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:versions as bigint[]),
-        cast(:time_zones as text[]), cast(:caps as integer[]), cast(:enabled as boolean[])
-    ) as changed
+        cast(:time_zones as text[]), cast(:caps as integer[]), cast(:enabled as boolean[]),
+        cast(:tzdata_versions as text[])
+    ) as told
     on conflict (organization_id, social_account_id) do update set
-        schedule_version = excluded.schedule_version, time_zone = excluded.time_zone,
-        max_posts_per_day = excluded.max_posts_per_day, enabled = excluded.enabled,
+        schedule_version = greatest(q.schedule_version, excluded.schedule_version),
+        time_zone = case when q.schedule_version < excluded.schedule_version then excluded.time_zone
+            else q.time_zone end,
+        max_posts_per_day = case when q.schedule_version < excluded.schedule_version then excluded.max_posts_per_day
+            else q.max_posts_per_day end,
+        enabled = case when q.schedule_version < excluded.schedule_version then excluded.enabled else q.enabled end,
+        tzdata_version = greatest(q.tzdata_version, excluded.tzdata_version),
+        slots_behind = q.slots_behind
+            or (q.tzdata_version < excluded.tzdata_version and q.next_due_time is not null),
         search_from = excluded.search_from, full_from = excluded.full_from, full_until = excluded.full_until
-    where q.schedule_version < excluded.schedule_version
+    where q.schedule_version < excluded.schedule_version or q.tzdata_version < excluded.tzdata_version
 """)
 
 _ACCOUNT = """
     select organization_id, social_account_id, schedule_version, time_zone, max_posts_per_day, enabled, search_from,
-        full_from, full_until, next_due_time
+        full_from, full_until, next_due_time, tzdata_version, slots_behind
     from account_queue
     where organization_id = :organization_id and social_account_id = any(cast(:social_account_ids as text[]))
     order by social_account_id
@@ -130,14 +139,16 @@ _INSERT_SLOTS = text("""
     with added as (
         insert into slot (organization_id, id, draft_id, social_account_id, schedule_time, state, origin, revision,
             emission, not_after, time_zone, local_date, local_time, content_revision, traceparent, create_time,
-            update_time)
+            update_time, nominal_local_time, tzdata_version)
         select :organization_id, id, :draft_id, social_account_id, schedule_time, 'SCHEDULED', :origin, 1, 0, not_after,
-            time_zone, local_date, local_time, :content_revision, :traceparent, :now, :now
+            time_zone, local_date, local_time, :content_revision, :traceparent, :now, :now, nominal,
+            nullif(tzdata_version, '')
         from unnest(
             cast(:ids as text[]), cast(:social_account_ids as text[]), cast(:schedule_times as timestamptz[]),
             cast(:not_afters as timestamptz[]), cast(:time_zones as text[]), cast(:local_dates as date[]),
-            cast(:local_times as time[])
-        ) as s (id, social_account_id, schedule_time, not_after, time_zone, local_date, local_time)
+            cast(:local_times as time[]), cast(:nominals as timestamp[]), cast(:tzdata_versions as text[])
+        ) as s (id, social_account_id, schedule_time, not_after, time_zone, local_date, local_time, nominal,
+            tzdata_version)
     ),
     targeted as (
         insert into slot_target (organization_id, slot_id, channel, destination, post_job_id, job_version, external_url,
@@ -146,19 +157,24 @@ _INSERT_SLOTS = text("""
         from unnest(cast(:slot_ids as text[]), cast(:channels as text[]), cast(:destinations as text[]))
             as t (slot_id, channel, destination)
     )
-    update account_queue set next_due_time = least(
-        next_due_time,
-        (cast(:schedule_times as timestamptz[]))[
+    update account_queue set
+        next_due_time = least(
+            next_due_time,
+            (cast(:schedule_times as timestamptz[]))[
+                array_position(cast(:social_account_ids as text[]), social_account_id)
+            ]
+        ),
+        -- Found by an older law than Schedule has told of meanwhile.
+        slots_behind = slots_behind or (time_zone <> '' and tzdata_version > (cast(:tzdata_versions as text[]))[
             array_position(cast(:social_account_ids as text[]), social_account_id)
-        ]
-    )
+        ])
     where organization_id = :organization_id and social_account_id = any(cast(:social_account_ids as text[]))
 """)
 
 _SLOT = """
     s.organization_id, s.id, s.draft_id, s.social_account_id, s.schedule_time, s.state, s.origin, s.revision,
     s.not_after, s.time_zone, s.local_date, s.local_time, s.expected_time, s.publish_time, s.content_revision,
-    s.traceparent, s.create_time, s.update_time
+    s.traceparent, s.create_time, s.update_time, s.nominal_local_time, s.tzdata_version
 """
 _OF_TARGETS = """
     t.channel, t.destination, t.post_job_id, t.job_state, t.job_version, t.external_url, t.error_message,
@@ -251,9 +267,9 @@ async def save_drafts(connection: AsyncConnection, drafts: Iterable[SavedDraft])
 # accounts
 
 
-async def save_schedules(connection: AsyncConnection, changed: Iterable[ChangedSchedule]) -> None:
+async def save_schedules(connection: AsyncConnection, told: Iterable[ToldSchedule]) -> None:
     """As `save_drafts`."""
-    ordered = sorted(changed, key=lambda each: (each.organization_id, each.social_account_id))
+    ordered = sorted(told, key=lambda each: (each.organization_id, each.social_account_id))
     await connection.execute(
         _SAVE_SCHEDULES,
         {
@@ -263,6 +279,7 @@ async def save_schedules(connection: AsyncConnection, changed: Iterable[ChangedS
             "time_zones": [each.time_zone for each in ordered],
             "caps": [each.max_posts_per_day for each in ordered],
             "enabled": [each.enabled for each in ordered],
+            "tzdata_versions": [each.tzdata_version for each in ordered],
             "epoch": EPOCH,
         },
     )
@@ -378,6 +395,8 @@ async def insert_slots(connection: AsyncConnection, slots: Sequence[QueueSlot]) 
             "time_zones": [slot.time_zone for slot in slots],
             "local_dates": [slot.local_date for slot in slots],
             "local_times": [slot.local_time for slot in slots],
+            "nominals": [slot.nominal for slot in slots],
+            "tzdata_versions": [slot.tzdata_version for slot in slots],
             "slot_ids": [slot_id for slot_id, _ in targets],
             "channels": [target.channel for _, target in targets],
             "destinations": [target.destination for _, target in targets],
@@ -421,6 +440,8 @@ def account_queue(row: Row[Any]) -> AccountQueue:
         enabled=row.enabled,
         frontier=Frontier(search_from=row.search_from, full_from=row.full_from, full_until=row.full_until),
         next_due_time=row.next_due_time,
+        tzdata_version=row.tzdata_version,
+        slots_behind=row.slots_behind,
     )
 
 
@@ -446,6 +467,8 @@ def _slot(rows: Sequence[Row[Any]]) -> QueueSlot:
         update_time=row.update_time,
         expected_time=row.expected_time,
         publish_time=row.publish_time,
+        nominal=row.nominal_local_time,
+        tzdata_version=row.tzdata_version or "",
     )
 
 

@@ -5,6 +5,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     Date,
+    DateTime,
     ForeignKeyConstraint,
     Index,
     Integer,
@@ -39,9 +40,14 @@ account_queue = Table(
     Column("full_until", Timestamp, nullable=False),
     # Never later than the account's earliest SCHEDULED slot; null only when it has none.
     Column("next_due_time", Timestamp),
+    # The newest release of the IANA database that Schedule has used for the account. Behind: some slots may follow an
+    # older one.
+    Column("tzdata_version", Text(collation="C"), nullable=False, server_default=""),
+    Column("slots_behind", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("organization_id", "social_account_id"),
 )
 Index("account_queue_due", account_queue.c.next_due_time, postgresql_where=text("next_due_time is not null"))
+Index("account_queue_behind", account_queue.c.tzdata_version, postgresql_where=text("slots_behind"))
 
 draft = Table(
     "draft",
@@ -80,6 +86,10 @@ slot = Table(
     Column("traceparent", Text, nullable=False),
     Column("create_time", Timestamp, nullable=False),
     Column("update_time", Timestamp, nullable=False),
+    # What the weekly slot asked for on the wall; null for a time of the caller's choice.
+    Column("nominal_local_time", DateTime),
+    # The release of the IANA database by which the instant and the wall agree.
+    Column("tzdata_version", Text(collation="C")),
     PrimaryKeyConstraint("organization_id", "id"),
 )
 # A slot takes one instant of its account, and a draft has one live slot on an account.

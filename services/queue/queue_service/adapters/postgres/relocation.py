@@ -1,0 +1,172 @@
+"""Moving slots after a change of the law of their zone. Accounts are locked before their slots, here as everywhere."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_service.adapters.postgres.store import pin_plans
+from queue_service.domain.frontier import EPOCH
+from queue_service.domain.relocation import Behind, MovedSlot, Outdated, Relocated
+
+# What another process, or a caller, has locked is passed over, and found by the next step. An account that was told of
+# a release that this process does not have waits for one that has it.
+_LOCK_BEHIND = text("""
+    select organization_id, social_account_id, tzdata_version from account_queue
+    where slots_behind and tzdata_version <= :release
+    order by tzdata_version limit :limit for update skip locked
+""")
+# What was scheduled by the release before has no nominal time, and no release: its local time says what was meant.
+_LOCK_OUTDATED = text("""
+    select s.organization_id, s.social_account_id, s.id, s.schedule_time, s.not_after, s.time_zone,
+        case when s.origin = 'QUEUE' then coalesce(s.nominal_local_time, s.local_date + s.local_time) end
+    from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:releases as text[]))
+        as u (organization_id, social_account_id, release)
+    join slot s on s.organization_id = u.organization_id and s.social_account_id = u.social_account_id
+        and s.state = 'SCHEDULED'
+    where s.time_zone <> '' and coalesce(s.tzdata_version, '') < u.release
+    order by s.organization_id, s.id for update of s
+""")
+_STANDING = text("""
+    select s.organization_id, s.social_account_id, s.schedule_time
+    from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:releases as text[]))
+        as u (organization_id, social_account_id, release)
+    join slot s on s.organization_id = u.organization_id and s.social_account_id = u.social_account_id
+        and s.state in ('SCHEDULED', 'DISPATCHED')
+    where s.state <> 'SCHEDULED' or s.time_zone = '' or coalesce(s.tzdata_version, '') >= u.release
+""")
+# A unique index looks at each row as it is written, and slots of one account mostly move onto each other's places: so
+# they are lifted out of the way first, all by the same length of time.
+_LIFT = text("""
+    update slot s set
+        schedule_time = s.schedule_time + interval '1000000 days', not_after = s.not_after + interval '1000000 days'
+    from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as u (organization_id, id)
+    where s.organization_id = u.organization_id and s.id = u.id
+""")
+_PLACE = text("""
+    with placed as (
+        update slot s set
+            schedule_time = r.schedule_time, not_after = r.not_after, local_date = r.local_date,
+            local_time = r.local_time, nominal_local_time = r.nominal, tzdata_version = :release,
+            revision = s.revision + r.is_moved::integer,
+            expected_time = case when not r.is_moved then s.expected_time end,
+            update_time = case when r.is_moved then :now else s.update_time end
+        from unnest(
+            cast(:organization_ids as text[]), cast(:ids as text[]), cast(:schedule_times as timestamptz[]),
+            cast(:not_afters as timestamptz[]), cast(:local_dates as date[]), cast(:local_times as time[]),
+            cast(:nominals as timestamp[]), cast(:are_moved as boolean[]), cast(:previous_times as timestamptz[])
+        ) as r (organization_id, id, schedule_time, not_after, local_date, local_time, nominal, is_moved, previous_time)
+        where s.organization_id = r.organization_id and s.id = r.id
+        returning s.*, r.is_moved, r.previous_time
+    )
+    select p.organization_id, p.id, p.revision, p.draft_id, p.social_account_id, p.schedule_time, p.previous_time,
+        p.time_zone, p.nominal_local_time, p.traceparent, t.channel, t.destination
+    from placed p join slot_target t on t.organization_id = p.organization_id and t.slot_id = p.id
+    where p.is_moved
+    order by p.organization_id, p.id, t.channel, t.destination
+""")
+# Where slots have left there may be free times again, anywhere: nothing is known of the account any more.
+_CAUGHT_UP = text("""
+    update account_queue q set
+        slots_behind = false,
+        next_due_time = (
+            select s.schedule_time from slot s
+            where s.organization_id = q.organization_id and s.social_account_id = q.social_account_id
+                and s.state = 'SCHEDULED'
+            order by s.schedule_time limit 1
+        ),
+        search_from = case when u.is_changed then :epoch else q.search_from end,
+        full_from = case when u.is_changed then :epoch else q.full_from end,
+        full_until = case when u.is_changed then :epoch else q.full_until end
+    from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:are_changed as boolean[]))
+        as u (organization_id, social_account_id, is_changed)
+    where q.organization_id = u.organization_id and q.social_account_id = u.social_account_id
+""")
+
+
+async def lock_behind(connection: AsyncConnection, *, release: str, limit: int) -> list[Behind]:
+    """Accounts whose slots a process with this release of the IANA database can bring up to date."""
+    names = {"release": release, "limit": limit}
+    return [Behind._make(row) for row in await connection.execute(_LOCK_BEHIND, names)]
+
+
+async def lock_outdated(connection: AsyncConnection, accounts: Sequence[Behind]) -> list[Outdated]:
+    """Of accounts that are locked: the slots that follow an older law than has been told of."""
+    await pin_plans(connection)
+    return [Outdated._make(row) for row in await connection.execute(_LOCK_OUTDATED, _names(accounts))]
+
+
+async def find_standing(
+    connection: AsyncConnection, accounts: Sequence[Behind]
+) -> list[tuple[tuple[str, str], datetime]]:
+    """Account and instant of each live slot of theirs that is not outdated."""
+    found = await connection.execute(_STANDING, _names(accounts))
+    return [((organization, account), moment) for organization, account, moment in found]
+
+
+async def place(
+    connection: AsyncConnection, relocated: Sequence[Relocated], *, release: str, now: datetime
+) -> list[MovedSlot]:
+    """Returns those that have moved. All of them are locked, and follow the law of that release from now on."""
+    moved = [each.slot for each in relocated if each.is_moved]
+    if moved:
+        names = {
+            "organization_ids": [slot.organization_id for slot in moved],
+            "ids": [slot.slot_id for slot in moved],
+        }
+        await connection.execute(_LIFT, names)
+    result = await connection.execute(
+        _PLACE,
+        {
+            "organization_ids": [each.slot.organization_id for each in relocated],
+            "ids": [each.slot.slot_id for each in relocated],
+            "schedule_times": [each.schedule_time for each in relocated],
+            "not_afters": [each.not_after for each in relocated],
+            "local_dates": [each.local_date for each in relocated],
+            "local_times": [each.local_time for each in relocated],
+            "nominals": [each.slot.nominal for each in relocated],
+            "are_moved": [each.is_moved for each in relocated],
+            "previous_times": [each.slot.schedule_time for each in relocated],
+            "release": release,
+            "now": now,
+        },
+    )
+    slots: dict[tuple[str, str], list[Any]] = {}
+    for row in result:
+        slots.setdefault((row.organization_id, row.id), []).append(row)
+    return [_moved(rows) for rows in slots.values()]
+
+
+async def caught_up(connection: AsyncConnection, accounts: Sequence[Behind], *, changed: set[tuple[str, str]]) -> None:
+    """The accounts are locked; of those in `changed` slots have moved."""
+    names = _names(accounts)
+    del names["releases"]
+    are_changed = [(each.organization_id, each.social_account_id) in changed for each in accounts]
+    await connection.execute(_CAUGHT_UP, names | {"are_changed": are_changed, "epoch": EPOCH})
+
+
+def _names(accounts: Sequence[Behind]) -> dict[str, object]:
+    return {
+        "organization_ids": [each.organization_id for each in accounts],
+        "social_account_ids": [each.social_account_id for each in accounts],
+        "releases": [each.tzdata_version for each in accounts],
+    }
+
+
+def _moved(rows: Sequence[Any]) -> MovedSlot:
+    row = rows[0]
+    return MovedSlot(
+        organization_id=row.organization_id,
+        id=row.id,
+        revision=row.revision,
+        draft_id=row.draft_id,
+        social_account_id=row.social_account_id,
+        schedule_time=row.schedule_time,
+        previous_schedule_time=row.previous_time,
+        time_zone=row.time_zone,
+        nominal=row.nominal_local_time,
+        traceparent=row.traceparent,
+        targets=tuple((each.channel, each.destination) for each in rows),
+    )

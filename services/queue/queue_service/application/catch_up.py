@@ -1,0 +1,26 @@
+"""Bringing slots up to the law that Schedule has told of, a few accounts at a time."""
+
+from queue_service.adapters.postgres import relocation as store
+from queue_service.application.slot_mover import SlotMover
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database, Transaction
+
+# An account may have some hundred slots, and each is announced.
+_ACCOUNTS = 10
+
+
+class CatchUp:
+    def __init__(self, *, database: Database, clock: DatabaseClock, mover: SlotMover) -> None:
+        self._database = database
+        self._clock = clock
+        self._mover = mover
+
+    async def __call__(self) -> bool:
+        """Whether there may be more to do."""
+        return await self._database.run(self._step)
+
+    async def _step(self, tx: Transaction) -> bool:
+        accounts = await store.lock_behind(tx.connection, release=self._mover.release, limit=_ACCOUNTS)
+        if accounts:
+            await self._mover.move(tx, accounts, await self._clock.now(tx.connection))
+        return bool(accounts)

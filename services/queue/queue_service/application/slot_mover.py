@@ -1,0 +1,80 @@
+"""Moving the slots of accounts whose zone has got another law: placed, announced, accounted for, in one transaction."""
+
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from opentelemetry import metrics
+
+from queue_service import wire
+from queue_service.adapters.postgres import relocation as store
+from queue_service.domain.account import AccountQueue
+from queue_service.domain.policy import Policy
+from queue_service.domain.relocation import Behind, Obstacle, Outdated, Relocated, relocate
+from servicekit.pg.database import Transaction
+from servicekit.pg.outbox import Outbox
+
+_log = logging.getLogger(__name__)
+_meter = metrics.get_meter("queue_service")
+_moved = _meter.create_counter(
+    "postflow.queue.slots.moved", description="Slots that got another time because the law of their zone changed"
+)
+_obstructed = _meter.create_counter(
+    "postflow.queue.slots.obstructed",
+    description="Slots that could not have the time that they are meant for by a changed law, by what stood in the way",
+)
+
+
+class SlotMover:
+    def __init__(self, *, outbox: Outbox, policy: Policy, release: str) -> None:
+        """`release` of the IANA database is what this process has."""
+        self._outbox = outbox
+        self._policy = policy
+        self.release = release
+
+    def can_move(self, queue: AccountQueue) -> bool:
+        return queue.slots_behind and queue.tzdata_version <= self.release
+
+    async def move(self, tx: Transaction, accounts: Sequence[Behind], now: datetime) -> None:
+        """The accounts are locked."""
+        outdated = await store.lock_outdated(tx.connection, accounts)
+        relocated = await self._relocated(tx, accounts, outdated, now) if outdated else []
+        moved = await store.place(tx.connection, relocated, release=self.release, now=now) if relocated else []
+        changed = {(slot.organization_id, slot.social_account_id) for slot in moved}
+        await store.caught_up(tx.connection, accounts, changed=changed)
+        await self._outbox.append(tx, [wire.slot_moved(slot) for slot in moved], now=now)
+        tx.after_commit(lambda: _tell(relocated))
+
+    async def _relocated(
+        self, tx: Transaction, accounts: Sequence[Behind], outdated: Iterable[Outdated], now: datetime
+    ) -> list[Relocated]:
+        standing = defaultdict[tuple[str, str], list[datetime]](list)
+        for account, moment in await store.find_standing(tx.connection, accounts):
+            standing[account].append(moment)
+        slots = defaultdict[tuple[str, str], list[Outdated]](list)
+        for slot in outdated:
+            slots[slot.organization_id, slot.social_account_id].append(slot)
+        earliest = now + self._policy.notice
+        return [
+            each for account, theirs in slots.items() for each in relocate(theirs, standing[account], earliest=earliest)
+        ]
+
+
+def _tell(relocated: Sequence[Relocated]) -> None:
+    _moved.add(sum(each.is_moved for each in relocated))
+    obstructed = [each for each in relocated if each.obstacle]
+    for obstacle, number in Counter(each.obstacle for each in obstructed).items():
+        _obstructed.add(number, {"obstacle": obstacle})
+    for each in obstructed:
+        slot = each.slot
+        _log.warning(
+            "slot %s of account %s of %s is meant for %s in %s, but goes out at %s: %s",
+            slot.slot_id,
+            slot.social_account_id,
+            slot.organization_id,
+            slot.nominal,
+            slot.time_zone,
+            each.schedule_time,
+            "another slot stands there" if each.obstacle is Obstacle.TAKEN else "there is no such date any more",
+        )
