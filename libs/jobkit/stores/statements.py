@@ -1,9 +1,9 @@
 """The SQL of a table of jobs.
 
 Instants are parameters, so that what is due is a range of the index on (sleep_until, id), and rows of the future cost
-nothing. Rows are updated by key from an unnested array. "is true" hides a condition from the planner, which might
-otherwise look for all that is due once more. The limit stands in the text: a plan for an unknown one expects a tenth
-of the table.
+nothing. Rows are updated by key from an unnested array: `any(array[...])` can be looked up in the index, but not be
+merged or hashed, which for a small table the planner would rather do. "is true" hides a condition from it: it might
+look for all that is due once more. The limit stands in the text: a plan for an unknown one expects a tenth of the table.
 """
 
 from collections.abc import Mapping
@@ -92,7 +92,7 @@ class Statements:
                     {self._due_time} = coalesce({table}.{self._due_time}, {table}.{self._sleep_until}),
                     {self._fence} = {table}.{self._fence} + 1{count}
                 from due
-                where {table}.{self._id} = due.jobkit_id
+                where {table}.{self._id} = any(array[due.jobkit_id])
                     and ({table}.{self._sleep_until} <= :now) is true and ({self._condition}) is true
                 returning due.jobkit_slept_until as slept_until, {self._read(data_is_json)}
             )
@@ -131,8 +131,8 @@ class Statements:
 
     def _hold(self, id_type: str) -> TextClause:
         return text(
-            f"select c.jobkit_ordinal from {self._changes(id_type)} join {self._from} on {self._is_held}"
-            f" order by {self._table}.{self._id} for update of {self._table}"
+            f"select c.jobkit_ordinal from (select * from {self._changes(id_type)} order by jobkit_id) as c"
+            f" cross join lateral (select from {self._from} where {self._is_held} for update) as held"
         )
 
     def _changes(self, id_type: str, arrays: str = "", names: str = "") -> str:
@@ -143,7 +143,7 @@ class Statements:
 
     @property
     def _is_held(self) -> str:
-        return f"{self._table}.{self._id} = c.jobkit_id and {self._table}.{self._fence} = c.jobkit_fence"
+        return f"{self._table}.{self._id} = any(array[c.jobkit_id]) and {self._table}.{self._fence} = c.jobkit_fence"
 
     def _conditional(self, statement: str) -> TextClause:
         return text(statement).bindparams(*self._binds)
