@@ -53,7 +53,11 @@ DRAFT = {"id": "d1", "content": {"text": "hello"}, "targets": [TARGET]}
 SCHEDULE = {"social_account_id": "page", "time_zone": "Europe/Berlin", "enabled": True}
 GOOD: Mapping[str, Mapping[str, object]] = {
     "postflow.schedule.v1.ScheduleService/PutAccountSchedule": {"account_schedule": SCHEDULE},
+    "postflow.schedule.v1.ScheduleService/GetAccountSchedule": {"social_account_id": "page"},
+    "postflow.schedule.v1.ScheduleService/ListAccountSchedules": {},
+    "postflow.schedule.v1.ScheduleService/DeleteAccountSchedule": {"social_account_id": "page"},
     "postflow.schedule.v1.ScheduleService/FindSlotTimes": {"social_account_id": "page"},
+    "postflow.schedule.v1.ScheduleService/CheckSendWindow": {"social_account_id": "page"},
     "postflow.queue.v1.QueueService/AddToQueue": {"draft_id": "d1"},
     "postflow.queue.v1.QueueService/ScheduleAt": {"draft_id": "d1", "schedule_time": _TOMORROW},
     "postflow.queue.v1.QueueService/ListQueueSlots": {},
@@ -202,7 +206,9 @@ def _draft(**changes: object) -> dict[str, object]:
         (f"{SCHEDULES}/PutAccountSchedule", _schedule(time_zone="Europe/Atlantis"), None, "account_schedule.time_zone"),
         (f"{SCHEDULES}/PutAccountSchedule", _schedule(time_zone="localtime"), None, "account_schedule.time_zone"),
         (f"{SCHEDULES}/PutAccountSchedule", _schedule(time_zone="../etc/passwd"), None, "account_schedule.time_zone"),
+        (f"{SCHEDULES}/PutAccountSchedule", _schedule(time_zone="Factory"), None, "account_schedule.time_zone"),
         (f"{SCHEDULES}/PutAccountSchedule", _schedule(time_zone="x" * 65), None, "account_schedule.time_zone"),
+        (f"{SCHEDULES}/PutAccountSchedule", _schedule(time_zone="x" * 300), None, "account_schedule.time_zone"),
         # civil times
         (
             f"{SCHEDULES}/PutAccountSchedule",
@@ -216,8 +222,44 @@ def _draft(**changes: object) -> dict[str, object]:
             None,
             "account_schedule.weekly_slots[0].day_of_week",
         ),
+        (
+            f"{SCHEDULES}/PutAccountSchedule",
+            _schedule(weekly_slots=[{"day_of_week": 1, "hour": 9}, {"day_of_week": 1, "hour": 9}]),
+            None,
+            "account_schedule.weekly_slots[1]",
+        ),
         (f"{SCHEDULES}/FindSlotTimes", {"count": 1001}, None, "count"),
+        (f"{SCHEDULES}/FindSlotTimes", {"count": -1}, None, "count"),
+        (
+            f"{SCHEDULES}/FindSlotTimes",
+            {"after": "2026-01-02T00:00:00Z", "before": "2026-01-01T00:00:00Z"},
+            None,
+            "before",
+        ),
+        # windows and spacing
+        (
+            f"{SCHEDULES}/PutAccountSchedule",
+            _schedule(send_window={"days_of_week": [1], "start": {"hour": 18}, "end": {"hour": 9}}),
+            None,
+            "account_schedule.send_window.end",
+        ),
+        (
+            f"{SCHEDULES}/PutAccountSchedule",
+            _schedule(send_window={"days_of_week": [1, 1]}),
+            None,
+            "account_schedule.send_window.days_of_week[1]",
+        ),
+        (
+            f"{SCHEDULES}/PutAccountSchedule",
+            _schedule(send_window={"start": {"hour": 9}}),
+            None,
+            "account_schedule.send_window.days_of_week",
+        ),
+        (f"{SCHEDULES}/PutAccountSchedule", _schedule(min_spacing="1.5s"), None, "account_schedule.min_spacing"),
+        (f"{SCHEDULES}/PutAccountSchedule", _schedule(min_spacing="86401s"), None, "account_schedule.min_spacing"),
         # instants
+        (f"{SCHEDULES}/FindSlotTimes", {"after": "9999-01-01T00:00:00Z"}, None, "after"),
+        (f"{SCHEDULES}/CheckSendWindow", {"time": "0001-01-01T00:00:00Z"}, None, "time"),
         (f"{QUEUES}/ScheduleAt", {"schedule_time": "2001-01-01T00:00:00Z"}, None, "schedule_time"),
         (f"{QUEUES}/ScheduleAt", {"schedule_time": "9999-01-01T00:00:00Z"}, None, "schedule_time"),
         (f"{QUEUES}/ScheduleAt", {"schedule_time": None}, None, "schedule_time"),
@@ -241,6 +283,8 @@ def _draft(**changes: object) -> dict[str, object]:
         (f"{DRAFTS}/UpdateDraft", {"update_mask": ""}, None, "update_mask"),
         (f"{DRAFTS}/UpdateDraft", {"update_mask": None}, None, "update_mask"),
         # pages
+        (f"{SCHEDULES}/ListAccountSchedules", {"page_size": -1}, None, "page_size"),
+        (f"{SCHEDULES}/ListAccountSchedules", {"page_token": "made up"}, None, "page_token"),
         (f"{QUEUES}/ListQueueSlots", {"page_size": 201}, None, "page_size"),
         (f"{QUEUES}/ListQueueSlots", {"page_token": "made up"}, None, "page_token"),
         (f"{PUBLISHERS}/ListPostJobs", {"page_size": -1}, None, "page_size"),
@@ -277,7 +321,10 @@ async def test_a_field_that_is_wrong_is_named(
         (f"{DRAFTS}/ApproveDraft", "DRAFT_NOT_FOUND"),
         (f"{QUEUES}/AddToQueue", "DRAFT_NOT_FOUND"),
         (f"{QUEUES}/ScheduleAt", "DRAFT_NOT_FOUND"),
+        (f"{SCHEDULES}/GetAccountSchedule", "SCHEDULE_NOT_FOUND"),
+        (f"{SCHEDULES}/DeleteAccountSchedule", "SCHEDULE_NOT_FOUND"),
         (f"{SCHEDULES}/FindSlotTimes", "SCHEDULE_NOT_FOUND"),
+        (f"{SCHEDULES}/CheckSendWindow", "SCHEDULE_NOT_FOUND"),
         (f"{PUBLISHERS}/GetPostJob", "POST_JOB_NOT_FOUND"),
     ],
 )

@@ -22,6 +22,6 @@ class CheckSendWindow:
         """Without `time`: now."""
         async with self._database.read() as connection:
             instant = time or await self._clock.now(connection)
+            require_in_reach(instant, "time")
             schedule = found(await store.find(connection, organization_id, social_account_id), social_account_id)
-        require_in_reach(instant, "time")
         return wire.checked_send_window(schedule, window_state(schedule.timetable, instant))

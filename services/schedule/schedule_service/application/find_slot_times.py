@@ -26,7 +26,7 @@ class FindSlotTimes:
     ) -> wire.FindSlotTimesResponse:
         """Without `after`: those that can still be given out. Without `before`: as far as a search reaches."""
         async with self._database.read() as connection:
-            now = await self._clock.now(connection)
+            now = after or await self._clock.now(connection)  # who names the start needs no clock
+            wanted = search(after=after, before=before, count=count, now=now)
             schedule = found(await store.find(connection, organization_id, social_account_id), social_account_id)
-        wanted = search(after=after, before=before, count=count, now=now)
         return wire.found_slot_times(schedule, slot_times(schedule.timetable, wanted))
