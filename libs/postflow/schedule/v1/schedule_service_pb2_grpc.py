@@ -150,7 +150,7 @@ class ScheduleServiceServicer:
 
     def CreateScheduleRule(self, request, context):
         """CreateScheduleRule stores a new rule. ALREADY_EXISTS `SCHEDULE_RULE_EXISTS` for an id in use, also that of a rule
-        that was deleted.
+        that was deleted; RESOURCE_EXHAUSTED `RULES_PER_BRAND` when the brand has 500 rules.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -56,7 +56,7 @@ class ScheduleServiceStub:
     """
     CreateScheduleRule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.CreateScheduleRuleRequest, _schedule_service_pb2.CreateScheduleRuleResponse]
     """CreateScheduleRule stores a new rule. ALREADY_EXISTS `SCHEDULE_RULE_EXISTS` for an id in use, also that of a rule
-    that was deleted.
+    that was deleted; RESOURCE_EXHAUSTED `RULES_PER_BRAND` when the brand has 500 rules.
     """
     GetScheduleRule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.GetScheduleRuleRequest, _schedule_service_pb2.GetScheduleRuleResponse]
     """GetScheduleRule returns a rule. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`."""
@@ -101,7 +101,7 @@ class ScheduleServiceAsyncStub(ScheduleServiceStub):
     """
     CreateScheduleRule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.CreateScheduleRuleRequest, _schedule_service_pb2.CreateScheduleRuleResponse]  # type: ignore[assignment]
     """CreateScheduleRule stores a new rule. ALREADY_EXISTS `SCHEDULE_RULE_EXISTS` for an id in use, also that of a rule
-    that was deleted.
+    that was deleted; RESOURCE_EXHAUSTED `RULES_PER_BRAND` when the brand has 500 rules.
     """
     GetScheduleRule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.GetScheduleRuleRequest, _schedule_service_pb2.GetScheduleRuleResponse]  # type: ignore[assignment]
     """GetScheduleRule returns a rule. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`."""
@@ -185,7 +185,7 @@ class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_service_pb2.CreateScheduleRuleResponse, _abc.Awaitable[_schedule_service_pb2.CreateScheduleRuleResponse]]:
         """CreateScheduleRule stores a new rule. ALREADY_EXISTS `SCHEDULE_RULE_EXISTS` for an id in use, also that of a rule
-        that was deleted.
+        that was deleted; RESOURCE_EXHAUSTED `RULES_PER_BRAND` when the brand has 500 rules.
         """
 
     @_abc_1.abstractmethod

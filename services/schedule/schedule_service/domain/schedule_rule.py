@@ -16,8 +16,8 @@ from civil.weekly import WeeklySlot
 from civil.zones import Zone, tzdata_version
 from servicekit.faults import Conflict, InvalidField, LimitReached, NotFound
 
-MOST_RULES = 1000
-"""Of one brand; every page of its targets asks each of them."""
+MOST_RULES = 500
+"""Of one brand: every page of its targets asks each of them."""
 
 _TIME_PARTS = frozenset({"BYHOUR", "BYMINUTE"})
 
