@@ -4,14 +4,17 @@ A time that the clocks jump over is shifted forward by the length of the jump; o
 first counts; a slot on a date that does not exist is dropped; two slots at one instant are one.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from civil.zones import DAY, EARLIEST, LATEST, ZERO, Stretch, Zone, in_utc
 
 _WEEK = 7 * DAY
+_MIDNIGHT = time()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -28,7 +31,7 @@ class WeeklySlot:
 
     @property
     def since_sunday(self) -> timedelta:
-        return timedelta(days=self.day, hours=self.hour, minutes=self.minute)
+        return timedelta(self.day, self.hour * 3600 + self.minute * 60)
 
 
 class Occurrence(NamedTuple):
@@ -75,7 +78,7 @@ def occurrences(
 
     Without slots there is none; with slots and without `until` they go on to the end of the calendar.
     """
-    week: _Week = tuple(sorted({slot.since_sunday: slot for slot in slots}.items()))
+    week = _week(tuple(slots))
     if not week:
         return
     start, end = _just_after(after), LATEST if until is None else _just_after(until)
@@ -85,6 +88,11 @@ def occurrences(
         if stretch.jump > ZERO:
             yield from (found for found in _after_gap(week, stretch, settled) if start <= found.instant < end)
         yield from _read(week, max(settled, start), min(stretch.end, end), stretch.offset)
+
+
+@lru_cache(maxsize=1024)
+def _week(slots: tuple[WeeklySlot, ...]) -> _Week:
+    return tuple(sorted({slot.since_sunday: slot for slot in slots}.items()))
 
 
 def _after_gap(week: _Week, stretch: Stretch, settled: datetime) -> list[Occurrence]:
@@ -107,13 +115,15 @@ def _date_is_missing(jumped_over: Occurrence, start: datetime, settled: datetime
 def _read(week: _Week, start: datetime, end: datetime, offset: timedelta) -> Iterator[Occurrence]:
     """The slots in [start, end) on a clock with this offset throughout."""
     wall = start + offset
-    sunday = wall.replace(hour=0, minute=0, second=0, microsecond=0) - DAY * (wall.isoweekday() % 7) - offset
+    sunday = datetime.combine(wall, _MIDNIGHT, UTC) - DAY * (wall.isoweekday() % 7) - offset
+    slots = week[bisect_left(week, (start - sunday,)) :]
     while sunday < end:
-        whole = start <= sunday and sunday + _WEEK <= end
-        for since_sunday, slot in week:
+        for since_sunday, slot in slots:
             instant = sunday + since_sunday
-            if whole or start <= instant < end:
-                yield Occurrence(instant, offset, ZERO, slot)
+            if instant >= end:
+                return
+            yield Occurrence(instant, offset, ZERO, slot)
+        slots = week
         sunday += _WEEK
 
 
