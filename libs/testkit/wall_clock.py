@@ -8,16 +8,18 @@ import re
 import struct
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from importlib import resources
+from itertools import pairwise
 from typing import NamedTuple
 
 from hypothesis import strategies as st
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = 1440
+WEEK = 7 * DAY
 _LAST_YEAR = 2100
 
 
@@ -44,6 +46,14 @@ class WallClock:
         return minute + self._offsets[bisect_right(self._at, minute * 60)] // 60
 
 
+class Shown(NamedTuple):
+    """A weekly time: the minute of UTC, what the wall shows then, and what was asked for."""
+
+    minute: int
+    wall: int
+    nominal: int
+
+
 @cache
 def clock(name: str) -> WallClock:
     return WallClock(_compiled(name))
@@ -61,6 +71,34 @@ def seconds(year: int) -> int:
 
 def instant_of(minute: int) -> datetime:
     return EPOCH + timedelta(minutes=minute)
+
+
+def weekly_times(wanted: Collection[int], zone: WallClock, after: int, until: int) -> list[Shown]:
+    """When those minutes of the week (since Sunday) come, later than `after` and up to `until`.
+
+    The policy in words, on a walk over every minute; a jump reaches a day at most, so the walk is longer by more.
+    """
+    walk = range(after - 30 * 60, until + 30 * 60)
+    walls = [zone.wall(minute) for minute in walk]
+    first_shown: dict[int, int] = {}
+    for minute, wall in zip(walk, walls, strict=True):
+        first_shown.setdefault(wall, minute)
+    dates = {wall // DAY for wall in first_shown}
+    jumped_over = {
+        skipped: later - earlier - 1
+        for earlier, later in pairwise(walls)
+        for skipped in range(earlier + 1, later)
+        if skipped not in first_shown
+    }
+    found: dict[int, Shown] = {}
+    for skipped, length in jumped_over.items():
+        if (skipped + 4 * DAY) % WEEK in wanted and skipped // DAY in dates:
+            minute = first_shown[skipped + length]
+            found[minute] = Shown(minute, skipped + length, skipped)
+    for wall, minute in first_shown.items():
+        if (wall + 4 * DAY) % WEEK in wanted:
+            found[minute] = Shown(minute, wall, wall)
+    return [found[minute] for minute in sorted(found) if after < minute <= until]
 
 
 def changes_by_kind(first_year: int, last_year: int) -> dict[Change, list[str]]:

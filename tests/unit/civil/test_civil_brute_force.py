@@ -15,6 +15,7 @@ from civil.zones import find_zone
 from testkit.wall_clock import (
     DAY,
     EPOCH,
+    WEEK,
     Change,
     WallClock,
     changes_by_kind,
@@ -23,9 +24,8 @@ from testkit.wall_clock import (
     instant_of,
     moments,
     seconds,
+    weekly_times,
 )
-
-WEEK = 7 * DAY
 
 
 def slot_at(wall: int) -> WeeklySlot:
@@ -39,29 +39,8 @@ def answer(minute: int, wall: int, nominal: int) -> Occurrence:
 
 
 def answers(slots: Iterable[WeeklySlot], zone: WallClock, after: int, until: int) -> list[Occurrence]:
-    """The policy in words, on a walk over every minute; a jump reaches a day at most, so the walk is longer by more."""
-    walk = range(after - 30 * 60, until + 30 * 60)
-    walls = [zone.wall(minute) for minute in walk]
-    first_shown: dict[int, int] = {}
-    for minute, wall in zip(walk, walls, strict=True):
-        first_shown.setdefault(wall, minute)
-    dates = {wall // DAY for wall in first_shown}
-    jumped_over = {
-        skipped: later - earlier - 1
-        for earlier, later in pairwise(walls)
-        for skipped in range(earlier + 1, later)
-        if skipped not in first_shown
-    }
-    wanted = {(slot.day * DAY + slot.hour * 60 + slot.minute) for slot in slots}
-    found: dict[int, Occurrence] = {}
-    for skipped, length in jumped_over.items():
-        if (skipped + 4 * DAY) % WEEK in wanted and skipped // DAY in dates:
-            minute = first_shown[skipped + length]
-            found[minute] = answer(minute, skipped + length, skipped)
-    for wall, minute in first_shown.items():
-        if (wall + 4 * DAY) % WEEK in wanted:
-            found[minute] = answer(minute, wall, wall)
-    return [found[minute] for minute in sorted(found) if after < minute <= until]
+    wanted = {slot.day * DAY + slot.hour * 60 + slot.minute for slot in slots}
+    return [answer(*shown) for shown in weekly_times(wanted, zone, after, until)]
 
 
 def asked(slots: Iterable[WeeklySlot], name: str, after: int, until: int) -> list[Occurrence]:
