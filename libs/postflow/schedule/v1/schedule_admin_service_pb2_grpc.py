@@ -55,7 +55,8 @@ class ScheduleAdminServiceServicer:
 
     def ListZoneChanges(self, request, context):
         """ListZoneChanges pages through the schedules, rules and timers whose future times are not those that were announced,
-        because the law of their zone has changed since: by organization, kind and id.
+        because the law of their zone has changed since: by kind, organization and id. Also those that are switched off,
+        because what was given out while they were on keeps its local time.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -63,8 +64,9 @@ class ScheduleAdminServiceServicer:
 
     def ApplyZoneChanges(self, request, context):
         """ApplyZoneChanges announces them anew, under the law in force: Queue moves the slots that it gave out, timers get
-        their new times. It works through as many as it can before the call's deadline and says whether that was all;
-        calling it again goes on, and changes nothing when there is nothing left.
+        their new times. It works through as many as it can before the call's deadline (without one: a minute) and says
+        whether that was all; calling it again goes on, and changes nothing when there is nothing left. Call it when all
+        services run with the new release.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

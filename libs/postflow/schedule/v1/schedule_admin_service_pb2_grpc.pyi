@@ -37,12 +37,14 @@ class ScheduleAdminServiceStub:
     def __new__(cls, channel: _aio.Channel) -> ScheduleAdminServiceAsyncStub: ...
     ListZoneChanges: _grpc.UnaryUnaryMultiCallable[_schedule_admin_service_pb2.ListZoneChangesRequest, _schedule_admin_service_pb2.ListZoneChangesResponse]
     """ListZoneChanges pages through the schedules, rules and timers whose future times are not those that were announced,
-    because the law of their zone has changed since: by organization, kind and id.
+    because the law of their zone has changed since: by kind, organization and id. Also those that are switched off,
+    because what was given out while they were on keeps its local time.
     """
     ApplyZoneChanges: _grpc.UnaryUnaryMultiCallable[_schedule_admin_service_pb2.ApplyZoneChangesRequest, _schedule_admin_service_pb2.ApplyZoneChangesResponse]
     """ApplyZoneChanges announces them anew, under the law in force: Queue moves the slots that it gave out, timers get
-    their new times. It works through as many as it can before the call's deadline and says whether that was all;
-    calling it again goes on, and changes nothing when there is nothing left.
+    their new times. It works through as many as it can before the call's deadline (without one: a minute) and says
+    whether that was all; calling it again goes on, and changes nothing when there is nothing left. Call it when all
+    services run with the new release.
     """
 
 @_typing.type_check_only
@@ -54,12 +56,14 @@ class ScheduleAdminServiceAsyncStub(ScheduleAdminServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListZoneChanges: _aio.UnaryUnaryMultiCallable[_schedule_admin_service_pb2.ListZoneChangesRequest, _schedule_admin_service_pb2.ListZoneChangesResponse]  # type: ignore[assignment]
     """ListZoneChanges pages through the schedules, rules and timers whose future times are not those that were announced,
-    because the law of their zone has changed since: by organization, kind and id.
+    because the law of their zone has changed since: by kind, organization and id. Also those that are switched off,
+    because what was given out while they were on keeps its local time.
     """
     ApplyZoneChanges: _aio.UnaryUnaryMultiCallable[_schedule_admin_service_pb2.ApplyZoneChangesRequest, _schedule_admin_service_pb2.ApplyZoneChangesResponse]  # type: ignore[assignment]
     """ApplyZoneChanges announces them anew, under the law in force: Queue moves the slots that it gave out, timers get
-    their new times. It works through as many as it can before the call's deadline and says whether that was all;
-    calling it again goes on, and changes nothing when there is nothing left.
+    their new times. It works through as many as it can before the call's deadline (without one: a minute) and says
+    whether that was all; calling it again goes on, and changes nothing when there is nothing left. Call it when all
+    services run with the new release.
     """
 
 class ScheduleAdminServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -74,7 +78,8 @@ class ScheduleAdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_admin_service_pb2.ListZoneChangesResponse, _abc.Awaitable[_schedule_admin_service_pb2.ListZoneChangesResponse]]:
         """ListZoneChanges pages through the schedules, rules and timers whose future times are not those that were announced,
-        because the law of their zone has changed since: by organization, kind and id.
+        because the law of their zone has changed since: by kind, organization and id. Also those that are switched off,
+        because what was given out while they were on keeps its local time.
         """
 
     @_abc_1.abstractmethod
@@ -84,8 +89,9 @@ class ScheduleAdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_admin_service_pb2.ApplyZoneChangesResponse, _abc.Awaitable[_schedule_admin_service_pb2.ApplyZoneChangesResponse]]:
         """ApplyZoneChanges announces them anew, under the law in force: Queue moves the slots that it gave out, timers get
-        their new times. It works through as many as it can before the call's deadline and says whether that was all;
-        calling it again goes on, and changes nothing when there is nothing left.
+        their new times. It works through as many as it can before the call's deadline (without one: a minute) and says
+        whether that was all; calling it again goes on, and changes nothing when there is nothing left. Call it when all
+        services run with the new release.
         """
 
 def add_ScheduleAdminServiceServicer_to_server(servicer: ScheduleAdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
