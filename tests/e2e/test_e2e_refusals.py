@@ -19,7 +19,7 @@ from postflow.drafts.v1 import drafts_service_pb2
 from postflow.publisher.v1 import publisher_service_pb2, social_account_service_pb2
 from postflow.queue.v1 import queue_service_pb2
 from postflow.rules.v1 import rules_pb2
-from postflow.schedule.v1 import schedule_service_pb2
+from postflow.schedule.v1 import schedule_admin_service_pb2, schedule_service_pb2
 from servicekit.clock import SystemClock
 from servicekit.faults import Fault
 from servicekit.rpc.status import fault_from_error
@@ -35,6 +35,7 @@ FILES = (
     drafts_service_pb2,
     publisher_service_pb2,
     queue_service_pb2,
+    schedule_admin_service_pb2,
     schedule_service_pb2,
     social_account_service_pb2,
 )
@@ -44,6 +45,8 @@ METHODS: Mapping[str, MethodDescriptor] = {
     for service in file.DESCRIPTOR.services_by_name.values()
     for method in service.methods
 }
+# Those who operate PostFlow act for all tenants, unless they name one.
+ACROSS_ORGANIZATIONS = frozenset(name for name in METHODS if "ScheduleAdminService/" in name)
 MALFORMED_ID = "no such/id"
 TOO_LONG_ID = "x" * 65
 
@@ -58,6 +61,8 @@ GOOD: Mapping[str, Mapping[str, object]] = {
     "postflow.schedule.v1.ScheduleService/DeleteAccountSchedule": {"social_account_id": "page"},
     "postflow.schedule.v1.ScheduleService/FindSlotTimes": {"social_account_id": "page"},
     "postflow.schedule.v1.ScheduleService/CheckSendWindow": {"social_account_id": "page"},
+    "postflow.schedule.v1.ScheduleAdminService/ListZoneChanges": {},
+    "postflow.schedule.v1.ScheduleAdminService/ApplyZoneChanges": {},
     "postflow.queue.v1.QueueService/AddToQueue": {"draft_id": "d1"},
     "postflow.queue.v1.QueueService/ScheduleAt": {"draft_id": "d1", "schedule_time": _TOMORROW},
     "postflow.queue.v1.QueueService/ListQueueSlots": {},
@@ -88,6 +93,13 @@ async def refusal(clients: Clients, method: str, request: bytes) -> grpc.aio.Aio
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await call(request)
     return refused.value
+
+
+async def answer(clients: Clients, method: str, request: Message) -> bytes:
+    channel = clients.channels[SERVED_BY[METHODS[method].containing_service.file.package]]
+    call: Any = channel.unary_unary(f"/{method}", request_serializer=None, response_deserializer=None)
+    encoded: bytes = await call(request.SerializeToString())
+    return encoded
 
 
 async def fault(clients: Clients, method: str, request: Message) -> tuple[grpc.StatusCode, Fault]:
@@ -163,11 +175,16 @@ async def test_a_request_of_more_than_256_kib_is_refused(clients: Clients, stack
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", sorted(METHODS.keys() - ACROSS_ORGANIZATIONS))
 async def test_a_request_without_an_organization_is_refused(clients: Clients, method: str) -> None:
     code, refused = await fault(clients, method, request_of(method, {"organization_id": ""}))
     assert (code, refused.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_FIELD")
     assert [violation.field for violation in refused.violations] == ["organization_id"]
+
+
+@pytest.mark.parametrize("method", sorted(ACROSS_ORGANIZATIONS))
+async def test_operators_may_leave_the_organization_out(clients: Clients, method: str) -> None:
+    await answer(clients, method, request_of(method, {"organization_id": ""}))
 
 
 @pytest.mark.parametrize("value", [MALFORMED_ID, TOO_LONG_ID, "ünïcode", "nul\0"])
@@ -185,6 +202,7 @@ async def test_malformed_ids_are_refused_wherever_they_stand(clients: Clients, m
 
 
 SCHEDULES = "postflow.schedule.v1.ScheduleService"
+SCHEDULE_ADMIN = "postflow.schedule.v1.ScheduleAdminService"
 QUEUES = "postflow.queue.v1.QueueService"
 DRAFTS = "postflow.drafts.v1.DraftsService"
 PUBLISHERS = "postflow.publisher.v1.PublisherService"
@@ -289,6 +307,8 @@ def _draft(**changes: object) -> dict[str, object]:
         (f"{QUEUES}/ListQueueSlots", {"page_token": "made up"}, None, "page_token"),
         (f"{PUBLISHERS}/ListPostJobs", {"page_size": -1}, None, "page_size"),
         (f"{PUBLISHERS}/ListPostJobs", {"page_token": "made up"}, None, "page_token"),
+        (f"{SCHEDULE_ADMIN}/ListZoneChanges", {"page_size": -1}, None, "page_size"),
+        (f"{SCHEDULE_ADMIN}/ListZoneChanges", {"page_token": "made up"}, None, "page_token"),
         # states
         (f"{QUEUES}/ListQueueSlots", {"states": [99]}, None, "states[0]"),
         (f"{PUBLISHERS}/ListPostJobs", {"states": [99]}, None, "states[0]"),

@@ -9,8 +9,10 @@ from nats.aio.client import Client
 from opentelemetry import metrics
 
 from civil.zones import tzdata_version
+from postflow.schedule.v1.schedule_admin_service_pb2_grpc import add_ScheduleAdminServiceServicer_to_server
 from postflow.schedule.v1.schedule_service_pb2_grpc import add_ScheduleServiceServicer_to_server
 from postflow.schedule.v1.timer_service_pb2_grpc import add_TimerServiceServicer_to_server
+from schedule_service.application.apply_zone_changes import ApplyZoneChanges
 from schedule_service.application.check_send_window import CheckSendWindow
 from schedule_service.application.create_schedule_rule import CreateScheduleRule
 from schedule_service.application.create_timer import CreateTimer
@@ -29,11 +31,14 @@ from schedule_service.application.list_account_schedules import ListAccountSched
 from schedule_service.application.list_rule_targets import ListRuleTargets
 from schedule_service.application.list_schedule_rules import ListScheduleRules
 from schedule_service.application.list_timers import ListTimers
+from schedule_service.application.list_zone_changes import ListZoneChanges
 from schedule_service.application.pause_timer import PauseTimer, ResumeTimer
 from schedule_service.application.put_account_schedule import PutAccountSchedule
 from schedule_service.application.update_schedule_rule import UpdateScheduleRule
+from schedule_service.application.watch_zone_laws import WatchZoneLaws
+from schedule_service.entrypoints.admin_rpc import DEADLINES, ScheduleAdminServicer
 from schedule_service.entrypoints.events import CONSUMER, routes
-from schedule_service.entrypoints.loops import finished_timers, forget_past_slots, housekeeping
+from schedule_service.entrypoints.loops import finished_timers, forget_past_slots, housekeeping, zone_laws
 from schedule_service.entrypoints.rpc import AccountSchedules, ScheduleRules, ScheduleServicer
 from schedule_service.entrypoints.timer_engine import TimerEngine
 from schedule_service.entrypoints.timer_rpc import TimerServicer
@@ -43,6 +48,7 @@ from servicekit.bus.consumer import EventConsumer
 from servicekit.bus.publisher import PipelinedPublisher
 from servicekit.bus.stream_view import StreamView
 from servicekit.bus.streams import ensure_stream
+from servicekit.clock import SystemClock
 from servicekit.ids import IdSource, Uuid7Source
 from servicekit.pg import migrations
 from servicekit.pg.clock import DatabaseClock
@@ -95,8 +101,10 @@ async def compose(settings: Settings) -> Process:
         servicers=[
             (add_ScheduleServiceServicer_to_server, schedule_servicer(parts)),
             (add_TimerServiceServicer_to_server, timer_servicer(parts, engine.wake)),
+            (add_ScheduleAdminServiceServicer_to_server, admin_servicer(parts)),
         ],
         ids=ids,
+        deadlines=DEADLINES,
     )
     consumer = EventConsumer(
         connection=nats,
@@ -174,12 +182,23 @@ def schedule_rules(parts: Parts) -> ScheduleRules:
     )
 
 
+def admin_servicer(parts: Parts) -> ScheduleAdminServicer:
+    database, clock = parts.database, parts.clock
+    return ScheduleAdminServicer(
+        list_zone_changes=ListZoneChanges(database=database, clock=clock),
+        apply_zone_changes=ApplyZoneChanges(
+            database=database, clock=clock, outbox=parts.outbox, process_clock=SystemClock()
+        ),
+    )
+
+
 def loops(parts: Parts) -> list[Loop]:
     database, clock = parts.database, parts.clock
     return [
         housekeeping(database, clock),
         forget_past_slots(ForgetPastSlots(database=database, clock=clock)),
         finished_timers(DeleteFinishedTimers(database=database, clock=clock)),
+        zone_laws(WatchZoneLaws(database=database)),
     ]
 
 

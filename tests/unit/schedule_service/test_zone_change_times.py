@@ -1,7 +1,8 @@
 """Which local times a new law moves: named cases, and a walk over the minutes under both laws."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import islice, pairwise
 
 import pytest
@@ -10,14 +11,15 @@ from hypothesis import strategies as st
 
 from civil.weekly import WeeklySlot, occurrences
 from civil.zones import Zone, find_zone, zone_data, zone_from_data, zone_names
-from schedule_service.domain.zone_changes import (
+from schedule_service.domain.moved_times import (
     HORIZON,
     MovedTime,
+    NominalTimes,
     first_moved,
     laws_differ,
     moved_times,
-    weekly_times,
 )
+from schedule_service.domain.rule_targets import times_of_week
 from testkit.compiled_zones import compiled_zone
 from testkit.wall_clock import DAY, EPOCH, WallClock, distinct_zones, instant_of
 
@@ -31,6 +33,10 @@ VANCOUVER = find_zone("America/Vancouver")
 VANCOUVER_BEFORE = zone_from_data(
     "America/Vancouver", compiled_zone("PST8PDT,M3.2.0,M11.1.0", offset=timedelta(hours=-8))
 )
+
+
+def weekly_times(slots: Iterable[WeeklySlot]) -> NominalTimes:
+    return partial(times_of_week, sorted(set(slots)))
 
 
 def law(rule: str, *changes: tuple[datetime, timedelta], offset: timedelta = timedelta()) -> Zone:

@@ -16,7 +16,6 @@ from itertools import islice
 from typing import NamedTuple
 
 from civil.recurrence import nominal_times
-
 from civil.wall import Resolved, resolve
 from civil.weekly import WeeklySlot
 from civil.zones import DAY, EARLIEST, LATEST, Zone
@@ -135,10 +134,11 @@ def _next_midnight(day: date, excluded: Collection[date]) -> datetime:
 def _recurring(terms: Terms, first: datetime, past: datetime) -> Iterator[datetime]:
     if terms.rrule:
         return nominal_times(recurrence(terms), first=first, until=past)
-    return _of_week(terms.weekly_slots, first, past)
+    return times_of_week(terms.weekly_slots, first, past)
 
 
-def _of_week(slots: Iterable[WeeklySlot], first: datetime, past: datetime) -> Iterator[datetime]:
+def times_of_week(slots: Iterable[WeeklySlot], first: datetime, past: datetime) -> Iterator[datetime]:
+    """The local times (naive) of slots in the order of the week, from `first` on and before `past`."""
     times: dict[int, list[time]] = defaultdict(list)
     for slot in slots:
         times[slot.day].append(time(slot.hour, slot.minute))

@@ -1,107 +1,141 @@
-"""What a new law of a zone moves: the local times that have become other instants.
+"""What becomes of schedules, rules and timers whose zone has got another law since their times were announced."""
 
-Two laws are compared first, over the time that matters; what recurs in a zone is looked at only around the stretches
-in which they differ.
-"""
+from dataclasses import replace
+from datetime import datetime, time, timedelta
+from enum import StrEnum
+from functools import partial
+from typing import NamedTuple, TypeAlias, TypeVar
 
-from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime, time, timedelta
-from itertools import islice
-from typing import NamedTuple, TypeAlias
-
-from civil.wall import resolve
+from civil.cron import firings, parse_cron
 from civil.weekly import WeeklySlot
-from civil.zones import DAY, Stretch, Zone
+from civil.windows import SendWindow
+from civil.zones import Zone, tzdata_version
+from schedule_service.domain.account_schedule import AccountSchedule
+from schedule_service.domain.moved_times import HORIZON, MovedTime, first_moved, laws_differ
+from schedule_service.domain.rule_targets import local_times, times_of_week
+from schedule_service.domain.schedule_rule import ScheduleRule
+from schedule_service.domain.timer import Timer, rescheduled
 
-HORIZON = timedelta(days=730)
-"""How far ahead a time counts as announced."""
+UNKNOWN = ""
+"""The release of what was saved before releases were noted."""
 
-MOST_LISTED = 10
-"""Of one schedule, rule or timer."""
-
-# What a local time means depends on the offsets within two days of it; it lies within a day of its instant.
-_REACH = 3 * DAY
-
-
-class MovedTime(NamedTuple):
-    nominal: datetime
-    """What the clock on the wall is to show, naive."""
-    old: datetime | None
-    """When that was, in UTC; None: never."""
-    new: datetime | None
-    """When it is now; None: never."""
+# The occurrence in hand of a timer may be long over, when it is paused, or five years away.
+_TIMERS_BEHIND, _TIMERS_AHEAD = timedelta(days=366), timedelta(days=6 * 366)
 
 
-NominalTimes: TypeAlias = Callable[[datetime, datetime], Iterable[datetime]]
-"""The local times asked for (naive), from the first argument on and before the second, in order."""
+class Kind(StrEnum):
+    """What follows the laws of zones; listed in this order."""
+
+    ACCOUNT_SCHEDULE = "ACCOUNT_SCHEDULE"
+    SCHEDULE_RULE = "SCHEDULE_RULE"
+    TIMER = "TIMER"
 
 
-def laws_differ(old: Zone, new: Zone, *, start: datetime, end: datetime) -> bool:
-    """Whether any local time that is an instant between the two can have moved."""
-    return any(True for _ in _differences(old, new, start - _REACH, end + _REACH))
+class Law(NamedTuple):
+    """A zone as one release of the database has it."""
+
+    tzdata_version: str
+    time_zone: str
 
 
-def moved_times(
-    nominal_times: NominalTimes, old: Zone, new: Zone, *, start: datetime, end: datetime
-) -> Iterator[MovedTime]:
-    """Those that were, or now are, an instant from `start` on and before `end`: in the order of the wall and lazily."""
-    reached = _naive(start - 2 * _REACH)
-    for since, until in _differences(old, new, start - _REACH, end + _REACH):
-        first, reached = max(reached, _naive(since - _REACH)), _naive(until + _REACH)
-        for nominal in nominal_times(first, reached):
-            moved = MovedTime(nominal, _instant(nominal, old, nominal_times), _instant(nominal, new, nominal_times))
-            if moved.old != moved.new and any(at and start <= at < end for at in moved[1:]):
-                yield moved
+class Place(NamedTuple):
+    """Where something of a kind stands."""
+
+    organization_id: str
+    id: str
 
 
-def first_moved(nominal_times: NominalTimes, old: Zone, new: Zone, *, now: datetime) -> tuple[MovedTime, ...]:
-    return tuple(islice(moved_times(nominal_times, old, new, start=now, end=now + HORIZON), MOST_LISTED))
+class ZoneChange(NamedTuple):
+    """Something whose times have moved."""
+
+    kind: Kind
+    place: Place
+    law: Law
+    """That its times were announced with."""
+    moved_times: tuple[MovedTime, ...]
 
 
-def weekly_times(slots: Iterable[WeeklySlot]) -> NominalTimes:
-    days: list[list[time]] = [[] for _ in range(7)]
-    for slot in sorted(set(slots)):
-        days[slot.day].append(time(slot.hour, slot.minute))
+Moved: TypeAlias = tuple[MovedTime, ...] | None
+"""The first times that have moved; None: nothing has. Empty: something has, but nothing that can be listed."""
 
-    def nominal_times(first: datetime, until: datetime) -> Iterator[datetime]:
-        day = first.date()
-        while day <= until.date():
-            at_times = (datetime.combine(day, at) for at in days[day.isoweekday() % 7])
-            yield from (at for at in at_times if first <= at < until)
-            day += DAY
-
-    return nominal_times
+Announced = TypeVar("Announced", AccountSchedule, ScheduleRule)
+Follower = TypeVar("Follower", AccountSchedule, ScheduleRule, Timer)
 
 
-def _instant(nominal: datetime, zone: Zone, nominal_times: NominalTimes) -> datetime | None:
-    found = resolve(nominal, zone)
-    if found is None:
+def zone_of(follower: AccountSchedule | ScheduleRule | Timer) -> Zone:
+    match follower:
+        case AccountSchedule():
+            return follower.timetable.zone
+        case ScheduleRule():
+            return follower.terms.time_zone
+        case Timer():
+            return follower.zone
+
+
+def can_have_moved(kind: Kind, old: Zone, new: Zone, *, now: datetime) -> bool:
+    """Whether the times of anything of this kind may differ. The dearer question is asked only then."""
+    if kind is Kind.TIMER:
+        return laws_differ(old, new, start=now - _TIMERS_BEHIND, end=now + _TIMERS_AHEAD)
+    return laws_differ(old, new, start=now, end=now + HORIZON)
+
+
+def moved_schedule(schedule: AccountSchedule, law: Zone | None, *, now: datetime) -> Moved:
+    """By its weekly slots, else by its send window, also while it is switched off: what was given out keeps its time.
+
+    A law that nobody knows may have moved anything.
+    """
+    if law is None:
+        return ()
+    timetable = schedule.timetable
+    for times in (timetable.weekly_slots, _edges(timetable.send_window)):
+        if moved := first_moved(partial(times_of_week, times), law, timetable.zone, now=now):
+            return moved
+    return None
+
+
+def moved_rule(rule: ScheduleRule, law: Zone | None, *, now: datetime) -> Moved:
+    """Also while it is switched off: drafts that it brought about have its times."""
+    if law is None:
+        return ()
+    return first_moved(partial(local_times, rule.terms), law, rule.terms.time_zone, now=now) or None
+
+
+def moved_timer(timer: Timer, law: Zone | None, *, now: datetime) -> Moved:
+    """By the occurrence that it waits for. Of a law that nobody knows it keeps the instant."""
+    after = follow(timer, law, now=now)
+    if timer.due_time is None or after.due_time == timer.due_time:
         return None
-    own = nominal + found.shift
-    if found.shift and any(True for _ in nominal_times(own, own + datetime.resolution)):
-        return None  # the clocks jump over it, to a time that is asked for anyway
-    return found.instant
+    assert law is not None, "without a law the occurrence stays"
+    just_before = timer.due_time - datetime.resolution
+    firing = next(firings(parse_cron(timer.cron), law, after=just_before, dst=timer.dst_policy))
+    return (MovedTime(firing.nominal, timer.due_time, after.due_time),)
 
 
-def _differences(old: Zone, new: Zone, start: datetime, end: datetime) -> Iterator[tuple[datetime, datetime]]:
-    """The stretches of time in which the two show different times, in order and lazily; they may adjoin."""
-    if old.data == new.data:
-        return
-    olds, news = old.stretches(start, end), new.stretches(start, end)
-    before, after = next(olds), next(news)
-    while True:
-        until = min(before.end, after.end)
-        if before.offset != after.offset:
-            yield start, until
-        if until >= end:
-            return
-        start = until
-        before, after = _at(start, before, olds), _at(start, after, news)
+def is_in_hand(timer: Timer, *, now: datetime) -> bool:
+    """It fires at this moment: the occurrence stays as it is, and the next one follows the law in force anyway."""
+    return not timer.paused and timer.due_time is not None and timer.due_time <= now
 
 
-def _at(start: datetime, stretch: Stretch, following: Iterator[Stretch]) -> Stretch:
-    return next(following) if stretch.end == start else stretch
+def follow(timer: Timer, law: Zone | None, *, now: datetime) -> Timer:
+    after = rescheduled(timer, law or timer.zone, timer.zone, now=now)
+    # Who has it in hand need not lose it for nothing.
+    return stamped(timer) if after.due_time == timer.due_time else after
 
 
-def _naive(instant: datetime) -> datetime:
-    return instant.astimezone(UTC).replace(tzinfo=None)
+def announced_anew(announced: Announced, *, now: datetime) -> Announced:
+    return replace(announced, version=announced.version + 1, update_time=now, tzdata_version=tzdata_version())
+
+
+def stamped(unmoved: Follower) -> Follower:
+    """Its times are those that the law in force gives, too."""
+    return replace(unmoved, tzdata_version=tzdata_version())
+
+
+def _edges(window: SendWindow | None) -> list[WeeklySlot]:
+    """When the window opens and closes, in the order of the week; the end of a day is the start of the next."""
+    if window is None:
+        return []
+    opens, closes, days_on = window.start, window.end or time(), 0 if window.end else 1
+    edges = [WeeklySlot(day=day, hour=opens.hour, minute=opens.minute) for day in window.days]
+    edges += [WeeklySlot(day=(day + days_on) % 7, hour=closes.hour, minute=closes.minute) for day in window.days]
+    return sorted(edges)

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from schedule_service.application.delete_finished_timers import DeleteFinishedTimers
 from schedule_service.application.follow_slots import ForgetPastSlots
+from schedule_service.application.watch_zone_laws import WatchZoneLaws
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.housekeeping import Housekeeping, Retention
@@ -12,6 +13,7 @@ from servicekit.run import Loop
 _FINISHED_PERIOD = timedelta(minutes=1)
 _FORGET_PERIOD = timedelta(minutes=1)
 _HOUSEKEEPING_PERIOD = timedelta(minutes=1)
+_ZONE_LAWS_PERIOD = timedelta(minutes=1)
 
 
 def housekeeping(database: Database, clock: DatabaseClock) -> Loop:
@@ -24,3 +26,7 @@ def forget_past_slots(forget: ForgetPastSlots) -> Loop:
 
 def finished_timers(delete: DeleteFinishedTimers) -> Loop:
     return Loop("finished timers", delete, _FINISHED_PERIOD)
+
+
+def zone_laws(watch: WatchZoneLaws) -> Loop:
+    return Loop("zone laws", watch, _ZONE_LAWS_PERIOD)

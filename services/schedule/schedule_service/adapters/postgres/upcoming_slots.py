@@ -30,6 +30,17 @@ _AHEAD = text("""
         order by schedule_time desc limit 1
     ) as last_time
 """)
+_ANY_WITHIN = text("""
+    select exists (
+        select from unnest(cast(:starts as timestamptz[]), cast(:ends as timestamptz[])) as span (starts, ends)
+        cross join lateral (
+            select from upcoming_slot
+            where organization_id = :organization_id and social_account_id = :social_account_id
+                and schedule_time >= span.starts and schedule_time < span.ends
+            limit 1
+        ) as slot
+    )
+""")
 # What somebody holds is news, and no longer past.
 _FORGET = text("""
     delete from upcoming_slot where ctid = any(array(
@@ -64,6 +75,22 @@ async def ahead(
     }
     row = (await connection.execute(_AHEAD, names)).one()
     return SlotsAhead(count=row.slots, last_time=row.last_time)
+
+
+async def any_within(
+    connection: AsyncConnection,
+    organization_id: str,
+    social_account_id: str,
+    spans: Sequence[tuple[datetime, datetime]],
+) -> bool:
+    """Whether a slot stands in one of the spans, each with its start and without its end."""
+    names = {
+        "organization_id": organization_id,
+        "social_account_id": social_account_id,
+        "starts": [start for start, _ in spans],
+        "ends": [end for _, end in spans],
+    }
+    return bool((await connection.execute(_ANY_WITHIN, names)).scalar_one())
 
 
 async def forget(connection: AsyncConnection, *, cutoff: datetime, limit: int) -> int:

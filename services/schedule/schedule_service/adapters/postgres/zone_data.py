@@ -1,11 +1,13 @@
 """The law of each zone in use, release by release: what later tells whether a new release moves what was announced."""
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Sequence
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from civil.zones import Zone, find_zone, tzdata_version, zone_data, zone_from_data
+from schedule_service.domain.zone_changes import Law
 
 _RECORD = text("""
     insert into zone_data (tzdata_version, time_zone, data)
@@ -13,7 +15,14 @@ _RECORD = text("""
     from unnest(cast(:time_zones as text[]), cast(:laws as bytea[])) as zone (time_zone, data)
     on conflict do nothing
 """)
+_FIND_SOME = text("""
+    select tzdata_version, time_zone, data from zone_data
+    join unnest(cast(:tzdata_versions as text[]), cast(:time_zones as text[])) as law (tzdata_version, time_zone)
+        using (tzdata_version, time_zone)
+""")
 _FIND = text("select data from zone_data where tzdata_version = :tzdata_version and time_zone = :time_zone")
+
+_log = logging.getLogger(__name__)
 
 
 async def record_zones(connection: AsyncConnection, zones: Iterable[Zone]) -> None:
@@ -30,3 +39,18 @@ async def recorded_zone(connection: AsyncConnection, release: str, name: str) ->
     names = {"tzdata_version": release, "time_zone": name}
     data = (await connection.execute(_FIND, names)).scalar_one_or_none()
     return find_zone(name) if data is None else zone_from_data(name, data)
+
+
+async def recorded_zones(connection: AsyncConnection, laws: Sequence[Law]) -> dict[Law, Zone]:
+    """Each as it was recorded; one that is not, or makes no sense, is missing."""
+    rows = await connection.execute(
+        _FIND_SOME,
+        {"tzdata_versions": [law.tzdata_version for law in laws], "time_zones": [law.time_zone for law in laws]},
+    )
+    found: dict[Law, Zone] = {}
+    for row in rows:
+        try:
+            found[Law(row.tzdata_version, row.time_zone)] = zone_from_data(row.time_zone, row.data)
+        except ValueError as error:
+            _log.error("the recorded zone %s of %s: %s", row.time_zone, row.tzdata_version, error)
+    return found

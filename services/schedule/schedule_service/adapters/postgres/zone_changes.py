@@ -1,0 +1,129 @@
+"""The SQL of what was announced with other laws than those in force: schedules, rules and timers alike."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from civil.zones import tzdata_version
+from schedule_service.domain.zone_changes import Kind, Law, Place
+
+
+class _Rows(NamedTuple):
+    table: str
+    id: str
+    live: str
+    """In the words of the index by law."""
+
+
+_ROWS = {
+    Kind.ACCOUNT_SCHEDULE: _Rows("account_schedule", "social_account_id", "delete_time is null"),
+    Kind.SCHEDULE_RULE: _Rows("schedule_rule", "id", "delete_time is null"),
+    Kind.TIMER: _Rows("timer", "id", "cron <> '' and due_time is not null"),
+}
+# One step in the index per law, however many rows there are of each.
+_LAWS = {
+    kind: text(f"""
+        with recursive law as (
+            (
+                select tzdata_version, time_zone from {rows.table} where {rows.live}
+                order by tzdata_version, time_zone limit 1
+            )
+            union all
+            select following.tzdata_version, following.time_zone from law cross join lateral (
+                select tzdata_version, time_zone from {rows.table}
+                where {rows.live} and (tzdata_version, time_zone) > (law.tzdata_version, law.time_zone)
+                order by tzdata_version, time_zone limit 1
+            ) as following
+        )
+        select tzdata_version, time_zone from law
+    """)
+    for kind, rows in _ROWS.items()
+}
+_OF_ORGANIZATION = "and organization_id = :organization_id"
+_PAGE = {
+    (kind, of_one): text(f"""
+        select found.organization_id, found.id, found.tzdata_version, found.time_zone
+        from unnest(cast(:tzdata_versions as text[]), cast(:time_zones as text[])) as law (tzdata_version, time_zone)
+        cross join lateral (
+            select organization_id, {rows.id} as id, tzdata_version, time_zone from {rows.table}
+            where {rows.live} and tzdata_version = law.tzdata_version and time_zone = law.time_zone
+                {_OF_ORGANIZATION if of_one else ""}
+                and (organization_id, {rows.id}) > (:after_organization_id, :after_id)
+            order by organization_id, {rows.id} limit :size
+        ) as found
+        order by found.organization_id, found.id limit :size
+    """)
+    for kind, rows in _ROWS.items()
+    for of_one in (False, True)
+}
+_MARK = {
+    (kind, of_one): text(f"""
+        update {rows.table} set tzdata_version = :current where ctid = any(array(
+            select ctid from {rows.table}
+            where {rows.live} and tzdata_version = :tzdata_version and time_zone = :time_zone
+                {_OF_ORGANIZATION if of_one else ""}
+            order by organization_id, {rows.id} limit :limit for update
+        ))
+    """)
+    for kind, rows in _ROWS.items()
+    for of_one in (False, True)
+}
+_COUNT = {
+    kind: text(f"""
+        select count(*) from (
+            (select from {rows.table} where {rows.live} and tzdata_version < :current limit :most)
+            union all
+            (select from {rows.table} where {rows.live} and tzdata_version > :current limit :most)
+        ) as other
+    """)
+    for kind, rows in _ROWS.items()
+}
+
+
+async def laws_in_use(connection: AsyncConnection, kind: Kind) -> list[Law]:
+    return [Law(row.tzdata_version, row.time_zone) for row in await connection.execute(_LAWS[kind])]
+
+
+async def page(
+    connection: AsyncConnection,
+    kind: Kind,
+    laws: Sequence[Law],
+    *,
+    organization_id: str,
+    after: Place | None,
+    size: int,
+) -> list[tuple[Place, Law]]:
+    """The first `size` behind `after` that were announced with these laws; an empty organization means all."""
+    since = after or Place("", "")
+    rows = await connection.execute(
+        _PAGE[kind, bool(organization_id)],
+        {
+            "tzdata_versions": [law.tzdata_version for law in laws],
+            "time_zones": [law.time_zone for law in laws],
+            "after_organization_id": since.organization_id,
+            "after_id": since.id,
+            "size": size,
+        }
+        | _of(organization_id),
+    )
+    return [(Place(row.organization_id, row.id), Law(row.tzdata_version, row.time_zone)) for row in rows]
+
+
+async def mark(connection: AsyncConnection, kind: Kind, law: Law, *, organization_id: str, limit: int) -> int:
+    """Up to `limit` rows of this law follow the one in force from now on; returns how many."""
+    marked = await connection.execute(
+        _MARK[kind, bool(organization_id)],
+        {"current": tzdata_version(), "limit": limit, **law._asdict()} | _of(organization_id),
+    )
+    return marked.rowcount
+
+
+async def count_of_other_releases(connection: AsyncConnection, kind: Kind, *, most: int) -> int:
+    counted = await connection.execute(_COUNT[kind], {"current": tzdata_version(), "most": most})
+    return min(int(counted.scalar_one()), most)
+
+
+def _of(organization_id: str) -> dict[str, str]:
+    return {"organization_id": organization_id} if organization_id else {}

@@ -1,0 +1,41 @@
+"""Which laws that times were announced with differ from those in force."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from civil.zones import Zone, find_zone, tzdata_version
+from schedule_service.adapters.postgres import zone_changes as store
+from schedule_service.adapters.postgres.zone_data import recorded_zones
+from schedule_service.domain.zone_changes import UNKNOWN, Kind, Law, can_have_moved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedLaws:
+    """The laws of other releases that things of one kind were announced with."""
+
+    agreeing: tuple[Law, ...]
+    """With that in force, as far as it matters."""
+    differing: Mapping[Law, Zone | None]
+    """The zone as it was; None: nobody knows."""
+
+
+async def compared_laws(connection: AsyncConnection, kind: Kind, *, now: datetime) -> ComparedLaws:
+    laws = [law for law in await store.laws_in_use(connection, kind) if law.tzdata_version != tzdata_version()]
+    zones = await recorded_zones(connection, laws)
+    agreeing: list[Law] = []
+    differing: dict[Law, Zone | None] = {}
+    for law in laws:
+        old = zones.get(law)
+        # An unknown release was that of the process which noted none: the one in force, until the watch has noted it.
+        if law.tzdata_version == UNKNOWN or (
+            old is not None and not can_have_moved(kind, old, find_zone(law.time_zone), now=now)
+        ):
+            agreeing.append(law)
+        else:
+            differing[law] = old
+        await asyncio.sleep(0)  # a comparison takes a millisecond, and there may be hundreds
+    return ComparedLaws(agreeing=tuple(agreeing), differing=differing)

@@ -1,0 +1,56 @@
+"""What Schedule answers those who operate it."""
+
+import math
+import time
+from datetime import timedelta
+from typing import Any, TypeAlias
+
+import grpc
+
+from postflow.schedule.v1 import schedule_admin_service_pb2 as messages
+from postflow.schedule.v1 import schedule_admin_service_pb2_grpc
+from schedule_service.application.apply_zone_changes import ApplyZoneChanges
+from schedule_service.application.list_zone_changes import ListZoneChanges
+from schedule_service.wire import zone_changes
+from servicekit.rpc import next_page_token, read_page
+from servicekit.run import context as call_context
+
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+DEADLINES = {"postflow.schedule.v1.ScheduleAdminService/ApplyZoneChanges": timedelta(minutes=1)}
+"""Of calls that bring none."""
+
+_SHARE_FOR_WORK = 0.7  # of the time that a call has; the rest is for the batch in hand and the answer
+
+
+class ScheduleAdminServicer(schedule_admin_service_pb2_grpc.ScheduleAdminServiceServicer):
+    def __init__(self, *, list_zone_changes: ListZoneChanges, apply_zone_changes: ApplyZoneChanges) -> None:
+        self._list_zone_changes = list_zone_changes
+        self._apply_zone_changes = apply_zone_changes
+
+    async def ListZoneChanges(
+        self, request: messages.ListZoneChangesRequest, context: Context
+    ) -> messages.ListZoneChangesResponse:
+        page = read_page(request)
+        found = await self._list_zone_changes(
+            organization_id=request.organization_id, after=zone_changes.position(page.after), size=page.size
+        )
+        response = zone_changes.listed(found.changes)
+        if found.last:
+            response.next_page_token = next_page_token(request, zone_changes.cursor(found.last))
+        return response
+
+    async def ApplyZoneChanges(
+        self, request: messages.ApplyZoneChangesRequest, context: Context
+    ) -> messages.ApplyZoneChangesResponse:
+        applied = await self._apply_zone_changes(organization_id=request.organization_id, until=_until())
+        return zone_changes.applied(applied.moved, done=applied.done)
+
+
+def _until() -> float:
+    """When most of the call's time is over, in monotonic time."""
+    deadline = call_context.deadline.get()
+    if deadline is None:
+        return math.inf
+    now = time.monotonic()
+    return now + (deadline - now) * _SHARE_FOR_WORK
