@@ -64,6 +64,13 @@ FILL = """
 """
 
 
+# As if they came from weekly slots in UTC.
+WEEKLY = """
+    update slot set origin = 'QUEUE', time_zone = 'UTC', local_date = cast(schedule_time as date),
+        local_time = cast(schedule_time as time), nominal_local_time = cast(schedule_time as timestamp),
+        tzdata_version = :release
+    where organization_id = :org and social_account_id = any(:accounts)
+"""
 OLD_LAW = (
     # Far away first: a unique index is in the way.
     """
@@ -201,12 +208,21 @@ class Queue:
         self._add = AddToQueue(
             database=database, clock=self.clock, schedule=self.schedule, slots=slots, mover=mover, policy=policy
         )
-        self.catch_up = CatchUp(database=database, clock=self.clock, mover=mover)
+        self.catch_up = self.catching_up(tzdata_version())
         self._at = ScheduleAt(database=database, clock=self.clock, slots=slots, policy=policy)
         self.list = ListQueueSlots(database)
         self.settle_slots = SettleSlots(policy)
         self.hand_over = HandOver(
             database=database, clock=self.clock, commands=self.stream, policy=policy, wake=asyncio.Event()
+        )
+
+    def catching_up(self, release: str) -> CatchUp:
+        """As a process does that has this release of the IANA database."""
+        outbox = Outbox(Uuid7Source(), self.offered.extend)
+        return CatchUp(
+            database=self.database,
+            clock=self.clock,
+            mover=SlotMover(outbox=outbox, policy=self.policy, release=release),
         )
 
     @property
@@ -269,7 +285,7 @@ class Queue:
         await self.apply(follow_schedules, gone)
 
     async def old_law(self, account: str, shift: timedelta, *, release: str = "2020a") -> None:
-        """The account's weekly slots that are not handed over, as a law would have them by which they are so much
+        """The account's weekly slots, as far as they are not handed over, as a law has them that puts them so much
         later."""
         async with self.database.transaction() as tx:
             for statement in OLD_LAW:
@@ -311,6 +327,15 @@ class Queue:
         names = {"org": organization_id, "accounts": accounts, "first": first, "step": step, "count": count}
         async with self.database.transaction() as tx:
             await tx.connection.execute(text(FILL), names)
+
+    async def fill_weekly(
+        self, account: str | list[str], first: datetime, step: timedelta, count: int, *, release: str = tzdata_version()
+    ) -> None:
+        """As `fill`, with slots that come from a schedule."""
+        accounts = [account] if isinstance(account, str) else account
+        await self.fill(accounts, first, step, count)
+        async with self.database.transaction() as tx:
+            await tx.connection.execute(text(WEEKLY), {"org": ORG, "accounts": accounts, "release": release})
 
     async def announced(self) -> list[SlotScheduled]:
         return await self._announced(SlotScheduled)
