@@ -32,6 +32,8 @@ OFFENCES: dict[str, list[str]] = {
     "libs/servicekit/rpc/edge.py": ["postflow.queue.v1.queue_slot_pb2", "servicekit.pg.database"],
     "libs/servicekit/clock.py": ["servicekit.run.loops"],
     "libs/civil/days.py": ["servicekit.clock"],
+    "libs/jobkit/next_run.py": ["jobkit.stores.memory"],
+    "libs/jobkit/stores/sql.py": ["servicekit.pg.database"],
 }
 REFUSED = (
     "The services never import each other",
@@ -44,6 +46,8 @@ REFUSED = (
     "Libraries know no service",
     "Services run without the development stack",
     "Libraries are independent",
+    "jobkit stands on civil alone",
+    "jobkit: rules know no store",
     "servicekit knows no contract",
     "servicekit: transports stand on",
     "servicekit: calls know neither",

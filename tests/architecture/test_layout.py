@@ -22,6 +22,7 @@ SKELETON = (
 HEADINGS = ["Owns", "Offers", "Consumes", "Emits", "Tables", "Limits", "Runbook"]
 TIERS = {"unit", "usecase", "rpc", "contract", "e2e", "faults", "architecture"}
 EDGES = {
+    "libs/jobkit/edge.py",
     "libs/servicekit/bus/consumer.py",
     "libs/servicekit/rpc/edge.py",
     "libs/servicekit/run/loops.py",
@@ -29,7 +30,7 @@ EDGES = {
     "libs/servicekit/run/process.py",
     "services/publisher/publisher_service/application/send_post.py",
 }
-"""The RPC edge, consumers, the runner of processes and loops, and the call of a provider's adapter."""
+"""The RPC edge, consumers, the runner of processes and loops, the runner of jobs, and a provider's adapter."""
 VAGUE = ("Manager", "Helper", "Util", "Utils", "Base", "Common", "Impl")
 
 

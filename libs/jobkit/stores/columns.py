@@ -33,9 +33,23 @@ class SqlColumns:
     """One jsonb column with an object in it; or several columns of any type, which `Job.data` holds by name."""
 
     @classmethod
-    def minimal(cls, *, data: str | tuple[str, ...] | None = None) -> "SqlColumns":
-        """For id, sleep_until, due_time, fence and interval."""
+    def minimal(
+        cls,
+        *,
+        id: str = "id",  # noqa: A002 - as the column is called
+        sleep_until: str = "sleep_until",
+        due_time: str = "due_time",
+        fence: str = "fence",
+        interval: str | None = "interval",
+        data: str | tuple[str, ...] | None = None,
+    ) -> "SqlColumns":
+        """For a table that has these and no others."""
         return cls(
+            id=id,
+            sleep_until=sleep_until,
+            due_time=due_time,
+            fence=fence,
+            interval=interval,
             attempts=None,
             time_zone=None,
             dst=None,

@@ -3,7 +3,8 @@
 Instants are parameters, so that what is due is a range of the index on (sleep_until, id), and rows of the future cost
 nothing. Rows are updated by key from an unnested array: `any(array[...])` can be looked up in the index, but not be
 merged or hashed, which for a small table the planner would rather do. "is true" hides a condition from it: it might
-look for all that is due once more. The limit stands in the text: a plan for an unknown one expects a tenth of the table.
+look for all that is due once more. The limit stands in the text: a plan for an unknown one expects a tenth of the
+table.
 """
 
 from collections.abc import Mapping

@@ -1,0 +1,69 @@
+"""The examples run to their end, and the README says what is so."""
+
+import asyncio
+import re
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import jobkit
+from jobkit.config import Config
+from jobkit.stores.columns import SqlColumns
+from servicekit.pg.database import async_url
+
+FOLDER = Path(jobkit.__file__).parent
+README = (FOLDER / "README.md").read_text()
+
+
+async def run(example: str, *arguments: str) -> str:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        FOLDER / "examples" / example,
+        *arguments,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        async with asyncio.timeout(100):
+            output, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    said = output.decode()
+    assert process.returncode == 0, said
+    return said
+
+
+async def test_the_example_in_memory_runs_by_itself() -> None:
+    said = await run("memory.py")
+    assert len(re.findall("^recurring: ", said, re.MULTILINE)) >= 2
+    assert re.search(r"^shaky: .*, attempt 2$", said, re.MULTILINE)
+    assert said.endswith("done: at once removed, shaky kept\n")
+
+
+async def test_the_example_on_a_database_leaves_nothing_behind(empty_database: str) -> None:
+    url = async_url(empty_database).render_as_string(hide_password=False)
+    for _ in range(2):
+        said = await run("sql.py", url)
+        assert len(re.findall("^stand up: ", said, re.MULTILINE)) >= 3
+        assert len(re.findall("^drink something: ", said, re.MULTILINE)) == 1
+        assert "business" not in said
+        assert said.endswith("done\n")
+
+
+async def test_the_example_brings_its_own_server_if_there_is_none() -> None:
+    assert (await run("sql.py")).endswith("done\n")
+
+
+def test_the_readme_lists_every_option() -> None:
+    listed = re.findall(r"^\| `(\w+)` \|", README, re.MULTILINE)
+    assert [option.name for option in fields(Config)] == listed
+
+
+@pytest.mark.parametrize("column", [column.name for column in fields(SqlColumns)])
+def test_the_table_of_the_readme_has_every_column(column: str) -> None:
+    (table,) = re.findall(r"```sql\n(create table job .*?)```", README, re.DOTALL)
+    assert re.search(rf"^    {column} +\w", table, re.MULTILINE)

@@ -1,0 +1,92 @@
+"""A worker dies in the middle of a job: another takes over after the lock, and the dead one writes nothing more."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Row, text
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from jobkit.config import Config
+from jobkit.job import Job, JobUpdate, Lock
+from jobkit.next_run import occurrence_key
+from jobkit.scheduler import Scheduler
+from jobkit.stores.sql import SqlStore
+from servicekit.pg.database import async_url
+from testkit.eventually import eventually
+from testkit.jobs import create_table
+
+WORKER = Path(__file__).with_name("jobkit_worker.py")
+
+
+@pytest.fixture
+async def engine(empty_database: str) -> AsyncIterator[AsyncEngine]:
+    engine = create_async_engine(async_url(empty_database))
+    await create_table(engine)
+    yield engine
+    await engine.dispose()
+
+
+async def test_a_killed_workers_job_is_taken_over_and_its_late_write_is_refused(engine: AsyncEngine) -> None:
+    store = SqlStore(engine, "job")
+    due = (await store.now()).replace(microsecond=0)
+    async with engine.begin() as connection:
+        await connection.execute(
+            text("insert into job (sleep_until, interval) values (:due, '@every 1h')"), {"due": due}
+        )
+    dead = await killed_in_the_middle(engine)
+    locked = await row(engine)
+    assert (locked.due_time, locked.attempts, locked.fence) == (due, 1, dead.fence)
+    assert locked.sleep_until > due
+
+    ran: list[Job] = []
+
+    async def do(job: Job) -> None:
+        # The takeover lasts; meanwhile the dead one's last write arrives.
+        late = JobUpdate(due_time=None, sleep_until=None, attempts=0, last_error="from the dead")
+        assert await store.update([(dead, late)]) == frozenset()
+        assert await store.extend([dead], due + timedelta(days=1)) == frozenset()
+        assert await store.remove([dead]) == frozenset()
+        assert await store.now() >= locked.sleep_until
+        ran.append(job)
+
+    config = Config(store=store, on_document=do, lock_duration=timedelta(seconds=2))
+    async with Scheduler(config) as scheduler:
+        await eventually(lambda: ran and scheduler.is_idle)
+    (job,) = ran
+    assert (job.due_time, job.attempts, job.fence) == (due, 2, dead.fence + 1)
+    assert occurrence_key(job) == f"{due.replace(tzinfo=None).isoformat()}Z"
+    after = await row(engine)
+    assert after.due_time == after.sleep_until == due + timedelta(hours=1)
+    assert (after.attempts, after.last_error) == (0, None)
+    assert (
+        await store.update([(dead, JobUpdate(due_time=None, sleep_until=None, attempts=0, last_error=None))]) == set()
+    )
+    assert await row(engine) == after
+
+
+async def killed_in_the_middle(engine: AsyncEngine) -> Lock:
+    """The lock that the worker held when it was killed."""
+    url = engine.url.render_as_string(hide_password=False)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, WORKER, url, stdout=asyncio.subprocess.PIPE, start_new_session=True
+    )
+    try:
+        assert process.stdout is not None
+        async with asyncio.timeout(30):
+            said = await process.stdout.readline()
+    finally:
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
+    job_id, fence = said.split()
+    return Lock(int(job_id), int(fence))
+
+
+async def row(engine: AsyncEngine) -> Row[Any]:
+    async with engine.connect() as connection:
+        return (await connection.execute(text("select * from job"))).one()

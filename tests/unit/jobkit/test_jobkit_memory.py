@@ -1,0 +1,71 @@
+"""Limits of the store in memory."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from jobkit.config import Config
+from jobkit.job import Job, JobUpdate
+from jobkit.stores.memory import MemoryStore, StoreFull
+from testkit.clocks import START
+
+
+def a_job(number: int) -> Job:
+    return Job(id=number, due_time=START, sleep_until=START)
+
+
+def test_a_full_store_takes_no_more() -> None:
+    store = MemoryStore(capacity=1)
+    store.add(a_job(1))
+    with pytest.raises(StoreFull):
+        store.add(a_job(2))
+    with pytest.raises(ValueError, match="there is a job 1 already"):
+        store.add(a_job(1))
+    store.delete(1)
+    store.delete(1)
+    store.add(a_job(2))
+    assert len(store) == 1
+
+
+async def test_a_job_that_is_locked_for_ever_and_again_takes_no_more_room() -> None:
+    store = MemoryStore()
+    store.add(a_job(1))
+    for _ in range(1_000):
+        (job,) = await store.lock_next(START, START + timedelta(minutes=1), 1)
+        update = JobUpdate(due_time=START, sleep_until=START, attempts=0, last_error=None)
+        assert await store.update([(job.lock, update)]) == {job.lock}
+    assert len(store._waiting) <= 2 * len(store) + 64
+
+
+async def test_an_edit_of_a_row_that_is_gone_is_refused_and_one_that_is_there_fences_off() -> None:
+    store = MemoryStore()
+    with pytest.raises(KeyError):
+        store.edit(1, sleep_until=None)
+    store.add(a_job(1))
+    assert store.edit(1, sleep_until=None) == replace(a_job(1), sleep_until=None, fence=1)
+    assert await store.next_due() is None
+
+
+async def test_the_system_clock_is_the_default() -> None:
+    store = MemoryStore()
+    assert await store.now() <= await store.now()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"on_document": None},
+        {"on_batch": lambda jobs: None},
+        {"batch": 0},
+        {"workers": 0},
+        {"idle_delay": timedelta(0)},
+        {"lock_duration": timedelta(0)},
+        {"pace": timedelta(seconds=-1)},
+    ],
+    ids=str,
+)
+def test_a_configuration_that_makes_no_sense_is_refused(settings: dict[str, object]) -> None:
+    plain: dict[str, object] = {"store": MemoryStore(), "on_document": lambda job: None}
+    with pytest.raises(ValueError, match=r"either|at least one|positive|negative"):
+        Config(**(plain | settings))  # type: ignore[arg-type]

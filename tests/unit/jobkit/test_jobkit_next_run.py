@@ -1,0 +1,268 @@
+"""What becomes of a job, for any row, any lateness and any outcome."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from civil.cron import Dst, firings, parse_cron
+from civil.zones import UnknownZone, find_zone
+from jobkit.errors import AttemptFailed, InvalidJob, JobFailed, OccurrenceSkipped
+from jobkit.job import Done, Failed, Job, JobUpdate, Misfire
+from jobkit.next_run import Policy, Settlement, after_run, before_run, first_due, given_back, occurrence_key
+from jobkit.retry import RetryPolicy
+
+SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+POLICY = Policy(retry=RetryPolicy(), reprocess_delay=timedelta(0), misfire_after=MINUTE, pace=SECOND)
+START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+
+EXPRESSIONS = ["* * * * *", "*/7 * * * *", "30 2 * * *", "0 * * * *", "0 0 29 2 *", "15 3 * * 1-5", "@weekly"]
+ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Nuuk", "Pacific/Apia"]
+
+instants = st.datetimes(min_value=datetime(2024, 1, 1), max_value=datetime(2029, 1, 1), timezones=st.just(UTC))
+lateness = st.one_of(
+    st.timedeltas(min_value=timedelta(0), max_value=3 * MINUTE),
+    st.timedeltas(min_value=timedelta(0), max_value=40 * DAY),
+)
+
+
+def run(job: Job, begun: datetime, now: datetime | None = None, policy: Policy = POLICY) -> Settlement:
+    return after_run(job, Done(), begun=begun, now=now or begun, policy=policy, draw=1)
+
+
+def failed(job: Job, now: datetime, policy: Policy = POLICY, **more: Any) -> Settlement:
+    outcome = Failed(error=ValueError("no"), **more)
+    return after_run(job, outcome, begun=now, now=now, policy=policy, draw=1)
+
+
+def written(settlement: Settlement | None) -> JobUpdate:
+    assert settlement is not None
+    assert settlement.update is not None
+    return settlement.update
+
+
+def all_firings(job: Job, after: datetime) -> Iterator[datetime]:
+    zone = find_zone(job.time_zone)
+    for firing in firings(parse_cron(job.interval), zone, after=after, dst=Dst(job.dst)):
+        yield firing.instant
+
+
+@st.composite
+def recurring(draw: st.DrawFn, misfire: st.SearchStrategy[Misfire] = st.sampled_from(Misfire)) -> Job:  # noqa: B008
+    job = Job(
+        id=1,
+        due_time=None,
+        sleep_until=None,
+        attempts=1,
+        interval=draw(st.sampled_from(EXPRESSIONS)),
+        time_zone=draw(st.sampled_from(ZONES)),
+        dst=draw(st.sampled_from(Dst)),
+        misfire=draw(misfire),
+    )
+    due = next(all_firings(job, draw(instants)))
+    return replace(job, due_time=due, sleep_until=due)
+
+
+@given(recurring(), lateness)
+def test_the_next_occurrence_is_one_of_the_expression_and_later_than_the_last(job: Job, late: timedelta) -> None:
+    assert job.due_time
+    update = written(run(job, job.due_time + late))
+    assert update.due_time is not None
+    assert job.due_time < update.due_time
+    assert next(all_firings(job, update.due_time - datetime.resolution)) == update.due_time
+    assert update.attempts == 0
+    assert update.sleep_until is not None
+    assert update.sleep_until >= update.due_time
+
+
+@given(recurring(st.just(Misfire.FIRE_ONCE)), lateness)
+def test_fire_once_leaves_nothing_missed_behind(job: Job, late: timedelta) -> None:
+    assert job.due_time
+    begun = job.due_time + late
+    assert before_run(job, begun, POLICY) is None
+    assert written(run(job, begun)).due_time == next(all_firings(job, begun))
+    assert written(run(job, begun, begun + HOUR)).due_time == next(all_firings(job, begun))
+
+
+@given(recurring(st.just(Misfire.FIRE_ALL)), lateness, st.timedeltas(min_value=timedelta(0), max_value=HOUR))
+def test_fire_all_leaves_nothing_out_and_keeps_its_pace(job: Job, late: timedelta, pace: timedelta) -> None:
+    assert job.due_time
+    begun = job.due_time + late
+    update = written(run(replace(job, pace=pace), begun))
+    assert update.due_time == next(all_firings(job, job.due_time))
+    assert update.sleep_until == (update.due_time if update.due_time > begun else max(update.due_time, begun + pace))
+
+
+@given(recurring(st.just(Misfire.SKIP)), lateness)
+def test_skip_runs_what_is_in_time_and_nothing_else(job: Job, late: timedelta) -> None:
+    assert job.due_time
+    now = job.due_time + late
+    verdict = before_run(job, now, POLICY)
+    if late <= MINUTE:
+        assert verdict is None
+        return
+    assert verdict is not None
+    assert isinstance(verdict.error, OccurrenceSkipped)
+    due = written(verdict).due_time
+    assert due is not None
+    in_time = (at for at in all_firings(job, job.due_time) if now - at <= MINUTE)
+    assert due == next(in_time)
+
+
+@given(recurring(), lateness, st.timedeltas(min_value=-DAY, max_value=60 * DAY), st.booleans())
+def test_nothing_is_planned_after_repeat_until(job: Job, late: timedelta, more: timedelta, auto_remove: bool) -> None:
+    assert job.due_time
+    begun = job.due_time + late
+    free = written(run(job, begun))
+    bounded = replace(job, repeat_until=job.due_time + more, auto_remove=auto_remove)
+    settlement = run(bounded, begun)
+    assert free.due_time is not None
+    if free.due_time <= job.due_time + more:
+        assert settlement.update == free
+    elif auto_remove:
+        assert settlement.update is None
+    else:
+        update = written(settlement)
+        assert (update.due_time, update.sleep_until, update.finish_time) == (None, None, begun)
+
+
+@given(recurring(), st.integers(min_value=1, max_value=5), lateness)
+def test_a_failure_keeps_the_occurrence_until_the_last_attempt(job: Job, attempts: int, late: timedelta) -> None:
+    assert job.due_time
+    now = job.due_time + late
+    settlement = failed(replace(job, attempts=attempts), now)
+    update = written(settlement)
+    assert update.last_error == "ValueError: no"
+    if attempts < 5:
+        assert (update.due_time, update.attempts) == (job.due_time, attempts)
+        assert update.sleep_until == now + min(5 * SECOND * 2 ** (attempts - 1), 15 * MINUTE)
+        assert isinstance(settlement.error, AttemptFailed)
+    else:
+        assert update == replace(written(run(job, now)), last_error="ValueError: no")
+        assert isinstance(settlement.error, JobFailed)
+
+
+@given(recurring(), lateness, st.integers(min_value=1, max_value=9))
+def test_the_key_is_that_of_the_firing_and_the_same_in_every_attempt(job: Job, late: timedelta, attempts: int) -> None:
+    assert job.due_time
+    zone = find_zone(job.time_zone)
+    firing = next(firings(parse_cron(job.interval), zone, after=job.due_time - SECOND, dst=Dst(job.dst)))
+    again = replace(job, attempts=attempts, fence=attempts, sleep_until=job.due_time + late)
+    assert occurrence_key(job) == occurrence_key(again) == firing.key
+
+
+@given(recurring())
+def test_keys_of_one_job_differ(job: Job) -> None:
+    keys: list[str] = []
+    due = job.due_time
+    while due is not None and len(keys) < 30:
+        job = replace(job, due_time=due)
+        keys.append(occurrence_key(job))
+        due = written(run(job, due)).due_time
+    assert len(set(keys)) == len(keys)
+
+
+@given(st.timedeltas(min_value=SECOND, max_value=3 * DAY), instants, lateness)
+def test_every_goes_on_in_its_step_however_late_it_was(every: timedelta, due: datetime, late: timedelta) -> None:
+    seconds = int(every.total_seconds())
+    due = due.replace(microsecond=0)
+    job = Job(id=1, due_time=due, sleep_until=due, attempts=1, interval=f"@every {seconds}s")
+    following = written(run(job, due + late)).due_time
+    assert following is not None
+    assert following > due + late
+    assert following - due - late <= timedelta(seconds=seconds)
+    assert (following - due) % timedelta(seconds=seconds) == timedelta(0)
+
+
+@pytest.mark.parametrize(
+    ("due", "interval", "key"),
+    [
+        (START, "", "2026-03-02T09:00:00Z"),
+        (START + timedelta(microseconds=5), "", "2026-03-02T09:00:00.000005Z"),
+        (START, "@every 1h", "2026-03-02T09:00:00Z"),
+        (START, "0 9 * * *", "2026-03-02T09:00"),
+        # Laid down for "now": the expression does not fire then.
+        (START + SECOND, "0 9 * * *", "2026-03-02T09:00:01Z"),
+    ],
+)
+def test_keys_of_what_is_no_firing_are_instants(due: datetime, interval: str, key: str) -> None:
+    assert occurrence_key(Job(id=1, due_time=due, sleep_until=due, interval=interval)) == key
+    assert occurrence_key(Job(id=1, due_time=None, sleep_until=due, interval=interval)) == key
+
+
+def test_the_zone_of_the_expression_comes_first() -> None:
+    found = first_due("CRON_TZ=Asia/Tokyo 0 9 * * *", "Europe/Berlin", after=START)
+    assert found == datetime(2026, 3, 3, 0, 0, tzinfo=UTC)
+
+
+def test_the_first_occurrence_is_none_when_there_is_none() -> None:
+    assert first_due("0 0 30 2 *", after=START) is None
+    assert first_due("@daily", after=START, repeat_until=START + HOUR) is None
+    assert first_due("@daily", after=START) == START + 15 * HOUR
+    with pytest.raises(UnknownZone):
+        first_due("@daily", "Berlin", after=START)
+
+
+def test_a_job_whose_expression_never_fires_again_ends() -> None:
+    job = Job(id=1, due_time=START, sleep_until=START, attempts=1, interval="0 0 30 2 *")
+    assert written(run(job, START)).due_time is None
+
+
+def test_a_failed_last_occurrence_is_kept_though_it_would_be_removed() -> None:
+    job = Job(
+        id=1, due_time=START, sleep_until=START, attempts=5, interval="@daily", repeat_until=START, auto_remove=True
+    )
+    assert run(job, START).update is None
+    update = written(failed(job, START))
+    assert (update.due_time, update.last_error) == (None, "ValueError: no")
+
+
+def test_where_attempts_are_not_counted_there_is_one() -> None:
+    job = Job(id=1, due_time=START, sleep_until=START, attempts=None)
+    settlement = failed(job, START)
+    assert isinstance(settlement.error, JobFailed)
+    assert (written(settlement).due_time, written(settlement).attempts) == (None, None)
+
+
+def test_what_is_given_back_is_as_if_it_had_never_been_locked() -> None:
+    job = Job(id=1, due_time=START - HOUR, sleep_until=START - MINUTE, attempts=3, last_error="before")
+    update = written(given_back(job))
+    assert update == JobUpdate(
+        due_time=START - HOUR, sleep_until=START - MINUTE, attempts=2, last_error="before", finish_time=None
+    )
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        Job(id=1, due_time=None, sleep_until=None, attempts=1),
+        Job(id=1, due_time=START, sleep_until=START, attempts=1, interval="@never"),
+        Job(id=1, due_time=START, sleep_until=START, attempts=1, misfire=Misfire.SKIP, misfire_after=timedelta.max),
+    ],
+    ids=["finished", "cron", "misfire_after"],
+)
+def test_a_row_that_makes_no_sense_is_paused_before_or_after_its_run(job: Job) -> None:
+    settlement = before_run(job, START, POLICY) or run(replace(job, interval=job.interval or "@hourly"), START)
+    assert isinstance(settlement.error, InvalidJob)
+    assert (written(settlement).sleep_until, written(settlement).due_time) == (None, job.due_time)
+
+
+@given(st.integers(min_value=1, max_value=10_000), st.floats(min_value=0, max_value=1, exclude_max=True))
+def test_a_back_off_is_jitter_below_a_bound_that_doubles_up_to_a_cap(attempts: int, draw: float) -> None:
+    policy = RetryPolicy(first=5 * SECOND, cap=15 * MINUTE)
+    delay = policy.delay(attempts, draw)
+    bound = min(5 * 2 ** min(attempts - 1, 20), 900)
+    assert timedelta(0) <= delay <= timedelta(seconds=bound)
+    assert delay == timedelta(seconds=bound) * draw
+
+
+@pytest.mark.parametrize(
+    "settings", [{"max_attempts": 0}, {"first": timedelta(0)}, {"first": HOUR, "cap": MINUTE}], ids=str
+)
+def test_a_retry_policy_that_makes_no_sense_is_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="at least one attempt"):
+        RetryPolicy(**settings)
