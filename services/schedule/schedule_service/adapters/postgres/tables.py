@@ -147,13 +147,25 @@ timer = Table(
     Column("version", BigInteger, nullable=False),
     Column("create_time", Timestamp, nullable=False),
     Column("update_time", Timestamp, nullable=False),
-    PrimaryKeyConstraint("organization_id", "id"),
+    PrimaryKeyConstraint("organization_id", "id", postgresql_include=["paused", "finish_time"]),
     UniqueConstraint("job_id"),
 )
 Index("timer_due", timer.c.sleep_until, timer.c.job_id, postgresql_where=text("sleep_until is not null"))
 Index("timer_finished", timer.c.finish_time, postgresql_where=text("finish_time is not null"))
-Index("timer_by_topic", timer.c.organization_id, timer.c.topic, timer.c.id)
-Index("timer_idle", timer.c.organization_id, timer.c.id, postgresql_where=text("paused or finish_time is not null"))
+Index(
+    "timer_by_topic",
+    timer.c.organization_id,
+    timer.c.topic,
+    timer.c.id,
+    postgresql_include=["paused", "finish_time"],
+)
+Index(
+    "timer_idle",
+    timer.c.organization_id,
+    timer.c.id,
+    postgresql_include=["paused", "finish_time"],
+    postgresql_where=text("paused or finish_time is not null"),
+)
 
 # What follows the laws of zones, by release and zone.
 Index(

@@ -40,7 +40,8 @@ STATEMENTS = (
         version bigint not null check (version >= 1),
         create_time timestamptz not null,
         update_time timestamptz not null,
-        primary key (organization_id, id),
+        -- Listings find all that they ask for in an index.
+        primary key (organization_id, id) include (paused, finish_time),
         unique (job_id),
         constraint timer_schedule check ((fire_time is null) = (cron <> '')),
         constraint timer_repeat check (repeat_until is null or cron <> ''),
@@ -50,9 +51,11 @@ STATEMENTS = (
     """,
     "create index timer_due on timer (sleep_until, job_id) where sleep_until is not null",
     "create index timer_finished on timer (finish_time) where finish_time is not null",
-    "create index timer_by_topic on timer (organization_id, topic, id)",
-    # What does not run is little, and stands between many that do.
-    "create index timer_idle on timer (organization_id, id) where paused or finish_time is not null",
+    "create index timer_by_topic on timer (organization_id, topic, id) include (paused, finish_time)",
+    """
+    create index timer_idle on timer (organization_id, id) include (paused, finish_time)
+        where paused or finish_time is not null
+    """,
 )
 
 

@@ -1,0 +1,151 @@
+"""The plans of what is asked about timers: made for few rows or for many, they find theirs by an index."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sqlalchemy import TextClause, event, text
+from sqlalchemy.dialects.postgresql.asyncpg import dialect
+
+from schedule_service.adapters.postgres import timer_engine, timers
+from schedule_service.domain.timer import TimerState
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database
+from testkit.clocks import START
+
+if TYPE_CHECKING:
+    from tests.usecase.schedule_service.conftest import Timers
+
+FUTURE = 200_000
+_MANY = text(f"""
+    insert into timer (organization_id, id, topic, payload, fire_time, cron, time_zone, dst_policy, misfire_policy,
+        catch_up_interval, skip_after, auto_remove, paused, due_time, sleep_until, fence, attempts, fire_count,
+        last_occurrence_key, tzdata_version, traceparent, version, create_time, update_time)
+    select case when n % 2 = 0 then 'acme' else 'org-' || n % 100 end, 'future-' || n, 'topic-' || n % 10, '', due, '',
+        'UTC', 'CRON', 'FIRE_ONCE', '1 second', '60 seconds', false, n % 100 = 0, due,
+        case when n % 100 > 0 then due end, 0, 0, 0, '', '2026f', '', 1, :now, :now
+    from generate_series(1, {FUTURE}) n, lateral (select cast(:now as timestamptz) + n * interval '1 minute') as d (due)
+""")  # noqa: S608 - a constant
+
+KEY = {"organization_id", "id"}
+JOB = {"job_id"}
+STATEMENTS: Mapping[str, tuple[TextClause, set[str]]] = {
+    "get": (timers._GET, KEY),
+    "lock": (timers._LOCK, KEY),
+    "save": (timers._SAVE, KEY),
+    "fired by hand": (timers._FIRED_BY_HAND, KEY),
+    "delete": (timers._DELETE, KEY),
+    "list": (timers._LISTS[False, None], KEY),
+    "list active": (timers._LISTS[False, TimerState.ACTIVE], KEY),
+    "list paused": (timers._LISTS[False, TimerState.PAUSED], KEY),
+    "list finished": (timers._LISTS[False, TimerState.FINISHED], KEY),
+    "list of topic": (timers._LISTS[True, None], KEY | {"topic"}),
+    "list active of topic": (timers._LISTS[True, TimerState.ACTIVE], KEY | {"topic"}),
+    "settle": (timer_engine._SETTLE, JOB),
+    "remove": (timer_engine._REMOVE, JOB),
+    "delete finished": (timers._DELETE_FINISHED, {"finish_time"}),
+}
+
+
+@pytest.fixture
+async def few(timers: "Timers") -> Database:
+    """Statistics that say so: reading all of them is cheaper than a single look into an index."""
+    for number in range(5):
+        await timers.create(f"t{number}", delay=timedelta(0))
+    await timers.fire_due()
+    async with timers.database.read() as connection:
+        await connection.execute(text("vacuum analyze"))
+    return timers.database
+
+
+@pytest.fixture
+async def many(few: Database) -> Database:
+    async with few.read() as connection:
+        await connection.execute(_MANY, {"now": START})
+        await connection.execute(text("vacuum analyze timer"))
+    return few
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+async def test_timers_are_found_by_their_whole_key_also_in_a_plan_made_for_few(few: Database, name: str) -> None:
+    check(await planned(few, STATEMENTS[name][0]), STATEMENTS[name][1])
+
+
+async def test_among_many_timers_each_statement_reads_its_own(many: Database) -> None:
+    for statement, keys in STATEMENTS.values():
+        check(await planned(many, statement), keys)
+    for state in (TimerState.PAUSED, TimerState.FINISHED):
+        assert "timer_idle" in {node.get("Index Name") for node in await planned(many, timers._LISTS[False, state])}
+
+
+async def test_among_few_a_look_for_due_timers_reads_what_is_due(few: Database, timers: "Timers") -> None:
+    await check_the_look(few, timers)
+
+
+async def test_among_many_a_look_for_due_timers_reads_none_of_the_future(many: Database, timers: "Timers") -> None:
+    await check_the_look(many, timers)
+
+
+async def check_the_look(database: Database, timers: "Timers") -> None:
+    await timers.create("due", delay=timedelta(0))
+    now = timers.clock.moment
+    jobs = timer_engine.timer_jobs(database, DatabaseClock())
+    asked: list[tuple[str, Any]] = []
+    listener = "before_cursor_execute"
+
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        asked.append((statement, parameters))
+
+    event.listen(database.engine.sync_engine, listener, note)
+    await jobs.next_due()
+    assert len(await jobs.lock_next(now, now + timedelta(seconds=10), 200)) == 1
+    event.remove(database.engine.sync_engine, listener, note)
+    looks = [(statement, parameters) for statement, parameters in asked if "sleep_until" in statement]
+    assert len(looks) == 2
+    for statement, parameters in looks:
+        # Once more, for the next lock: what is explained is done, too.
+        later = [value + timedelta(seconds=10) if isinstance(value, datetime) else value for value in parameters]
+        nodes = await analyzed(database, statement, later)
+        reads = [node for node in nodes if node.get("Index Name") == "timer_due"]
+        assert reads
+        assert {node["Actual Rows"] for node in reads} == {1}
+        assert not [node for node in nodes if node["Node Type"] == "Seq Scan"]
+
+
+def check(nodes: list[dict[str, Any]], keys: set[str]) -> None:
+    scans = [node for node in nodes if node.get("Relation Name") == "timer" and "Scan" in node["Node Type"]]
+    scans = [scan for scan in scans if scan["Node Type"] != "Tid Scan"]
+    assert scans
+    assert {scan["Node Type"] for scan in scans} <= {"Index Scan", "Index Only Scan"}, scans
+    # What leads to the rows; of a listing, then the rows by their ids.
+    assert all(key in scans[0].get("Index Cond", "") for key in keys), scans
+    for scan in scans[1:]:
+        assert all(key in scan.get("Index Cond", "") for key in KEY), scan
+    assert not [node for node in nodes if node["Node Type"] in {"Hash Join", "Sort"}]
+
+
+async def planned(database: Database, statement: TextClause) -> list[dict[str, Any]]:
+    """The nodes of the plan that serves every value."""
+    compiled = statement.compile(dialect=dialect())  # type: ignore[no-untyped-call]
+    values = ", ".join("null" for _ in compiled.params)
+    async with database.read() as connection:
+        raw: Any = (await connection.get_raw_connection()).driver_connection
+        await raw.execute(f"prepare statement as {compiled}")
+        (top,) = await raw.fetchval(f"explain (format json) execute statement ({values})")
+        await raw.execute("deallocate statement")
+    return list(_nodes(top["Plan"]))
+
+
+async def analyzed(database: Database, statement: str, values: Sequence[object]) -> list[dict[str, Any]]:
+    """What was read, under the settings of a service: its plans serve every value."""
+    async with database.read() as connection:
+        raw: Any = (await connection.get_raw_connection()).driver_connection
+        (top,) = await raw.fetchval(f"explain (analyze, format json) {statement}", *values)
+    return list(_nodes(top["Plan"]))
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for below in plan.get("Plans", ()):
+        yield from _nodes(below)
