@@ -82,6 +82,23 @@ async def test_a_slot_that_queue_gives_out_keeps_the_schedule_until_it_has_moved
         await stub.DeleteAccountSchedule(DELETE)
 
 
+async def test_slots_of_the_past_are_forgotten(settings: Settings) -> None:
+    await asked(
+        settings,
+        """
+        insert into upcoming_slot
+        values ('acme', 's1', 'page', 1, now() - interval '61 minutes'), ('acme', 's2', 'page', 1, now())
+        returning revision
+        """,
+    )
+    async with running(settings):
+
+        async def only_the_recent() -> bool:
+            return await asked(settings, "select slot_id from upcoming_slot") == ["s2"]
+
+        await eventually(only_the_recent)
+
+
 async def test_a_slot_that_cannot_be_understood_is_put_aside_and_the_next_is_heard(settings: Settings) -> None:
     tomorrow = SystemClock().now() + timedelta(days=1)
     slot: dict[str, Any] = {"organization_id": "acme", "slot_id": "s1", "revision": 1, "schedule_time": tomorrow}
