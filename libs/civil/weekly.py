@@ -84,8 +84,9 @@ def occurrences(
     start, end = _just_after(after), LATEST if until is None else _just_after(until)
     # A jump reaches a day at most: what it shifts, or shows for the second time, lies before `settled`.
     for stretch in zone.stretches(start - DAY, end):
-        settled = stretch.start + abs(stretch.jump)
-        if stretch.jump > ZERO:
+        jump = stretch.jump
+        settled = stretch.start + abs(jump)
+        if jump > ZERO:
             yield from (found for found in _after_gap(week, stretch, settled) if start <= found.instant < end)
         yield from _read(week, max(settled, start), min(stretch.end, end), stretch.offset)
 

@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 from importlib import resources
 from io import BytesIO
 from itertools import pairwise
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import tzdata  # type: ignore[import-untyped]
@@ -41,8 +42,7 @@ class UnknownZone(ValueError):
         self.suggestions = suggestions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class Stretch(NamedTuple):
     """A run of time with one UTC offset: from `start` (included) to `end` (excluded)."""
 
     start: datetime
@@ -73,18 +73,12 @@ class Zone:
 
         A stretch is also cut at the turn of a year, but never within a day of its jump: no jump known reaches further.
         """
-        offset = before = self.offset_at(start)
-        for year in range(start.year, end.year + 1):
-            for at, changed in _changes(self._info, year):
-                if start < at < end:
-                    yield Stretch(start=start, end=at, offset=offset, before=before)
-                    start, offset, before = at, changed, offset
-            turn = datetime(year + 1, 1, 1, tzinfo=UTC)
-            if start + DAY <= turn < end:
-                yield Stretch(start=start, end=turn, offset=offset, before=before)
-                start, before = turn, offset
-        if start < end:
-            yield Stretch(start=start, end=end, offset=offset, before=before)
+        for year in range(start.year, end.year + 2):
+            for stretch in _stretches(self._info, year):
+                if start < end and start < stretch.end:
+                    yield stretch if start < stretch.start and stretch.end <= end else _clipped(stretch, start, end)
+                if end <= stretch.end:
+                    return
 
 
 @cache
@@ -136,6 +130,32 @@ def _offset_at(info: ZoneInfo, instant: datetime) -> timedelta:
     offset = instant.astimezone(info).utcoffset()
     assert offset is not None
     return offset
+
+
+def _clipped(stretch: Stretch, start: datetime, end: datetime) -> Stretch:
+    before = stretch.before if start < stretch.start else stretch.offset
+    return Stretch(max(stretch.start, start), min(stretch.end, end), stretch.offset, before)
+
+
+@lru_cache(maxsize=8192)
+def _stretches(info: ZoneInfo, year: int) -> tuple[Stretch, ...]:
+    """From the cut at the turn of a UTC year to that of the next."""
+    start, end = _cut(info, year), _cut(info, year + 1)
+    changes = [change for y in range(start.year, year + 1) for change in _changes(info, y) if start < change[0] < end]
+    points = [(start, _offset_at(info, start)), *changes, (end, ZERO)]
+    before = [_offset_at(info, start - _SECOND), *(offset for _, offset in points)]
+    return tuple(
+        Stretch(at, until, offset, earlier)
+        for ((at, offset), (until, _)), earlier in zip(pairwise(points), before, strict=False)
+    )
+
+
+def _cut(info: ZoneInfo, year: int) -> datetime:
+    """The turn of the year, or the change within a day before it."""
+    turn = datetime(year, 1, 1, tzinfo=UTC)
+    if _offset_at(info, turn - DAY) == _offset_at(info, turn):
+        return turn
+    return next((at for at, _ in _changes(info, year - 1) if turn - DAY < at), turn)
 
 
 @lru_cache(maxsize=8192)
