@@ -21,7 +21,7 @@ from postflow.publisher.v1.publisher_events_pb2 import (
     SocialAccountDisconnected,
 )
 from postflow.queue.v1.publish_command_pb2 import PublishCommand
-from postflow.queue.v1.queue_events_pb2 import SlotScheduled
+from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
 from publisher_service import wire
 from publisher_service.domain.account import AccountState, SocialAccount
 from publisher_service.domain.attempt import Attempt
@@ -163,6 +163,22 @@ def test_the_stored_slot_still_decodes() -> None:
         target_month="2026-03-01",
         traceparent="00-trace",
     )
+
+
+def test_a_moved_slot_says_the_same_as_a_new_one() -> None:
+    scheduled = SlotScheduled.FromString(SLOT)
+    moved = SlotMoved(
+        organization_id=scheduled.organization_id,
+        slot_id=scheduled.slot_id,
+        revision=scheduled.revision,
+        draft_id=scheduled.draft_id,
+        social_account_id=scheduled.social_account_id,
+        targets=scheduled.targets,
+        schedule_time=scheduled.schedule_time,
+        previous_schedule_time=Timestamp(seconds=1),
+        time_zone=scheduled.time_zone,
+    )
+    assert wire.slot_from(moved, traceparent="t") == wire.slot_from(scheduled, traceparent="t")
 
 
 def test_the_stored_command_still_decodes() -> None:

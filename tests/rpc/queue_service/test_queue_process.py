@@ -9,8 +9,8 @@ from postflow.bus.v1.bus_pb2 import Envelope
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from postflow.publisher.v1.post_job_pb2 import POST_JOB_STATE_PUBLISHED, POST_JOB_STATE_READY
 from postflow.publisher.v1.publisher_events_pb2 import PostJobChanged
-from postflow.queue.v1.queue_events_pb2 import SlotScheduled
-from postflow.queue.v1.queue_service_pb2 import ListQueueSlotsRequest, ScheduleAtRequest
+from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
+from postflow.queue.v1.queue_service_pb2 import AddToQueueRequest, ListQueueSlotsRequest, ScheduleAtRequest
 from postflow.queue.v1.queue_slot_pb2 import QUEUE_SLOT_STATE_DISPATCHED, QUEUE_SLOT_STATE_PUBLISHED, QueueSlot
 from postflow.target.v1.target_pb2 import Target
 from servicekit.clock import SystemClock
@@ -81,6 +81,43 @@ async def test_a_new_slot_is_announced(rig: "Rig") -> None:
     [event] = await eventually(announced)
     assert (event.slot_id, event.revision, event.draft_id) == (slot.id, 1, "d1")
     assert event.schedule_time == slot.schedule_time
+
+
+async def test_a_slot_moves_when_the_law_of_its_zone_does(rig: "Rig") -> None:
+    noon = SystemClock().now().replace(hour=12, minute=0, second=0, microsecond=0) + timedelta(days=7)
+    await rig.put_schedule("page", noon, tzdata_version="2020a")
+    await rig.put_schedule("waits", noon, tzdata_version="2020a")
+    rig.draft("d1", ("page", "facebook", "42"), ("waits", "x", ""))
+    [page, _] = (await rig.stub.AddToQueue(AddToQueueRequest(organization_id="acme", draft_id="d1"))).queue_slots
+    database = Database(rig.database_url, application="test", pool_size=1)
+    async with database.transaction() as tx:
+        old_law = "update slot set schedule_time = schedule_time - interval '1 hour'"
+        await tx.connection.execute(text(old_law))
+    await database.dispose()
+
+    # Announced by a release that is not here yet, and by the one that is.
+    await rig.put_schedule("waits", noon, version=2, tzdata_version="2999a")
+    await rig.put_schedule("page", noon, version=2)
+
+    async def moved() -> list[SlotMoved]:
+        return [
+            SlotMoved.FromString(event.payload)
+            for subject, _, payload in await rig.messages(EVENTS.name)
+            if subject == "events.queue.acme.slot"
+            for event in Envelope.FromString(payload).events
+            if event.type == "postflow.queue.v1.SlotMoved"
+        ]
+
+    [event] = await eventually(moved)
+    assert (event.slot_id, event.revision, event.draft_id) == (page.id, 2, "d1")
+    assert event.schedule_time.ToDatetime(UTC) == noon
+    assert event.previous_schedule_time.ToDatetime(UTC) == noon - timedelta(hours=1)
+    assert event.nominal_local_time == f"{noon:%Y-%m-%dT%H:%M}"
+    listed = (await rig.stub.ListQueueSlots(ListQueueSlotsRequest(organization_id="acme"))).queue_slots
+    assert [(slot.social_account_id, slot.schedule_time.ToDatetime(UTC), slot.revision) for slot in listed] == [
+        ("waits", noon - timedelta(hours=1), 1),
+        ("page", noon, 2),
+    ]
 
 
 async def test_a_command_that_nobody_answers_is_sent_again(rig: "Rig") -> None:

@@ -19,6 +19,7 @@ from postflow.queue.v1.queue_slot_pb2 import (
 from servicekit.clock import SystemClock
 from servicekit.faults import Fault, InvalidRequest, NotFound, Refused, Unavailable
 from servicekit.rpc import calling
+from testkit.eventually import eventually
 
 if TYPE_CHECKING:
     from tests.rpc.queue_service.conftest import Rig
@@ -66,13 +67,44 @@ async def test_a_draft_gets_the_next_slots_of_its_accounts(rig: "Rig") -> None:
     ]
 
 
+async def test_a_schedule_counts_before_it_has_been_announced(rig: "Rig", refusal: Refusal) -> None:
+    twice_a_day = [time for day in DAYS for time in (day, day + timedelta(hours=1))]
+    await rig.put_schedule("page", *twice_a_day, max_posts_per_day=1, time_zone="Asia/Tokyo", told=False)
+    await rig.put_schedule("off", enabled=False, told=False)
+    rig.draft("d1", FEED)
+    rig.draft("d2", FEED, ("off", "x", ""))
+    [first] = (await rig.stub.AddToQueue(add("d1"))).queue_slots
+    [second] = (await rig.stub.AddToQueue(add("d2", "page"))).queue_slots
+    assert [slot.schedule_time.ToDatetime(UTC) for slot in (first, second)] == DAYS[:2]
+    assert (first.time_zone, first.local_time) == ("Asia/Tokyo", "21:00")
+    assert (await refusal(rig.stub.AddToQueue(add("d2", "off")))).reason == "SCHEDULE_DISABLED"
+
+
+async def test_a_schedule_service_of_the_release_before_is_waited_for_by_the_caller(
+    rig: "Rig", refusal: Refusal
+) -> None:
+    await rig.put_schedule("page", *DAYS, tzdata_version="", told=False)
+    rig.draft("d1", FEED)
+    fault = await refusal(rig.stub.AddToQueue(add("d1")))
+    assert isinstance(fault, Unavailable)
+    assert (fault.reason, fault.retry_after) == ("SCHEDULE_CHANGING", timedelta(seconds=1))
+    await rig.put_schedule("page", *DAYS, tzdata_version="")
+
+    async def added() -> bool:
+        try:
+            return bool((await rig.stub.AddToQueue(add("d1"))).queue_slots)
+        except grpc.aio.AioRpcError:
+            return False
+
+    await eventually(added)
+
+
 async def test_slot_times_are_asked_for_once_and_kept(rig: "Rig") -> None:
     await rig.put_schedule("page", *DAYS)
     for number in range(5):
         rig.draft(f"d{number}", FEED)
         await rig.stub.AddToQueue(add(f"d{number}"))
     first, *rest = rig.schedule.asked
-    # The first call may have come before the announcement, and asked again while it waited.
     assert all(each.count == 64 for each in (first, *rest))
     asked = len(rig.schedule.asked)
     rig.draft("last", FEED)

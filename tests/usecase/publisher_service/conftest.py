@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -99,6 +99,14 @@ class Rig:
 
     async def schedule(self, draft: str, due: datetime, *, account: str = "page", slot: str | None = None) -> str:
         slot = slot or self.ids.new()
+        await self.announce("queue", "slot", self.scheduled(draft, slot, due, account=account), ORGANIZATION)
+        return slot
+
+    async def move(self, draft: str, slot: str, due: datetime, *, revision: int = 2) -> None:
+        await self.announce("queue", "slot", self.moved(draft, slot, due, revision=revision), ORGANIZATION)
+
+    @staticmethod
+    def scheduled(draft: str, slot: str, due: datetime, *, account: str = "page") -> queue_events_pb2.SlotScheduled:
         message = queue_events_pb2.SlotScheduled(
             organization_id=ORGANIZATION,
             slot_id=slot,
@@ -108,8 +116,22 @@ class Rig:
             targets=[_target(account)],
         )
         message.schedule_time.FromDatetime(due)
-        await self.announce("queue", "slot", message, ORGANIZATION)
-        return slot
+        return message
+
+    @staticmethod
+    def moved(draft: str, slot: str, due: datetime, *, revision: int = 2) -> queue_events_pb2.SlotMoved:
+        message = queue_events_pb2.SlotMoved(
+            organization_id=ORGANIZATION,
+            slot_id=slot,
+            revision=revision,
+            draft_id=draft,
+            social_account_id="page",
+            targets=[_target("page")],
+            time_zone="UTC",
+            reason=queue_events_pb2.SLOT_MOVE_REASON_ZONE_DATA,
+        )
+        message.schedule_time.FromDatetime(due)
+        return message
 
     async def command(
         self,
@@ -120,13 +142,14 @@ class Rig:
         account: str = "page",
         emission: int = 1,
         revision: int = 1,
+        slot_revision: int = 1,
         not_after: datetime | None = None,
         organization: str = ORGANIZATION,
     ) -> None:
         message = publish_command_pb2.PublishCommand(
             organization_id=organization,
             slot_id=slot,
-            slot_revision=1,
+            slot_revision=slot_revision,
             emission=emission,
             draft_id=draft,
             target=_target(account),
@@ -138,13 +161,22 @@ class Rig:
         await self.client.jetstream().publish(publish_subject(organization, account), message.SerializeToString())
 
     async def announce(self, context: str, aggregate: str, message: Message, organization: str) -> None:
-        event = bus_pb2.Event(
-            id=self.ids.new(),
-            type=message.DESCRIPTOR.full_name,
-            organization_id=organization,
-            payload=message.SerializeToString(),
-        )
-        envelope = bus_pb2.Envelope(events=[event]).SerializeToString()
+        await self.announce_together(context, aggregate, [message], organization)
+
+    async def announce_together(
+        self, context: str, aggregate: str, messages: Sequence[Message], organization: str
+    ) -> None:
+        """In one envelope."""
+        events = [
+            bus_pb2.Event(
+                id=self.ids.new(),
+                type=message.DESCRIPTOR.full_name,
+                organization_id=organization,
+                payload=message.SerializeToString(),
+            )
+            for message in messages
+        ]
+        envelope = bus_pb2.Envelope(events=events).SerializeToString()
         await self.client.jetstream().publish(events_subject(context, organization, aggregate), envelope)
 
     async def go(self, draft: str, *, account: str = "page", due: datetime | None = None, revision: int = 1) -> str:

@@ -1,0 +1,111 @@
+"""A slot that gets another time takes its posts along, in whatever order that becomes known."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, timedelta
+from itertools import permutations
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from testkit.eventually import eventually
+
+if TYPE_CHECKING:
+    from tests.usecase.publisher_service.conftest import Rig
+
+Start = Callable[..., AbstractAsyncContextManager[Any]]
+
+HOUR = timedelta(hours=1)
+
+
+async def test_a_moved_slot_gives_its_post_another_time_and_says_so(start: Start) -> None:
+    async with start() as rig:
+        await rig.save_draft("d1")
+        due = rig.clock.now() + HOUR
+        slot = await rig.schedule("d1", due)
+        await rig.in_state("SCHEDULED", "d1")
+
+        await rig.move("d1", slot, due + HOUR)
+
+        job = await eventually(lambda: _at_revision(rig, 2))
+        assert (job.state, job.slot_id, job.schedule_time) == ("SCHEDULED", slot, due + HOUR)
+        assert (job.not_after, job.next_action_time, job.run) == (None, None, 1)
+        assert job.target_month == f"{due + HOUR:%Y-%m}-01"
+        assert await rig.kinds("d1") == ["CREATED", "SCHEDULED", "SCHEDULED"]
+        last = (await rig.told("d1"))[-1].post_job
+        assert (last.slot_revision, last.schedule_time.ToDatetime(UTC)) == (2, due + HOUR)
+
+
+async def test_a_command_for_the_old_time_sends_nothing_and_one_for_the_new_time_does(start: Start) -> None:
+    async with start() as rig:
+        await rig.connect()
+        await rig.save_draft("d1")
+        old, new = rig.clock.now() + timedelta(seconds=1), rig.clock.now() + timedelta(seconds=2)
+        slot = await rig.schedule("d1", old)
+        await rig.command("d1", slot, old)
+        await rig.move("d1", slot, new)
+        await eventually(lambda: _at_revision(rig, 2))
+        await rig.command("d1", slot, new, slot_revision=2)
+
+        job = await rig.in_state("PUBLISHED", "d1")
+
+        (effect,) = rig.sandbox.effects()
+        assert job.publish_time >= new - timedelta(milliseconds=50)
+        assert (job.slot_revision, job.schedule_time) == (2, new)
+        assert len(await rig.attempts(job)) == 1
+        assert effect["id"] == job.external_id
+
+
+async def test_an_old_command_that_comes_late_is_dropped(start: Start) -> None:
+    async with start() as rig:
+        await rig.connect()
+        await rig.save_draft("d1")
+        slot = await rig.schedule("d1", rig.clock.now())
+        await rig.move("d1", slot, rig.clock.now() + HOUR)
+        await eventually(lambda: _at_revision(rig, 2))
+        for emission in (1, 2):
+            await rig.command("d1", slot, rig.clock.now(), emission=emission)
+        await eventually(lambda: _stream_is_empty(rig))
+        assert (await rig.job("d1")).state == "SCHEDULED"
+        assert rig.sandbox.effects() == []
+
+
+async def test_a_command_that_overtakes_the_news_of_its_time_goes_out_then(start: Start) -> None:
+    async with start() as rig:
+        await rig.connect()
+        await rig.save_draft("d1")
+        slot = await rig.schedule("d1", rig.clock.now() + HOUR)
+        await rig.in_state("SCHEDULED", "d1")
+        due = rig.clock.now() + timedelta(seconds=0.5)
+        await rig.command("d1", slot, due, slot_revision=2)
+        published = await rig.in_state("PUBLISHED", "d1")
+        await rig.move("d1", slot, due)
+        await rig.save_draft("d2")
+        await eventually(lambda: rig.job("d2"))
+        assert await rig.job("d1") == published
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+async def test_the_newest_time_holds_in_whatever_order_they_come(start: Start, order: tuple[int, ...]) -> None:
+    async with start() as rig:
+        due, slot = rig.clock.now() + HOUR, rig.ids.new()
+        messages = [
+            rig.scheduled("d1", slot, due),
+            rig.moved("d1", slot, due + HOUR, revision=2),
+            rig.moved("d1", slot, due + 2 * HOUR, revision=3),
+        ]
+        # The first alone, the others together.
+        await rig.announce("queue", "slot", messages[order[0]], "acme")
+        await eventually(lambda: rig.rows("select 1 from post_job"))
+        await rig.announce_together("queue", "slot", [messages[number] for number in order[1:]], "acme")
+        job = await eventually(lambda: _at_revision(rig, 3))
+        assert (job.state, job.schedule_time) == ("SCHEDULED", due + 2 * HOUR)
+
+
+async def _at_revision(rig: "Rig", revision: int) -> Any:
+    jobs = await rig.rows("select * from post_job where draft_id = 'd1'")
+    return jobs[0] if jobs and jobs[0].slot_revision == revision else None
+
+
+async def _stream_is_empty(rig: Any) -> bool:
+    return bool((await rig.client.jetstream().stream_info("PUBLISH")).state.messages == 0)
