@@ -46,6 +46,7 @@ class Shift:
         )
         self._wake = wake
         self._turn = asyncio.Lock()
+        self._extending = asyncio.Lock()
         self._stopping = asyncio.Event()
         self._out_of_time = asyncio.Event()
         self._over = asyncio.Event()
@@ -210,8 +211,11 @@ class Shift:
     async def _settle(self, hand: Hand, settlements: Sequence[Settlement]) -> None:
         held = {job.lock for job in hand.still(settlement.job for settlement in settlements)}
         settlements = [settlement for settlement in settlements if settlement.job.lock in held]
-        # From here on their locks are not extended: a refused extension would look like a loss.
+        # From here on their locks are not extended, and what is under way comes to its end: an extension after the
+        # result would wake a job that is finished, and a refused one would look like a loss.
         hand.put_down(settlement.job for settlement in settlements)
+        async with self._extending:
+            pass
         updates = [(one.job.lock, one.update) for one in settlements if one.update is not None]
         removals = [one.job.lock for one in settlements if one.update is None]
         written = await self._persist(hand, "update", lambda: self._store.update(updates)) if updates else frozenset()
@@ -250,10 +254,11 @@ class Shift:
         period = self._config.lock_duration.total_seconds() / 3
         delay = period
         while not await wait(self._over, delay):
-            hands = {hand: hand.jobs for hand in self._hands}
-            locks = [job.lock for jobs in hands.values() for job in jobs]
             asked = self._config.monotonic()
-            answer = await result_of(partial(self._extend, locks)) if locks else frozenset()
+            async with self._extending:
+                hands = {hand: hand.jobs for hand in self._hands}
+                locks = [job.lock for jobs in hands.values() for job in jobs]
+                answer = await result_of(partial(self._extend, locks)) if locks else frozenset()
             if isinstance(answer, Exception):
                 await self.tell(StoreFailed("extend", answer))
             delay = period / 4 if isinstance(answer, Exception) else period
@@ -261,7 +266,8 @@ class Shift:
                 await self._keep(hand, jobs, answer, asked)
 
     async def _extend(self, locks: Sequence[Lock]) -> frozenset[Lock]:
-        return await self._store.extend(locks, await self._store.now() + self._config.lock_duration)
+        lock_until = await self._store.now() + self._config.lock_duration
+        return await self._store.extend(locks, lock_until)
 
     async def _keep(self, hand: Hand, jobs: Sequence[Job], answer: frozenset[Lock] | Exception, asked: float) -> None:
         if not isinstance(answer, Exception):

@@ -1,5 +1,6 @@
 """Jobs of jobkit under test: in memory or in a table, at a frozen time, with a scheduler that is watched."""
 
+import asyncio
 import json
 import re
 from collections import Counter
@@ -115,39 +116,42 @@ class SqlJobs:
 
 
 class Watched:
-    """A store that counts its calls, and fails when it is told to."""
+    """A store that counts its calls; told to, it fails, or waits until a gate is opened."""
 
     def __init__(self, store: JobStore) -> None:
         self._store = store
         self.calls: Counter[str] = Counter()
         self.failing: set[str] = set()
+        self.gates: dict[str, asyncio.Event] = {}
 
     async def now(self) -> datetime:
-        self._called("now")
+        await self._called("now")
         return await self._store.now()
 
     async def lock_next(self, now: datetime, lock_until: datetime, limit: int) -> list[Job]:
-        self._called("lock_next")
+        await self._called("lock_next")
         return await self._store.lock_next(now, lock_until, limit)
 
     async def update(self, changes: Sequence[tuple[Lock, JobUpdate]]) -> frozenset[Lock]:
-        self._called("update")
+        await self._called("update")
         return await self._store.update(changes)
 
     async def remove(self, locks: Sequence[Lock]) -> frozenset[Lock]:
-        self._called("remove")
+        await self._called("remove")
         return await self._store.remove(locks)
 
     async def extend(self, locks: Sequence[Lock], lock_until: datetime) -> frozenset[Lock]:
-        self._called("extend")
+        await self._called("extend")
         return await self._store.extend(locks, lock_until)
 
     async def next_due(self) -> datetime | None:
-        self._called("next_due")
+        await self._called("next_due")
         return await self._store.next_due()
 
-    def _called(self, call: str) -> None:
+    async def _called(self, call: str) -> None:
         self.calls[call] += 1
+        if call in self.gates:
+            await self.gates[call].wait()
         if call in self.failing:
             raise ConnectionError(f"{call}: the store is away")
 

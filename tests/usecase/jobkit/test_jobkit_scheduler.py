@@ -428,6 +428,25 @@ async def test_a_long_run_keeps_its_lock(scene: Scene) -> None:
     assert (await scene.job()).due_time is None
 
 
+async def test_a_result_is_written_after_the_extension_that_was_under_way(scene: Scene) -> None:
+    gate, finish = asyncio.Event(), asyncio.Event()
+    scene.store.gates["extend"] = gate
+
+    async def linger(job: Job) -> None:
+        await finish.wait()
+
+    await scene.jobs.add(once())
+    async with scene.scheduler(on_document=linger, lock_duration=timedelta(seconds=0.15)) as scheduler:
+        await eventually(lambda: scene.store.calls["extend"])
+        finish.set()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert scene.store.calls["update"] == 0
+        gate.set()
+        await eventually(lambda: scheduler.is_idle)
+    assert (await scene.job()).sleep_until is None
+
+
 async def test_a_run_that_loses_its_lock_is_cancelled(scene: Scene) -> None:
     cancelled = asyncio.Event()
 
