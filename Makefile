@@ -28,7 +28,7 @@ check:           ## all that CI runs: lint, then every test
 proto: $(READY)  ## generate libs/postflow from protos/
 	tools/generate
 
-bench: $(READY)  ## measure the pipeline on embedded servers; writes benchmarks/out/latest.json
+bench: $(READY)  ## measure, on embedded servers where needed; writes benchmarks/out/latest.json (ARGS=calendar: one part)
 	@exec $(RUN)/python -m benchmarks.run $(ARGS)
 
 clean:           ## remove the virtual environment and caches (never the data in .postflow)

@@ -21,9 +21,13 @@ class Result:
         return None if not self.baseline else self.value / self.baseline
 
 
-def write(results: Sequence[Result], path: Path) -> None:
+def write(results: Sequence[Result], path: Path, *, keep_others: bool = False) -> None:
+    """`keep_others`: the rows that are there already stay, but for those that were measured again."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    rows = [asdict(result) | {"ratio": result.ratio} for result in results]
+    measured = {result.name for result in results}
+    others = json.loads(path.read_text()) if keep_others and path.exists() else []
+    rows = [row for row in others if row["name"] not in measured]
+    rows += [asdict(result) | {"ratio": result.ratio} for result in results]
     path.write_text(json.dumps(rows, indent=2) + "\n")
 
 

@@ -1,4 +1,4 @@
-"""Starts the stack in a temporary folder, measures, prints a table and writes benchmarks/out/latest.json."""
+"""Measures the parts that are named, or all; prints a table and writes benchmarks/out/latest.json."""
 
 import argparse
 import asyncio
@@ -6,9 +6,11 @@ import base64
 import secrets
 import sys
 import tempfile
+from argparse import Namespace
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchmarks import floor, pipeline, seed
+from benchmarks import calendars, floor, pipeline, seed
 from benchmarks.result import Result, table, write
 from devstack.supervisor import Stack
 from publisher_service.adapters.vault import Vault
@@ -20,18 +22,29 @@ _OUT = Path(__file__).parent / "out" / "latest.json"
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=list(_PARTS), help="what to measure (default: every part)")
     parser.add_argument("--posts", type=int, default=10_000, help="posts that are due at once (default 10,000)")
     parser.add_argument("--rate", type=int, default=50, help="posts a second of the lateness run (default 50)")
     parser.add_argument("--seconds", type=int, default=20, help="length of the lateness run (default 20)")
     parser.add_argument("--out", type=Path, default=_OUT, help="where the JSON goes")
     arguments = parser.parse_args()
-    results = asyncio.run(_measure(arguments))
+    results = [result for part in arguments.parts or _PARTS for result in _PARTS[part](arguments)]
     print(table(results))
-    write(results, arguments.out)
+    write(results, arguments.out, keep_others=bool(arguments.parts))
     print(f"\nwritten to {arguments.out}")
 
 
-async def _measure(arguments: argparse.Namespace) -> list[Result]:
+def _calendar(_: Namespace) -> list[Result]:
+    _tell("calendar")
+    return calendars.measure()
+
+
+def _pipeline(arguments: Namespace) -> list[Result]:
+    return asyncio.run(_measure_pipeline(arguments))
+
+
+async def _measure_pipeline(arguments: Namespace) -> list[Result]:
+    """On a stack of its own in a temporary folder."""
     key = base64.b64encode(secrets.token_bytes(32)).decode()
     environment = {"POSTFLOW_PUBLISHER_CREDENTIALS_KEY": key, "POSTFLOW_LOG_LEVEL": "WARNING"}
     with tempfile.TemporaryDirectory(prefix="postflow-bench-") as folder:
@@ -53,6 +66,9 @@ async def _measure(arguments: argparse.Namespace) -> list[Result]:
 
 def _tell(what: str) -> None:
     print(f"measuring: {what}", file=sys.stderr, flush=True)
+
+
+_PARTS: Mapping[str, Callable[[Namespace], list[Result]]] = {"calendar": _calendar, "pipeline": _pipeline}
 
 
 if __name__ == "__main__":
