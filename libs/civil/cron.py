@@ -189,7 +189,7 @@ def _dates(cron: Cron, first: datetime, past: datetime) -> Iterator[datetime]:
     day = datetime.combine(first, _MIDNIGHT, UTC)
     while day < past:
         if day.month not in cron.months:
-            day = _next_month(day)
+            day = _next_month(cron.months, day)
             continue
         in_month, in_week = day.day in cron.days, day.isoweekday() % 7 in cron.weekdays
         if (in_month or in_week) if cron.either_day else (in_month and in_week):
@@ -197,8 +197,9 @@ def _dates(cron: Cron, first: datetime, past: datetime) -> Iterator[datetime]:
         day += DAY
 
 
-def _next_month(day: datetime) -> datetime:
-    return day.replace(year=day.year + day.month // 12, month=day.month % 12 + 1, day=1)
+def _next_month(months: tuple[int, ...], day: datetime) -> datetime:
+    later = _from(months, day.month)
+    return datetime(day.year, later[0], 1, tzinfo=UTC) if later else datetime(day.year + 1, months[0], 1, tzinfo=UTC)
 
 
 def _times(cron: Cron, since: datetime) -> Iterator[time]:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from civil.cron import LONGEST, Cron, Dst, Firing, InvalidCron, _Field, _parse_field, _parse_range, firings, parse_cron
 from civil.zones import _changes, find_zone, zone_data, zone_from_data
@@ -302,6 +304,18 @@ def test_control_characters_are_not_repeated_as_they_are() -> None:
     with pytest.raises(InvalidCron) as refusal:
         parse_cron("\x1b[31m\0 * * * *")
     assert str(refusal.value).isprintable()
+
+
+@settings(max_examples=500)
+@given(st.text(max_size=300) | st.text("0123456789*/,-?@.+ TZ=every1hmsjanSUN\t", max_size=300), st.booleans())
+def test_whatever_is_written_is_read_or_refused_in_a_short_sentence(text: str, seconds: bool) -> None:
+    for written in (text, f"@every {text}", f"TZ={text}", f"{text} * * * *", f"* * * * * {text}"):
+        try:
+            cron = parse_cron(written, seconds=seconds)
+        except InvalidCron as refusal:
+            assert len(str(refusal)) <= 800  # what cannot be shown takes ten characters each
+        else:
+            assert cron.every or (cron.seconds and cron.minutes and cron.hours)
 
 
 def test_the_longest_text_is_read() -> None:
