@@ -157,6 +157,24 @@ def test_any_expression_in_any_zone(moment: tuple[str, int], text: str, length: 
 
 
 @settings(deadline=None, max_examples=200)
+@given(moments(), st.sampled_from(["*/15 0-4", "0,59 *", "30 1,2,3"]), fields(MINUTE), st.sampled_from(Dst))
+def test_seconds_are_seconds_of_the_minutes_that_fire(
+    moment: tuple[str, int], times: str, seconds: str, dst: Dst
+) -> None:
+    name, minute = moment
+    after, until = instant_of(minute), instant_of(minute + DAY)
+    expected = [
+        (fires.instant + timedelta(seconds=n), fires.nominal + timedelta(seconds=n), fires.second_pass)
+        for fires in asked(f"{times} * * *", name, minute - 1, minute + DAY, dst)
+        for n in range(60)
+        if matches(seconds, n, MINUTE)
+    ]
+    cron = parse_cron(f"{seconds} {times} * * *", seconds=True)
+    found = takewhile(lambda fires: fires.instant <= until, firings(cron, find_zone(name), after=after, dst=dst))
+    assert [fires[:3] for fires in found] == [fires for fires in expected if after < fires[0] <= until]
+
+
+@settings(deadline=None, max_examples=200)
 @given(dates, st.dates(date(1980, 1, 1), date(2110, 1, 1)))
 def test_the_next_date_up_to_the_end_of_the_fifth_year(text: str, day: date) -> None:
     expression = Expression(f"0 0 {text}")
