@@ -1,0 +1,217 @@
+"""Timers of a whole process: what is due is on the stream soon, and the engine ends as it should."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+
+import grpc
+import nats
+import pytest
+from google.protobuf.duration_pb2 import Duration
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from sqlalchemy import text
+from sqlalchemy.exc import ProgrammingError
+
+from devstack.nats import EmbeddedNats
+from postflow.bus.v1 import bus_pb2
+from postflow.schedule.v1.schedule_events_pb2 import TimerFired
+from postflow.schedule.v1.timer_pb2 import TIMER_STATE_FINISHED, Timer
+from postflow.schedule.v1.timer_service_pb2 import (
+    CreateTimerRequest,
+    GetTimerRequest,
+    PauseTimerRequest,
+    ResumeTimerRequest,
+)
+from postflow.schedule.v1.timer_service_pb2_grpc import TimerServiceStub
+from schedule_service.application.create_timer import CreateTimer
+from schedule_service.domain.timer import Wish
+from schedule_service.main import compose
+from schedule_service.settings import Settings
+from servicekit.ids import Uuid7Source
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database
+from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.rpc import RpcServer, open_channel
+from servicekit.run import Secret, serve
+from testkit.eventually import eventually
+from topology import EVENTS
+
+NEVER = timedelta(hours=1)
+"""Between two polls: whoever relies on them fails."""
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+SAMPLED = f"00-{TRACE}-00f067aa0ba902b7-01"
+
+
+@pytest.fixture
+async def settings(service_database: Callable[[str], Awaitable[str]], fresh_nats: EmbeddedNats) -> Settings:
+    return Settings(
+        listen="127.0.0.1:0",
+        database_url=Secret(await service_database("schedule")),
+        nats_url=fresh_nats.url,
+        timer_poll=NEVER,
+    )
+
+
+@pytest.fixture
+def spans() -> Iterator[InMemorySpanExporter]:
+    provider = trace.get_tracer_provider()
+    if not isinstance(provider, TracerProvider):
+        provider = TracerProvider()
+        trace.set_tracer_provider(provider)
+    exporter = InMemorySpanExporter()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    yield exporter
+    exporter.shutdown()
+
+
+@asynccontextmanager
+async def running(settings: Settings) -> AsyncIterator[grpc.aio.Channel]:
+    """A channel to a whole process, which drains at the end."""
+    process = await compose(settings)
+    stop, ready = asyncio.Event(), asyncio.Event()
+    async with asyncio.TaskGroup() as group, asyncio.timeout(30):
+        group.create_task(serve(process, stop, ready))
+        await ready.wait()
+        assert isinstance(process.server, RpcServer)
+        async with open_channel(f"127.0.0.1:{process.server.port}") as channel:
+            yield channel
+        stop.set()
+
+
+def create(timer_id: str, ahead: timedelta = timedelta(0)) -> CreateTimerRequest:
+    delay = Duration()
+    delay.FromTimedelta(ahead)
+    return CreateTimerRequest(organization_id="acme", timer_id=timer_id, timer=Timer(topic="test", delay=delay))
+
+
+async def announced(settings: Settings) -> list[bus_pb2.Event]:
+    """All that is on the stream."""
+    client = await nats.connect(settings.nats_url)
+    try:
+        stream = client.jetstream()
+        last = (await stream.stream_info(EVENTS.name)).state.last_seq
+        messages = [await stream.get_msg(EVENTS.name, sequence) for sequence in range(1, last + 1)]
+    finally:
+        await client.close()
+    return [event for message in messages for event in bus_pb2.Envelope.FromString(message.data or b"").events]
+
+
+async def fired(settings: Settings, *timer_ids: str) -> list[TimerFired]:
+    """Once these have fired."""
+
+    async def all_there() -> list[TimerFired]:
+        events = [TimerFired.FromString(event.payload) for event in await announced(settings)]
+        assert sorted(event.timer_id for event in events) == sorted(timer_ids)
+        return events
+
+    return await eventually(all_there)
+
+
+async def test_a_timer_that_is_due_at_once_is_not_left_to_the_poll(settings: Settings) -> None:
+    async with running(settings) as channel:
+        made = (await TimerServiceStub(channel).CreateTimer(create("t"))).timer
+        (event,) = await fired(settings, "t")
+        assert event.due_time == made.fire_time
+        after = (await TimerServiceStub(channel).GetTimer(GetTimerRequest(organization_id="acme", timer_id="t"))).timer
+        assert (after.state, after.last_occurrence_key) == (TIMER_STATE_FINISHED, event.occurrence_key)
+
+
+async def test_a_timer_that_is_due_soon_is_waited_for(settings: Settings) -> None:
+    async with running(settings) as channel:
+        await TimerServiceStub(channel).CreateTimer(create("t", timedelta(seconds=0.3)))
+        (event,) = await fired(settings, "t")
+        assert event.fire_time.ToNanoseconds() >= event.due_time.ToNanoseconds()
+
+
+async def test_a_resumed_timer_is_not_left_to_the_poll(settings: Settings) -> None:
+    async with running(settings) as channel:
+        stub = TimerServiceStub(channel)
+        await stub.CreateTimer(create("t", timedelta(seconds=0.2)))
+        await stub.PauseTimer(PauseTimerRequest(organization_id="acme", timer_id="t"))
+        await stub.ResumeTimer(ResumeTimerRequest(organization_id="acme", timer_id="t"))
+        await fired(settings, "t")
+
+
+async def test_what_another_replica_has_stored_is_found_by_the_poll(settings: Settings) -> None:
+    async with running(replace(settings, timer_poll=timedelta(milliseconds=100))), running(settings) as other:
+        # The engine of the other one has been told; whichever is first fires, and only one does.
+        for number in range(5):
+            await TimerServiceStub(other).CreateTimer(create(f"t{number}", timedelta(milliseconds=300)))
+        await fired(settings, *(f"t{number}" for number in range(5)))
+        await store_silently(settings, "silent")
+        await fired(settings, "silent", *(f"t{number}" for number in range(5)))
+
+
+async def store_silently(settings: Settings, timer_id: str) -> None:
+    """A timer that is due now, and of which no engine is told."""
+    database = Database(settings.database_url.reveal(), application="test", pool_size=1)
+    create = CreateTimer(
+        database=database, clock=DatabaseClock(), ids=Uuid7Source(), ledger=RequestLedger(), wake=lambda _ahead: None
+    )
+    key = RequestKey(organization_id="acme", method="CreateTimer", request_id="", request_digest=b"")
+    await create(key, timer_id=timer_id, wish=Wish(topic="test", delay=timedelta(0)))
+    await database.dispose()
+
+
+async def test_what_is_due_when_the_process_starts_fires(settings: Settings) -> None:
+    await store_silently(settings, "t")
+    async with running(settings):
+        await fired(settings, "t")
+
+
+async def test_what_was_fired_last_is_carried_on_before_the_end(settings: Settings) -> None:
+    async with running(settings) as channel:
+        await TimerServiceStub(channel).CreateTimer(create("t"))
+
+        async def is_finished() -> bool:
+            request = GetTimerRequest(organization_id="acme", timer_id="t")
+            return (await TimerServiceStub(channel).GetTimer(request)).timer.state == TIMER_STATE_FINISHED
+
+        await eventually(is_finished)
+    assert [event.aggregate_id for event in await announced(settings)] == ["t"]
+
+
+async def test_a_firing_is_linked_to_the_call_that_made_the_timer(
+    settings: Settings, spans: InMemorySpanExporter
+) -> None:
+    async with running(settings) as channel:
+        await TimerServiceStub(channel).CreateTimer(create("traced"), metadata=[("traceparent", SAMPLED)])
+        await fired(settings, "traced")
+    (event,) = await announced(settings)
+    (span,) = [span for span in spans.get_finished_spans() if span.name == "schedule fire timers" and span.links]
+    assert [f"{link.context.trace_id:032x}" for link in span.links] == [TRACE]
+    assert f"{span.context.trace_id:032x}" in event.traceparent
+    assert TRACE not in event.traceparent
+
+
+async def test_an_engine_that_cannot_work_ends_the_process(settings: Settings) -> None:
+    with pytest.raises(ExceptionGroup) as ended:  # noqa: PT012 - the process ends inside
+        async with running(settings) as channel:
+            await break_the_table(settings)
+            await TimerServiceStub(channel).CreateTimer(create("t"))
+            await asyncio.Event().wait()
+    assert ended.group_contains(ProgrammingError, match="wanted_below")
+
+
+async def break_the_table(settings: Settings) -> None:
+    """So that timers can be stored and locked, and not fired."""
+    database = Database(settings.database_url.reveal(), application="test", pool_size=1)
+    async with database.read() as connection:
+        await connection.execute(
+            text("""
+                create function refuse() returns trigger language plpgsql as
+                $$ begin perform wanted_below from timer; return new; end $$
+            """)
+        )
+        await connection.execute(
+            text("""
+                create trigger refuse before update on timer for each row
+                when (new.fire_count > old.fire_count) execute function refuse()
+            """)
+        )
+    await database.dispose()
