@@ -33,7 +33,8 @@ STATEMENTS = (
         constraint schedule_rule_slots check (0 <= all (weekly_slots) and 10080 > all (weekly_slots)),
         constraint schedule_rule_recurrence check ((weekly_slots = '{}') <> (rrule = '')),
         constraint schedule_rule_start check (
-            (start_minute is null or start_minute between 0 and 1439) and (rrule = '' or start_date is not null)
+            (start_minute is null or (rrule <> '' and start_minute between 0 and 1439))
+            and (rrule = '' or start_date is not null)
         ),
         constraint schedule_rule_dates check (end_date >= start_date),
         constraint schedule_rule_channels check (cardinality(channels) >= 1)
