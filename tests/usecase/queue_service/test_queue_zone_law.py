@@ -160,6 +160,17 @@ async def test_a_batch_with_an_older_law_behind_a_newer_one_keeps_the_newer(queu
     assert row == (3, 5, OURS)
 
 
+async def test_news_of_a_law_count_also_when_the_schedule_is_known_better(queue: "Queue") -> None:
+    await queued(queue, "d1")
+    await queue.old_law("page", HOUR)
+    await queue.tell_schedule("page", version=3, tzdata_version=OLD, max_posts_per_day=5)
+    assert not await is_behind(queue)
+    await queue.tell_schedule("page", version=2, tzdata_version=OURS)
+    assert await is_behind(queue)
+    [row] = await queue.rows("select schedule_version, max_posts_per_day, tzdata_version from account_queue")
+    assert row == (3, 5, OURS)
+
+
 async def test_only_the_law_moves_a_slot(queue: "Queue") -> None:
     await queued(queue, "d1")
     queue.schedule.zone = "Asia/Tokyo"
@@ -273,6 +284,22 @@ async def test_what_is_handed_over_stays_and_what_was_chosen_stays(queue: "Queue
     assert [move.draft_id for move in await queue.moves()] == ["d1"]
 
 
+async def test_what_is_handed_over_stands_in_the_way(queue: "Queue") -> None:
+    await queued(queue, "d0", "d1", "d2", slots=HOURLY)
+    [first, *_] = await queue.times()
+    await queue.old_law("page", HOUR)
+    queue.now = first + HOUR - timedelta(seconds=20)
+    await queue.hand_over.dispatch()
+    await announce_anew(queue)
+    await caught_up(queue)
+    rows = await queue.rows("select draft_id, state, schedule_time from slot order by schedule_time")
+    assert rows == [
+        ("d0", "DISPATCHED", first + HOUR),
+        ("d1", "SCHEDULED", first + HOUR + SPACING),
+        ("d2", "SCHEDULED", first + 2 * HOUR),
+    ]
+
+
 async def test_a_taken_time_is_left_to_its_owner_and_cried_out(
     queue: "Queue", caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -342,6 +369,22 @@ async def test_the_times_that_slots_have_left_are_free_again(queue: "Queue") -> 
     await queue.add("next")
     await caught_up(queue)
     assert await queue.times() == [NOON + number * DAY for number in range(6)]
+
+
+async def test_what_a_search_has_learned_among_slots_that_then_move_is_forgotten(queue: "Queue") -> None:
+    """The search was a process's that does not have the release by which they move."""
+    await queued(queue, *(f"d{number}" for number in range(5)))
+    await queue.old_law("page", 2 * DAY)
+    queue.schedule.release = NEWER
+    await announce_anew(queue)
+    for draft in ("x", "y", "z", "next"):
+        await queue.save_draft(draft, "page")
+    taken = [queue.time_of((await queue.add(draft))[0]) for draft in ("x", "y", "z")]
+    assert taken == [NOON, NOON + DAY, NOON + 7 * DAY]
+    queue.schedule.release = NEWER
+    assert await queue.catching_up(NEWER)()
+    [slot] = await queue.add("next")
+    assert queue.time_of(slot) == NOON + 5 * DAY
 
 
 async def test_slots_move_before_another_is_added_among_them(queue: "Queue") -> None:
