@@ -49,18 +49,19 @@ class ApplyZoneChanges:
         return AppliedZoneChanges(moved=moved, done=True)
 
     async def _batches(self, organization_id: str) -> AsyncGenerator[tuple[Kind, int], None]:
-        """After each: of which kind it was, and how many of them had moved."""
-        for kind in Kind:
-            laws = await self._database.run(partial(self._compare, kind))
+        """After each: of which kind it was, and how many of them had moved. Those come first, the marks can wait."""
+        compared = {kind: await self._database.run(partial(self._compare, kind)) for kind in Kind}
+        for kind, laws in compared.items():
+            after: Place | None = None
+            while batch := await self._next(kind, laws, organization_id, after):
+                yield kind, await self._database.run(partial(self._follow, kind, batch))
+                after = batch[-1].place
+        for kind, laws in compared.items():
             for law in laws.agreeing:
                 marked = _MARK_AT_ONCE
                 while marked == _MARK_AT_ONCE:
                     marked = await self._database.run(partial(self._mark, kind, law, organization_id))
                     yield kind, 0
-            after: Place | None = None
-            while batch := await self._next(kind, laws, organization_id, after):
-                yield kind, await self._database.run(partial(self._follow, kind, batch))
-                after = batch[-1].place
 
     async def _compare(self, kind: Kind, tx: Transaction) -> ComparedLaws:
         laws = await compared_laws(tx.connection, kind, now=await self._clock.now(tx.connection))
