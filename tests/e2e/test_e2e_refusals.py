@@ -54,6 +54,12 @@ _TOMORROW = (SystemClock().now() + timedelta(days=1)).isoformat()
 TARGET = {"social_account_id": "page", "channel": "facebook"}
 DRAFT = {"id": "d1", "content": {"text": "hello"}, "targets": [TARGET]}
 SCHEDULE = {"social_account_id": "page", "time_zone": "Europe/Berlin", "enabled": True}
+RULE = {
+    "brand_id": "brand",
+    "time_zone": "Europe/Berlin",
+    "weekly_slots": [{"day_of_week": 1, "hour": 9}],
+    "channels": ["facebook"],
+}
 GOOD: Mapping[str, Mapping[str, object]] = {
     "postflow.schedule.v1.ScheduleService/PutAccountSchedule": {"account_schedule": SCHEDULE},
     "postflow.schedule.v1.ScheduleService/GetAccountSchedule": {"social_account_id": "page"},
@@ -61,6 +67,15 @@ GOOD: Mapping[str, Mapping[str, object]] = {
     "postflow.schedule.v1.ScheduleService/DeleteAccountSchedule": {"social_account_id": "page"},
     "postflow.schedule.v1.ScheduleService/FindSlotTimes": {"social_account_id": "page"},
     "postflow.schedule.v1.ScheduleService/CheckSendWindow": {"social_account_id": "page"},
+    "postflow.schedule.v1.ScheduleService/CreateScheduleRule": {"schedule_rule": RULE},
+    "postflow.schedule.v1.ScheduleService/GetScheduleRule": {"schedule_rule_id": "rule"},
+    "postflow.schedule.v1.ScheduleService/UpdateScheduleRule": {
+        "schedule_rule": {**RULE, "id": "rule"},
+        "update_mask": "name",
+    },
+    "postflow.schedule.v1.ScheduleService/DeleteScheduleRule": {"schedule_rule_id": "rule"},
+    "postflow.schedule.v1.ScheduleService/ListScheduleRules": {},
+    "postflow.schedule.v1.ScheduleService/ListRuleTargets": {"brand_id": "brand"},
     "postflow.schedule.v1.ScheduleAdminService/ListZoneChanges": {},
     "postflow.schedule.v1.ScheduleAdminService/ApplyZoneChanges": {},
     "postflow.queue.v1.QueueService/AddToQueue": {"draft_id": "d1"},
@@ -213,6 +228,14 @@ def _schedule(**changes: object) -> dict[str, object]:
     return {"account_schedule": {**SCHEDULE, **changes}}
 
 
+def _rule(**changes: object) -> dict[str, object]:
+    return {"schedule_rule": {**RULE, **changes}}
+
+
+def _rrule(rrule: str, **changes: object) -> dict[str, object]:
+    return _rule(weekly_slots=[], rrule=rrule, **changes)
+
+
 def _draft(**changes: object) -> dict[str, object]:
     return {"draft": {**DRAFT, "id": "", **changes}}
 
@@ -281,7 +304,46 @@ def _draft(**changes: object) -> dict[str, object]:
         (f"{QUEUES}/ScheduleAt", {"schedule_time": "2001-01-01T00:00:00Z"}, None, "schedule_time"),
         (f"{QUEUES}/ScheduleAt", {"schedule_time": "9999-01-01T00:00:00Z"}, None, "schedule_time"),
         (f"{QUEUES}/ScheduleAt", {"schedule_time": None}, None, "schedule_time"),
+        (f"{SCHEDULES}/ListRuleTargets", {"after": "9999-01-01T00:00:00Z"}, None, "after"),
+        (f"{SCHEDULES}/ListRuleTargets", {"horizon": "0.5s"}, None, "horizon"),
+        (f"{SCHEDULES}/ListRuleTargets", {"horizon": "31622401s"}, None, "horizon"),
+        # recurrences
+        (f"{SCHEDULES}/CreateScheduleRule", _rule(weekly_slots=[]), None, "schedule_rule.weekly_slots"),
+        (f"{SCHEDULES}/CreateScheduleRule", _rule(rrule="FREQ=DAILY"), None, "schedule_rule.rrule"),
+        (f"{SCHEDULES}/CreateScheduleRule", _rrule("FREQ=SECONDLY"), None, "schedule_rule.rrule"),
+        (f"{SCHEDULES}/CreateScheduleRule", _rrule("FREQ=DAILY"), None, "schedule_rule.start_time"),
+        (
+            f"{SCHEDULES}/CreateScheduleRule",
+            _rrule("FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30", start_time={"hour": 9}),
+            None,
+            "schedule_rule.rrule",
+        ),
+        (f"{SCHEDULES}/CreateScheduleRule", _rule(start_time={"hour": 9}), None, "schedule_rule.start_time"),
+        # dates
+        (f"{SCHEDULES}/CreateScheduleRule", _rule(start_date="2026-02-30"), None, "schedule_rule.start_date"),
+        (
+            f"{SCHEDULES}/CreateScheduleRule",
+            _rule(start_date="2026-03-02", end_date="2026-03-01"),
+            None,
+            "schedule_rule.end_date",
+        ),
+        (
+            f"{SCHEDULES}/CreateScheduleRule",
+            _rule(excluded_dates=["2026-03-02", "1 May"]),
+            None,
+            "schedule_rule.excluded_dates[1]",
+        ),
+        # brands
+        (f"{SCHEDULES}/CreateScheduleRule", _rule(brand_id=""), None, "schedule_rule.brand_id"),
+        (f"{SCHEDULES}/UpdateScheduleRule", {"update_mask": "brandId"}, None, "update_mask"),
         # channels
+        (f"{SCHEDULES}/CreateScheduleRule", _rule(channels=[]), None, "schedule_rule.channels"),
+        (
+            f"{SCHEDULES}/CreateScheduleRule",
+            _rule(channels=["facebook", "fax"]),
+            "UNKNOWN_CHANNEL",
+            "schedule_rule.channels[1]",
+        ),
         (
             f"{DRAFTS}/CreateDraft",
             _draft(targets=[{**TARGET, "channel": "carrier_pigeon"}]),
@@ -300,6 +362,9 @@ def _draft(**changes: object) -> dict[str, object]:
         (f"{DRAFTS}/UpdateDraft", {"update_mask": "state"}, None, "update_mask"),
         (f"{DRAFTS}/UpdateDraft", {"update_mask": ""}, None, "update_mask"),
         (f"{DRAFTS}/UpdateDraft", {"update_mask": None}, None, "update_mask"),
+        (f"{SCHEDULES}/UpdateScheduleRule", {"update_mask": "colour"}, None, "update_mask"),
+        (f"{SCHEDULES}/UpdateScheduleRule", {"update_mask": ""}, None, "update_mask"),
+        (f"{SCHEDULES}/UpdateScheduleRule", {"update_mask": None}, None, "update_mask"),
         # pages
         (f"{SCHEDULES}/ListAccountSchedules", {"page_size": -1}, None, "page_size"),
         (f"{SCHEDULES}/ListAccountSchedules", {"page_token": "made up"}, None, "page_token"),
@@ -309,6 +374,10 @@ def _draft(**changes: object) -> dict[str, object]:
         (f"{PUBLISHERS}/ListPostJobs", {"page_token": "made up"}, None, "page_token"),
         (f"{SCHEDULE_ADMIN}/ListZoneChanges", {"page_size": -1}, None, "page_size"),
         (f"{SCHEDULE_ADMIN}/ListZoneChanges", {"page_token": "made up"}, None, "page_token"),
+        (f"{SCHEDULES}/ListScheduleRules", {"page_size": -1}, None, "page_size"),
+        (f"{SCHEDULES}/ListScheduleRules", {"page_token": "made up"}, None, "page_token"),
+        (f"{SCHEDULES}/ListRuleTargets", {"page_size": -1}, None, "page_size"),
+        (f"{SCHEDULES}/ListRuleTargets", {"page_token": "made up"}, None, "page_token"),
         # states
         (f"{QUEUES}/ListQueueSlots", {"states": [99]}, None, "states[0]"),
         (f"{PUBLISHERS}/ListPostJobs", {"states": [99]}, None, "states[0]"),
@@ -345,6 +414,9 @@ async def test_a_field_that_is_wrong_is_named(
         (f"{SCHEDULES}/DeleteAccountSchedule", "SCHEDULE_NOT_FOUND"),
         (f"{SCHEDULES}/FindSlotTimes", "SCHEDULE_NOT_FOUND"),
         (f"{SCHEDULES}/CheckSendWindow", "SCHEDULE_NOT_FOUND"),
+        (f"{SCHEDULES}/GetScheduleRule", "SCHEDULE_RULE_NOT_FOUND"),
+        (f"{SCHEDULES}/UpdateScheduleRule", "SCHEDULE_RULE_NOT_FOUND"),
+        (f"{SCHEDULES}/DeleteScheduleRule", "SCHEDULE_RULE_NOT_FOUND"),
         (f"{PUBLISHERS}/GetPostJob", "POST_JOB_NOT_FOUND"),
     ],
 )
