@@ -41,8 +41,9 @@ def test_every_request_begins_with_its_tenant(protos: list[FileDescriptorProto])
 
 
 def test_every_change_can_be_repeated_safely(protos: list[FileDescriptorProto]) -> None:
-    """A repeat is told from a second call by its `request_id`; what only reads, or only ever grows, needs none."""
-    harmless = ("Get", "List", "Find", "Check", "Explain", "Withdraw")
+    """A repeat is told from a second call by its `request_id`. What only reads, only ever grows, or does what is left
+    to do needs none."""
+    harmless = ("Get", "List", "Find", "Check", "Explain", "Withdraw", "Apply")
     for file in protos:
         fields = {message.name: {field.name for field in message.field} for message in file.message_type}
         for method in (method for service in file.service for method in service.method):
@@ -56,7 +57,7 @@ def test_every_rpc_is_served(root: Path, protos: list[FileDescriptorProto]) -> N
             context = file.package.split(".")[1]
             generated = importlib.import_module(file.name.removesuffix(".proto").replace("/", ".") + "_pb2_grpc")
             unserved = getattr(generated, f"{service.name}Servicer")
-            servicer = implementation(importlib.import_module(f"{context}_service.entrypoints.rpc"), unserved)
+            servicer = implementation(entrypoints(root, context), unserved)
             missing = [rpc.name for rpc in service.method if not own(servicer, rpc.name, unserved)]
             assert missing == [], f"{service.name} leaves these to the generated code"
             main = (root / f"services/{context}/{context}_service/main.py").read_text()
@@ -86,13 +87,20 @@ def declared_in(message: Any, path: tuple[int, ...]) -> Iterator[tuple[tuple[int
             yield from declared_in(nested, (*path, NESTED, n))
 
 
-def implementation(module: Any, unserved: type) -> type:
+def entrypoints(root: Path, context: str) -> list[Any]:
+    """`rpc.py`, and those beside it where a context has servicers that share nothing."""
+    folder = root / f"services/{context}/{context}_service/entrypoints"
+    return [importlib.import_module(f"{context}_service.entrypoints.{file.stem}") for file in folder.glob("*rpc.py")]
+
+
+def implementation(modules: list[Any], unserved: type) -> type:
     found = [
         each
+        for module in modules
         for each in vars(module).values()
         if isinstance(each, type) and issubclass(each, unserved) and each is not unserved
     ]
-    assert len(found) == 1, f"one class of {module.__name__} serves {unserved.__name__}"
+    assert len(found) == 1, f"one class serves {unserved.__name__}"
     return found[0]
 
 

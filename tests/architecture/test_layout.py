@@ -9,12 +9,10 @@ from pathlib import Path
 SKELETON = (
     "main.py",
     "settings.py",
-    "wire.py",
     "domain/__init__.py",
     "application/__init__.py",
     "adapters/__init__.py",
     "adapters/postgres/tables.py",
-    "adapters/postgres/store.py",
     "adapters/postgres/migrations/__init__.py",
     "entrypoints/rpc.py",
     "entrypoints/loops.py",
@@ -36,6 +34,9 @@ VAGUE = ("Manager", "Helper", "Util", "Utils", "Base", "Common", "Impl")
 
 def test_every_service_has_the_same_skeleton(package: Path) -> None:
     assert [part for part in SKELETON if not (package / part).is_file()] == []
+    assert (package / "wire.py").is_file() or (package / "wire/__init__.py").is_file()
+    # One store, or a module for each kind of thing.
+    assert {file.name for file in (package / "adapters/postgres").glob("*.py")} > {"__init__.py", "tables.py"}
 
 
 def test_every_readme_of_a_service_has_the_seven_headings(package: Path) -> None:
