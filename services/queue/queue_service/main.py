@@ -1,9 +1,11 @@
 """Composition root of a queue process."""
 
 import asyncio
+import logging
 import sys
 
 from nats.aio.client import Client
+from opentelemetry import metrics
 
 from civil.zones import tzdata_version
 from postflow.queue.v1.queue_service_pb2_grpc import add_QueueServiceServicer_to_server
@@ -41,6 +43,8 @@ from servicekit.run import Process, run_main
 from topology import EVENTS, PUBLISH
 
 MIGRATIONS = "queue_service.adapters.postgres.migrations"
+
+_log = logging.getLogger(__name__)
 
 
 def main() -> int:
@@ -96,6 +100,7 @@ async def compose(settings: Settings) -> Process:
         dead_letters=DeadLetters(database, clock, ids),
         ensure_stream=lambda: ensure_stream(jetstream, EVENTS),
     )
+    _tell_tzdata()
     return Process(
         name="queue",
         server=RpcServer(listen=settings.listen, servicers=[(add_QueueServiceServicer_to_server, servicer)], ids=ids),
@@ -116,6 +121,13 @@ async def compose(settings: Settings) -> Process:
         },
         grace=settings.grace,
     )
+
+
+def _tell_tzdata() -> None:
+    """A process that lacks a release leaves accounts that follow it to those that have it."""
+    _log.info("time zones are those of tzdata %s", tzdata_version())
+    gauge = metrics.get_meter("queue_service").create_gauge("postflow.tzdata", description="The tzdata release in use")
+    gauge.set(1, {"version": tzdata_version()})
 
 
 if __name__ == "__main__":
