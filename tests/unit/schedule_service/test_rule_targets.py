@@ -209,14 +209,14 @@ def test_without_an_end_the_span_is_thirty_days_from_now() -> None:
     assert span(after=past, horizon=timedelta(seconds=1), now=NOW) == Span(start=past, end=past + timedelta(seconds=1))
 
 
-@pytest.mark.parametrize("after", ["0001-01-01T00:00", "0002-12-31T23:59", "9997-01-02T00:00", "9999-12-31T23:59"])
+@pytest.mark.parametrize("after", ["0001-01-01T00:00", "0002-12-31T23:59", "9996-01-01T00:00", "9999-12-31T23:59"])
 def test_a_start_at_the_ends_of_the_calendar_is_refused(after: str) -> None:
     with pytest.raises(InvalidField) as refused:
         span(after=utc(after), horizon=None, now=NOW)
     assert refused.value.metadata == {"field": "after"}
 
 
-@pytest.mark.parametrize("after", ["0003-01-01T00:00", "9996-12-31T00:00"])
+@pytest.mark.parametrize("after", ["0003-01-01T00:00", "9995-12-31T23:59"])
 def test_any_other_start_can_be_asked_about(after: str) -> None:
     daily = [rule(weekly_slots=tuple(slot(day, 9) for day in range(7)))]
     page = page_of(daily, span(after=utc(after), horizon=LONGEST_HORIZON, now=NOW), size=1000)

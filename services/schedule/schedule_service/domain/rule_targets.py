@@ -27,6 +27,8 @@ HORIZON = timedelta(days=30)
 
 LONGEST_HORIZON = timedelta(days=366)
 
+_LAST_YEAR = LATEST.year - 3
+
 
 class RuleTarget(NamedTuple):
     """Compares as listings are ordered: by the instant, then by the key."""
@@ -64,8 +66,8 @@ class TargetPage:
 def span(*, after: datetime | None, horizon: timedelta | None, now: datetime) -> Span:
     """What a caller asks for who may leave out either."""
     start = now if after is None else after
-    if not EARLIEST <= start <= LATEST - LONGEST_HORIZON:
-        raise InvalidField("after", f"must be an instant of the years {EARLIEST.year} to {LATEST.year - 2}")
+    if not EARLIEST.year <= start.year <= _LAST_YEAR:
+        raise InvalidField("after", f"must be an instant of the years {EARLIEST.year} to {_LAST_YEAR}")
     return Span(start=start, end=start + (HORIZON if horizon is None else horizon))
 
 
