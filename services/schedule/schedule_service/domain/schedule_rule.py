@@ -8,10 +8,9 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
-from civil.recurrence import InvalidRecurrence, Recurrence, occurs, parse_recurrence
-
 from channels import UnknownChannel, normalise
 from civil.days import local_day
+from civil.recurrence import InvalidRecurrence, Recurrence, occurs, parse_recurrence
 from civil.weekly import WeeklySlot
 from civil.zones import Zone, tzdata_version
 from servicekit.faults import Conflict, InvalidField, LimitReached, NotFound
