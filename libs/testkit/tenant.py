@@ -15,7 +15,14 @@ from postflow.publisher.v1 import (
     social_account_service_pb2_grpc,
 )
 from postflow.queue.v1 import queue_service_pb2, queue_service_pb2_grpc, queue_slot_pb2
-from postflow.schedule.v1 import account_schedule_pb2, schedule_service_pb2, schedule_service_pb2_grpc
+from postflow.schedule.v1 import (
+    account_schedule_pb2,
+    schedule_service_pb2,
+    schedule_service_pb2_grpc,
+    timer_pb2,
+    timer_service_pb2,
+    timer_service_pb2_grpc,
+)
 from postflow.target.v1 import target_pb2
 from servicekit.rpc import open_channel
 from testkit.eventually import eventually
@@ -31,6 +38,7 @@ class Clients:
             service: open_channel(target) for service, target in targets.items()
         }
         self.schedule = schedule_service_pb2_grpc.ScheduleServiceStub(self.channels["schedule"])
+        self.timers = timer_service_pb2_grpc.TimerServiceStub(self.channels["schedule"])
         self.queue = queue_service_pb2_grpc.QueueServiceStub(self.channels["queue"])
         self.drafts = drafts_service_pb2_grpc.DraftsServiceStub(self.channels["drafts"])
         self.publisher = publisher_service_pb2_grpc.PublisherServiceStub(self.channels["publisher"])
@@ -75,6 +83,23 @@ class Tenant:
                 organization_id=self.organization_id, account_schedule=schedule
             )
         )
+
+    async def create_timer(self, timer_id: str, timer: timer_pb2.Timer) -> timer_pb2.Timer:
+        answer = await self.clients.timers.CreateTimer(
+            timer_service_pb2.CreateTimerRequest(
+                organization_id=self.organization_id,
+                timer_id=timer_id,
+                timer=timer,
+                request_id=f"create-timer-{timer_id}",
+            )
+        )
+        return answer.timer
+
+    async def timer(self, timer_id: str) -> timer_pb2.Timer:
+        answer = await self.clients.timers.GetTimer(
+            timer_service_pb2.GetTimerRequest(organization_id=self.organization_id, timer_id=timer_id)
+        )
+        return answer.timer
 
     async def create(
         self, draft_id: str, text: str, targets: Sequence[target_pb2.Target] = (), *, approved: bool = True

@@ -9,7 +9,7 @@ from devstack.supervisor import Stack
 from testkit.posting import Posting
 from testkit.tenant import Clients, Tenant
 
-# A claim is held for 3.5 s, a question is asked after one second: a crash is over in about five.
+# A claim is held for 3.5 s, a due timer for two, a question is asked after one: a crash is over in about five.
 QUICK = {
     "POSTFLOW_PUBLISHER_REQUEST_TIMEOUT": "1.5",
     "POSTFLOW_PUBLISHER_LEASE_MARGIN": "2",
@@ -18,6 +18,7 @@ QUICK = {
     "POSTFLOW_PUBLISHER_RETRY_FIRST": "0.5",
     "POSTFLOW_PUBLISHER_RETRY_CAP": "2",
     "POSTFLOW_PUBLISHER_SWEEP_PERIOD": "0.25",
+    "POSTFLOW_SCHEDULE_TIMER_LOCK": "2",
 }
 
 _numbers = count(1)

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import grpc
 import pytest
+from google.protobuf.duration_pb2 import Duration
 
 import drafts_service.main
 import publisher_service.main
@@ -16,6 +17,7 @@ from devstack.layout import SERVICES
 from devstack.supervisor import Stack
 from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED
 from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule
+from postflow.schedule.v1.timer_pb2 import TIMER_STATE_FINISHED, Timer
 from servicekit import failpoints
 from servicekit.clock import SystemClock
 from testkit.eventually import eventually
@@ -61,6 +63,7 @@ async def test_a_process_killed_at_any_failpoint_leaves_nothing_undone(
         for victim in victims:
             group.create_task(_revive(stack, victim))
     await posting.check_all_published()
+    await eventually(lambda: _has_fired(posting, "due"))
     (changed,) = [effect for effect in posting.effects() if effect["account"].endswith(".of-changed")]
     assert changed["text"] == "The new text"
 
@@ -72,12 +75,18 @@ async def _revive(stack: Stack, victim: str) -> None:
 
 
 async def _work(posting: Posting) -> None:
-    """Passes every failpoint: a schedule, posts that go out, and one whose text is changed after its approval."""
+    """Passes every failpoint: a schedule, a timer, posts that go out, and one whose text is changed when approved."""
     await posting.insist(lambda: posting.tenant.put_schedule(AccountSchedule(social_account_id="a", time_zone="UTC")))
+    await posting.insist(lambda: posting.tenant.create_timer("due", Timer(topic="test", delay=Duration(seconds=1))))
     await posting.schedule("one", "two", at=SystemClock().now() + timedelta(seconds=2))
     await posting.write("changed")
     await posting.insist(lambda: posting.tenant.change_text("changed", "The new text"))
     await posting.schedule("changed", at=SystemClock().now() + timedelta(seconds=2))
+
+
+async def _has_fired(posting: Posting, timer_id: str) -> bool:
+    timer = await posting.insist(lambda: posting.tenant.timer(timer_id))
+    return timer.state == TIMER_STATE_FINISHED and timer.fire_count == 1
 
 
 async def test_a_queue_that_dies_between_claim_and_publishing_emits_again(stack: Stack, posting: Posting) -> None:

@@ -1,0 +1,204 @@
+"""The service that keeps time is killed, frozen, or runs twice: each occurrence is announced, and written once."""
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import asyncpg
+import nats
+import pytest
+
+from devstack.supervisor import Stack
+from postflow.bus.v1 import bus_pb2
+from postflow.schedule.v1.schedule_events_pb2 import TimerFired
+from postflow.schedule.v1.timer_pb2 import MISFIRE_POLICY_FIRE_ALL, Timer
+from postflow.schedule.v1.timer_service_pb2 import CreateTimerRequest
+from postflow.schedule.v1.timer_service_pb2_grpc import TimerServiceStub
+from servicekit.clock import SystemClock
+from servicekit.rpc import open_channel
+from testkit.eventually import eventually
+from topology import EVENTS
+
+SCHEDULE = "schedule"
+# What a dead process had in hand is fired two seconds later by whoever is there.
+QUICK = {"POSTFLOW_SCHEDULE_TIMER_LOCK": "2", "POSTFLOW_SCHEDULE_TIMER_BATCH": "10"}
+SINGLE = 150
+RECURRING = 30
+SECONDS = 6
+
+Occurrences = set[tuple[str, str]]
+"""Timer and key."""
+
+
+@pytest.fixture
+async def stack(tmp_path: Path) -> AsyncIterator[Stack]:
+    async with Stack(tmp_path / "state", environment=QUICK, services=(SCHEDULE,), respawn=False) as running:
+        yield running
+
+
+@pytest.fixture
+async def replica(stack: Stack, tmp_path: Path) -> AsyncIterator[Stack]:
+    """A second schedule process, on the same database and stream."""
+    environment = QUICK | {
+        "POSTFLOW_SCHEDULE_DATABASE_URL": stack.database_urls[SCHEDULE],
+        "POSTFLOW_NATS_URL": stack.nats_url,
+    }
+    async with Stack(tmp_path / "replica", environment=environment, services=(SCHEDULE,), respawn=False) as running:
+        yield running
+
+
+async def create(stack: Stack, start: datetime) -> Occurrences:
+    """Timers that are due at `start`, and others that are due each second from then on; what they will announce."""
+    end = start + timedelta(seconds=SECONDS)
+    made: dict[str, Timer] = {f"single-{n}": Timer(topic="test", fire_time=start) for n in range(SINGLE)}
+    for number in range(RECURRING):
+        made[f"recurring-{number}"] = Timer(
+            topic="test",
+            payload=str(number).encode(),
+            cron="@every 1s",
+            repeat_until=end,
+            misfire_policy=MISFIRE_POLICY_FIRE_ALL,
+            catch_up_interval=timedelta(0),
+            auto_remove=number % 2 == 0,
+        )
+    expected: Occurrences = set()
+    async with open_channel(stack.targets[SCHEDULE]) as channel:
+        stub = TimerServiceStub(channel)
+        for timer_id, timer in made.items():
+            request = CreateTimerRequest(organization_id="acme", timer_id=timer_id, timer=timer)
+            stored = (await stub.CreateTimer(request)).timer
+            first = stored.next_fire_time.ToDatetime(UTC)
+            count = 1 if not timer.cron else (end - first) // timedelta(seconds=1) + 1
+            expected |= {(timer_id, key(first + timedelta(seconds=n))) for n in range(count)}
+    return expected
+
+
+def key(instant: datetime) -> str:
+    return f"{instant.replace(tzinfo=None).isoformat()}Z"
+
+
+def soon() -> datetime:
+    return SystemClock().now().replace(microsecond=0) + timedelta(seconds=4)
+
+
+async def announced(stack: Stack) -> list[tuple[bus_pb2.Event, TimerFired]]:
+    """All that is on the stream."""
+    client = await nats.connect(stack.nats_url)
+    try:
+        stream = client.jetstream()
+        last = (await stream.stream_info(EVENTS.name)).state.last_seq
+        messages = [await stream.get_msg(EVENTS.name, sequence) for sequence in range(1, last + 1)]
+    finally:
+        await client.close()
+    events = [event for message in messages for event in bus_pb2.Envelope.FromString(message.data or b"").events]
+    return [(event, TimerFired.FromString(event.payload)) for event in events]
+
+
+async def check(stack: Stack, expected: Occurrences) -> None:
+    """Each occurrence is announced, under its key; a repetition is the same event once more."""
+
+    async def all_there() -> list[tuple[bus_pb2.Event, TimerFired]]:
+        found = await announced(stack)
+        missing = expected - {(fired.timer_id, fired.occurrence_key) for _, fired in found}
+        assert not missing, f"{len(missing)} of {len(expected)} are missing: {sorted(missing)[:5]}"
+        return found
+
+    found = await eventually(all_there, within=40)
+    ids = {event.id: (fired.timer_id, fired.occurrence_key) for event, fired in found}
+    assert Counter(ids.values()) == Counter(dict.fromkeys(expected, 1))
+    for _, fired in found:
+        name, _, number = fired.timer_id.partition("-")
+        assert fired.payload == (number.encode() if name == "recurring" else b"")
+        assert fired.occurrence_key == key(fired.due_time.ToDatetime(UTC))
+        assert fired.fire_time.ToNanoseconds() >= fired.due_time.ToNanoseconds()
+    await check_rows(stack, expected)
+
+
+async def check_rows(stack: Stack, expected: Occurrences) -> None:
+    """Every timer has counted each of its occurrences once, and waits for none."""
+    counts = Counter(timer_id for timer_id, _ in expected)
+    connection = await asyncpg.connect(stack.database_urls[SCHEDULE])
+    rows = await connection.fetch("select id, fire_count, finish_time from timer")
+    await connection.close()
+    assert all(row["finish_time"] for row in rows)
+    kept = {timer_id: count for timer_id, count in counts.items() if not removes_itself(timer_id)}
+    assert {row["id"]: row["fire_count"] for row in rows} == kept
+
+
+def removes_itself(timer_id: str) -> bool:
+    name, _, number = timer_id.partition("-")
+    return name == "recurring" and int(number) % 2 == 0
+
+
+async def until(moment: datetime) -> None:
+    await asyncio.sleep(max((moment - SystemClock().now()).total_seconds(), 0))
+
+
+async def test_a_process_killed_while_timers_fire_loses_no_occurrence(stack: Stack) -> None:
+    start = soon()
+    expected = await create(stack, start)
+    for delay in (0.03, 1.5, 3.2, 4.6):
+        await until(start + timedelta(seconds=delay))
+        await stack.kill(SCHEDULE)
+        await stack.start(SCHEDULE)
+    await check(stack, expected)
+
+
+@pytest.mark.parametrize("place", ["schedule.timers.locked", "schedule.timers.fired"])
+async def test_a_process_killed_at_its_worst_moment_loses_no_occurrence(stack: Stack, place: str) -> None:
+    start = soon()
+    expected = await create(stack, start)
+    # Now and then, in the middle of a batch.
+    await stack.restart(SCHEDULE, {"POSTFLOW_SCHEDULE_FAILPOINTS": f"{place}=kill:0.2"})
+    for _ in range(4):
+        await eventually(lambda: not stack.running(SCHEDULE), within=30)
+        await stack.start(SCHEDULE, {"POSTFLOW_SCHEDULE_FAILPOINTS": f"{place}=kill:0.2"})
+    if stack.running(SCHEDULE):
+        await stack.kill(SCHEDULE)
+    await stack.start(SCHEDULE, {"POSTFLOW_SCHEDULE_FAILPOINTS": ""})
+    await check(stack, expected)
+
+
+async def test_a_crash_of_the_database_while_timers_fire_loses_and_repeats_none(stack: Stack) -> None:
+    assert stack.postgres is not None
+    start = soon()
+    expected = await create(stack, start)
+    await until(start + timedelta(seconds=0.05))
+    await stack.postgres.kill()
+    await stack.postgres.start()
+    await check(stack, expected)
+
+
+async def test_two_replicas_share_the_timers_and_fire_each_occurrence_once(stack: Stack, replica: Stack) -> None:
+    expected = await create(stack, soon())
+    await check(stack, expected)
+
+
+async def test_a_replica_takes_over_from_one_that_is_killed(stack: Stack, replica: Stack) -> None:
+    start = soon()
+    expected = await create(stack, start)
+    await until(start + timedelta(seconds=0.05))
+    await stack.kill(SCHEDULE)
+    await check(stack, expected)
+
+
+async def test_a_process_that_was_frozen_with_timers_in_hand_fires_none_of_them_again(
+    stack: Stack, replica: Stack
+) -> None:
+    # The first stalls with each batch in its hand for a while; then it is frozen, for longer than its locks last.
+    await stack.restart(SCHEDULE, {"POSTFLOW_SCHEDULE_FAILPOINTS": "schedule.timers.locked=sleep:1"})
+    start = soon()
+    expected = await create(replica, start)
+    await until(start + timedelta(seconds=0.5))
+    pid = stack.pid(SCHEDULE)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        await until(start + timedelta(seconds=5))
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    await check(stack, expected)
+    await eventually(lambda: [line for line in stack.output(SCHEDULE) if "the lock with fence" in line])
