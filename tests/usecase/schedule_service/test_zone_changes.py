@@ -485,12 +485,16 @@ async def test_two_releases_back_is_compared_with_its_own_law(drift: Drift) -> N
     assert (await drift.stored_schedule("newer")).tzdata_version == NEW
 
 
-async def test_a_release_ahead_of_this_one_is_another_one_as_well(drift: Drift) -> None:
-    """The service was rolled back to an older tzdata."""
+async def test_what_a_newer_release_announced_is_left_alone(drift: Drift) -> None:
+    """While processes are replaced, those of before do not turn back what those of after have announced."""
     await drift.record(VANCOUVER, VANCOUVER_LAW, "2031a")
-    await drift.schedule(release="2031a")
-    assert (await drift.apply()).moved[Kind.ACCOUNT_SCHEDULE] == 1
-    assert (await drift.stored_schedule()).tzdata_version == NEW
+    schedule, rule = await drift.schedule(release="2031a"), await drift.rule(release="2031a")
+    timer = await drift.timer(release="2031a")
+    assert await drift.listed() == []
+    applied = await drift.apply()
+    assert (applied.done, applied.moved.total()) == (True, 0)
+    assert (await drift.stored_schedule(), await drift.stored_rule()) == (schedule, rule)
+    assert await drift.stored_timer() == timer
 
 
 # Timers
@@ -582,7 +586,7 @@ async def test_the_watch_records_laws_of_rows_that_were_there_before(drift: Drif
         assert {row.time_zone: row.data for row in recorded} == {zone: zone_data(zone) for zone in (VANCOUVER, BERLIN)}
 
 
-async def test_the_watch_warns_once_when_something_follows_another_release(
+async def test_the_watch_warns_once_when_something_follows_an_older_release(
     drift: Drift, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -590,6 +594,7 @@ async def test_the_watch_warns_once_when_something_follows_another_release(
     await watch()
     assert not caplog.records
     await drift.schedule()
+    await drift.schedule("older", release="2020a")
     await drift.schedule("ahead", release="2031a")
     await drift.rule()
     await watch()

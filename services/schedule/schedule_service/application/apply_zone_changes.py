@@ -1,4 +1,4 @@
-"""ApplyZoneChanges: what another law than that in force moves is announced anew; the rest is marked as following it."""
+"""ApplyZoneChanges: what the law in force moves is announced anew; the rest is marked as following it."""
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence

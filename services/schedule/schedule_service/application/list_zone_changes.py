@@ -1,4 +1,4 @@
-"""ListZoneChanges: what follows another law than the one that its times were announced with."""
+"""ListZoneChanges: what the law in force moves, as its times were announced with an older one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

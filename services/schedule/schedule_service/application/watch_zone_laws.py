@@ -1,4 +1,4 @@
-"""What keeps the drift guard honest: every law in use is known, and it shows when others are about."""
+"""What keeps the drift guard honest: every law in use is known, and it shows when older ones are about."""
 
 import logging
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _OF_OURS = frozenset({UNKNOWN, tzdata_version()})
 _log = logging.getLogger(__name__)
 _outdated = metrics.get_meter("schedule_service").create_gauge(
     "postflow.tzdata.outdated",
-    description=f"Schedules, rules and timers announced with another tzdata release, by kind, {_MOST_COUNTED} at most",
+    description=f"Schedules, rules and timers announced with an older tzdata release, by kind, {_MOST_COUNTED} at most",
 )
 
 
@@ -58,10 +58,10 @@ class WatchZoneLaws:
 
     async def _tell(self) -> None:
         async with self._database.read() as connection:
-            counts = {kind: await store.count_of_other_releases(connection, kind, most=_MOST_COUNTED) for kind in Kind}
+            counts = {kind: await store.count_of_older_releases(connection, kind, most=_MOST_COUNTED) for kind in Kind}
         for kind, count in counts.items():
             _outdated.set(count, {"kind": kind.lower()})
         if any(counts.values()) and not self._has_warned:
             told = ", ".join(f"{count} {kind.lower()}" for kind, count in counts.items())
-            _log.warning("announced with another tzdata than %s: %s; call ListZoneChanges", tzdata_version(), told)
+            _log.warning("announced with an older tzdata than %s: %s; call ListZoneChanges", tzdata_version(), told)
             self._has_warned = True

@@ -1,4 +1,4 @@
-"""Which laws that times were announced with differ from those in force."""
+"""Which older laws that times were announced with differ from those in force."""
 
 import asyncio
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from schedule_service.domain.zone_changes import UNKNOWN, Kind, Law, can_have_mo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedLaws:
-    """The laws of other releases that things of one kind were announced with."""
+    """The laws of older releases that things of one kind were announced with."""
 
     agreeing: tuple[Law, ...]
     """With that in force, as far as it matters."""
@@ -24,7 +24,8 @@ class ComparedLaws:
 
 
 async def compared_laws(connection: AsyncConnection, kind: Kind, *, now: datetime) -> ComparedLaws:
-    laws = [law for law in await store.laws_in_use(connection, kind) if law.tzdata_version != tzdata_version()]
+    # Releases are named so that they sort. What a newer one has announced is for processes that have it.
+    laws = [law for law in await store.laws_in_use(connection, kind) if law.tzdata_version < tzdata_version()]
     zones = await recorded_zones(connection, laws)
     agreeing: list[Law] = []
     differing: dict[Law, Zone | None] = {}

@@ -30,13 +30,16 @@ _AHEAD = text("""
         order by schedule_time desc limit 1
     ) as last_time
 """)
+# Rows are compared as a whole, because a span by itself would be looked up among the slots of all accounts.
 _ANY_WITHIN = text("""
     select exists (
         select from unnest(cast(:starts as timestamptz[]), cast(:ends as timestamptz[])) as span (starts, ends)
         cross join lateral (
             select from upcoming_slot
-            where organization_id = :organization_id and social_account_id = :social_account_id
-                and schedule_time >= span.starts and schedule_time < span.ends
+            where (organization_id, social_account_id, schedule_time)
+                    >= (:organization_id, :social_account_id, span.starts)
+                and (organization_id, social_account_id, schedule_time)
+                    < (:organization_id, :social_account_id, span.ends)
             limit 1
         ) as slot
     )

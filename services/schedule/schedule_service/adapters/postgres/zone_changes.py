@@ -1,4 +1,4 @@
-"""The SQL of what was announced with other laws than those in force: schedules, rules and timers alike."""
+"""The SQL of what was announced with older laws than those in force: schedules, rules and timers alike."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -73,10 +73,8 @@ _MARK = {
 _COUNT = {
     kind: text(f"""
         select count(*) from (
-            (select from {rows.table} where {rows.live} and tzdata_version < :current limit :most)
-            union all
-            (select from {rows.table} where {rows.live} and tzdata_version > :current limit :most)
-        ) as other
+            select from {rows.table} where {rows.live} and tzdata_version < :current limit :most
+        ) as outdated
     """)
     for kind, rows in _ROWS.items()
 }
@@ -120,9 +118,9 @@ async def mark(connection: AsyncConnection, kind: Kind, law: Law, *, organizatio
     return marked.rowcount
 
 
-async def count_of_other_releases(connection: AsyncConnection, kind: Kind, *, most: int) -> int:
+async def count_of_older_releases(connection: AsyncConnection, kind: Kind, *, most: int) -> int:
     counted = await connection.execute(_COUNT[kind], {"current": tzdata_version(), "most": most})
-    return min(int(counted.scalar_one()), most)
+    return int(counted.scalar_one())
 
 
 def _of(organization_id: str) -> dict[str, str]:

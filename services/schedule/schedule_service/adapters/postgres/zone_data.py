@@ -16,9 +16,11 @@ _RECORD = text("""
     on conflict do nothing
 """)
 _FIND_SOME = text("""
-    select tzdata_version, time_zone, data from zone_data
-    join unnest(cast(:tzdata_versions as text[]), cast(:time_zones as text[])) as law (tzdata_version, time_zone)
-        using (tzdata_version, time_zone)
+    select law.tzdata_version, law.time_zone, zone.data
+    from unnest(cast(:tzdata_versions as text[]), cast(:time_zones as text[])) as law (tzdata_version, time_zone)
+    cross join lateral (
+        select data from zone_data where tzdata_version = law.tzdata_version and time_zone = law.time_zone limit 1
+    ) as zone
 """)
 _FIND = text("select data from zone_data where tzdata_version = :tzdata_version and time_zone = :time_zone")
 

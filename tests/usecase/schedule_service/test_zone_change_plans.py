@@ -1,0 +1,126 @@
+"""What is asked about laws costs what it finds: laws and rows are found by an index, whatever the statistics say."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import TextClause, text
+from sqlalchemy.dialects.postgresql.asyncpg import dialect
+
+from civil.zones import tzdata_version
+from schedule_service.adapters.postgres import upcoming_slots, zone_changes, zone_data
+from schedule_service.domain.zone_changes import Kind, Law
+from servicekit.pg.database import Database
+
+NOW = datetime(2026, 10, 20, tzinfo=UTC)
+OLD = Law("2024a", "America/Vancouver")
+SCANS = {"Index Scan", "Index Only Scan", "Tid Scan"}
+
+_SCHEDULES = text("""
+    insert into account_schedule (organization_id, social_account_id, name, time_zone, weekly_slots, max_posts_per_day,
+        enabled, tzdata_version, version, create_time, update_time)
+    select 'org-' || n % 10, 'page-' || n, '', 'Zone/' || n % 20, '{540}', 0, true, :release, 1, :now, :now
+    from generate_series(1, cast(:count as integer)) n
+""")
+_RULES = text("""
+    insert into schedule_rule (organization_id, id, brand_id, name, time_zone, weekly_slots, rrule, excluded_dates,
+        channels, category_id, asset_policy, enabled, tzdata_version, version, create_time, update_time)
+    select 'org-' || n % 10, 'rule-' || n, 'b', '', 'Zone/' || n % 20, '{540}', '', '{}', '{facebook}', '', 'NONE',
+        true, :release, 1, :now, :now
+    from generate_series(1, cast(:count as integer)) n
+""")
+_TIMERS = text("""
+    insert into timer (organization_id, id, topic, payload, cron, time_zone, dst_policy, misfire_policy,
+        catch_up_interval, skip_after, auto_remove, paused, due_time, sleep_until, fence, attempts, fire_count,
+        last_occurrence_key, tzdata_version, traceparent, version, create_time, update_time)
+    select 'org-' || n % 10, 'timer-' || n, 't', '', '@daily', 'Zone/' || n % 20, 'ONCE', 'FIRE_ONCE', '1 s', '60 s',
+        false, false, :now, :now, 0, 0, 0, '', :release, '', 1, :now, :now
+    from generate_series(1, cast(:count as integer)) n
+""")
+
+
+async def fill(database: Database, count: int) -> None:
+    async with database.read() as connection:
+        for statement in (_SCHEDULES, _RULES, _TIMERS):
+            await connection.execute(statement, {"release": OLD.tzdata_version, "now": NOW, "count": count})
+        await connection.execute(text("vacuum analyze"))
+
+
+@pytest.fixture
+async def few(schedule_database: Database) -> Database:
+    """Reading all of them is cheaper than a single look into an index, and the statistics say so."""
+    await fill(schedule_database, 5)
+    return schedule_database
+
+
+@pytest.fixture
+async def many(schedule_database: Database) -> Database:
+    await fill(schedule_database, 20_000)
+    return schedule_database
+
+
+STATEMENTS: dict[str, tuple[TextClause, set[str]]] = {
+    **{f"laws of {kind}": (statement, {f"{kind.lower()}_by_law"}) for kind, statement in zone_changes._LAWS.items()},
+    **{
+        f"page of {kind}{' of one organization' * of_one}": (statement, {f"{kind.lower()}_by_law"})
+        for (kind, of_one), statement in zone_changes._PAGE.items()
+    },
+    **{
+        f"mark {kind}{' of one organization' * of_one}": (statement, {f"{kind.lower()}_by_law"})
+        for (kind, of_one), statement in zone_changes._MARK.items()
+    },
+    **{f"count {kind}": (statement, {f"{kind.lower()}_by_law"}) for kind, statement in zone_changes._COUNT.items()},
+    "recorded zones": (zone_data._FIND_SOME, {"zone_data_pkey"}),
+    "slots within": (upcoming_slots._ANY_WITHIN, {"upcoming_slot_by_account"}),
+}
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+async def test_everything_is_found_by_its_index_also_in_a_plan_made_for_few_rows(few: Database, name: str) -> None:
+    statement, indexes = STATEMENTS[name]
+    nodes = await planned(few, statement)
+    reads = [node for node in nodes if "Relation Name" in node and node["Node Type"] != "ModifyTable"]
+    assert {node["Node Type"] for node in reads} <= SCANS
+    assert {node["Index Name"] for node in reads if "Index Name" in node} == indexes
+    for node in reads:
+        assert node["Node Type"] == "Tid Scan" or "Index Cond" in node or name.startswith("laws"), node
+
+
+@pytest.mark.parametrize("kind", Kind)
+async def test_laws_are_found_without_reading_all_that_follow_them(many: Database, kind: Kind) -> None:
+    explained = text(f"explain (analyze, format json) {zone_changes._LAWS[kind].text}")
+    async with many.read() as connection:
+        assert len(await zone_changes.laws_in_use(connection, kind)) == 20
+        (top,) = (await connection.execute(explained)).scalar_one()
+    rows = [node["Actual Rows"] * node["Actual Loops"] for node in nodes_of(top["Plan"]) if node.get("Index Name")]
+    assert sum(rows) <= 40
+
+
+@pytest.mark.parametrize("kind", Kind)
+async def test_marking_goes_on_in_steps_until_nothing_is_left(many: Database, kind: Kind) -> None:
+    law = Law(OLD.tzdata_version, "Zone/7")
+    async with many.read() as connection:
+        marked = [await zone_changes.mark(connection, kind, law, organization_id="", limit=400) for _ in range(4)]
+        assert marked == [400, 400, 200, 0]
+        assert Law(tzdata_version(), "Zone/7") in await zone_changes.laws_in_use(connection, kind)
+        assert await zone_changes.count_of_older_releases(connection, kind, most=100) == 100
+        assert await zone_changes.count_of_older_releases(connection, kind, most=100_000) == 19_000
+
+
+async def planned(database: Database, statement: TextClause) -> list[dict[str, Any]]:
+    """The nodes of the plan that serves every value."""
+    compiled = statement.compile(dialect=dialect())  # type: ignore[no-untyped-call]
+    values = ", ".join("null" for _ in compiled.params)
+    async with database.read() as connection:
+        raw: Any = (await connection.get_raw_connection()).driver_connection
+        await raw.execute(f"prepare statement as {compiled}")
+        (top,) = await raw.fetchval(f"explain (format json) execute statement{f' ({values})' * bool(values)}")
+        await raw.execute("deallocate statement")
+    return list(nodes_of(top["Plan"]))
+
+
+def nodes_of(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for below in plan.get("Plans", ()):
+        yield from nodes_of(below)
