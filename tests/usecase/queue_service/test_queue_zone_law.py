@@ -256,6 +256,8 @@ async def test_an_announcement_by_a_law_older_than_the_slots_moves_nothing(queue
     await queue.tell_schedule("page", version=2, tzdata_version=OLD)
     assert not await is_behind(queue)
     assert not await queue.catch_up()
+    [row] = await queue.rows("select schedule_version, tzdata_version from account_queue")
+    assert row == (2, OURS)  # and what comes by the older law again is known to be out of date
 
 
 async def test_the_slots_of_a_deleted_schedule_follow_the_law_too(queue: "Queue") -> None:
@@ -415,6 +417,23 @@ async def test_a_slot_given_by_a_law_that_is_out_of_date_already_is_put_right(qu
     assert await queue.times() == [NOON]
     [row] = await queue.rows("select tzdata_version from account_queue")
     assert row.tzdata_version == OURS
+
+
+async def test_a_slot_given_by_a_law_that_this_process_does_not_have_is_looked_at_by_one_that_has_it(
+    queue: "Queue",
+) -> None:
+    await queue.put_schedule("page", *DAILY)
+    await queue.save_draft("d1", "page")
+    queue.schedule.release = NEWER
+    await queue.add("d1")
+    [row] = await queue.rows("select schedule_time, tzdata_version from slot")
+    assert row == (NOON, OURS)
+    assert not await queue.catch_up()
+    assert await is_behind(queue)
+    assert await queue.catching_up(NEWER)()
+    [row] = await queue.rows("select schedule_time, tzdata_version, revision from slot")
+    assert row == (NOON, NEWER, 1)
+    assert await queue.moves() == []
 
 
 async def test_two_processes_move_each_slot_once(make_queue: "Callable[[Policy], Queue]") -> None:

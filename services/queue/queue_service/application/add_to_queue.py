@@ -226,7 +226,8 @@ class AddToQueue:
                 late_limit=self._policy.late_limit,
                 traceparent=current_traceparent(),
                 now=now,
-                tzdata_version=search.times.tzdata_version,
+                # The instant is Schedule's, the time on the wall is ours: a newer process looks at it again.
+                tzdata_version=min(search.times.tzdata_version, self._mover.release),
                 nominal=search.times.nominal_of(search.found),
             )
             for search in searches.values()
