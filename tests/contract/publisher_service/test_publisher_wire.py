@@ -46,6 +46,10 @@ SLOT = bytes.fromhex(
     "0a036f72671204736c6f741803220564726166742a047061676532170a0470616765120874656c656772616d1a05406e6577733a0b0890a3"
     "95cd06108094ef3a420d4575726f70652f4265726c696e"
 )
+MOVED = bytes.fromhex(
+    "0a036f72671204736c6f741803220564726166742a047061676532170a0470616765120874656c656772616d1a05406e6577733a0b0890a3"
+    "95cd06108094ef3a420b08808795cd06108094ef3a4a0d4575726f70652f4265726c696e5210323032362d30332d30325431303a30305801"
+)
 COMMAND = bytes.fromhex(
     "0a036f72671204736c6f74180320022a05647261667432170a0470616765120874656c656772616d1a05406e6577733a0b0890a395cd0610"
     "8094ef3a420b08a0bf95cd06108094ef3a480450055a0830302d7472616365"
@@ -165,19 +169,8 @@ def test_the_stored_slot_still_decodes() -> None:
     )
 
 
-def test_a_moved_slot_says_the_same_as_a_new_one() -> None:
-    scheduled = SlotScheduled.FromString(SLOT)
-    moved = SlotMoved(
-        organization_id=scheduled.organization_id,
-        slot_id=scheduled.slot_id,
-        revision=scheduled.revision,
-        draft_id=scheduled.draft_id,
-        social_account_id=scheduled.social_account_id,
-        targets=scheduled.targets,
-        schedule_time=scheduled.schedule_time,
-        previous_schedule_time=Timestamp(seconds=1),
-        time_zone=scheduled.time_zone,
-    )
+def test_a_stored_moved_slot_says_the_same_as_a_new_one() -> None:
+    moved, scheduled = SlotMoved.FromString(MOVED), SlotScheduled.FromString(SLOT)
     assert wire.slot_from(moved, traceparent="t") == wire.slot_from(scheduled, traceparent="t")
 
 
