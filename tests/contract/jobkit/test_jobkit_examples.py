@@ -10,8 +10,12 @@ import pytest
 
 import jobkit
 from jobkit.config import Config
+from jobkit.job import Job
+from jobkit.scheduler import Scheduler
 from jobkit.stores.columns import SqlColumns
+from jobkit.stores.memory import MemoryStore
 from servicekit.pg.database import async_url
+from servicekit.run.loops import Background
 
 FOLDER = Path(jobkit.__file__).parent
 README = (FOLDER / "README.md").read_text()
@@ -67,3 +71,14 @@ def test_the_readme_lists_every_option() -> None:
 def test_the_table_of_the_readme_has_every_column(column: str) -> None:
     (table,) = re.findall(r"```sql\n(create table job .*?)```", README, re.DOTALL)
     assert re.search(rf"^    {column} +\w", table, re.MULTILINE)
+
+
+async def test_a_scheduler_is_a_background_part_of_a_process() -> None:
+    async def do(job: Job) -> None:
+        raise AssertionError("there is none")
+
+    part: Background = Scheduler(Config(store=MemoryStore(), on_document=do, name="jobs"))
+    stop = asyncio.Event()
+    stop.set()
+    await part.run(stop)
+    assert part.name == "jobs"

@@ -466,12 +466,14 @@ async def test_a_run_that_loses_its_lock_is_cancelled(scene: Scene) -> None:
 
 async def test_a_batch_goes_on_while_it_holds_one_lock(scene: Scene) -> None:
     async def linger(jobs: Sequence[Job]) -> Sequence[Outcome]:
+        scene.ran.extend(jobs)
         await scene.jobs.edit(1, sleep_until=None)
         await eventually(lambda: scene.told)
         return [Done() for _ in jobs]
 
     await scene.jobs.add(once(1), once(2))
     await scene.until_idle(on_batch=linger, batch=5, lock_duration=timedelta(seconds=0.15))
+    assert [job.id for job in scene.ran] == [1, 2]
     assert (await scene.job(1)).due_time == START
     assert (await scene.job(2)).due_time is None
     assert [type(error) for error in scene.told] == [LockLost]

@@ -20,7 +20,7 @@ from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from testkit.clocks import START, FrozenClock
 from testkit.eventually import eventually
-from testkit.jobs import SqlJobs, create_table
+from testkit.jobs import SqlJobs, Watched, create_table
 
 LOCK_END = START + timedelta(minutes=10)
 LOCK_STEP = timedelta(seconds=1)
@@ -191,9 +191,14 @@ async def test_what_another_transaction_holds_is_passed_over_without_a_busy_loop
 
     async with engine.connect() as holder:
         await holder.execute(text("select from job where id = 1 for update"))
-        config = Config(store=jobs.store, on_document=do, idle_delay=timedelta(milliseconds=50))
+        store = Watched(jobs.store)
+        config = Config(store=store, on_document=do, idle_delay=timedelta(milliseconds=50))
         async with Scheduler(config) as scheduler:
             await eventually(lambda: ran == [2] and scheduler.is_idle)
+            looks, since = store.calls["lock_next"], asyncio.get_running_loop().time()
+            await eventually(lambda: store.calls["lock_next"] >= looks + 5)
+            # At least what it has to wait between them; in a busy loop they take a few milliseconds.
+            assert asyncio.get_running_loop().time() - since >= 0.1
             await holder.rollback()
             await eventually(lambda: ran == [2, 1])
 
