@@ -122,12 +122,15 @@ def _times(rule: Rule, anchor: datetime, first: date, last: date) -> Iterator[da
 
 def _hourly(rule: Rule, anchor: datetime, first: date, last: date) -> Iterator[datetime]:
     minutes = _chosen(rule.minutes, rule.positions)
+    reached = {(anchor.hour + n) % 24 for n in range(0, 24 * rule.interval, rule.interval)}
+    if not minutes or reached.isdisjoint(rule.hours):
+        return
     anchor_hour = anchor.toordinal() * 24 + anchor.hour
-    for day in range(first.toordinal(), last.toordinal() + 1):
-        hours = [n - day * 24 for n in _on_phase(day * 24, day * 24 + 23, anchor_hour, rule.interval)]
-        clock = [time(hour, minute) for hour, minute in product(hours, minutes) if hour in rule.hours]
-        if clock:
-            yield from _on_days(_matching(rule, (day,)), clock)
+    for day in _matching(rule, range(first.toordinal(), last.toordinal() + 1)):
+        midnight = day.toordinal() * 24
+        hours = (n - midnight for n in _on_phase(midnight, midnight + 23, anchor_hour, rule.interval))
+        clock = (time(hour, minute) for hour in hours if hour in rule.hours for minute in minutes)
+        yield from (datetime.combine(day, shown) for shown in clock)
 
 
 def _on_phase(first: int, last: int, anchor: int, interval: int) -> range:
