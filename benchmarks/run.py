@@ -10,7 +10,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchmarks import calendars, floor, pipeline, seed
+from benchmarks import calendars, floor, pipeline, seed, timers
 from benchmarks.result import Result, table, write
 from devstack.supervisor import Stack
 from publisher_service.adapters.vault import Vault
@@ -24,8 +24,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("parts", nargs="*", choices=list(_PARTS), help="what to measure (default: every part)")
     parser.add_argument("--posts", type=int, default=10_000, help="posts that are due at once (default 10,000)")
+    parser.add_argument("--timers", type=int, default=10_000, help="timers that are due at once (default 10,000)")
     parser.add_argument("--rate", type=int, default=50, help="posts a second of the lateness run (default 50)")
-    parser.add_argument("--seconds", type=int, default=20, help="length of the lateness run (default 20)")
+    parser.add_argument("--seconds", type=int, default=20, help="length of the lateness runs (default 20)")
     parser.add_argument("--out", type=Path, default=_OUT, help="where the JSON goes")
     arguments = parser.parse_args()
     results = [result for part in arguments.parts or _PARTS for result in _PARTS[part](arguments)]
@@ -37,6 +38,11 @@ def main() -> None:
 def _calendar(_: Namespace) -> list[Result]:
     _tell("calendar")
     return calendars.measure()
+
+
+def _timers(arguments: Namespace) -> list[Result]:
+    _tell("timers")
+    return asyncio.run(timers.measure(at_once=arguments.timers, per_second=100, seconds=arguments.seconds))
 
 
 def _pipeline(arguments: Namespace) -> list[Result]:
@@ -68,7 +74,11 @@ def _tell(what: str) -> None:
     print(f"measuring: {what}", file=sys.stderr, flush=True)
 
 
-_PARTS: Mapping[str, Callable[[Namespace], list[Result]]] = {"calendar": _calendar, "pipeline": _pipeline}
+_PARTS: Mapping[str, Callable[[Namespace], list[Result]]] = {
+    "calendar": _calendar,
+    "timers": _timers,
+    "pipeline": _pipeline,
+}
 
 
 if __name__ == "__main__":
