@@ -1,0 +1,87 @@
+"""The life of a schedule among the four services: slots keep it, force deletes it, and what was given out stays."""
+
+import grpc
+import pytest
+
+from postflow.queue.v1.queue_slot_pb2 import QUEUE_SLOT_STATE_SCHEDULED
+from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule, WeeklySlot
+from postflow.schedule.v1.schedule_service_pb2 import (
+    DeleteAccountScheduleRequest,
+    GetAccountScheduleRequest,
+    PutAccountScheduleRequest,
+)
+from servicekit.faults import Fault
+from servicekit.rpc.status import fault_from_error
+from testkit.eventually import eventually
+from testkit.tenant import Tenant
+
+DAILY = AccountSchedule(
+    social_account_id="page",
+    time_zone="Europe/Berlin",
+    weekly_slots=[WeeklySlot(day_of_week=day, hour=9) for day in range(1, 8)],  # type: ignore[arg-type]
+)
+
+
+async def put(tenant: Tenant) -> AccountSchedule:
+    request = PutAccountScheduleRequest(organization_id=tenant.organization_id, account_schedule=DAILY)
+    return (await tenant.clients.schedule.PutAccountSchedule(request)).account_schedule
+
+
+async def delete(tenant: Tenant, *, force: bool = False) -> None:
+    await tenant.clients.schedule.DeleteAccountSchedule(
+        DeleteAccountScheduleRequest(organization_id=tenant.organization_id, social_account_id="page", force=force)
+    )
+
+
+async def refusal_to_delete(tenant: Tenant) -> Fault | None:
+    """None: Schedule had not heard of the slot yet; then the schedule is put again."""
+    try:
+        await delete(tenant)
+    except grpc.aio.AioRpcError as error:
+        return fault_from_error(error)
+    await put(tenant)
+    return None
+
+
+async def test_a_schedule_goes_only_by_force_while_a_slot_lies_ahead(tenant: Tenant) -> None:
+    await tenant.connect()
+    first = await put(tenant)
+    await tenant.create("d1", "one")
+    (slot,) = await tenant.add_to_queue("d1")
+
+    refused = await eventually(lambda: refusal_to_delete(tenant))
+
+    assert refused is not None
+    assert refused.reason == "SCHEDULE_HAS_SLOTS"
+    assert refused.metadata["slot_count"] == "1"
+    assert refused.metadata["latest_schedule_time"] == slot.schedule_time.ToJsonString()
+
+    await delete(tenant, force=True)
+
+    with pytest.raises(grpc.aio.AioRpcError) as gone:
+        await tenant.clients.schedule.GetAccountSchedule(
+            GetAccountScheduleRequest(organization_id=tenant.organization_id, social_account_id="page")
+        )
+    assert gone.value.code() is grpc.StatusCode.NOT_FOUND
+    (kept,) = await tenant.slots("d1")
+    assert (kept.state, kept.schedule_time) == (QUEUE_SLOT_STATE_SCHEDULED, slot.schedule_time)
+
+    again = await put(tenant)
+
+    assert again.version >= first.version + 2
+    assert again.etag != first.etag
+    await tenant.create("d2", "two")
+    (second,) = await tenant.add_to_queue("d2")
+    assert second.schedule_time.ToNanoseconds() > slot.schedule_time.ToNanoseconds()
+
+
+async def test_without_a_schedule_queue_gives_out_nothing(tenant: Tenant) -> None:
+    await tenant.connect()
+    await put(tenant)
+    await tenant.create("d1", "one")
+    await delete(tenant)
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await tenant.add_to_queue("d1")
+    assert refused.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+    await put(tenant)
+    assert len(await tenant.add_to_queue("d1")) == 1
