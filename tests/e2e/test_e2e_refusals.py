@@ -19,7 +19,7 @@ from postflow.drafts.v1 import drafts_service_pb2
 from postflow.publisher.v1 import publisher_service_pb2, social_account_service_pb2
 from postflow.queue.v1 import queue_service_pb2
 from postflow.rules.v1 import rules_pb2
-from postflow.schedule.v1 import schedule_admin_service_pb2, schedule_service_pb2
+from postflow.schedule.v1 import schedule_admin_service_pb2, schedule_service_pb2, timer_service_pb2
 from servicekit.clock import SystemClock
 from servicekit.faults import Fault
 from servicekit.rpc.status import fault_from_error
@@ -38,6 +38,7 @@ FILES = (
     schedule_admin_service_pb2,
     schedule_service_pb2,
     social_account_service_pb2,
+    timer_service_pb2,
 )
 METHODS: Mapping[str, MethodDescriptor] = {
     f"{service.full_name}/{method.name}": method
@@ -60,6 +61,7 @@ RULE = {
     "weekly_slots": [{"day_of_week": 1, "hour": 9}],
     "channels": ["facebook"],
 }
+TIMER = {"topic": "drafts.generate", "cron": "0 3 * * *"}
 GOOD: Mapping[str, Mapping[str, object]] = {
     "postflow.schedule.v1.ScheduleService/PutAccountSchedule": {"account_schedule": SCHEDULE},
     "postflow.schedule.v1.ScheduleService/GetAccountSchedule": {"social_account_id": "page"},
@@ -76,6 +78,13 @@ GOOD: Mapping[str, Mapping[str, object]] = {
     "postflow.schedule.v1.ScheduleService/DeleteScheduleRule": {"schedule_rule_id": "rule"},
     "postflow.schedule.v1.ScheduleService/ListScheduleRules": {},
     "postflow.schedule.v1.ScheduleService/ListRuleTargets": {"brand_id": "brand"},
+    "postflow.schedule.v1.TimerService/CreateTimer": {"timer": TIMER},
+    "postflow.schedule.v1.TimerService/GetTimer": {"timer_id": "t1"},
+    "postflow.schedule.v1.TimerService/ListTimers": {},
+    "postflow.schedule.v1.TimerService/PauseTimer": {"timer_id": "t1"},
+    "postflow.schedule.v1.TimerService/ResumeTimer": {"timer_id": "t1"},
+    "postflow.schedule.v1.TimerService/FireTimer": {"timer_id": "t1"},
+    "postflow.schedule.v1.TimerService/DeleteTimer": {"timer_id": "t1"},
     "postflow.schedule.v1.ScheduleAdminService/ListZoneChanges": {},
     "postflow.schedule.v1.ScheduleAdminService/ApplyZoneChanges": {},
     "postflow.queue.v1.QueueService/AddToQueue": {"draft_id": "d1"},
@@ -217,6 +226,7 @@ async def test_malformed_ids_are_refused_wherever_they_stand(clients: Clients, m
 
 
 SCHEDULES = "postflow.schedule.v1.ScheduleService"
+TIMERS = "postflow.schedule.v1.TimerService"
 SCHEDULE_ADMIN = "postflow.schedule.v1.ScheduleAdminService"
 QUEUES = "postflow.queue.v1.QueueService"
 DRAFTS = "postflow.drafts.v1.DraftsService"
@@ -234,6 +244,14 @@ def _rule(**changes: object) -> dict[str, object]:
 
 def _rrule(rrule: str, **changes: object) -> dict[str, object]:
     return _rule(weekly_slots=[], rrule=rrule, **changes)
+
+
+def _timer(**changes: object) -> dict[str, object]:
+    return {"timer": {**TIMER, **changes}}
+
+
+def _once(**changes: object) -> dict[str, object]:
+    return {"timer": {"topic": "drafts.generate", "fire_time": _TOMORROW, **changes}}
 
 
 def _draft(**changes: object) -> dict[str, object]:
@@ -319,6 +337,32 @@ def _draft(**changes: object) -> dict[str, object]:
             "schedule_rule.rrule",
         ),
         (f"{SCHEDULES}/CreateScheduleRule", _rule(start_time={"hour": 9}), None, "schedule_rule.start_time"),
+        # timers
+        (f"{TIMERS}/CreateTimer", {"timer": {"topic": "drafts.generate"}}, None, "timer.schedule"),
+        (f"{TIMERS}/CreateTimer", {"timer": None}, None, "timer"),
+        (f"{TIMERS}/CreateTimer", _timer(cron=""), None, "timer.cron"),
+        (f"{TIMERS}/CreateTimer", _timer(cron="0 3 * *"), None, "timer.cron"),
+        (f"{TIMERS}/CreateTimer", _timer(cron="0 24 * * *"), None, "timer.cron"),
+        (f"{TIMERS}/CreateTimer", _timer(cron="0 0 30 2 *"), None, "timer.cron"),
+        (f"{TIMERS}/CreateTimer", _timer(cron="0 " * 200), None, "timer.cron"),
+        (f"{TIMERS}/CreateTimer", _timer(cron="CRON_TZ=localtime @daily"), None, "timer.cron"),
+        (f"{TIMERS}/CreateTimer", _timer(cron="TZ=UTC @daily", time_zone="UTC"), None, "timer.time_zone"),
+        (f"{TIMERS}/CreateTimer", _timer(time_zone="Factory"), "UNKNOWN_TIME_ZONE", "timer.time_zone"),
+        (f"{TIMERS}/CreateTimer", _timer(time_zone="x" * 300), None, "timer.time_zone"),
+        (f"{TIMERS}/CreateTimer", _timer(repeat_until="2001-01-01T00:00:00Z"), None, "timer.repeat_until"),
+        (f"{TIMERS}/CreateTimer", _timer(dst_policy=9), None, "timer.dst_policy"),
+        (f"{TIMERS}/CreateTimer", _timer(misfire_policy=9), None, "timer.misfire_policy"),
+        (f"{TIMERS}/CreateTimer", _timer(catch_up_interval="1s"), None, "timer.catch_up_interval"),
+        (f"{TIMERS}/CreateTimer", _timer(skip_after="60s"), None, "timer.skip_after"),
+        (f"{TIMERS}/CreateTimer", _timer(topic=""), None, "timer.topic"),
+        (f"{TIMERS}/CreateTimer", _timer(topic="Drafts!"), None, "timer.topic"),
+        (f"{TIMERS}/CreateTimer", _timer(payload="AAAA" * 30_000), None, "timer.payload"),
+        (f"{TIMERS}/CreateTimer", _once(fire_time="9999-01-01T00:00:00Z"), None, "timer.fire_time"),
+        (f"{TIMERS}/CreateTimer", _once(time_zone="UTC"), None, "timer.time_zone"),
+        (f"{TIMERS}/CreateTimer", _once(dst_policy=2), None, "timer.dst_policy"),
+        (f"{TIMERS}/CreateTimer", _once(repeat_until=_TOMORROW), None, "timer.repeat_until"),
+        (f"{TIMERS}/CreateTimer", {"timer": {"topic": "t", "delay": "-1s"}}, None, "timer.delay"),
+        (f"{TIMERS}/CreateTimer", {"timer": {"topic": "t", "delay": "315576001s"}}, None, "timer.delay"),
         # dates
         (f"{SCHEDULES}/CreateScheduleRule", _rule(start_date="2026-02-30"), None, "schedule_rule.start_date"),
         (
@@ -376,11 +420,14 @@ def _draft(**changes: object) -> dict[str, object]:
         (f"{SCHEDULE_ADMIN}/ListZoneChanges", {"page_token": "made up"}, None, "page_token"),
         (f"{SCHEDULES}/ListScheduleRules", {"page_size": -1}, None, "page_size"),
         (f"{SCHEDULES}/ListScheduleRules", {"page_token": "made up"}, None, "page_token"),
+        (f"{TIMERS}/ListTimers", {"page_size": -1}, None, "page_size"),
+        (f"{TIMERS}/ListTimers", {"page_token": "made up"}, None, "page_token"),
         (f"{SCHEDULES}/ListRuleTargets", {"page_size": -1}, None, "page_size"),
         (f"{SCHEDULES}/ListRuleTargets", {"page_token": "made up"}, None, "page_token"),
         # states
         (f"{QUEUES}/ListQueueSlots", {"states": [99]}, None, "states[0]"),
         (f"{PUBLISHERS}/ListPostJobs", {"states": [99]}, None, "states[0]"),
+        (f"{TIMERS}/ListTimers", {"state": 99}, None, "state"),
         # texts and digests
         (f"{DRAFTS}/CreateDraft", _draft(content={"text": "nul\0"}), None, "draft.content.text"),
         (f"{DRAFTS}/CreateDraft", _draft(content={"text": "x" * 70_001}), None, "draft.content.text"),
@@ -417,6 +464,11 @@ async def test_a_field_that_is_wrong_is_named(
         (f"{SCHEDULES}/GetScheduleRule", "SCHEDULE_RULE_NOT_FOUND"),
         (f"{SCHEDULES}/UpdateScheduleRule", "SCHEDULE_RULE_NOT_FOUND"),
         (f"{SCHEDULES}/DeleteScheduleRule", "SCHEDULE_RULE_NOT_FOUND"),
+        (f"{TIMERS}/GetTimer", "TIMER_NOT_FOUND"),
+        (f"{TIMERS}/PauseTimer", "TIMER_NOT_FOUND"),
+        (f"{TIMERS}/ResumeTimer", "TIMER_NOT_FOUND"),
+        (f"{TIMERS}/FireTimer", "TIMER_NOT_FOUND"),
+        (f"{TIMERS}/DeleteTimer", "TIMER_NOT_FOUND"),
         (f"{PUBLISHERS}/GetPostJob", "POST_JOB_NOT_FOUND"),
     ],
 )
