@@ -27,30 +27,31 @@ def resolve(nominal: datetime, zone: Zone) -> Resolved | None:
     """
     if not _in_calendar(nominal):
         return None
-    before, after = _offsets_around(nominal, zone)
-    instant = _at(nominal, before)
-    if before == after or zone.offset_at(instant) == before:
-        return Resolved(instant, before, ZERO)
-    if zone.offset_at(_at(nominal, after)) == after:
-        return Resolved(_at(nominal, after), after, ZERO)
+    wall = _as_if_utc(nominal)
+    before, after = _offsets_around(wall, zone)
+    if before == after or zone.offset_at(wall - before) == before:
+        return Resolved(wall - before, before, ZERO)
+    if zone.offset_at(wall - after) == after:
+        return Resolved(wall - after, after, ZERO)
     if after - before >= DAY and _date_is_missing(nominal, zone):
         return None
-    return Resolved(instant, after, after - before)
+    return Resolved(wall - before, after, after - before)
 
 
 def readings(nominal: datetime, zone: Zone) -> tuple[datetime, ...]:
     """Every instant (in UTC, in order) at which the wall shows this local time (naive): none, one or two."""
     if not _in_calendar(nominal):
         return ()
-    before, after = _offsets_around(nominal, zone)
+    wall = _as_if_utc(nominal)
+    before, after = _offsets_around(wall, zone)
     if before == after:
-        return (_at(nominal, before),)
-    return tuple(_at(nominal, offset) for offset in (before, after) if zone.offset_at(_at(nominal, offset)) == offset)
+        return (wall - before,)
+    return tuple(wall - offset for offset in (before, after) if zone.offset_at(wall - offset) == offset)
 
 
-def _offsets_around(nominal: datetime, zone: Zone) -> tuple[timedelta, timedelta]:
+def _offsets_around(wall: datetime, zone: Zone) -> tuple[timedelta, timedelta]:
     """The offsets a day earlier and a day later: no other can apply, since no two changes lie within three days."""
-    return zone.offset_at(_at(nominal, DAY)), zone.offset_at(_at(nominal, -DAY))
+    return zone.offset_at(wall - DAY), zone.offset_at(wall + DAY)
 
 
 def _date_is_missing(jumped_over: datetime, zone: Zone) -> bool:
@@ -58,8 +59,8 @@ def _date_is_missing(jumped_over: datetime, zone: Zone) -> bool:
     return not readings(midnight, zone) and not readings(midnight + DAY - datetime.resolution, zone)
 
 
-def _at(nominal: datetime, offset: timedelta) -> datetime:
-    return nominal.replace(tzinfo=UTC, fold=0) - offset
+def _as_if_utc(nominal: datetime) -> datetime:
+    return nominal.replace(tzinfo=UTC, fold=0)
 
 
 def _in_calendar(nominal: datetime) -> bool:
