@@ -12,7 +12,9 @@ import pytest
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from devstack.postgres import EmbeddedPostgres, Mode
 from jobkit.config import Config
+from jobkit.errors import SchedulerError, StoreFailed
 from jobkit.job import Job, JobUpdate, Lock
 from jobkit.next_run import occurrence_key
 from jobkit.scheduler import Scheduler
@@ -68,6 +70,45 @@ async def test_a_killed_workers_job_is_taken_over_and_its_late_write_is_refused(
         await store.update([(dead, JobUpdate(due_time=None, sleep_until=None, attempts=0, last_error=None))]) == set()
     )
     assert await row(engine) == after
+
+
+async def test_a_scheduler_outlives_its_database(tmp_path: Path) -> None:
+    told: list[SchedulerError] = []
+    ran: list[Job] = []
+    begun, finish = asyncio.Event(), asyncio.Event()
+
+    async def do(job: Job) -> None:
+        ran.append(job)
+        begun.set()
+        await finish.wait()
+
+    async def tell(error: SchedulerError) -> None:
+        told.append(error)
+
+    async with EmbeddedPostgres(tmp_path / "postgres", mode=Mode.FAST) as server:
+        engine = create_async_engine(async_url(server.url()))
+        await create_table(engine)
+        config = Config(store=SqlStore(engine, "job"), on_document=do, on_error=tell, workers=2)
+        async with Scheduler(config) as scheduler:
+            await insert(engine)
+            await begun.wait()
+            await server.kill()
+            # One worker looks for jobs, and the result of the other finds nobody who would take it.
+            finish.set()
+            await eventually(lambda: {"lock_next", "update"} <= {getattr(error, "call", "") for error in told})
+            await server.start()
+            await eventually(lambda: scheduler.is_idle, within=30)
+            assert [job.attempts for job in ran] == [1]
+            assert (await row(engine)).due_time is None
+            await insert(engine)
+            await eventually(lambda: len(ran) == 2 and scheduler.is_idle)
+        assert {type(error) for error in told} == {StoreFailed}
+        await engine.dispose()
+
+
+async def insert(engine: AsyncEngine) -> None:
+    async with engine.begin() as connection:
+        await connection.execute(text("insert into job (sleep_until) values (clock_timestamp())"))
 
 
 async def killed_in_the_middle(engine: AsyncEngine) -> Lock:

@@ -30,6 +30,7 @@ instants = st.datetimes(min_value=datetime(2024, 1, 1), max_value=datetime(2029,
 lateness = st.one_of(
     st.timedeltas(min_value=timedelta(0), max_value=3 * MINUTE),
     st.timedeltas(min_value=timedelta(0), max_value=40 * DAY),
+    st.integers(min_value=0, max_value=3000).map(lambda minutes: minutes * MINUTE),
 )
 
 
