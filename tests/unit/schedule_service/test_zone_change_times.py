@@ -22,11 +22,11 @@ from schedule_service.domain.moved_times import (
 from schedule_service.domain.rule_targets import times_of_week
 from testkit.compiled_zones import compiled_zone
 from testkit.wall_clock import DAY, EPOCH, WallClock, distinct_zones, instant_of
+from testkit.wall_clock import weekly_times as weekly_walk
 
 NOW = datetime(2026, 10, 20, 12, 0, tzinfo=UTC)
 HOUR, TICK = timedelta(hours=1), timedelta.resolution
 MONDAY_NINE = WeeklySlot(day=1, hour=9, minute=0)
-WEEK = 7 * DAY
 
 # Until 2026 clocks in Vancouver went back in November; since then they stay.
 VANCOUVER = find_zone("America/Vancouver")
@@ -181,22 +181,8 @@ def pairs_of_laws(draw: st.DrawFn) -> tuple[bytes, bytes]:
 
 
 def instants(data: bytes, wanted: set[int], start: int, end: int) -> dict[int, int]:
-    """Minute of the wall -> minute of UTC, by the policy of weekly slots, on a walk over every minute."""
-    clock = WallClock(data)
-    walk = range(start, end)
-    walls = [clock.wall(minute) for minute in walk]
-    shown: dict[int, int] = {}
-    for minute, wall in zip(walk, walls, strict=True):
-        shown.setdefault(wall, minute)
-    dates = {wall // DAY for wall in shown}
-    found = {wall: minute for wall, minute in shown.items() if (wall + 4 * DAY) % WEEK in wanted}
-    taken = set(found.values())
-    for earlier, later in pairwise(walls):
-        for skipped in range(earlier + 1, later):
-            at = shown[skipped + later - earlier - 1]
-            if skipped not in shown and (skipped + 4 * DAY) % WEEK in wanted and skipped // DAY in dates:
-                found.update({skipped: at} if at not in taken else {})
-    return found
+    """Minute of the wall -> minute of UTC, by a walk over every minute."""
+    return {shown.nominal: shown.minute for shown in weekly_walk(wanted, WallClock(data), start, end)}
 
 
 @settings(max_examples=80, deadline=None)
