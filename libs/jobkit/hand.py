@@ -42,7 +42,8 @@ class Hand:
             self.interrupt()
 
     def interrupt(self) -> None:
-        if self._scope is not None:
+        """Once: a run that takes its time to end is not cancelled a second time."""
+        if self._scope is not None and not self._scope.expired():
             self._scope.reschedule(asyncio.get_running_loop().time())
 
     async def run(self, work: Callable[[], Awaitable[T]], jobs: Sequence[Job]) -> T | Exception:
