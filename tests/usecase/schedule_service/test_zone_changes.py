@@ -188,7 +188,8 @@ class Drift:
                 return changes
 
     async def apply(self, organization: str = "", *, until: float = float("inf")) -> AppliedZoneChanges:
-        return await self._apply(organization_id=organization, until=until)
+        async with asyncio.timeout(30):
+            return await self._apply(organization_id=organization, until=until)
 
     async def put(self, account: str, **terms: object) -> None:
         given = {
