@@ -254,6 +254,16 @@ async def test_what_is_deleted_in_the_hands_of_the_engine_fires_no_more(timers: 
     assert timers.fired.keys == []
 
 
+async def test_a_timer_that_removes_itself_stays_when_it_is_paused_in_time(timers: "Timers") -> None:
+    await timers.create(delay=timedelta(0), auto_remove=True)
+    engine = timers.engine()
+    jobs = await lock_all(timers, engine)
+    resting = await timers.pause()
+    assert await engine.remove([job.lock for job in jobs]) == frozenset()
+    assert timers.fired.keys == []
+    assert await timers.get() == resting
+
+
 async def test_a_firing_by_hand_in_between_does_not_disturb_the_one_in_hand(timers: "Timers") -> None:
     await timers.create(cron="0 * * * *")
     timers.clock.moment = at("2026-03-02T10:00")
