@@ -362,6 +362,12 @@ def test_the_second_pass_is_known_even_if_the_question_is_asked_within_it() -> N
     assert keys(following("*/15 1 * * *", "2024-11-03T06:20", "America/New_York")) == ["2024-11-03T01:30/2"]
 
 
+def test_under_cron_a_date_that_is_shown_twice_fires_twice() -> None:
+    found = following("30 12 * * *", "1969-09-30T01:00", "Pacific/Kwajalein", 3)
+    assert keys(found) == ["1969-09-30T12:30", "1969-09-30T12:30/2", "1969-10-01T12:30"]
+    assert following("30 12 * * *", "1969-09-30T23:00", "Pacific/Kwajalein", 1) == found[1:2]
+
+
 def test_under_once_a_time_that_the_clocks_jump_over_is_shifted() -> None:
     (found,) = following("30 2 * * *", "2024-03-10T00:00", "America/New_York", dst=Dst.ONCE)
     assert instants([found]) == ["2024-03-10T07:30"]
