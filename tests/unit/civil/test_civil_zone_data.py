@@ -1,5 +1,6 @@
 """Zones of other releases, as they were recorded."""
 
+import struct
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 
@@ -116,6 +117,85 @@ def test_data_that_goes_on_after_its_end_is_refused(rest: bytes) -> None:
 def test_what_is_no_compiled_zone_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - zoneinfo words some of them
         zone_from_data("Europe/Berlin", data)
+
+
+def second_header(data: bytes) -> int:
+    return data.index(b"TZif", 4)
+
+
+def with_bytes(place: int, value: bytes) -> bytes:
+    """Berlin with these bytes at a place behind its second header, or, if negative, before its end."""
+    whole = zone_data("Europe/Berlin")
+    data = bytearray(whole)
+    place += second_header(whole) if place >= 0 else len(whole)
+    data[place : place + len(value)] = value
+    return bytes(data)
+
+
+def places() -> dict[str, int]:
+    """Where Berlin's changes, kinds of time, abbreviations and rule begin, behind its second header; how many kinds."""
+    data = zone_data("Europe/Berlin")
+    changes, kinds, letters = struct.unpack_from(">3L", data, second_header(data) + 32)
+    numbers = 44 + changes * 8
+    names = numbers + changes + kinds * 6
+    return {"numbers": numbers, "kinds": numbers + changes, "letters": names, "rule": names + letters, "count": kinds}
+
+
+BERLIN = places()
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (with_bytes(4, b"1"), "beginning"),
+        (with_bytes(20, b"\0\0\0\1"), "rule for later|lengths|indicators"),
+        (with_bytes(24, b"\0\0\0\1"), "rule for later|lengths|indicators"),
+        (with_bytes(28, b"\0\0\0\1"), "lengths"),
+        (with_bytes(36, b"\0\0\0\0"), "lengths"),
+        (with_bytes(44, b"\x7f"), "order of changes"),
+        (with_bytes(BERLIN["numbers"], bytes([BERLIN["count"]])), "kinds of changes"),
+        (with_bytes(BERLIN["kinds"], struct.pack(">l", 86_400)), "kinds of time"),
+        (with_bytes(BERLIN["kinds"], struct.pack(">l", -86_400)), "kinds of time"),
+        (with_bytes(BERLIN["kinds"] + 4, b"\2"), "kinds of time"),
+        (with_bytes(BERLIN["kinds"] + 5, bytes([BERLIN["rule"] - BERLIN["letters"]])), "kinds of time"),
+        (with_bytes(BERLIN["letters"], b"\xff"), "abbreviations"),
+        (with_bytes(BERLIN["rule"] - 1, b"T"), "abbreviations"),
+        (with_bytes(BERLIN["rule"], b"x"), "rule for later"),
+        (with_bytes(-1, b"x"), "rule for later"),
+        (with_bytes(-4, b"\n"), "rule for later"),
+        (with_bytes(-4, b"\0"), "rule for later"),
+        (with_bytes(-4, b"\xff"), "rule for later"),
+    ],
+)
+def test_damage_is_found_where_it_is(data: bytes, what: str) -> None:
+    with pytest.raises(ValueError, match=f"^not a compiled time zone: wrong ({what})$"):
+        zone_from_data("Europe/Berlin", data)
+
+
+def test_leap_seconds_are_refused() -> None:
+    """Whole in every other way: the product's clocks have none."""
+    header = struct.Struct(">4sc15x6L")
+    kind, letters, leap = struct.pack(">lBB", 0, 0, 0), b"UTC\0", struct.pack(">ql", 78_796_800, 1)
+    data = header.pack(b"TZif", b"2", 0, 0, 0, 0, 1, 4) + kind + letters
+    with_leap = data + header.pack(b"TZif", b"2", 0, 0, 1, 0, 1, 4) + kind + letters + leap + b"\nUTC0\n"
+    without = data + header.pack(b"TZif", b"2", 0, 0, 0, 0, 1, 4) + kind + letters + b"\nUTC0\n"
+    assert zone_from_data("Right", without).offset_at(MIDSUMMER) == timedelta()
+    with pytest.raises(ValueError, match="wrong lengths"):
+        zone_from_data("Right", with_leap)
+
+
+def test_indicators_are_of_all_kinds_or_of_none() -> None:
+    header = struct.Struct(">4sc15x6L")
+    kinds, letters = struct.pack(">lBB", 0, 0, 0) * 2, b"UTC\0"
+    data = header.pack(b"TZif", b"2", 0, 0, 0, 0, 2, 4) + kinds + letters
+    for standard, right in [(0, True), (1, False), (2, True)]:
+        rest = kinds + letters + b"\0" * standard + b"\nUTC0\n"
+        whole = data + header.pack(b"TZif", b"2", 0, standard, 0, 0, 2, 4) + rest
+        if right:
+            assert zone_from_data("Indicated", whole).offset_at(MIDSUMMER) == timedelta()
+            continue
+        with pytest.raises(ValueError, match="wrong indicators"):
+            zone_from_data("Indicated", whole)
 
 
 @settings(deadline=None, max_examples=500)
