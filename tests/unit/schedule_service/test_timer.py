@@ -68,6 +68,11 @@ def test_a_cron_timer_fires_first_after_its_creation_in_its_zone() -> None:
     assert timer(cron="0 9 * * *").due_time == at("2026-03-03T09:00")
 
 
+def test_what_fires_within_five_years_is_taken() -> None:
+    assert timer(cron="@every 43920h").due_time == at("2026-03-02T09:00") + timedelta(hours=43_920)
+    assert timer(cron="0 0 29 2 *").due_time == at("2028-02-29T00:00")
+
+
 def test_the_choice_of_what_a_jump_of_the_clocks_does_is_kept() -> None:
     wish = Wish(topic="t", cron="30 2 * * *", time_zone="America/New_York", dst_policy=Dst.ONCE)
     made = created("acme", "t", wish, now=at("2026-03-07T12:00"))
@@ -102,6 +107,8 @@ def test_a_zone_is_said_once() -> None:
         ({"cron": "CRON_TZ=Europe/Atlantis 0 9 * * *"}, "timer.cron", "Europe/Atlantis"),
         ({"cron": "CRON_TZ=UTC"}, "timer.cron", ""),
         ({"cron": "0 0 30 2 *"}, "timer.cron", "does not fire within five years"),
+        ({"cron": "@every 43921h"}, "timer.cron", "does not fire within five years"),
+        ({"cron": "@every 2562047h"}, "timer.cron", "does not fire within five years"),
         ({"cron": "@daily", "time_zone": "Europe/Atlantis"}, "timer.time_zone", "Atlantis"),
         ({"cron": "@daily", "time_zone": "localtime"}, "timer.time_zone", "localtime"),
         ({"cron": "@daily", "time_zone": "Factory"}, "timer.time_zone", "Factory"),

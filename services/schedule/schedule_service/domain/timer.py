@@ -16,6 +16,7 @@ KEPT = timedelta(days=7)
 """How long a timer that has fired for the last time is kept."""
 
 _UTC = "UTC"
+_FIVE_YEARS = 5 * 366 * DAY
 
 
 class TimerState(StrEnum):
@@ -265,10 +266,11 @@ def _zone(name: str) -> Zone:
         raise InvalidField("timer.time_zone", str(unknown), reason="UNKNOWN_TIME_ZONE") from unknown
 
 
-def _first_firing(cron: str, zone: Zone, wish: Wish, now: datetime) -> datetime:
-    dst = wish.dst_policy or Dst.CRON
-    first = next((firing.instant for firing in firings(_parsed(cron), zone, after=now, dst=dst)), None)
-    if first is None:
+def _first_firing(text: str, zone: Zone, wish: Wish, now: datetime) -> datetime:
+    cron, dst = _parsed(text), wish.dst_policy or Dst.CRON
+    first = next((firing.instant for firing in firings(cron, zone, after=now, dst=dst)), None)
+    # The firings of fields end there by themselves.
+    if first is None or (cron.every is not None and cron.every > _FIVE_YEARS):
         raise InvalidField("timer.cron", "does not fire within five years")
     if wish.repeat_until is not None and wish.repeat_until < first:
         raise InvalidField("timer.repeat_until", f"is before the first firing, at {first.isoformat()}")
