@@ -196,7 +196,7 @@ BAD_EVENTS = {
         ("publisher", "no envelope", {"queue", "drafts"}),
         ("publisher", "an event that makes no sense", {"queue", "drafts"}),
         ("schedule", "no envelope", {"queue"}),
-        ("queue", "no envelope", {"publisher"}),
+        ("queue", "no envelope", {"publisher", "schedule"}),
     ],
 )
 async def test_a_bad_event_becomes_a_dead_letter_of_each_follower_and_the_next_ones_pass(
