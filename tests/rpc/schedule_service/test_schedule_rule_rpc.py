@@ -345,11 +345,11 @@ async def test_a_mask_of_anything_else_is_refused(stub: Stub, paths: list[str]) 
 
 async def test_a_mask_that_names_nothing_is_refused(stub: Stub) -> None:
     await create(stub)
-    fault = await refusal(stub.UpdateScheduleRule(update_request(id="r1")))
-    assert at_fault(fault) == ["update_mask"]
-    assert ", ".join(CHANGEABLE) in fault.message
     without = UpdateScheduleRuleRequest(organization_id="acme", schedule_rule=ScheduleRule(id="r1"))
-    assert at_fault(await refusal(stub.UpdateScheduleRule(without))) == ["update_mask"]
+    for request in (update_request(id="r1"), without):
+        fault = await refusal(stub.UpdateScheduleRule(request))
+        assert at_fault(fault) == ["update_mask"]
+        assert ", ".join(CHANGEABLE) in fault.message
 
 
 async def test_an_update_names_its_rule(stub: Stub) -> None:

@@ -182,6 +182,11 @@ def test_until_and_an_end_date_both_hold() -> None:
 def test_a_count_is_counted_from_the_start_wherever_the_question_begins() -> None:
     thrice = rule(rrule="FREQ=WEEKLY;BYDAY=MO;COUNT=3", start_time=time(9), start_date=date(2026, 3, 1))
     assert [nominal[:10] for _, nominal in found(thrice, "2026-03-10T00:00", "2027-01-01T00:00")] == ["2026-03-16"]
+    without = replace(thrice, terms=replace(thrice.terms, excluded_dates=(date(2026, 3, 9),)))
+    assert [nominal[:10] for _, nominal in found(without, "2026-03-01T00:00", "2027-01-01T00:00")] == [
+        "2026-03-02",
+        "2026-03-16",
+    ]
 
 
 def test_targets_of_all_rules_come_by_time_and_at_one_instant_by_key() -> None:
