@@ -157,13 +157,15 @@ class Fired:
 class Timers:
     """The use cases of timers, and their engine, which works when it is told to."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, live: bool = False) -> None:
+        """`live`: by the clock of the database, instead of that which a test sets."""
         self.database = database
         self.clock = SetClock()
+        self._clock = DatabaseClock() if live else self.clock
         self.fired = Fired()
         self.woken: list[timedelta] = []
         self.errors: list[SchedulerError] = []
-        clock, ledger, ids = self.clock, RequestLedger(), Uuid7Source()
+        clock, ledger, ids = self._clock, RequestLedger(), Uuid7Source()
         outbox, wake = Outbox(ids, self.fired.offer), self.woken.append
         self._create = CreateTimer(database=database, clock=clock, ids=ids, ledger=ledger, wake=wake)
         self._get = GetTimer(database=database)
@@ -208,7 +210,7 @@ class Timers:
 
     def engine(self) -> FireDueTimers:
         """Of another replica each time."""
-        return FireDueTimers(database=self.database, clock=self.clock, outbox=self.outbox)
+        return FireDueTimers(database=self.database, clock=self._clock, outbox=self.outbox)
 
     async def fire_due(self, engine: FireDueTimers | None = None, *, batch: int = 100) -> list[str]:
         """Until nothing is due any more; the keys of what fired, in the order in which it did."""
@@ -258,6 +260,11 @@ def schedules(schedule_database: Database) -> Schedules:
 @pytest.fixture
 def timers(schedule_database: Database) -> Timers:
     return Timers(schedule_database)
+
+
+@pytest.fixture
+def live_timers(schedule_database: Database) -> Timers:
+    return Timers(schedule_database, live=True)
 
 
 @pytest.fixture

@@ -1,0 +1,82 @@
+"""People and two engines at the same timers: whoever comes first, each occurrence fires once and none is lost."""
+
+import asyncio
+import random
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from postflow.schedule.v1.timer_pb2 import TIMER_STATE_FINISHED, TIMER_STATE_PAUSED
+from schedule_service.domain.timer import MisfirePolicy
+from schedule_service.entrypoints.timer_engine import TimerEngine
+from servicekit.faults import Refused
+from servicekit.pg.clock import DatabaseClock
+from testkit.eventually import eventually
+
+if TYPE_CHECKING:
+    from tests.usecase.schedule_service.conftest import Timers
+
+TIMERS = [f"t{number}" for number in range(12)]
+SECOND = timedelta(seconds=1)
+SECONDS = 3
+
+
+async def test_each_occurrence_fires_once_whoever_interferes(live_timers: "Timers") -> None:
+    timers, chance = live_timers, random.Random(4)
+    end = await now(timers) + SECONDS * SECOND
+    first: dict[str, datetime] = {}
+    for timer_id in TIMERS:
+        made = await timers.create(
+            timer_id,
+            cron="@every 1s",
+            repeat_until=end,
+            misfire_policy=MisfirePolicy.FIRE_ALL,
+            catch_up_interval=timedelta(0),
+        )
+        first[timer_id] = made.next_fire_time.ToDatetime(UTC)
+    stop = asyncio.Event()
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        for _ in range(2):
+            engine = TimerEngine(timers.engine(), poll=SECOND / 20, batch=5, lock=10 * SECOND)
+            group.create_task(engine.run(stop))
+        by_hand = 0
+        while await now(timers) < end:
+            by_hand += await interfere(timers, chance)
+        for timer_id in TIMERS:
+            await eventually(lambda: has_finished(timers, timer_id), within=20)  # noqa: B023 - awaited here
+        stop.set()
+    fired: dict[str, list[str]] = defaultdict(list)
+    for event in timers.fired.events:
+        if not event.manual:
+            fired[event.timer_id].append(event.occurrence_key)
+    for timer_id in TIMERS:
+        count = (end - first[timer_id]) // SECOND + 1
+        due = [first[timer_id] + number * SECOND for number in range(count)]
+        assert fired[timer_id] == [f"{each.replace(tzinfo=None).isoformat()}Z" for each in due]
+    assert len([event for event in timers.fired.events if event.manual]) == by_hand
+    assert sum([(await timers.get(timer_id)).fire_count for timer_id in TIMERS]) == len(timers.fired.events)
+
+
+async def interfere(timers: "Timers", chance: random.Random) -> int:
+    """A deed, often while the timer is in hand; how many firings by hand it made."""
+    timer_id = chance.choice(TIMERS)
+    deeds: list[Callable[[str], Awaitable[object]]] = [timers.pause, timers.resume, timers.resume, timers.fire]
+    deed = chance.choice(deeds)
+    try:
+        await deed(timer_id)
+    except Refused:  # it has finished
+        return 0
+    return 1 if deed == timers.fire else 0
+
+
+async def has_finished(timers: "Timers", timer_id: str) -> bool:
+    state = (await timers.get(timer_id)).state
+    if state == TIMER_STATE_PAUSED:
+        await timers.resume(timer_id)
+    return state == TIMER_STATE_FINISHED
+
+
+async def now(timers: "Timers") -> datetime:
+    async with timers.database.read() as connection:
+        return await DatabaseClock().now(connection)
