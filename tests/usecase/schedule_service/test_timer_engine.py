@@ -302,6 +302,19 @@ async def test_a_write_that_was_committed_without_anybody_knowing_is_not_repeate
     assert len(timers.fired.keys) == 2
 
 
+async def test_an_extension_that_was_under_way_does_not_wake_what_has_been_settled(timers: "Timers") -> None:
+    await timers.create("going", cron="0 * * * *")
+    await timers.create("finished", delay=HOUR)
+    timers.clock.moment = at("2026-03-02T10:00:01")
+    engine = timers.engine()
+    (going, finished) = jobs = await lock_all(timers, engine)
+    end = JobUpdate(due_time=None, sleep_until=None, attempts=0, last_error=None, finish_time=timers.clock.moment)
+    assert await settle(engine, [going]) == {going.id}
+    assert await engine.update([(finished.lock, end)]) == {finished.lock}
+    assert await engine.extend([job.lock for job in jobs], timers.clock.moment) == frozenset()
+    assert await timers.fire_due() == []
+
+
 async def test_a_failed_transaction_leaves_no_trace_and_is_repeated(timers: "Timers") -> None:
     await timers.create(cron="0 * * * *")
     timers.clock.moment = at("2026-03-02T10:00")

@@ -31,20 +31,20 @@ _COLUMNS = SqlColumns(
 _SETTLE = text("""
     update timer set
         due_time = c.due_time, sleep_until = c.sleep_until, attempts = c.attempts, finish_time = c.finish_time,
+        fence = c.fence + 1,
         fire_count = timer.fire_count + (c.occurrence_key is not null)::int,
         last_fire_time = case when c.occurrence_key is null then timer.last_fire_time else :now end,
         last_occurrence_key = coalesce(c.occurrence_key, timer.last_occurrence_key),
         tzdata_version = case when timer.due_time is distinct from c.due_time
             then :tzdata_version else timer.tzdata_version end
     from (
-        select * from unnest(cast(:ids as bigint[]), cast(:fences as bigint[]), cast(:made as timestamptz[]),
-            cast(:keys as text[]), cast(:due_times as timestamptz[]), cast(:sleep_untils as timestamptz[]),
-            cast(:attempts as integer[]), cast(:finish_times as timestamptz[])) with ordinality
-            as one (job_id, fence, made_due_time, occurrence_key, due_time, sleep_until, attempts, finish_time, place)
+        select * from unnest(cast(:ids as bigint[]), cast(:fences as bigint[]), cast(:keys as text[]),
+            cast(:due_times as timestamptz[]), cast(:sleep_untils as timestamptz[]), cast(:attempts as integer[]),
+            cast(:finish_times as timestamptz[])) with ordinality
+            as one (job_id, fence, occurrence_key, due_time, sleep_until, attempts, finish_time, place)
         limit :count
     ) as c
     where timer.job_id = c.job_id and timer.fence = c.fence
-        and (c.made_due_time is null or timer.due_time = c.made_due_time)
     returning c.place, timer.organization_id, timer.id, timer.topic, timer.cron, timer.time_zone,
         case when c.occurrence_key is not null then timer.payload end as payload
 """)
@@ -93,7 +93,6 @@ async def settle(
         _SETTLE,
         {
             **_keys(locks),
-            "made": [each.due_time if each else None for each in made],
             "keys": [each.occurrence_key if each else None for each in made],
             "due_times": [update.due_time for update in updates],
             "sleep_untils": [update.sleep_until for update in updates],
