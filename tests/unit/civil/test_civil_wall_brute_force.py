@@ -57,7 +57,8 @@ def test_times_around_every_change_of_every_zone() -> None:
     assert sum(map(len, kinds.values())) > 5_000
     for change, names in kinds.items():
         nominals = around(change)
-        shown = Shown(clock(names[0]), change.at // 60 - 2 * REACH, change.at // 60 + 2 * REACH)
+        middle, reach = change.at // 60, REACH + abs(change.after - change.before) // 60
+        shown = Shown(clock(names[0]), middle - reach, middle + reach)
         expected = [(shown.resolved(nominal), shown.readings(nominal)) for nominal in nominals]
         for name in names:
             zone = find_zone(name)
