@@ -80,7 +80,7 @@ async def compose(settings: Settings) -> Process:
         add_to_queue=AddToQueue(
             database=database, clock=clock, schedule=schedule, slots=slots, mover=mover, policy=policy
         ),
-        schedule_at=ScheduleAt(database=database, clock=clock, slots=slots, policy=policy),
+        schedule_at=ScheduleAt(database=database, clock=clock, slots=slots, mover=mover, policy=policy),
         list_queue_slots=ListQueueSlots(database),
     )
     commands = CommandStream(

@@ -209,7 +209,7 @@ class Queue:
             database=database, clock=self.clock, schedule=self.schedule, slots=slots, mover=mover, policy=policy
         )
         self.catch_up = self.catching_up(tzdata_version())
-        self._at = ScheduleAt(database=database, clock=self.clock, slots=slots, policy=policy)
+        self._at = ScheduleAt(database=database, clock=self.clock, slots=slots, mover=mover, policy=policy)
         self.list = ListQueueSlots(database)
         self.settle_slots = SettleSlots(policy)
         self.hand_over = HandOver(

@@ -16,6 +16,7 @@ from queue_service.application.follow_schedules import follow_schedules
 from queue_service.domain.job import JobState
 from queue_service.domain.policy import Policy
 from queue_service.domain.slot import SPACING
+from servicekit.faults import Refused
 from testkit.clocks import START
 
 if TYPE_CHECKING:
@@ -403,6 +404,21 @@ async def test_slots_move_before_another_is_added_among_them(queue: "Queue") -> 
     assert rows == [("d1", NOON, 2), ("d2", NOON + DAY, 1)]
     assert [move.draft_id for move in await queue.moves()] == ["d1"]
     assert not await is_behind(queue)
+
+
+async def test_slots_move_before_a_time_of_the_callers_choice_is_given_among_them(queue: "Queue") -> None:
+    """Noon is free only as long as the slot that is meant for it has not moved."""
+    await queued(queue, "d1")
+    await queue.old_law("page", HOUR)
+    await announce_anew(queue)
+    await queue.save_draft("chosen", "page")
+    with pytest.raises(Refused) as refusal:
+        await queue.at("chosen", NOON)
+    assert refusal.value.reason == "SLOT_TAKEN"
+    await caught_up(queue)
+    assert await queue.times() == [NOON]
+    [slot] = await queue.at("chosen", NOON + HOUR)
+    assert queue.time_of(slot) == NOON + HOUR
 
 
 async def test_a_slot_given_by_a_law_that_is_out_of_date_already_is_put_right(queue: "Queue") -> None:

@@ -20,7 +20,6 @@ from queue_service.domain.allocation import Occupancy, days_of
 from queue_service.domain.booking import book
 from queue_service.domain.draft import Draft
 from queue_service.domain.policy import Policy
-from queue_service.domain.relocation import Behind
 from queue_service.domain.search import Search
 from queue_service.domain.slot import HORIZON, SlotOrigin
 from queue_service.domain.slot_times import SlotTimes
@@ -160,10 +159,7 @@ class AddToQueue:
     async def _learn(
         self, tx: Transaction, organization_id: str, times: Mapping[str, SlotTimes | Fault], now: datetime
     ) -> Mapping[str, AccountQueue]:
-        """The accounts, locked, with all that Schedule has told of them.
-
-        Slots that a new law moves do so first: what stands at an older law's instants would seem to be free.
-        """
+        """The accounts, locked, with all that Schedule has told of them, and their slots where the law has them."""
         queues = await store.lock_accounts(tx.connection, organization_id, list(times))
         news = [
             read.schedule
@@ -173,15 +169,7 @@ class AddToQueue:
         if news:
             await store.save_schedules(tx.connection, news)
             queues = await store.lock_accounts(tx.connection, organization_id, list(times))
-        behind = [
-            Behind(organization_id, account, queue.tzdata_version)
-            for account, queue in queues.items()
-            if self._mover.can_move(queue)
-        ]
-        if behind:
-            await self._mover.move(tx, behind, now)
-            queues = await store.lock_accounts(tx.connection, organization_id, list(times))
-        return queues
+        return await self._mover.move_those_of(tx, organization_id, queues, now)
 
     async def _search(
         self, tx: Transaction, organization_id: str, searches: Mapping[str, Search]

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from civil.zones import tzdata_version
 from queue_service.adapters.postgres import store
 from queue_service.application.slot_book import SlotBook, in_the_way
+from queue_service.application.slot_mover import SlotMover
 from queue_service.domain.booking import book, check_exact_time
 from queue_service.domain.draft import Draft
 from queue_service.domain.policy import Policy
@@ -27,10 +27,13 @@ class ExactOrder:
 
 
 class ScheduleAt:
-    def __init__(self, *, database: Database, clock: DatabaseClock, slots: SlotBook, policy: Policy) -> None:
+    def __init__(
+        self, *, database: Database, clock: DatabaseClock, slots: SlotBook, mover: SlotMover, policy: Policy
+    ) -> None:
         self._database = database
         self._clock = clock
         self._slots = slots
+        self._mover = mover
         self._policy = policy
 
     async def __call__(self, order: ExactOrder, key: RequestKey) -> bytes:
@@ -45,7 +48,8 @@ class ScheduleAt:
         if isinstance(draft, Fault):
             raise draft
         accounts = draft.accounts(order.social_account_ids)
-        queues = await store.lock_accounts(tx.connection, order.organization_id, accounts)
+        locked = await store.lock_accounts(tx.connection, order.organization_id, accounts)
+        queues = await self._mover.move_those_of(tx, order.organization_id, locked, now)
         await self._slots.refuse_queued(tx, draft, accounts)
         await self._refuse_taken(tx, order, accounts)
         slots = [
@@ -58,7 +62,7 @@ class ScheduleAt:
                 late_limit=self._policy.late_limit,
                 traceparent=current_traceparent(),
                 now=now,
-                tzdata_version=tzdata_version(),
+                tzdata_version=self._mover.release,
             )
             for account in accounts
         ]

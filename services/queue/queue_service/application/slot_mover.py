@@ -2,13 +2,14 @@
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from opentelemetry import metrics
 
 from queue_service import wire
 from queue_service.adapters.postgres import relocation as store
+from queue_service.adapters.postgres.store import lock_accounts
 from queue_service.domain.account import AccountQueue
 from queue_service.domain.policy import Policy
 from queue_service.domain.relocation import Behind, Obstacle, Outdated, Relocated, relocate
@@ -33,8 +34,22 @@ class SlotMover:
         self._policy = policy
         self.release = release
 
-    def can_move(self, queue: AccountQueue) -> bool:
-        return queue.slots_behind and queue.tzdata_version <= self.release
+    async def move_those_of(
+        self, tx: Transaction, organization_id: str, queues: Mapping[str, AccountQueue], now: datetime
+    ) -> Mapping[str, AccountQueue]:
+        """Of these accounts, which are locked, as they are after it.
+
+        Who adds a slot calls it first: at the instants of an older law times seem to be free that are not.
+        """
+        behind = [
+            Behind(organization_id, account, queue.tzdata_version)
+            for account, queue in queues.items()
+            if queue.slots_behind and queue.tzdata_version <= self.release
+        ]
+        if not behind:
+            return queues
+        await self.move(tx, behind, now)
+        return await lock_accounts(tx.connection, organization_id, list(queues))
 
     async def move(self, tx: Transaction, accounts: Sequence[Behind], now: datetime) -> None:
         """The accounts are locked."""
