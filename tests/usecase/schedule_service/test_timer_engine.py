@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from civil.cron import Dst
 from civil.zones import find_zone, tzdata_version, zone_data, zone_from_data
-from jobkit.errors import LateWrite, OccurrenceSkipped
+from jobkit.errors import InvalidJob, LateWrite, OccurrenceSkipped
 from jobkit.job import Done, Job, JobUpdate
 from postflow.schedule.v1.timer_pb2 import TIMER_STATE_ACTIVE, TIMER_STATE_FINISHED, TIMER_STATE_PAUSED
 from schedule_service.adapters.postgres import timers as store
@@ -398,6 +398,38 @@ async def test_a_timer_under_a_new_law_fires_at_its_local_time(timers: "Timers")
         assert not await store.save(tx.connection, replace(moved, due_time=None, finish_time=START), before=before)
     assert await timers.fire_due(engine) == ["2026-03-03T09:00"]
     assert (await timers.get()).next_fire_time.ToDatetime(UTC) == at("2026-03-04T14:00")
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        ("update timer set cron = '61 * * * *' where id = 'damaged'", [InvalidJob]),
+        ("update timer set time_zone = 'Atlantis/Poseidonis' where id = 'damaged'", [InvalidJob]),
+        ("update timer set tzdata_version = '2019z' where id = 'damaged'", []),
+    ],
+)
+async def test_a_row_that_makes_no_sense_keeps_no_other_from_firing(
+    timers: "Timers", damage: str, told: list[type[Exception]]
+) -> None:
+    await timers.create("damaged", cron="0 * * * *", time_zone=NEW_YORK)
+    await timers.create("sound", cron="0 * * * *")
+    async with timers.database.read() as connection:
+        await connection.execute(text(damage))
+        await connection.execute(text("insert into zone_data values ('2019z', :zone, 'no zone')"), {"zone": NEW_YORK})
+    timers.clock.moment = at("2026-03-02T10:00")
+    await timers.fire_due()
+    assert {event.timer_id for event in timers.fired.events} >= {"sound"}
+    assert [type(error) for error in timers.errors] == told
+    # It rests, or goes on.
+    assert await timers.fire_due() == []
+
+
+async def test_of_a_timer_that_fires_once_no_zone_is_asked(timers: "Timers") -> None:
+    await timers.create(fire_time=START + HOUR)
+    async with timers.database.read() as connection:
+        await connection.execute(text("update timer set time_zone = 'Atlantis/Poseidonis', tzdata_version = '2019z'"))
+    timers.clock.moment = at("2026-03-02T10:00:01")
+    assert await timers.fire_due() == ["2026-03-02T10:00:00Z"]
 
 
 async def test_a_large_batch_fires_each_timer_with_its_own_payload(timers: "Timers") -> None:

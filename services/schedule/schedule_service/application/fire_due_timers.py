@@ -26,6 +26,8 @@ from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox
 from servicekit.run.telemetry import linked_trace
 
+_UTC = "UTC"
+
 LOCKED = declare("schedule.timers.locked")
 FIRED = declare("schedule.timers.fired")
 
@@ -115,9 +117,8 @@ class FireDueTimers:
 
     async def _make(self, job: Job) -> Made:
         assert job.due_time is not None, "what is locked has an occurrence in hand"
-        law = find_zone(job.time_zone)
-        if job.interval and job.data["tzdata_version"] != tzdata_version():
-            law = await self._law(job.data["tzdata_version"], job.time_zone)
+        # Of one that fires once no zone is asked, whatever its row says.
+        law = await self._law(job.data["tzdata_version"], job.time_zone if job.interval else _UTC)
         key = occurrence_key(job.interval, law, Dst(job.dst), job.due_time)
         # Under a new law an occurrence that fired under the old one may come up a second time.
         fired_before = key == job.data["last_occurrence_key"]
@@ -129,6 +130,8 @@ class FireDueTimers:
 
     async def _law(self, release: str, time_zone: str) -> Zone:
         """The zone as it was when the times of a timer were computed."""
+        if release == tzdata_version() or time_zone == _UTC:
+            return find_zone(time_zone)
         if (release, time_zone) not in self._laws:
             async with self._database.read() as connection:
                 self._laws[release, time_zone] = await recorded_zone(connection, release, time_zone)

@@ -55,7 +55,7 @@ _REMOVE = text("""
         limit :count
     ) as c
     where timer.job_id = c.job_id and timer.fence = c.fence
-    returning c.place, timer.organization_id, timer.id, timer.topic, timer.cron, timer.time_zone, timer.payload
+    returning c.place, timer.organization_id, timer.id, timer.topic, timer.payload
 """)
 
 
@@ -102,7 +102,13 @@ async def settle(
             "tzdata_version": tzdata_version(),
         },
     )
-    return _settled(locks, made, rows.all(), now)
+    written = rows.all()
+    return Settled(
+        locks=_held(locks, written),
+        fired=_fired(made, written, now),
+        # Without a next time it has ended, or rests because its row makes no sense: perhaps there is no such zone.
+        zones=frozenset(row.time_zone for row in written if row.cron and updates[row.place - 1].sleep_until),
+    )
 
 
 async def remove(
@@ -110,31 +116,32 @@ async def remove(
 ) -> Settled:
     """Deletes the timers; those with a key have fired."""
     locks = [lock for lock, _ in removals]
-    rows = await connection.execute(_REMOVE, _keys(locks))
-    return _settled(locks, [made for _, made in removals], rows.all(), now)
+    written = (await connection.execute(_REMOVE, _keys(locks))).all()
+    return Settled(
+        locks=_held(locks, written), fired=_fired([made for _, made in removals], written, now), zones=frozenset()
+    )
 
 
 def _keys(locks: Sequence[Lock]) -> dict[str, object]:
     return {"ids": [lock.id for lock in locks], "fences": [lock.fence for lock in locks], "count": len(locks)}
 
 
-def _settled(locks: Sequence[Lock], made: Sequence[Made | None], rows: Sequence[Row[Any]], now: datetime) -> Settled:
+def _held(locks: Sequence[Lock], written: Sequence[Row[Any]]) -> frozenset[Lock]:
+    return frozenset(locks[row.place - 1] for row in written)
+
+
+def _fired(made: Sequence[Made | None], written: Sequence[Row[Any]], now: datetime) -> list[Fired]:
     """In the order of the locks, which is that of the due times."""
-    held = sorted(rows, key=lambda row: int(row.place))
-    return Settled(
-        locks=frozenset(locks[row.place - 1] for row in held),
-        fired=[
-            Fired(
-                organization_id=row.organization_id,
-                timer_id=row.id,
-                topic=row.topic,
-                payload=row.payload,
-                occurrence_key=occurrence.occurrence_key,
-                due_time=occurrence.due_time,
-                fire_time=now,
-            )
-            for row in held
-            if (occurrence := made[row.place - 1]) and occurrence.occurrence_key is not None
-        ],
-        zones=frozenset(row.time_zone for row in held if row.cron),
-    )
+    return [
+        Fired(
+            organization_id=row.organization_id,
+            timer_id=row.id,
+            topic=row.topic,
+            payload=row.payload,
+            occurrence_key=occurrence.occurrence_key,
+            due_time=occurrence.due_time,
+            fire_time=now,
+        )
+        for row in sorted(written, key=lambda row: int(row.place))
+        if (occurrence := made[row.place - 1]) and occurrence.occurrence_key is not None
+    ]

@@ -22,7 +22,6 @@ _FIND_SOME = text("""
         select data from zone_data where tzdata_version = law.tzdata_version and time_zone = law.time_zone limit 1
     ) as zone
 """)
-_FIND = text("select data from zone_data where tzdata_version = :tzdata_version and time_zone = :time_zone")
 
 _log = logging.getLogger(__name__)
 
@@ -37,10 +36,9 @@ async def record_zones(connection: AsyncConnection, zones: Iterable[Zone]) -> No
 
 
 async def recorded_zone(connection: AsyncConnection, release: str, name: str) -> Zone:
-    """The zone as it was in a release of the database; where none was recorded, as it is."""
-    names = {"tzdata_version": release, "time_zone": name}
-    data = (await connection.execute(_FIND, names)).scalar_one_or_none()
-    return find_zone(name) if data is None else zone_from_data(name, data)
+    """The zone as it was in a release of the database; where none was recorded, or nothing sensible, as it is."""
+    law = Law(release, name)
+    return (await recorded_zones(connection, [law])).get(law) or find_zone(name)
 
 
 async def recorded_zones(connection: AsyncConnection, laws: Sequence[Law]) -> dict[Law, Zone]:
