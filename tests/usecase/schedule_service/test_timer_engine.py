@@ -127,6 +127,29 @@ async def test_what_is_too_late_is_skipped(timers: "Timers") -> None:
     assert after.next_fire_time.ToDatetime(UTC) == at("2026-03-02T16:00")
 
 
+@pytest.mark.parametrize("auto_remove", [False, True])
+async def test_what_a_dead_worker_had_in_hand_is_skipped_as_well(timers: "Timers", auto_remove: bool) -> None:
+    await timers.create("recurring", cron="0 * * * *", misfire_policy=MisfirePolicy.SKIP)
+    await timers.create("single", delay=HOUR, misfire_policy=MisfirePolicy.SKIP, auto_remove=auto_remove)
+    timers.clock.moment = at("2026-03-02T10:00:01")
+    assert len(await lock_all(timers, timers.engine())) == 2
+    timers.clock.moment = at("2026-03-02T12:30")
+    assert await timers.fire_due() == []
+    after = await timers.get("recurring")
+    assert (after.fire_count, after.last_occurrence_key) == (0, "")
+    assert after.next_fire_time.ToDatetime(UTC) == at("2026-03-02T13:00")
+
+
+async def test_a_worker_that_stood_still_skips_what_has_become_too_late(timers: "Timers") -> None:
+    await timers.create(cron="0 * * * *", misfire_policy=MisfirePolicy.SKIP, skip_after=timedelta(seconds=5))
+    timers.clock.moment = at("2026-03-02T10:00")
+    engine = timers.engine()
+    jobs = await lock_all(timers, engine)
+    timers.clock.moment = at("2026-03-02T10:00:06")
+    assert len(await settle(engine, jobs)) == 1
+    assert timers.fired.keys == []
+
+
 async def test_a_single_time_that_is_too_late_finishes_the_timer(timers: "Timers") -> None:
     await timers.create(delay=HOUR, misfire_policy=MisfirePolicy.SKIP)
     timers.clock.moment += 2 * HOUR

@@ -6,6 +6,7 @@ with timers in hand has fired none of them (another takes them over when the loc
 fires none either.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 
@@ -14,7 +15,7 @@ from opentelemetry.trace import SpanKind
 
 from civil.cron import Dst
 from civil.zones import Zone, find_zone, tzdata_version
-from jobkit.job import Done, Job, JobUpdate, Lock
+from jobkit.job import Done, Job, JobUpdate, Lock, Misfire
 from schedule_service.adapters.postgres import timer_engine
 from schedule_service.adapters.postgres.timer_engine import Made, Settled
 from schedule_service.adapters.postgres.zone_data import record_zones, recorded_zone
@@ -27,6 +28,8 @@ from servicekit.pg.outbox import Outbox
 from servicekit.run.telemetry import linked_trace
 
 _UTC = "UTC"
+
+_log = logging.getLogger(__name__)
 
 LOCKED = declare("schedule.timers.locked")
 FIRED = declare("schedule.timers.fired")
@@ -111,6 +114,8 @@ class FireDueTimers:
 
     def _count(self, settled: Settled) -> None:
         self._recorded |= settled.zones
+        if settled.skipped:
+            _log.info("timers: %d occurrences are left out, as is their policy: it is too late", settled.skipped)
         _fired.add(len(settled.fired))
         for each in settled.fired:
             _lateness.record(max((each.fire_time - each.due_time).total_seconds(), 0.0))
@@ -125,6 +130,7 @@ class FireDueTimers:
         return Made(
             due_time=job.due_time,
             occurrence_key=None if fired_before else key,
+            not_after=_not_after(job),
             traceparent=job.data["traceparent"],
         )
 
@@ -136,3 +142,10 @@ class FireDueTimers:
             async with self._database.read() as connection:
                 self._laws[release, time_zone] = await recorded_zone(connection, release, time_zone)
         return self._laws[release, time_zone]
+
+
+def _not_after(job: Job) -> datetime | None:
+    """jobkit judges a first attempt before it: a worker may have died with the timer in hand, or have stood still."""
+    if job.misfire != Misfire.SKIP or job.due_time is None or job.misfire_after is None:
+        return None
+    return job.due_time + job.misfire_after

@@ -65,6 +65,7 @@ class Made:
 
     due_time: datetime
     occurrence_key: str | None  # None: it has been fired before
+    not_after: datetime | None  # None: it is never too late
     traceparent: str
 
 
@@ -76,6 +77,8 @@ class Settled:
     fired: list[Fired]
     zones: frozenset[str]
     """Those in which the next times of recurring timers were computed."""
+    skipped: int
+    """Occurrences that it had become too late for."""
 
 
 def timer_jobs(database: Database, clock: DatabaseClock) -> SqlStore:
@@ -85,15 +88,16 @@ def timer_jobs(database: Database, clock: DatabaseClock) -> SqlStore:
 async def settle(
     connection: AsyncConnection, changes: Sequence[tuple[Lock, JobUpdate, Made | None]], *, now: datetime
 ) -> Settled:
-    """Writes when the timers fire next, and that those with a key have fired."""
+    """Writes when the timers fire next, and that those with a key, if it is not too late, have fired."""
     locks = [lock for lock, _, _ in changes]
     made = [each for _, _, each in changes]
     updates = [update for _, update, _ in changes]
+    in_time = _in_time(made, now)
     rows = await connection.execute(
         _SETTLE,
         {
             **_keys(locks),
-            "keys": [each.occurrence_key if each else None for each in made],
+            "keys": [each.occurrence_key if each else None for each in in_time],
             "due_times": [update.due_time for update in updates],
             "sleep_untils": [update.sleep_until for update in updates],
             "attempts": [update.attempts for update in updates],
@@ -105,21 +109,35 @@ async def settle(
     written = rows.all()
     return Settled(
         locks=_held(locks, written),
-        fired=_fired(made, written, now),
+        fired=_fired(in_time, written, now),
         # Without a next time it has ended, or rests because its row makes no sense: perhaps there is no such zone.
         zones=frozenset(row.time_zone for row in written if row.cron and updates[row.place - 1].sleep_until),
+        skipped=_skipped(made, in_time, written),
     )
 
 
 async def remove(
     connection: AsyncConnection, removals: Sequence[tuple[Lock, Made | None]], *, now: datetime
 ) -> Settled:
-    """Deletes the timers; those with a key have fired."""
+    """Deletes the timers; those with a key, if it is not too late, have fired."""
     locks = [lock for lock, _ in removals]
+    made = [each for _, each in removals]
+    in_time = _in_time(made, now)
     written = (await connection.execute(_REMOVE, _keys(locks))).all()
     return Settled(
-        locks=_held(locks, written), fired=_fired([made for _, made in removals], written, now), zones=frozenset()
+        locks=_held(locks, written),
+        fired=_fired(in_time, written, now),
+        zones=frozenset(),
+        skipped=_skipped(made, in_time, written),
     )
+
+
+def _in_time(made: Sequence[Made | None], now: datetime) -> list[Made | None]:
+    return [None if each and each.not_after and each.not_after < now else each for each in made]
+
+
+def _skipped(made: Sequence[Made | None], in_time: Sequence[Made | None], written: Sequence[Row[Any]]) -> int:
+    return sum(made[row.place - 1] is not in_time[row.place - 1] for row in written)
 
 
 def _keys(locks: Sequence[Lock]) -> dict[str, object]:
