@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 _LEAST_WAIT = 0.001
 _ALWAYS = datetime.max.replace(tzinfo=UTC)
-_FIRST_LOOK_AGAIN = 0.005
+_FIRST_LOOK_AGAIN, _LAST_LOOK_AGAIN = 0.005, 0.1
 
 _log = logging.getLogger(__name__)
 
@@ -146,8 +146,9 @@ class Shift:
     def _idle_seconds(self, next_due: datetime | None, passed_over: int) -> float:
         longest = self._config.idle_delay.total_seconds()
         if passed_over:
-            # What is due is locked by somebody's transaction: asking at once, again and again, would not free it.
-            return min(_FIRST_LOOK_AGAIN * 2.0 ** min(passed_over, 30), longest)
+            # What is due is locked by somebody's transaction: asking at once, again and again, would not free it. Nor
+            # is it known when the first of the others is due.
+            return min(_FIRST_LOOK_AGAIN * 2.0 ** min(passed_over, 30), _LAST_LOOK_AGAIN, longest)
         if next_due is None:
             return longest
         return min(max((next_due - self._now()).total_seconds(), _LEAST_WAIT), longest)

@@ -203,6 +203,26 @@ async def test_what_another_transaction_holds_is_passed_over_without_a_busy_loop
             await eventually(lambda: ran == [2, 1])
 
 
+async def test_what_another_transaction_holds_does_not_keep_others_waiting(engine: AsyncEngine) -> None:
+    jobs = SqlJobs(FrozenClock(), engine)
+    await jobs.add(*(Job(id=number, due_time=START, sleep_until=START) for number in (1, 2)))
+    ran: list[Any] = []
+
+    async def do(job: Job) -> None:
+        ran.append(job.id)
+
+    async with engine.connect() as holder:
+        await holder.execute(text("select from job where id = 1 for update"))
+        store = Watched(jobs.store)
+        async with Scheduler(Config(store=store, on_document=do, idle_delay=timedelta(hours=1))) as scheduler:
+            # Doubled from the first to the last of them, the pauses between them would last for minutes.
+            await eventually(lambda: store.calls["lock_next"] >= 20)
+            await jobs.add(Job(id=3, due_time=START, sleep_until=START))
+            await eventually(lambda: ran == [2, 3] and scheduler.is_idle)
+            await holder.rollback()
+            await eventually(lambda: ran == [2, 3, 1])
+
+
 async def test_a_handler_can_hold_its_locks_in_its_own_transaction(engine: AsyncEngine) -> None:
     jobs = SqlJobs(FrozenClock(), engine)
     store = SqlStore(engine, "job", clock=jobs.frozen)
