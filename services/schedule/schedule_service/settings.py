@@ -13,7 +13,7 @@ class Settings(ProcessSettings):
     database_url: Secret  # postgresql://user:password@host:port/database
     nats_url: str  # nats://host:port
     database_connections: int = 8  # kept open at most
-    timer_poll: timedelta = timedelta(seconds=0.5)  # how late another replica sees a new timer that is due at once
+    timer_poll: timedelta = timedelta(seconds=1)  # how late another replica sees a new timer that is due at once
     timer_batch: int = 200  # timers fired in one transaction
     timer_lock: timedelta = timedelta(seconds=10)  # after which others fire what a dead process had in hand
 
