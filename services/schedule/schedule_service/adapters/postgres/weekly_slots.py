@@ -1,6 +1,7 @@
 """Weekly slots as columns keep them: minutes since Sunday 00:00, local."""
 
 from collections.abc import Iterable
+from functools import cache
 
 from civil.weekly import WeeklySlot
 
@@ -12,6 +13,10 @@ def minutes(slots: Iterable[WeeklySlot]) -> list[int]:
 
 
 def slots(minutes: Iterable[int]) -> tuple[WeeklySlot, ...]:
-    return tuple(
-        WeeklySlot(day=minute // _MINUTES_OF_DAY, hour=minute // 60 % 24, minute=minute % 60) for minute in minutes
-    )
+    return tuple(map(_slot, minutes))
+
+
+@cache
+def _slot(minute: int) -> WeeklySlot:
+    # A week has few, and a page of large schedules a hundred thousand: to make each anew would hold up every call.
+    return WeeklySlot(day=minute // _MINUTES_OF_DAY, hour=minute // 60 % 24, minute=minute % 60)
