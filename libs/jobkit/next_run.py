@@ -1,7 +1,7 @@
 """What becomes of a job: pure functions of its row, the outcome of a run, and the time."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
@@ -97,7 +97,9 @@ def _before_run(job: Job, now: datetime, policy: Policy) -> Settlement | None:
     first_attempt = job.attempts is None or job.attempts == 1
     if misfire is Misfire.SKIP and first_attempt and now - due > _misfire_after(job, policy):
         skipped = OccurrenceSkipped(job, f"the occurrence of {due.isoformat()} is skipped, {now - due} late")
-        return Settlement(job=job, update=_next_occurrence(job, now, now, policy, job.last_error), error=skipped)
+        # Nothing has run, so there is nothing to keep a distance from.
+        at_once = replace(policy, reprocess_delay=timedelta(0))
+        return Settlement(job=job, update=_next_occurrence(job, now, now, at_once, job.last_error), error=skipped)
     return None
 
 

@@ -121,6 +121,19 @@ def test_skip_runs_what_is_in_time_and_nothing_else(job: Job, late: timedelta) -
     assert due == next(in_time)
 
 
+def test_a_skipped_occurrence_does_not_put_off_the_next_one() -> None:
+    # Each would be too late by then, again and again.
+    policy = replace(POLICY, reprocess_delay=5 * MINUTE)
+    job = Job(id=1, due_time=START, sleep_until=START, attempts=1, interval="* * * * *", misfire=Misfire.SKIP)
+    after = written(run(job, START, policy=policy))
+    assert (after.due_time, after.sleep_until) == (START + MINUTE, START + 5 * MINUTE)
+    put_off = replace(job, due_time=after.due_time, sleep_until=after.sleep_until)
+    verdict = before_run(put_off, START + 5 * MINUTE, policy)
+    assert verdict is not None
+    assert isinstance(verdict.error, OccurrenceSkipped)
+    assert (written(verdict).due_time, written(verdict).sleep_until) == (START + 4 * MINUTE, START + 4 * MINUTE)
+
+
 @PATIENT
 @given(recurring(), lateness, st.timedeltas(min_value=-DAY, max_value=60 * DAY), st.booleans())
 def test_nothing_is_planned_after_repeat_until(job: Job, late: timedelta, more: timedelta, auto_remove: bool) -> None:
