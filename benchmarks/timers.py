@@ -166,10 +166,11 @@ async def _due_fetch(stack: Stack) -> list[Result]:
         if name == "loaded":
             await _store_future(url)
     results: list[Result] = []
+    past = _clock.now() - timedelta(hours=2)
     for due, what in ((0, "nothing is due"), (100, "100 are due")):
         for database in databases:
-            await _add_due(database, due)
-        empty, loaded = await _fetches(databases, due, 1500)
+            await _add_due(database, due, past)
+        empty, loaded = await _fetches(databases, due, past, 1500)
         results.append(
             Result(
                 name=f"due fetch beside {_FUTURE:,} future timers, {what}",
@@ -186,15 +187,15 @@ async def _due_fetch(stack: Stack) -> list[Result]:
     return results
 
 
-async def _fetches(databases: Sequence[Database], due: int, rounds: int) -> list[list[float]]:
-    """What each took. Locks end at once, so that the same timers are due again."""
+async def _fetches(databases: Sequence[Database], due: int, past: datetime, rounds: int) -> list[list[float]]:
+    """What each took. Locks end before they begin, at one instant, so that the same timers are due again."""
     stores = [timer_jobs(database, DatabaseClock()) for database in databases]
     took: list[list[float]] = [[] for _ in stores]
     for number in range(rounds + 50):
         for store, times in zip(stores, took, strict=True):
             now = await store.now()
             began = time.perf_counter()
-            jobs = await store.lock_next(now, now - timedelta(hours=1), 200)
+            jobs = await store.lock_next(now, past, 200)
             if not jobs:
                 await store.next_due()
             if number >= 50:
@@ -208,15 +209,14 @@ async def _store_future(url: str) -> None:
     for start in range(0, _FUTURE, 50_000):
         rows = [(f"future-{n}", first + timedelta(seconds=n)) for n in range(start, start + 50_000)]
         await _store(url, rows)
+
+
+async def _add_due(database: Database, count: int, past: datetime) -> None:
+    url = database.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    await _store(url, [(f"due-{n}", past) for n in range(count)])
     connection = await asyncpg.connect(url)
     await connection.execute("vacuum analyze timer")
     await connection.close()
-
-
-async def _add_due(database: Database, count: int) -> None:
-    past = _clock.now() - timedelta(hours=2)
-    url = database.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
-    await _store(url, [(f"due-{n}", past) for n in range(count)])
 
 
 async def _store(url: str, timers: Sequence[tuple[str, datetime]]) -> None:
