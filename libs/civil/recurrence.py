@@ -126,6 +126,13 @@ def _hourly(rule: Rule, anchor: datetime, first: date, last: date) -> Iterator[d
     if not minutes or reached.isdisjoint(rule.hours):
         return
     anchor_hour = anchor.toordinal() * 24 + anchor.hour
+    if rule.interval >= 24:
+        # Most days have no hour at all, and those that have one have no other.
+        for n in _on_phase(first.toordinal() * 24, last.toordinal() * 24 + 23, anchor_hour, rule.interval):
+            number, hour = divmod(n, 24)
+            if hour in rule.hours and _matches(rule, day := date.fromordinal(number)):
+                yield from (datetime.combine(day, time(hour, minute)) for minute in minutes)
+        return
     for day in _matching(rule, range(first.toordinal(), last.toordinal() + 1)):
         midnight = day.toordinal() * 24
         hours = (n - midnight for n in _on_phase(midnight, midnight + 23, anchor_hour, rule.interval))
@@ -190,17 +197,23 @@ def _matching(rule: Rule, days: Iterable[int]) -> Iterator[date]:
 
 
 def _matches(rule: Rule, day: date) -> bool:
+    """The cheapest question first: of a rule with a COUNT a hundred years of days may be asked."""
     if rule.months and day.month not in rule.months:
+        return False
+    if (rule.weekdays or rule.nth_weekdays) and not _is_wanted_weekday(rule, day):
         return False
     if rule.month_days and not _counts(day.day, monthrange(day.year, day.month)[1], rule.month_days):
         return False
     if rule.year_days and not _counts(_day_of_year(day), _days_in_year(day), rule.year_days):
         return False
-    if rule.weeks and not _in_week(rule, day):
-        return False
-    if not (rule.weekdays or rule.nth_weekdays):
+    return not rule.weeks or _in_week(rule, day)
+
+
+def _is_wanted_weekday(rule: Rule, day: date) -> bool:
+    weekday = day.weekday()
+    if weekday in rule.weekdays:
         return True
-    return day.weekday() in rule.weekdays or (bool(rule.nth_weekdays) and _is_nth_weekday(rule, day))
+    return any(each == weekday for _, each in rule.nth_weekdays) and _is_nth_weekday(rule, day)
 
 
 def _counts(number: int, of: int, wanted: frozenset[int]) -> bool:
