@@ -344,6 +344,15 @@ async def test_targets_are_those_of_the_brand_from_now_on_for_thirty_days(rules:
     assert len(keys) == 9
 
 
+async def test_every_rule_of_a_large_brand_has_its_targets(rules: Rules) -> None:
+    sunday = replace(WEEKLY, weekly_slots=(WeeklySlot(day=0, hour=12, minute=0),))
+    names = [f"r{n:03}" for n in range(103)]
+    for name in names:
+        await rules.create(name, sunday)
+    page = await rules.targets(size=200)
+    assert [target.key for target in page.targets[: len(names)]] == [f"{name}/2026-03-08/12:00" for name in names]
+
+
 async def test_the_pages_of_a_listing_keep_to_the_span_of_the_first(rules: Rules) -> None:
     await rules.create()
     whole = (await rules.targets()).targets

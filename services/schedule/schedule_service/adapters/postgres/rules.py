@@ -19,7 +19,8 @@ _FIND = text(f"{_RULES} and id = :id")
 _LOCK = text(f"{_RULES} and id = :id for update")
 _LIST = text(f"{_RULES} and id > :after order by id limit :size")
 _LIST_OF_BRAND = text(f"{_RULES} and brand_id = :brand_id and id > :after order by id limit :size")
-_ENABLED = text(f"{_RULES} and brand_id = :brand_id and enabled order by id")
+_ENABLED = text(f"{_RULES} and brand_id = :brand_id and enabled and id > :after order by id limit :size")
+_STEP = 50
 # On the name and not the rows, because there may be none yet.
 _LOCK_BRAND = text("""
     select pg_advisory_xact_lock(hashtextextended('brand/' || :organization_id || '/' || :brand_id, 0))
@@ -71,8 +72,14 @@ async def page(
 
 
 async def enabled(connection: AsyncConnection, organization_id: str, brand_id: str) -> list[ScheduleRule]:
-    rows = await connection.execute(_ENABLED, {"organization_id": organization_id, "brand_id": brand_id})
-    return list(map(_rule, rows))
+    """In the order of their ids. Read in steps: half a million excluded dates at once would hold up every call."""
+    names = {"organization_id": organization_id, "brand_id": brand_id, "size": _STEP}
+    rules: list[ScheduleRule] = []
+    while True:
+        rows = (await connection.execute(_ENABLED, names | {"after": rules[-1].id if rules else ""})).all()
+        rules += map(_rule, rows)
+        if len(rows) < _STEP:
+            return rules
 
 
 async def lock_brand(connection: AsyncConnection, organization_id: str, brand_id: str) -> None:
