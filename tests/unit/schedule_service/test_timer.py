@@ -269,3 +269,8 @@ def test_what_no_clock_on_the_wall_decides_or_no_law_moves_stays(cron: str) -> N
 def test_a_finished_timer_is_not_moved() -> None:
     finished = replace(timer(delay=timedelta(0)), due_time=None, sleep_until=None, finish_time=NOW)
     assert rescheduled(finished, AS_PHOENIX, NEW_YORK, now=NOW) is finished
+
+
+def test_an_expression_that_this_release_cannot_read_keeps_no_law_from_being_applied() -> None:
+    before = replace(under("0 9 * * *", AS_PHOENIX, "2026-03-03T16:00"), cron="61 * * * *")
+    assert rescheduled(before, AS_PHOENIX, NEW_YORK, now=NOW).due_time == before.due_time

@@ -279,10 +279,18 @@ def _first_firing(text: str, zone: Zone, wish: Wish, now: datetime) -> datetime:
 
 def _firing_at(cron: str, zone: Zone, dst: Dst, instant: datetime) -> Firing | None:
     """None also for what fires once and for `@every`, whose firings no clock on the wall decides."""
-    if not cron or _parsed(cron).every is not None:
+    if not cron or not _is_readable(cron) or _parsed(cron).every is not None:
         return None
     firing = next(firings(_parsed(cron), zone, after=instant - datetime.resolution, dst=dst), None)
     return firing if firing and firing.instant == instant else None
+
+
+def _is_readable(cron: str) -> bool:
+    """An expression of another release may not be: the engine puts its timer to rest, others must not stumble on it."""
+    try:
+        return bool(_parsed(cron))
+    except InvalidCron:
+        return False
 
 
 def _moved(timer: Timer, due: datetime, law: Zone, zone: Zone) -> datetime | None:
