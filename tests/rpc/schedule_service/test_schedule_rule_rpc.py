@@ -238,6 +238,12 @@ async def test_a_bad_rule_is_refused_by_field(stub: Stub, fields: dict[str, Any]
     assert fault.metadata["field"] == field
 
 
+async def test_a_rule_without_a_zone_is_told_that_it_needs_one(stub: Stub) -> None:
+    fault = await refusal(stub.CreateScheduleRule(create_request(time_zone="")))
+    assert fault.message == "schedule_rule.time_zone: is required"
+    assert fault.reason == "INVALID_FIELD"
+
+
 async def test_reasons_tell_a_zone_and_a_channel_that_are_unknown(stub: Stub) -> None:
     fault = await refusal(stub.CreateScheduleRule(create_request(time_zone="europe/berlin")))
     assert fault.reason == "UNKNOWN_TIME_ZONE"

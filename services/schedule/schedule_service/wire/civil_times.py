@@ -46,6 +46,8 @@ def whole_seconds(duration: Duration, field: str) -> timedelta:
 
 
 def zone(name: str, field: str) -> Zone:
+    if not name:
+        raise InvalidField(field, "is required")
     try:
         return find_zone(name)
     except UnknownZone as unknown:
