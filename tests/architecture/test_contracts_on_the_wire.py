@@ -33,6 +33,13 @@ def test_everything_in_the_protos_is_explained(protos: list[FileDescriptorProto]
     assert silent == []
 
 
+def test_the_details_of_errors_are_readable_with_the_shipped_descriptors(root: Path) -> None:
+    """Else `grpcurl -protoset` shows the reason and the fields at fault as base64."""
+    shipped = FileDescriptorSet.FromString((root / "libs/postflow/postflow.binpb").read_bytes())
+    known = {f"{file.package}.{message.name}" for file in shipped.file for message in file.message_type}
+    assert known >= {"google.rpc.ErrorInfo", "google.rpc.BadRequest", "google.rpc.RetryInfo"}
+
+
 def test_every_request_begins_with_its_tenant(protos: list[FileDescriptorProto]) -> None:
     requests = [message for file in protos for message in file.message_type if message.name.endswith("Request")]
     assert requests

@@ -103,7 +103,8 @@ class ScheduleServiceServicer:
 
     def PutAccountSchedule(self, request, context):
         """PutAccountSchedule creates or replaces the schedule of an account. With an etag it replaces only that state of it:
-        ABORTED `ETAG_MISMATCH` when it has changed since. Slots already given out do not move.
+        ABORTED `ETAG_MISMATCH` when it has changed since, or is not there. Slots already given out do not move. Queue
+        follows the first schedule of an account at once, a change of it when it hears of it, a moment later.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -141,7 +142,8 @@ class ScheduleServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CheckSendWindow(self, request, context):
-        """CheckSendWindow tells whether posts of an account may be sent at an instant, until when, and else from when on.
+        """CheckSendWindow tells whether posts of an account may be sent at an instant, until when, and else from when on, by
+        its window alone: `enabled`, spacing and caps are not looked at.
         NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. A schedule without a window is always open.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

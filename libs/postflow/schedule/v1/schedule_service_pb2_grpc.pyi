@@ -35,7 +35,8 @@ class ScheduleServiceStub:
     def __new__(cls, channel: _aio.Channel) -> ScheduleServiceAsyncStub: ...
     PutAccountSchedule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.PutAccountScheduleRequest, _schedule_service_pb2.PutAccountScheduleResponse]
     """PutAccountSchedule creates or replaces the schedule of an account. With an etag it replaces only that state of it:
-    ABORTED `ETAG_MISMATCH` when it has changed since. Slots already given out do not move.
+    ABORTED `ETAG_MISMATCH` when it has changed since, or is not there. Slots already given out do not move. Queue
+    follows the first schedule of an account at once, a change of it when it hears of it, a moment later.
     """
     GetAccountSchedule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.GetAccountScheduleRequest, _schedule_service_pb2.GetAccountScheduleResponse]
     """GetAccountSchedule returns the schedule of an account. NOT_FOUND `SCHEDULE_NOT_FOUND`."""
@@ -51,7 +52,8 @@ class ScheduleServiceStub:
     `SCHEDULE_NOT_FOUND` without a schedule. A disabled schedule and one without slots have no times.
     """
     CheckSendWindow: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.CheckSendWindowRequest, _schedule_service_pb2.CheckSendWindowResponse]
-    """CheckSendWindow tells whether posts of an account may be sent at an instant, until when, and else from when on.
+    """CheckSendWindow tells whether posts of an account may be sent at an instant, until when, and else from when on, by
+    its window alone: `enabled`, spacing and caps are not looked at.
     NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. A schedule without a window is always open.
     """
     CreateScheduleRule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.CreateScheduleRuleRequest, _schedule_service_pb2.CreateScheduleRuleResponse]
@@ -80,7 +82,8 @@ class ScheduleServiceAsyncStub(ScheduleServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     PutAccountSchedule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.PutAccountScheduleRequest, _schedule_service_pb2.PutAccountScheduleResponse]  # type: ignore[assignment]
     """PutAccountSchedule creates or replaces the schedule of an account. With an etag it replaces only that state of it:
-    ABORTED `ETAG_MISMATCH` when it has changed since. Slots already given out do not move.
+    ABORTED `ETAG_MISMATCH` when it has changed since, or is not there. Slots already given out do not move. Queue
+    follows the first schedule of an account at once, a change of it when it hears of it, a moment later.
     """
     GetAccountSchedule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.GetAccountScheduleRequest, _schedule_service_pb2.GetAccountScheduleResponse]  # type: ignore[assignment]
     """GetAccountSchedule returns the schedule of an account. NOT_FOUND `SCHEDULE_NOT_FOUND`."""
@@ -96,7 +99,8 @@ class ScheduleServiceAsyncStub(ScheduleServiceStub):
     `SCHEDULE_NOT_FOUND` without a schedule. A disabled schedule and one without slots have no times.
     """
     CheckSendWindow: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.CheckSendWindowRequest, _schedule_service_pb2.CheckSendWindowResponse]  # type: ignore[assignment]
-    """CheckSendWindow tells whether posts of an account may be sent at an instant, until when, and else from when on.
+    """CheckSendWindow tells whether posts of an account may be sent at an instant, until when, and else from when on, by
+    its window alone: `enabled`, spacing and caps are not looked at.
     NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. A schedule without a window is always open.
     """
     CreateScheduleRule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.CreateScheduleRuleRequest, _schedule_service_pb2.CreateScheduleRuleResponse]  # type: ignore[assignment]
@@ -128,7 +132,8 @@ class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_service_pb2.PutAccountScheduleResponse, _abc.Awaitable[_schedule_service_pb2.PutAccountScheduleResponse]]:
         """PutAccountSchedule creates or replaces the schedule of an account. With an etag it replaces only that state of it:
-        ABORTED `ETAG_MISMATCH` when it has changed since. Slots already given out do not move.
+        ABORTED `ETAG_MISMATCH` when it has changed since, or is not there. Slots already given out do not move. Queue
+        follows the first schedule of an account at once, a change of it when it hears of it, a moment later.
         """
 
     @_abc_1.abstractmethod
@@ -174,7 +179,8 @@ class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _schedule_service_pb2.CheckSendWindowRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_service_pb2.CheckSendWindowResponse, _abc.Awaitable[_schedule_service_pb2.CheckSendWindowResponse]]:
-        """CheckSendWindow tells whether posts of an account may be sent at an instant, until when, and else from when on.
+        """CheckSendWindow tells whether posts of an account may be sent at an instant, until when, and else from when on, by
+        its window alone: `enabled`, spacing and caps are not looked at.
         NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. A schedule without a window is always open.
         """
 
