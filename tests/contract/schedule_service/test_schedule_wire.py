@@ -123,7 +123,9 @@ SLOT = UpcomingSlot(organization_id="acme", slot_id="s1", social_account_id="pag
 
 def test_stored_events_of_slots_still_decode() -> None:
     assert upcoming_slot(SlotScheduled.FromString(SLOT_SCHEDULED)) == SLOT
-    assert upcoming_slot(SlotMoved.FromString(SLOT_MOVED)) == replace(SLOT, revision=2)
+    assert upcoming_slot(SlotMoved.FromString(SLOT_MOVED)) == replace(
+        SLOT, revision=2, time_zone="Europe/Berlin", nominal=datetime(2026, 3, 2, 10, 0)
+    )
 
 
 @pytest.mark.parametrize("field", ["organization_id", "slot_id", "social_account_id", "schedule_time"])
@@ -133,6 +135,15 @@ def test_a_slot_without_its_ids_or_its_time_is_malformed(event: SlotEvent, field
     part.ClearField(field)
     with pytest.raises(InvalidRequest) as refusal:
         upcoming_slot(part)
+    assert refusal.value.reason == "MALFORMED_EVENT"
+
+
+@pytest.mark.parametrize("wall", ["noon", "2026-03-02", "2026-02-30T10:00", "2026-03-02T10:00:00Z", "0000-01-01T00:00"])
+def test_a_slot_without_a_time_that_a_wall_can_show_is_malformed(wall: str) -> None:
+    event = SlotMoved.FromString(SLOT_MOVED)
+    event.nominal_local_time = wall
+    with pytest.raises(InvalidRequest) as refusal:
+        upcoming_slot(event)
     assert refusal.value.reason == "MALFORMED_EVENT"
 
 

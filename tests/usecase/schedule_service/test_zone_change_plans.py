@@ -15,6 +15,7 @@ from servicekit.pg.database import Database
 
 NOW = datetime(2026, 10, 20, tzinfo=UTC)
 OLD = Law("2024a", "America/Vancouver")
+ELSEWHERE = ("account_schedule_elsewhere", "upcoming_slot_by_account")
 SCANS = {"Index Scan", "Index Only Scan", "Tid Scan"}
 
 _SCHEDULES = text("""
@@ -63,7 +64,10 @@ async def many(schedule_database: Database) -> Database:
 STATEMENTS: dict[str, tuple[TextClause, set[str]]] = {
     **{f"laws of {kind}": (statement, {f"{kind.lower()}_by_law"}) for kind, statement in zone_changes._LAWS.items()},
     **{
-        f"page of {kind}{' of one organization' * of_one}": (statement, {f"{kind.lower()}_by_law"})
+        f"page of {kind}{' of one organization' * of_one}": (
+            statement,
+            {f"{kind.lower()}_by_law", *(ELSEWHERE if kind is Kind.ACCOUNT_SCHEDULE else ())},
+        )
         for (kind, of_one), statement in zone_changes._PAGE.items()
     },
     **{
@@ -73,6 +77,7 @@ STATEMENTS: dict[str, tuple[TextClause, set[str]]] = {
     **{f"count {kind}": (statement, {f"{kind.lower()}_by_law"}) for kind, statement in zone_changes._COUNT.items()},
     "recorded zones": (zone_data._FIND_SOME, {"zone_data_pkey"}),
     "slots within": (upcoming_slots._ANY_WITHIN, {"upcoming_slot_by_account"}),
+    "meant slots": (upcoming_slots._MEANT, {"upcoming_slot_by_account"}),
 }
 
 

@@ -28,7 +28,7 @@ from schedule_service.domain.schedule_rule import AssetPolicy, ScheduleRule, Ter
 from schedule_service.domain.timer import Timer, Wish
 from schedule_service.domain.timer import created as created_timer
 from schedule_service.domain.upcoming_slot import UpcomingSlot
-from schedule_service.domain.zone_changes import Kind, ZoneChange
+from schedule_service.domain.zone_changes import Kind, Law, ZoneChange
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
@@ -299,6 +299,107 @@ async def test_posts_at_slots_that_a_schedule_had_before_are_reason_enough(drift
     assert change.moved_times == ()
     assert (await drift.apply()).moved[Kind.ACCOUNT_SCHEDULE] == 1
     assert len(drift.news.schedules) == 1
+
+
+async def hears(drift: Drift, nominal: datetime | None, at: datetime, zone: str = VANCOUVER, **changes: object) -> None:
+    """Of a slot of Queue's."""
+    slot = UpcomingSlot(
+        organization_id="acme",
+        slot_id="s",
+        social_account_id="page",
+        revision=1,
+        schedule_time=at,
+        time_zone=zone,
+        nominal=nominal,
+    )
+    async with drift.database.transaction() as tx:
+        await upcoming_slots.save(tx.connection, [replace(slot, **changes)])  # type: ignore[arg-type]
+
+
+async def is_of(drift: Drift, release: str, account: str = "page") -> None:
+    """The last change of the schedule was announced by a process of that release."""
+    statement = text("update account_schedule set tzdata_version = :release where social_account_id = :account")
+    async with drift.database.transaction() as tx:
+        await tx.connection.execute(statement, {"release": release, "account": account})
+
+
+async def test_posts_in_a_zone_that_a_schedule_no_longer_has_move_too(drift: Drift) -> None:
+    nominal, old, new = MOVED
+    assert old is not None
+    assert new is not None
+    await drift.schedule()
+    await drift.put("page", zone=find_zone(BERLIN))
+    await is_of(drift, OLD)
+    assert await drift.listed() == []
+    await hears(drift, nominal, old)
+    (change,) = await drift.listed()
+    assert (change.law, change.moved_times) == (Law(OLD, BERLIN), ())
+    assert await drift.listed("umbrella") == []
+    drift.news.schedules.clear()
+    assert (await drift.apply("acme")).moved[Kind.ACCOUNT_SCHEDULE] == 1
+    (news,) = drift.news.schedules
+    assert (news.account_schedule.version, news.account_schedule.tzdata_version, news.deleted) == (3, NEW, False)
+    assert await drift.listed() == []
+
+    await is_of(drift, OLD)
+    assert ids(await drift.listed()) == [("ACCOUNT_SCHEDULE", "acme", "page")]
+    await hears(drift, nominal, new, revision=2)
+    assert await drift.listed() == []
+    assert (await drift.apply()).moved.total() == 0
+    assert (await drift.stored_schedule()).tzdata_version == NEW
+
+
+async def test_posts_of_a_deleted_schedule_move_too(drift: Drift) -> None:
+    nominal, old, new = MOVED
+    assert old is not None
+    assert new is not None
+    gone = deleted(await drift.schedule(), now=LONG_AGO)
+    async with drift.database.transaction() as tx:
+        await account_schedules.save(tx.connection, gone)
+    assert await drift.listed() == []
+    await hears(drift, nominal, NOW - timedelta(minutes=1), slot_id="past")
+    await hears(drift, None, old, slot_id="exact")
+    assert await drift.listed() == []
+    await hears(drift, nominal, old)
+    assert ids(await drift.listed()) == [("ACCOUNT_SCHEDULE", "acme", "page")]
+    assert (await drift.apply()).moved[Kind.ACCOUNT_SCHEDULE] == 1
+    (news,) = drift.news.schedules
+    assert (news.account_schedule.version, news.account_schedule.tzdata_version, news.deleted) == (3, NEW, True)
+    assert await drift.listed() == []
+    assert not (await drift.apply()).moved
+
+    await drift.put("page")
+    await is_of(drift, OLD)
+    await hears(drift, nominal, new, revision=2)
+    assert ids(await drift.listed()) == [("ACCOUNT_SCHEDULE", "acme", "page")]  # by its own weekly slots
+
+
+async def test_accounts_with_posts_in_other_zones_are_listed_among_the_others(drift: Drift) -> None:
+    nominal, old, _ = MOVED
+    assert old is not None
+    accounts = [f"page-{number}" for number in range(6)]
+    for number, account in enumerate(accounts):
+        await drift.schedule(account)
+        if number % 2:
+            await drift.put(account, zone=find_zone(BERLIN))
+            await is_of(drift, OLD, account)
+            await hears(drift, nominal, old, slot_id=account, social_account_id=account)
+    for size in (1, 2, 3, 200):
+        assert [change.place.id for change in await drift.listed(size=size)] == accounts
+
+
+async def test_a_post_whose_instant_a_law_makes_the_second_pass_moves_to_the_first(drift: Drift) -> None:
+    """Clocks in Berlin went back on the 18th, now on the 25th: the laws differ until then, the post stands behind."""
+    release, law = "2025a", compiled_zone("CET-1CEST,M3.5.0,M10.3.0/3", offset=timedelta(hours=1))
+    await drift.record(BERLIN, law, release)
+    await drift.schedule(zone=BERLIN, release=release, weekly_slots=())
+    before, behind = datetime(2026, 10, 25, 0, 30, tzinfo=UTC), datetime(2026, 10, 25, 1, 30, tzinfo=UTC)
+    await hears(drift, datetime(2026, 10, 25, 2, 30), behind, BERLIN)
+    assert len(await drift.listed()) == 1
+    await hears(drift, None, behind, BERLIN, revision=2)
+    assert await drift.listed() == []
+    await hears(drift, None, before, BERLIN, revision=3)  # an instant keeps its instant, but shows another time
+    assert len(await drift.listed()) == 1
 
 
 async def test_rules_move_by_their_own_targets(drift: Drift) -> None:

@@ -83,8 +83,9 @@ class ApplyZoneChanges:
                 organization_id=organization_id,
                 after=after,
                 size=_FOLLOW_AT_ONCE,
+                now=await self._clock.now(connection),
             )
-        return [Announced(place, law, laws.differing[law]) for place, law in found]
+        return [Announced(place, law, laws.zone_by(law)) for place, law in found]
 
     async def _follow(self, kind: Kind, batch: Sequence[Announced], tx: Transaction) -> int:
         now = await self._clock.now(tx.connection)

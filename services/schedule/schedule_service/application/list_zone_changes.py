@@ -51,6 +51,8 @@ class ListZoneChanges:
 async def _announced(
     connection: AsyncConnection, kind: Kind, organization_id: str, after: Place | None, size: int, now: datetime
 ) -> list[Announced]:
-    zones = (await compared_laws(connection, kind, now=now)).differing
-    found = await store.page(connection, kind, list(zones), organization_id=organization_id, after=after, size=size)
-    return [Announced(place, law, zones[law]) for place, law in found]
+    laws = await compared_laws(connection, kind, now=now)
+    found = await store.page(
+        connection, kind, list(laws.differing), organization_id=organization_id, after=after, size=size, now=now
+    )
+    return [Announced(place, law, laws.zone_by(law)) for place, law in found]

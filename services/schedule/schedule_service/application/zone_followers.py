@@ -1,6 +1,7 @@
 """What the two use cases about zone changes do with a schedule, a rule and a timer."""
 
 from collections.abc import Mapping
+from contextlib import aclosing
 from datetime import datetime
 from typing import NamedTuple, Protocol, TypeGuard, TypeVar
 
@@ -61,11 +62,11 @@ class Followers(Protocol):
 
 class _AccountSchedules:
     async def moved(self, connection: AsyncConnection, announced: Announced, now: datetime) -> Moved:
-        schedule = await account_schedules.find(connection, *announced.place)
+        schedule = await account_schedules.find_last(connection, *announced.place)
         return await _moved_schedule(connection, schedule, announced, now) if _stands(schedule, announced) else None
 
     async def follow(self, connection: AsyncConnection, announced: Announced, now: datetime) -> Followed | None:
-        schedule = live(await account_schedules.lock(connection, *announced.place))
+        schedule = await account_schedules.lock(connection, *announced.place)
         if not _stands(schedule, announced):
             return None
         if await _moved_schedule(connection, schedule, announced, now) is None:
@@ -126,9 +127,15 @@ async def _moved_schedule(
     connection: AsyncConnection, schedule: AccountSchedule, announced: Announced, now: datetime
 ) -> Moved:
     law = announced.zone
-    moved = moved_schedule(schedule, law, now=now)
-    if moved is not None or law is None:
+    moved = moved_schedule(schedule, law, now=now) if live(schedule) else None
+    if moved is not None:
         return moved
-    # Posts may stand at times of weekly slots that the account had before.
-    spans = differences(law, schedule.timetable.zone, now=now)
-    return () if await upcoming_slots.any_within(connection, *announced.place, spans) else None
+    # Posts may stand at times of weekly slots, and in zones, that the account had before.
+    spans = differences(law, schedule.timetable.zone, now=now) if law else []
+    if spans and await upcoming_slots.any_within(connection, *announced.place, spans):
+        return ()
+    async with aclosing(upcoming_slots.meant(connection, *announced.place, after=now)) as found:
+        async for slots in found:
+            if any(slot.has_moved for slot in slots):
+                return ()
+    return None

@@ -22,6 +22,10 @@ class ComparedLaws:
     differing: Mapping[Law, Zone | None]
     """The zone as it was; None: nobody knows."""
 
+    def zone_by(self, law: Law) -> Zone | None:
+        """As `differing`, of any older law that something was announced with."""
+        return self.differing[law] if law in self.differing else find_zone(law.time_zone)
+
 
 async def compared_laws(connection: AsyncConnection, kind: Kind, *, now: datetime) -> ComparedLaws:
     # Releases are named so that they sort. What a newer one has announced is for processes that have it.

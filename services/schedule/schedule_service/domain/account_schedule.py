@@ -34,6 +34,8 @@ class AccountSchedule:
     create_time: datetime
     update_time: datetime
     delete_time: datetime | None = None
+    slots_elsewhere: bool = False
+    """Queue's slots of the account may follow another zone: the schedule had one, or was deleted, at some time."""
 
     @property
     def etag(self) -> str:
@@ -59,6 +61,7 @@ def created(
         tzdata_version=tzdata_version(),
         create_time=now,
         update_time=now,
+        slots_elsewhere=last is not None,
     )
 
 
@@ -72,11 +75,12 @@ def replaced(schedule: AccountSchedule, timetable: Timetable, *, now: datetime) 
         version=schedule.version + 1,
         tzdata_version=tzdata_version(),
         update_time=now,
+        slots_elsewhere=schedule.slots_elsewhere or timetable.zone.name != schedule.timetable.zone.name,
     )
 
 
 def deleted(schedule: AccountSchedule, *, now: datetime) -> AccountSchedule:
-    return replace(schedule, version=schedule.version + 1, update_time=now, delete_time=now)
+    return replace(schedule, version=schedule.version + 1, update_time=now, delete_time=now, slots_elsewhere=True)
 
 
 def live(schedule: AccountSchedule | None) -> AccountSchedule | None:

@@ -3,7 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
+from civil.wall import resolve
+from civil.zones import find_zone, zone_names
 from servicekit.faults import Refused
 
 MOST_COUNTED = 1000
@@ -17,6 +20,24 @@ class UpcomingSlot:
     social_account_id: str
     revision: int  # orders what is heard of one slot
     schedule_time: datetime
+    time_zone: str = ""  # empty: Queue did not say, or the account had no schedule
+    nominal: datetime | None = None  # what its weekly slot asked for on the wall; None: it is no weekly slot's
+
+
+class Meant(NamedTuple):
+    """A slot that has a time on the wall to keep."""
+
+    schedule_time: datetime
+    time_zone: str
+    nominal: datetime
+
+    @property
+    def has_moved(self) -> bool:
+        """By the law in force it would stand elsewhere. Of a zone that is not known here a newer release can tell."""
+        if self.time_zone not in zone_names():
+            return False
+        resolved = resolve(self.nominal, find_zone(self.time_zone))
+        return resolved is not None and resolved.instant != self.schedule_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """What Queue tells of its slots."""
 
+from datetime import datetime
 from typing import TypeAlias
 
 from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
@@ -19,4 +20,15 @@ def upcoming_slot(event: SlotEvent) -> UpcomingSlot:
         social_account_id=event.social_account_id,
         revision=event.revision,
         schedule_time=moment(event.schedule_time),
+        time_zone=event.time_zone,
+        nominal=_wall(event.nominal_local_time),
     )
+
+
+def _wall(text: str) -> datetime | None:
+    if not text:
+        return None
+    try:
+        return datetime.strptime(text, "%Y-%m-%dT%H:%M")  # noqa: DTZ007 - a time on the wall has no zone
+    except ValueError as error:
+        raise InvalidRequest("MALFORMED_EVENT", f"a slot at {text!r} on the wall") from error

@@ -16,7 +16,7 @@ _MINUTES_OF_DAY = 24 * 60
 _SELECT = """
     select organization_id, social_account_id, name, time_zone, weekly_slots, max_posts_per_day, enabled,
         window_days, window_start, window_end, min_spacing, tzdata_version, version, create_time, update_time,
-        delete_time
+        delete_time, slots_elsewhere
     from account_schedule
 """
 _LAST = text(f"{_SELECT} where organization_id = :organization_id and social_account_id = :social_account_id")
@@ -32,22 +32,33 @@ _LOCK = text("""
 _SAVE = text("""
     insert into account_schedule (organization_id, social_account_id, name, time_zone, weekly_slots, max_posts_per_day,
         enabled, window_days, window_start, window_end, min_spacing, tzdata_version, version, create_time, update_time,
-        delete_time)
+        delete_time, slots_elsewhere)
     values (:organization_id, :social_account_id, :name, :time_zone, cast(:weekly_slots as smallint[]),
         :max_posts_per_day, :enabled, cast(:window_days as smallint[]), :window_start, :window_end, :min_spacing,
-        :tzdata_version, :version, :create_time, :update_time, :delete_time)
+        :tzdata_version, :version, :create_time, :update_time, :delete_time,
+        :slots_elsewhere)
     on conflict (organization_id, social_account_id) do update set name = excluded.name,
         time_zone = excluded.time_zone, weekly_slots = excluded.weekly_slots,
         max_posts_per_day = excluded.max_posts_per_day, enabled = excluded.enabled,
         window_days = excluded.window_days, window_start = excluded.window_start, window_end = excluded.window_end,
         min_spacing = excluded.min_spacing, tzdata_version = excluded.tzdata_version, version = excluded.version,
-        create_time = excluded.create_time, update_time = excluded.update_time, delete_time = excluded.delete_time
+        create_time = excluded.create_time, update_time = excluded.update_time, delete_time = excluded.delete_time,
+        slots_elsewhere = excluded.slots_elsewhere
 """)
 
 
 async def find(connection: AsyncConnection, organization_id: str, social_account_id: str) -> AccountSchedule | None:
     names = {"organization_id": organization_id, "social_account_id": social_account_id}
     row = (await connection.execute(_FIND, names)).one_or_none()
+    return _schedule(row) if row else None
+
+
+async def find_last(
+    connection: AsyncConnection, organization_id: str, social_account_id: str
+) -> AccountSchedule | None:
+    """Live or deleted."""
+    names = {"organization_id": organization_id, "social_account_id": social_account_id}
+    row = (await connection.execute(_LAST, names)).one_or_none()
     return _schedule(row) if row else None
 
 
@@ -62,8 +73,7 @@ async def lock(connection: AsyncConnection, organization_id: str, social_account
     transaction."""
     names = {"organization_id": organization_id, "social_account_id": social_account_id}
     await connection.execute(_LOCK, names)
-    row = (await connection.execute(_LAST, names)).one_or_none()
-    return _schedule(row) if row else None
+    return await find_last(connection, organization_id, social_account_id)
 
 
 async def save(connection: AsyncConnection, schedule: AccountSchedule) -> None:
@@ -87,6 +97,7 @@ def _columns(schedule: AccountSchedule) -> dict[str, object]:
         "create_time": schedule.create_time,
         "update_time": schedule.update_time,
         "delete_time": schedule.delete_time,
+        "slots_elsewhere": schedule.slots_elsewhere,
     }
 
 
@@ -108,6 +119,7 @@ def _schedule(row: Row[Any]) -> AccountSchedule:
         create_time=row.create_time,
         update_time=row.update_time,
         delete_time=row.delete_time,
+        slots_elsewhere=row.slots_elsewhere,
     )
 
 

@@ -5,6 +5,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     Date,
+    DateTime,
     Identity,
     Index,
     Integer,
@@ -49,6 +50,8 @@ account_schedule = Table(
     Column("tzdata_version", Text, nullable=False),
     # The row stays, so that the versions of an account's schedules only grow.
     Column("delete_time", Timestamp),
+    # Slots of the account may follow another zone than this, which it had before, or had when it was deleted.
+    Column("slots_elsewhere", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("organization_id", "social_account_id"),
 )
 Index(
@@ -66,6 +69,9 @@ upcoming_slot = Table(
     Column("social_account_id", Text, nullable=False),
     Column("revision", BigInteger, nullable=False),
     Column("schedule_time", Timestamp, nullable=False),
+    # What the slot means on the wall. Without a zone: nobody said. Without a time: it is an instant.
+    Column("time_zone", Text, nullable=False, server_default=""),
+    Column("nominal_local_time", DateTime),
     PrimaryKeyConstraint("organization_id", "slot_id"),
 )
 Index(
@@ -172,6 +178,11 @@ Index(
     "account_schedule_by_law",
     *account_schedule.c["tzdata_version", "time_zone", "organization_id", "social_account_id"],
     postgresql_where=text("delete_time is null"),
+)
+Index(
+    "account_schedule_elsewhere",
+    *account_schedule.c["organization_id", "social_account_id"],
+    postgresql_where=text("slots_elsewhere"),
 )
 Index(
     "schedule_rule_by_law",

@@ -1,19 +1,22 @@
 """The SQL of the slots that lie ahead."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from schedule_service.domain.upcoming_slot import MOST_COUNTED, SlotsAhead, UpcomingSlot
+from schedule_service.domain.upcoming_slot import MOST_COUNTED, Meant, SlotsAhead, UpcomingSlot
 
 _SAVE = text("""
-    insert into upcoming_slot as known (organization_id, slot_id, social_account_id, revision, schedule_time)
+    insert into upcoming_slot as known (organization_id, slot_id, social_account_id, revision, schedule_time, time_zone,
+        nominal_local_time)
     select * from unnest(cast(:organization_ids as text[]), cast(:slot_ids as text[]),
-        cast(:social_account_ids as text[]), cast(:revisions as bigint[]), cast(:schedule_times as timestamptz[]))
+        cast(:social_account_ids as text[]), cast(:revisions as bigint[]), cast(:schedule_times as timestamptz[]),
+        cast(:time_zones as text[]), cast(:nominals as timestamp[]))
     on conflict (organization_id, slot_id) do update set social_account_id = excluded.social_account_id,
-        revision = excluded.revision, schedule_time = excluded.schedule_time
+        revision = excluded.revision, schedule_time = excluded.schedule_time, time_zone = excluded.time_zone,
+        nominal_local_time = excluded.nominal_local_time
     where known.revision < excluded.revision
 """)
 _AHEAD = text("""
@@ -44,6 +47,14 @@ _ANY_WITHIN = text("""
         ) as slot
     )
 """)
+_MEANT = text("""
+    select schedule_time, time_zone, nominal_local_time from upcoming_slot
+    where (organization_id, social_account_id, schedule_time) > (:organization_id, :social_account_id, :after)
+        and (organization_id, social_account_id, schedule_time) < (:organization_id, :social_account_id, 'infinity')
+        and nominal_local_time is not null
+    order by organization_id, social_account_id, schedule_time fetch first :size rows with ties
+""")
+_AT_ONCE = 500
 # What somebody holds is news, and no longer past.
 _FORGET = text("""
     delete from upcoming_slot where ctid = any(array(
@@ -63,6 +74,8 @@ async def save(connection: AsyncConnection, slots: Sequence[UpcomingSlot]) -> No
             "social_account_ids": [slot.social_account_id for slot in slots],
             "revisions": [slot.revision for slot in slots],
             "schedule_times": [slot.schedule_time for slot in slots],
+            "time_zones": [slot.time_zone for slot in slots],
+            "nominals": [slot.nominal for slot in slots],
         },
     )
 
@@ -94,6 +107,16 @@ async def any_within(
         "ends": [end for _, end in spans],
     }
     return bool((await connection.execute(_ANY_WITHIN, names)).scalar_one())
+
+
+async def meant(
+    connection: AsyncConnection, organization_id: str, social_account_id: str, *, after: datetime
+) -> AsyncGenerator[list[Meant], None]:
+    """The slots of an account that have a time on the wall to keep, in the order of their instants, some at a time."""
+    names = {"organization_id": organization_id, "social_account_id": social_account_id, "size": _AT_ONCE}
+    while slots := [Meant._make(row) for row in await connection.execute(_MEANT, names | {"after": after})]:
+        yield slots
+        after = slots[-1].schedule_time
 
 
 async def forget(connection: AsyncConnection, *, cutoff: datetime, limit: int) -> int:

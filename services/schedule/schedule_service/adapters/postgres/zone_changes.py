@@ -1,6 +1,7 @@
 """The SQL of what was announced with older laws than those in force: schedules, rules and timers alike."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from sqlalchemy import text
@@ -42,18 +43,47 @@ _LAWS = {
     for kind, rows in _ROWS.items()
 }
 _OF_ORGANIZATION = "and organization_id = :organization_id"
+# One at least of the slots ahead has a time on the wall to keep that is not one in the schedule's zone. Rows are
+# compared as a whole, because a time by itself would be looked up among the slots of all accounts.
+_ELSEWHERE = """
+    (
+        select schedule.organization_id, schedule.social_account_id, schedule.tzdata_version, schedule.time_zone
+        from account_schedule schedule
+        cross join lateral (
+            select from upcoming_slot slot
+            where (slot.organization_id, slot.social_account_id, slot.schedule_time)
+                    > (schedule.organization_id, schedule.social_account_id, :now)
+                and (slot.organization_id, slot.social_account_id, slot.schedule_time)
+                    < (schedule.organization_id, schedule.social_account_id, 'infinity')
+                and slot.nominal_local_time is not null
+                and (schedule.delete_time is not null or slot.time_zone <> schedule.time_zone)
+            limit 1
+        ) as stranger
+        where schedule.slots_elsewhere and schedule.tzdata_version < :current %s
+            and (schedule.organization_id, schedule.social_account_id) > (:after_organization_id, :after_id)
+        order by schedule.organization_id, schedule.social_account_id limit :size
+    )
+"""
 _PAGE = {
     (kind, of_one): text(f"""
-        select found.organization_id, found.id, found.tzdata_version, found.time_zone
-        from unnest(cast(:tzdata_versions as text[]), cast(:time_zones as text[])) as law (tzdata_version, time_zone)
-        cross join lateral (
-            select organization_id, {rows.id} as id, tzdata_version, time_zone from {rows.table}
-            where {rows.live} and tzdata_version = law.tzdata_version and time_zone = law.time_zone
-                {_OF_ORGANIZATION if of_one else ""}
-                and (organization_id, {rows.id}) > (:after_organization_id, :after_id)
-            order by organization_id, {rows.id} limit :size
-        ) as found
-        order by found.organization_id, found.id limit :size
+        select following.organization_id, following.id, following.tzdata_version, following.time_zone
+        from (
+            (
+                select found.organization_id, found.id, found.tzdata_version, found.time_zone
+                from unnest(cast(:tzdata_versions as text[]), cast(:time_zones as text[]))
+                    as law (tzdata_version, time_zone)
+                cross join lateral (
+                    select organization_id, {rows.id} as id, tzdata_version, time_zone from {rows.table}
+                    where {rows.live} and tzdata_version = law.tzdata_version and time_zone = law.time_zone
+                        {_OF_ORGANIZATION if of_one else ""}
+                        and (organization_id, {rows.id}) > (:after_organization_id, :after_id)
+                    order by organization_id, {rows.id} limit :size
+                ) as found
+                order by found.organization_id, found.id limit :size
+            )
+            {f"union {_ELSEWHERE % (_OF_ORGANIZATION if of_one else '')}" if kind is Kind.ACCOUNT_SCHEDULE else ""}
+        ) as following
+        order by following.organization_id, following.id limit :size
     """)
     for kind, rows in _ROWS.items()
     for of_one in (False, True)
@@ -92,9 +122,14 @@ async def page(
     organization_id: str,
     after: Place | None,
     size: int,
+    now: datetime,
 ) -> list[tuple[Place, Law]]:
-    """The first `size` behind `after` that were announced with these laws; an empty organization means all."""
+    """The first `size` behind `after` that were announced with these laws; an empty organization means all.
+
+    And schedules announced with any older release, deleted ones among them, of whose zone slots ahead are not.
+    """
     since = after or Place("", "")
+    elsewhere = {"now": now, "current": tzdata_version()} if kind is Kind.ACCOUNT_SCHEDULE else {}
     rows = await connection.execute(
         _PAGE[kind, bool(organization_id)],
         {
@@ -104,6 +139,7 @@ async def page(
             "after_id": since.id,
             "size": size,
         }
+        | elsewhere
         | _of(organization_id),
     )
     return [(Place(row.organization_id, row.id), Law(row.tzdata_version, row.time_zone)) for row in rows]

@@ -16,6 +16,8 @@ STATEMENTS = (
         add column min_spacing interval not null default '0',
         add column tzdata_version text not null default '',
         add column delete_time timestamptz,
+        -- Slots of the account may follow another zone than this, which it had before, or had when it was deleted.
+        add column slots_elsewhere boolean not null default false,
         add constraint account_schedule_window check (
             0 <= all (window_days) and 6 >= all (window_days)
             and 0 <= window_start and window_start < window_end and window_end <= 1440
@@ -33,6 +35,9 @@ STATEMENTS = (
         social_account_id text not null,
         revision bigint not null,
         schedule_time timestamptz not null,
+        -- What the slot means on the wall. Without a zone: nobody said. Without a time: it is an instant.
+        time_zone text not null default '',
+        nominal_local_time timestamp,
         primary key (organization_id, slot_id)
     )
     """,

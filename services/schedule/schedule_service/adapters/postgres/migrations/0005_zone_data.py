@@ -22,6 +22,10 @@ STATEMENTS = (
     ) where delete_time is null
     """,
     """
+    create index account_schedule_elsewhere on account_schedule (organization_id, social_account_id)
+        where slots_elsewhere
+    """,
+    """
     create index schedule_rule_by_law on schedule_rule (tzdata_version, time_zone, organization_id, id)
         where delete_time is null
     """,
