@@ -8,10 +8,22 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
+class WaitCancelled(Exception):
+    """What it waited for was cancelled. Of itself nobody has asked that."""
+
+
 async def result_of(work: Callable[[], Awaitable[T]]) -> T | Exception:
-    """An exception is a result, too. A cancellation is none."""
+    """An exception is a result, too. A cancellation of the task that calls is none."""
     try:
         return await work()
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        # Let through, it would end the worker without a word: for a task group it is no error.
+        cancelled = WaitCancelled("what it waited for was cancelled")
+        cancelled.__cause__ = error
+        return cancelled
     except Exception as error:  # noqa: BLE001 - the one place for it; whoever calls tells `on_error`
         return error
 

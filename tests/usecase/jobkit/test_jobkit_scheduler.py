@@ -610,6 +610,20 @@ async def test_errors_of_the_other_hooks_are_told_and_stop_nothing(scene: Scene)
     assert [error.hook for error in scene.told if isinstance(error, HookFailed)] == ["on_idle", "on_stop"]
 
 
+async def test_a_handler_that_waits_for_what_is_cancelled_has_failed_and_the_scheduler_goes_on(scene: Scene) -> None:
+    async def await_in_vain(job: Job) -> None:
+        if job.id == 1:
+            given_up = asyncio.get_running_loop().create_future()
+            given_up.cancel()
+            await given_up
+        scene.ran.append(job)
+
+    await scene.jobs.add(once(1), once(2))
+    await scene.until_idle(on_document=await_in_vain)
+    assert [job.id for job in scene.ran] == [2]
+    assert [type(error) for error in scene.told] == [AttemptFailed]
+
+
 async def test_an_error_handler_that_fails_stops_nothing(scene: Scene) -> None:
     async def fail_again(error: SchedulerError) -> None:
         raise RuntimeError("no")
