@@ -115,11 +115,16 @@ class _Life:
     async def _supervise(self, part: Background, stop: asyncio.Event) -> None:
         try:
             await part.run(stop)
+        except asyncio.CancelledError:
+            # What it waited for was cancelled: the group, which asks nobody, would take that for a regular end.
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
         except Exception as error:  # noqa: BLE001 - the loop runner: whatever fails ends the process in order
             self._fail(part.name, error)
-        else:
-            if not stop.is_set():
-                self._fail(part.name, RuntimeError(f"{part.name} ended by itself"))
+            return
+        if not stop.is_set():
+            self._fail(part.name, RuntimeError(f"{part.name} ended by itself"))
 
     def _fail(self, name: str, error: Exception) -> None:
         _log.critical("%s failed", name, exc_info=error)

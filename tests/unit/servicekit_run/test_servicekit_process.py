@@ -190,6 +190,19 @@ async def test_a_part_that_fails_lets_the_others_finish_and_ends_the_process_wit
     assert story[-4:] == ["not serving", "the last message", "consumer ends", "server stops"]
 
 
+async def test_a_part_that_waits_for_what_is_cancelled_is_a_failure() -> None:
+    class Deserted:
+        name = "deserted"
+
+        async def run(self, stop: asyncio.Event) -> None:
+            waited_for = asyncio.get_running_loop().create_future()
+            waited_for.cancel()
+            await waited_for
+
+    with pytest.raises(RuntimeError, match="deserted ended by itself"):
+        await life(process([], loops=[Deserted()]))
+
+
 async def test_a_part_that_ends_by_itself_is_a_failure() -> None:
     with pytest.raises(RuntimeError, match="failing ended by itself"):
         await life(process([], consumers=[Failing(None)]))
