@@ -338,6 +338,14 @@ async def test_an_extension_that_was_under_way_does_not_wake_what_has_been_settl
     assert await timers.fire_due() == []
 
 
+async def test_a_clock_that_goes_back_repeats_no_occurrence(timers: "Timers") -> None:
+    for policy in MisfirePolicy:
+        await timers.create(policy, cron="0 * * * *", misfire_policy=policy)
+    for moment, keys in (("10:00", ["10:00"] * 3), ("09:30", []), ("10:30", []), ("11:00", ["11:00"] * 3)):
+        timers.clock.moment = at(f"2026-03-02T{moment}")
+        assert [key[-5:] for key in await timers.fire_due()] == keys
+
+
 async def test_a_failed_transaction_leaves_no_trace_and_is_repeated(timers: "Timers") -> None:
     await timers.create(cron="0 * * * *")
     timers.clock.moment = at("2026-03-02T10:00")
