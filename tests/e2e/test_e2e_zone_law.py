@@ -120,6 +120,47 @@ async def test_slots_go_where_a_new_law_puts_them_in_every_service(stack: Stack,
     assert slot.schedule_time.ToDatetime(UTC) == times[0] + 3 * DAY
 
 
+@pytest.mark.parametrize("is_deleted", [False, True])
+async def test_slots_in_a_zone_that_their_schedule_has_left_go_along(
+    stack: Stack, tenant: Tenant, is_deleted: bool
+) -> None:
+    await tenant.connect()
+    await tenant.put_schedule(daily((SystemClock().now() + 9 * HOUR + 12 * HOUR).hour))
+    await tenant.create("one", "Number one")
+    await tenant.add_to_queue("one")
+    await tenant.until("one", DRAFT_STATE_SCHEDULED)
+    times = await queue_times(tenant)
+    await eventually(lambda: _shown(stack, tenant, ("one",), times))
+    if is_deleted:
+        deletion = DeleteAccountScheduleRequest(
+            organization_id=tenant.organization_id, social_account_id="page", force=True
+        )
+        await tenant.clients.schedule.DeleteAccountSchedule(deletion)
+    else:
+        elsewhere = daily(12)
+        elsewhere.time_zone = "UTC"
+        await tenant.put_schedule(elsewhere)
+    await eventually(lambda: _heard(stack, tenant, 2))
+    await in_every_database(stack, tenant)
+    await eventually(lambda: _shown(stack, tenant, ("one",), [time + HOUR for time in times]))
+
+    admin = ScheduleAdminServiceStub(tenant.clients.channels["schedule"])
+    applied = await admin.ApplyZoneChanges(ApplyZoneChangesRequest(organization_id=tenant.organization_id))
+    assert (applied.account_schedules, applied.done) == (1, True)
+    await eventually(lambda: _shown(stack, tenant, ("one",), times))
+    assert [(slot.revision, slot.time_zone) for slot in await tenant.slots()] == [(2, "Asia/Tokyo")]
+
+
+async def _heard(stack: Stack, tenant: Tenant, version: int) -> bool:
+    """Queue knows this version of the schedule."""
+    database = Database(stack.database_urls["queue"], application="test", pool_size=1)
+    statement = text("select schedule_version from account_queue where organization_id = :org")
+    async with database.read() as connection:
+        known = list((await connection.execute(statement, {"org": tenant.organization_id})).scalars())
+    await database.dispose()
+    return known == [version]
+
+
 async def _shown(stack: Stack, tenant: Tenant, drafts: tuple[str, ...], times: list[datetime]) -> bool:
     assert await queue_times(tenant) == times
     assert await job_times(tenant) == times
