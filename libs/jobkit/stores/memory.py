@@ -41,6 +41,7 @@ class MemoryStore:
         return self._jobs.get(job_id)
 
     def add(self, job: Job) -> None:
+        _require_aware(job)
         if job.id in self._jobs:
             raise ValueError(f"there is a job {job.id} already")
         if len(self._jobs) >= self._capacity:
@@ -50,8 +51,10 @@ class MemoryStore:
     def edit(self, job_id: JobId, **changes: Any) -> Job:
         """Changes a job past the scheduler: a run in hand can no longer write to it. KeyError without such a job."""
         job = self._jobs[job_id]
-        self._put(replace(job, **(changes | {"fence": job.fence + 1})))
-        return self._jobs[job_id]
+        edited = replace(job, **(changes | {"fence": job.fence + 1}))
+        _require_aware(edited)
+        self._put(edited)
+        return edited
 
     def delete(self, job_id: JobId) -> None:
         """Past the scheduler. Without such a job nothing happens."""
@@ -130,3 +133,11 @@ class MemoryStore:
 
     def _is_newest(self, entry: tuple[datetime, Any, int]) -> bool:
         return self._stamps.get(entry[1]) == entry[2]
+
+
+def _require_aware(job: Job) -> None:
+    """One that cannot be compared with the clock would stand in the way of all."""
+    for part in ("due_time", "sleep_until", "repeat_until"):
+        instant: datetime | None = getattr(job, part)
+        if instant is not None and instant.tzinfo is None:
+            raise ValueError(f"{part} has no time zone: {instant}")

@@ -47,6 +47,18 @@ async def test_an_edit_of_a_row_that_is_gone_is_refused_and_one_that_is_there_fe
     assert await store.next_due() is None
 
 
+@pytest.mark.parametrize("part", ["due_time", "sleep_until", "repeat_until"])
+async def test_a_time_without_a_zone_is_refused_before_it_stops_every_other_job(part: str) -> None:
+    store = MemoryStore(now=lambda: START)
+    store.add(a_job(1))
+    naive = {part: START.replace(tzinfo=None)}
+    with pytest.raises(ValueError, match=part):
+        store.add(replace(a_job(2), **naive))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=part):
+        store.edit(1, **naive)
+    assert await store.lock_next(START, START + timedelta(minutes=1), 9) == [replace(a_job(1), fence=1, attempts=1)]
+
+
 async def test_the_system_clock_is_the_default() -> None:
     store = MemoryStore()
     assert await store.now() <= await store.now()
