@@ -133,6 +133,20 @@ async def test_five_hundred_hourly_slots_move_onto_each_others_places_in_as_many
     assert costs[0] == costs[1]
 
 
+@pytest.mark.parametrize("shift", [HOUR, -HOUR])
+async def test_more_slots_than_one_statement_takes_move_onto_each_others_places(
+    queue: "Queue", shift: timedelta
+) -> None:
+    await queue.put_schedule("page", *HOURLY)
+    await queue.fill_weekly("page", NOON + DAY, HOUR, 1100)
+    await queue.old_law("page", shift)
+    await announce_anew(queue)
+    await caught_up(queue)
+    assert await queue.times() == [NOON + DAY + number * HOUR for number in range(1100)]
+    moves = await queue.moves()
+    assert len(moves) == len({move.slot_id for move in moves}) == 1100
+
+
 async def test_many_accounts_are_brought_up_some_at_a_time(queue: "Queue") -> None:
     accounts = [f"page-{number:02}" for number in range(25)]
     for account in accounts:

@@ -1,5 +1,6 @@
 """Moving the slots of accounts whose zone has got another law: placed, announced, accounted for, in one transaction."""
 
+import asyncio
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +16,8 @@ from queue_service.domain.policy import Policy
 from queue_service.domain.relocation import Behind, Obstacle, Outdated, Relocated, relocate
 from servicekit.pg.database import Transaction
 from servicekit.pg.outbox import Outbox
+
+_ANNOUNCED_AT_ONCE = 500
 
 _log = logging.getLogger(__name__)
 _meter = metrics.get_meter("queue_service")
@@ -58,7 +61,9 @@ class SlotMover:
         moved = await store.place(tx.connection, relocated, release=self.release, now=now) if relocated else []
         changed = {(slot.organization_id, slot.social_account_id) for slot in moved}
         await store.caught_up(tx.connection, accounts, changed=changed)
-        await self._outbox.append(tx, [wire.slot_moved(slot) for slot in moved], now=now)
+        for first in range(0, len(moved), _ANNOUNCED_AT_ONCE):
+            news = [wire.slot_moved(slot) for slot in moved[first : first + _ANNOUNCED_AT_ONCE]]
+            await self._outbox.append(tx, news, now=now)
         tx.after_commit(lambda: _tell(relocated))
 
     async def _relocated(
@@ -71,9 +76,11 @@ class SlotMover:
         for slot in outdated:
             slots[slot.organization_id, slot.social_account_id].append(slot)
         earliest = now + self._policy.notice
-        return [
-            each for account, theirs in slots.items() for each in relocate(theirs, standing[account], earliest=earliest)
-        ]
+        relocated: list[Relocated] = []
+        for account, theirs in slots.items():
+            relocated += relocate(theirs, standing[account], earliest=earliest)
+            await asyncio.sleep(0)  # it takes milliseconds, and posts are due meanwhile
+        return relocated
 
 
 def _tell(relocated: Sequence[Relocated]) -> None:
