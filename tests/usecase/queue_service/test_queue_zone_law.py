@@ -338,6 +338,28 @@ async def test_a_taken_time_is_left_to_its_owner_and_cried_out(
     assert not await is_behind(queue)
 
 
+@pytest.mark.parametrize("origin", ["QUEUE", "EXACT"])
+async def test_a_slot_in_a_zone_that_is_no_more_stays_and_holds_up_no_other(
+    queue: "Queue", caplog: pytest.LogCaptureFixture, origin: str
+) -> None:
+    await queued(queue, "d1", "d2")
+    await queue.old_law("page", HOUR)
+    async with queue.database.transaction() as tx:
+        gone = """
+            update slot set time_zone = 'US/Pacific-New', origin = :origin,
+                nominal_local_time = case when :origin = 'QUEUE' then nominal_local_time end
+            where draft_id = 'd1'
+        """
+        await tx.connection.execute(text(gone), {"origin": origin})
+    await announce_anew(queue)
+    with caplog.at_level(logging.WARNING, logger="queue_service"):
+        await caught_up(queue)
+    rows = await queue.rows("select draft_id, schedule_time, local_time, revision from slot order by schedule_time")
+    assert rows == [("d1", NOON + HOUR, time(12), 1), ("d2", NOON + DAY, time(12), 2)]
+    assert not await is_behind(queue)
+    assert ["no such zone" in record.message for record in caplog.records] == [True] * (origin == "QUEUE")
+
+
 async def test_a_time_that_is_over_is_made_up_for_after_the_notice(queue: "Queue") -> None:
     await queued(queue, "d1")
     await queue.old_law("page", HOUR)

@@ -18,6 +18,11 @@ from servicekit.pg.database import Transaction
 from servicekit.pg.outbox import Outbox
 
 _ANNOUNCED_AT_ONCE = 500
+_OBSTACLES = {
+    Obstacle.TAKEN: "another slot stands there",
+    Obstacle.NO_SUCH_DATE: "there is no such date any more",
+    Obstacle.NO_SUCH_ZONE: "there is no such zone any more",
+}
 
 _log = logging.getLogger(__name__)
 _meter = metrics.get_meter("queue_service")
@@ -98,5 +103,5 @@ def _tell(relocated: Sequence[Relocated]) -> None:
             slot.nominal,
             slot.time_zone,
             each.schedule_time,
-            "another slot stands there" if each.obstacle is Obstacle.TAKEN else "there is no such date any more",
+            _OBSTACLES[each.obstacle],
         )

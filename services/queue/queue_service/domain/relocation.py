@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from civil.wall import resolve
-from civil.zones import find_zone
+from civil.zones import find_zone, zone_names
 from queue_service.domain.slot import SPACING
 
 
@@ -45,6 +45,8 @@ class Obstacle(StrEnum):
     TAKEN = "TAKEN"
     # By the law in force its local date does not exist.
     NO_SUCH_DATE = "NO_SUCH_DATE"
+    # The release in force has no such zone any more.
+    NO_SUCH_ZONE = "NO_SUCH_ZONE"
 
 
 class Relocated(NamedTuple):
@@ -62,15 +64,18 @@ class Relocated(NamedTuple):
         return self.slot.not_after + (self.schedule_time - self.slot.schedule_time)
 
     @property
-    def local_date(self) -> date:
-        return self._local.date()
+    def local_date(self) -> date | None:
+        """None: as before."""
+        return self._local.date() if self._local else None
 
     @property
-    def local_time(self) -> time:
-        return self._local.time()
+    def local_time(self) -> time | None:
+        return self._local.time() if self._local else None
 
     @property
-    def _local(self) -> datetime:
+    def _local(self) -> datetime | None:
+        if self.slot.time_zone not in zone_names():
+            return None
         return self.schedule_time + find_zone(self.slot.time_zone).offset_at(self.schedule_time)
 
 
@@ -105,7 +110,7 @@ def relocate(slots: Iterable[Outdated], standing: Iterable[datetime], *, earlies
         instant = _meant(slot)
         if instant is None or instant == slot.schedule_time:
             places.take(slot.schedule_time)
-            relocated.append(Relocated(slot, slot.schedule_time, Obstacle.NONE if instant else Obstacle.NO_SUCH_DATE))
+            relocated.append(Relocated(slot, slot.schedule_time, Obstacle.NONE if instant else _obstacle(slot)))
         else:
             moving.append((instant, slot))
     left: list[tuple[datetime, Outdated]] = []
@@ -127,8 +132,15 @@ def relocate(slots: Iterable[Outdated], standing: Iterable[datetime], *, earlies
 def _meant(slot: Outdated) -> datetime | None:
     if slot.nominal is None:
         return slot.schedule_time
+    if slot.time_zone not in zone_names():
+        return None
     resolved = resolve(slot.nominal, find_zone(slot.time_zone))
     return resolved.instant if resolved else None
+
+
+def _obstacle(slot: Outdated) -> Obstacle:
+    """To a slot that is meant for no instant."""
+    return Obstacle.NO_SUCH_DATE if slot.time_zone in zone_names() else Obstacle.NO_SUCH_ZONE
 
 
 def _as_soon_as_may_be(slot: Outdated, instant: datetime, earliest: datetime, places: "_Places") -> Relocated:

@@ -51,8 +51,9 @@ _LIFT = text("""
 _PLACE = text("""
     with placed as (
         update slot s set
-            schedule_time = r.schedule_time, not_after = r.not_after, local_date = r.local_date,
-            local_time = r.local_time, nominal_local_time = r.nominal, tzdata_version = :release,
+            schedule_time = r.schedule_time, not_after = r.not_after,
+            local_date = coalesce(r.local_date, s.local_date), local_time = coalesce(r.local_time, s.local_time),
+            nominal_local_time = r.nominal, tzdata_version = :release,
             revision = s.revision + r.is_moved::integer,
             expected_time = case when not r.is_moved then s.expected_time end,
             update_time = case when r.is_moved then :now else s.update_time end
