@@ -29,9 +29,7 @@ class FireTimer:
         if past and past.response is not None:
             return wire.FireTimerResponse.FromString(past.response)
         occurrence_key = manual_key(key.request_id or self._ids.new())
-        stored = await store.fired_by_hand(
-            tx.connection, key.organization_id, timer_id, occurrence_key=occurrence_key, now=now
-        )
+        stored = await store.fired_by_hand(tx.connection, key.organization_id, timer_id, now=now)
         timer = found(stored, timer_id)
         fired = Fired(
             organization_id=timer.organization_id,

@@ -72,7 +72,7 @@ class Timer:
     fence: int = 0  # grows when the engine takes it in hand, and when anybody else changes what the engine writes
     fire_count: int = 0
     last_fire_time: datetime | None = None
-    last_occurrence_key: str = ""
+    last_occurrence_key: str = ""  # of its own schedule
     finish_time: datetime | None = None
     tzdata_version: str  # the law that `due_time` follows
     traceparent: str = ""

@@ -37,7 +37,7 @@ _SAVE = text("""
     where organization_id = :organization_id and id = :id and fence = :fence_before
 """)
 _FIRED_BY_HAND = text(f"""
-    update timer set fire_count = fire_count + 1, last_fire_time = :now, last_occurrence_key = :occurrence_key
+    update timer set fire_count = fire_count + 1, last_fire_time = :now
     where organization_id = :organization_id and id = :id returning {_COLUMNS}
 """)
 _DELETE = text("delete from timer where organization_id = :organization_id and id = :id")
@@ -102,10 +102,10 @@ async def save(connection: AsyncConnection, timer: Timer, *, before: Timer) -> b
 
 
 async def fired_by_hand(
-    connection: AsyncConnection, organization_id: str, timer_id: str, *, occurrence_key: str, now: datetime
+    connection: AsyncConnection, organization_id: str, timer_id: str, *, now: datetime
 ) -> Timer | None:
-    """The timer afterwards; its schedule is left alone."""
-    names = {"organization_id": organization_id, "id": timer_id, "occurrence_key": occurrence_key, "now": now}
+    """The timer afterwards; its schedule is left alone, and by which occurrence the engine knows it again."""
+    names = {"organization_id": organization_id, "id": timer_id, "now": now}
     row = (await connection.execute(_FIRED_BY_HAND, names)).one_or_none()
     return _timer(row) if row else None
 
