@@ -647,6 +647,23 @@ async def test_a_law_that_is_not_known_may_have_moved_anything(drift: Drift, law
     assert await drift.listed() == []
 
 
+@pytest.mark.parametrize("release", [OLD, ""])
+async def test_a_zone_that_is_no_more_keeps_no_other_from_being_applied(
+    drift: Drift, release: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await drift.schedule("gone", release=release)
+    await drift.schedule("page")
+    statement = text("update account_schedule set time_zone = 'US/Pacific-New' where social_account_id = 'gone'")
+    async with drift.database.transaction() as tx:
+        await tx.connection.execute(statement)
+    with caplog.at_level(logging.ERROR):
+        assert ids(await drift.listed()) == [("ACCOUNT_SCHEDULE", "acme", "page")]
+    assert "US/Pacific-New" in caplog.text
+    assert (await drift.apply()).moved[Kind.ACCOUNT_SCHEDULE] == 1
+    watch = WatchZoneLaws(database=drift.database)
+    assert not await watch()
+
+
 async def test_rows_without_a_release_count_as_announced_with_this_one(drift: Drift) -> None:
     before = await drift.schedule(release="")
     assert await drift.listed() == []

@@ -9,6 +9,7 @@ from opentelemetry import metrics
 from civil.zones import find_zone, tzdata_version
 from schedule_service.adapters.postgres import zone_changes as store
 from schedule_service.adapters.postgres.zone_data import record_zones
+from schedule_service.application.zone_laws import laws_of_known_zones
 from schedule_service.domain.zone_changes import UNKNOWN, Kind, Law
 from servicekit.pg.database import Database, Transaction
 
@@ -46,7 +47,7 @@ class WatchZoneLaws:
 
     async def _record(self, kind: Kind, tx: Transaction) -> Sequence[Law]:
         """The laws in use. Committed before rows are locked: who saves a row records its zone while he holds it."""
-        laws = await store.laws_in_use(tx.connection, kind)
+        laws = await laws_of_known_zones(tx.connection, kind)
         ours = {Law(tzdata_version(), law.time_zone) for law in laws if law.tzdata_version in _OF_OURS}
         missing = ours - self._recorded
         await record_zones(tx.connection, [find_zone(law.time_zone) for law in missing])

@@ -1,16 +1,19 @@
 """Which older laws that times were announced with differ from those in force."""
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from civil.zones import Zone, find_zone, tzdata_version
+from civil.zones import Zone, find_zone, tzdata_version, zone_names
 from schedule_service.adapters.postgres import zone_changes as store
 from schedule_service.adapters.postgres.zone_data import recorded_zones
 from schedule_service.domain.zone_changes import UNKNOWN, Kind, Law, can_have_moved
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +30,18 @@ class ComparedLaws:
         return self.differing[law] if law in self.differing else find_zone(law.time_zone)
 
 
+async def laws_of_known_zones(connection: AsyncConnection, kind: Kind) -> list[Law]:
+    """In use. A name that the database in use has not is no reason to leave all others alone."""
+    laws = await store.laws_in_use(connection, kind)
+    for law in laws:
+        if law.time_zone not in zone_names() and law.tzdata_version <= tzdata_version():
+            _log.error("%s in %s: tzdata %s has no such zone", kind.lower(), law.time_zone, tzdata_version())
+    return [law for law in laws if law.time_zone in zone_names()]
+
+
 async def compared_laws(connection: AsyncConnection, kind: Kind, *, now: datetime) -> ComparedLaws:
     # Releases are named so that they sort. What a newer one has announced is for processes that have it.
-    laws = [law for law in await store.laws_in_use(connection, kind) if law.tzdata_version < tzdata_version()]
+    laws = [law for law in await laws_of_known_zones(connection, kind) if law.tzdata_version < tzdata_version()]
     zones = await recorded_zones(connection, laws)
     agreeing: list[Law] = []
     differing: dict[Law, Zone | None] = {}
