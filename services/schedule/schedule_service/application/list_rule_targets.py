@@ -9,10 +9,15 @@ from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 
 
+_AT_ONCE = 2
+"""More would only take turns on one interpreter, and with everything else that waits for it."""
+
+
 class ListRuleTargets:
     def __init__(self, *, database: Database, clock: DatabaseClock) -> None:
         self._database = database
         self._clock = clock
+        self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def __call__(
         self,
@@ -25,9 +30,10 @@ class ListRuleTargets:
         size: int,
     ) -> TargetPage:
         """Without `after` from now on; but `rest`, which the page before left, stands for both ends."""
-        async with self._database.read() as connection:
-            now = await self._clock.now(connection)
-            wanted = rest or span(after=after, horizon=horizon, now=now)
-            rules = await store.enabled(connection, organization_id, brand_id)
-        # The rules of a large brand take tens of milliseconds, which timers need not wait for.
-        return await asyncio.to_thread(page_of, rules, wanted, size=size)
+        async with self._places:
+            async with self._database.read() as connection:
+                now = await self._clock.now(connection)
+                wanted = rest or span(after=after, horizon=horizon, now=now)
+                rules = await store.enabled(connection, organization_id, brand_id)
+            # The rules of a large brand take tens of milliseconds, which timers need not wait for.
+            return await asyncio.to_thread(page_of, rules, wanted, size=size)
