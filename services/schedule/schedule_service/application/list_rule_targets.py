@@ -8,7 +8,6 @@ from schedule_service.domain.rule_targets import Span, TargetPage, page_of, span
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 
-
 _AT_ONCE = 2
 """More would only take turns on one interpreter, and with everything else that waits for it."""
 
