@@ -63,6 +63,7 @@ class Stack:
         self._on_line = on_line or _ignore
         self._on_event = on_event or _ignore
         self._stopping = False
+        self._turns = {"postgres": asyncio.Lock(), "nats": asyncio.Lock()}
         self._exits = AsyncExitStack()
         self._keepers: dict[str, Keeper] = {}
         self._database_urls = dict(self._layout.external_databases)
@@ -177,9 +178,9 @@ class Stack:
             await self._wipe()
         group = await exits.enter_async_context(asyncio.TaskGroup())
         if self.postgres is not None:
-            exits.push_async_callback(self.postgres.stop)
+            exits.push_async_callback(self._stop_server, "postgres", self.postgres)
         if self.nats is not None:
-            exits.push_async_callback(self.nats.stop)
+            exits.push_async_callback(self._stop_server, "nats", self.nats)
         self._add_keepers(group)
         exits.push_async_callback(self._close_sandbox)
         exits.push_async_callback(self._close_services)
@@ -272,10 +273,20 @@ class Stack:
     async def _keep_server(self, name: str, server: EmbeddedPostgres | EmbeddedNats) -> None:
         while True:
             await server.wait()
-            if self._stopping:
-                return
-            self._on_event(name, "ended by itself; starts again")
-            await server.start()
+            async with self._turns[name]:
+                if self._stopping:
+                    return
+                self._on_event(name, "ended by itself; starts again")
+                try:
+                    await server.start()
+                except StackError:
+                    if not self._stopping:
+                        raise
+
+    async def _stop_server(self, name: str, server: EmbeddedPostgres | EmbeddedNats) -> None:
+        # A server that is just being started again has its turn first: stopped half-way, it would have failed to start.
+        async with self._turns[name]:
+            await server.stop()
 
     def _begin_stopping(self) -> None:
         self._stopping = True

@@ -1,5 +1,6 @@
 """The supervisor with one real service, which is enough to see what it does with any."""
 
+import asyncio
 import json
 import os
 import signal
@@ -164,6 +165,40 @@ async def test_servers_that_end_by_themselves_are_started_again_when_asked_for(t
         await eventually(lambda: _pids(stack) != pids and all(_running(stack)), within=20)
         await stack.wait_serving("schedule")
     assert {name for name, _ in events} >= {"postgres", "nats"}
+
+
+@pytest.mark.parametrize("name", ["postgres", "nats"])
+async def test_a_stack_that_ends_while_a_server_is_started_again_waits_for_it(tmp_path: Path, name: str) -> None:
+    async with asyncio.TaskGroup() as group, Stack(tmp_path / "state", services=ONE, respawn_servers=True) as stack:
+        assert stack.postgres is not None
+        assert stack.nats is not None
+        server: EmbeddedPostgres | EmbeddedNats = stack.postgres if name == "postgres" else stack.nats
+        turn_before = stack.nats.pid if name == "postgres" else stack.pid("sandbox")
+        await _killed_and_begun_again(server)
+        os.kill(server.pid, signal.SIGSTOP)
+        group.create_task(_continue(server.pid, once_gone=turn_before))
+    assert working_in(tmp_path / "state") == []
+
+
+async def test_whoever_ends_everything_at_once_while_a_server_is_started_again_is_told_no_failure(
+    tmp_path: Path,
+) -> None:
+    async with Stack(tmp_path / "state", services=ONE, respawn_servers=True) as stack:
+        assert stack.postgres is not None
+        await _killed_and_begun_again(stack.postgres)
+        stack.kill_everything()
+    assert working_in(tmp_path / "state") == []
+
+
+async def _killed_and_begun_again(server: EmbeddedPostgres | EmbeddedNats) -> None:
+    pid = server.pid
+    os.kill(pid, signal.SIGKILL)
+    await eventually(lambda: server.pid != pid, within=20)
+
+
+async def _continue(pid: int, *, once_gone: int) -> None:
+    await eventually(lambda: _gone(once_gone), within=60)
+    os.kill(pid, signal.SIGCONT)
 
 
 async def test_nothing_runs_after_the_end(tmp_path: Path) -> None:
