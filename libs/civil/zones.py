@@ -5,12 +5,12 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cache, lru_cache
 from importlib import resources
 from io import BytesIO
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 from zoneinfo import ZoneInfo
 
 import tzdata  # type: ignore[import-untyped]
@@ -62,8 +62,13 @@ class Zone:
 
     name: str
     data: bytes = field(repr=False)
-    """The compiled zone (TZif)."""
-    _info: ZoneInfo = field(repr=False, compare=False)
+    """The compiled zone (TZif); empty where this database has none under the name."""
+    _info: tzinfo = field(repr=False, compare=False)
+
+    @property
+    def is_known(self) -> bool:
+        """Else every question about its times raises UnknownZone."""
+        return bool(self.data)
 
     def offset_at(self, instant: datetime) -> timedelta:
         return _offset_at(self._info, instant)
@@ -88,6 +93,12 @@ def find_zone(name: str) -> Zone:
         raise UnknownZone(name, _suggestions(name))
     data = resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).read_bytes()
     return Zone(name=name, data=data, _info=_compiled(name, data))
+
+
+def kept_zone(name: str) -> Zone:
+    """The zone of a name that was good when it was kept, perhaps with another release: one without data, if this one
+    has no such name."""
+    return find_zone(name) if name in zone_names() else Zone(name=name, data=b"", _info=_NoLaw(name))
 
 
 def zone_data(name: str) -> bytes:
@@ -119,6 +130,18 @@ def in_utc(instant: datetime) -> datetime:
     return instant.astimezone(UTC)
 
 
+class _NoLaw(tzinfo):
+    """Of a name that is no zone of this database."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def utcoffset(self, _instant: datetime | None) -> NoReturn:
+        raise UnknownZone(self._name)
+
+    dst = tzname = utcoffset
+
+
 def _compiled(name: str, data: bytes) -> ZoneInfo:
     require_compiled_zone(data)
     info = ZoneInfo.from_file(BytesIO(data), key=name)
@@ -126,7 +149,7 @@ def _compiled(name: str, data: bytes) -> ZoneInfo:
     return info
 
 
-def _offset_at(info: ZoneInfo, instant: datetime) -> timedelta:
+def _offset_at(info: tzinfo, instant: datetime) -> timedelta:
     offset = instant.astimezone(info).utcoffset()
     assert offset is not None
     return offset
@@ -138,7 +161,7 @@ def _clipped(stretch: Stretch, start: datetime, end: datetime) -> Stretch:
 
 
 @lru_cache(maxsize=8192)
-def _stretches(info: ZoneInfo, year: int) -> tuple[Stretch, ...]:
+def _stretches(info: tzinfo, year: int) -> tuple[Stretch, ...]:
     """From the cut at the turn of a UTC year to that of the next."""
     start, end = _cut(info, year), _cut(info, year + 1)
     changes = [change for y in range(start.year, year + 1) for change in _changes(info, y) if start < change[0] < end]
@@ -150,7 +173,7 @@ def _stretches(info: ZoneInfo, year: int) -> tuple[Stretch, ...]:
     )
 
 
-def _cut(info: ZoneInfo, year: int) -> datetime:
+def _cut(info: tzinfo, year: int) -> datetime:
     """The turn of the year, or the change within a day before it."""
     turn = datetime(year, 1, 1, tzinfo=UTC)
     if _offset_at(info, turn - DAY) == _offset_at(info, turn):
@@ -159,7 +182,7 @@ def _cut(info: ZoneInfo, year: int) -> datetime:
 
 
 @lru_cache(maxsize=8192)
-def _changes(info: ZoneInfo, year: int) -> tuple[tuple[datetime, timedelta], ...]:
+def _changes(info: tzinfo, year: int) -> tuple[tuple[datetime, timedelta], ...]:
     """When the offset changed after the first instant of a UTC year, up to that of the next, and to what.
 
     zoneinfo does not tell, so offsets are read every few days. That is exact as long as no two changes lie closer;
@@ -175,7 +198,7 @@ def _changes(info: ZoneInfo, year: int) -> tuple[tuple[datetime, timedelta], ...
     )
 
 
-def _first_instant(info: ZoneInfo, offset: timedelta, *, after: datetime, until: datetime) -> datetime:
+def _first_instant(info: tzinfo, offset: timedelta, *, after: datetime, until: datetime) -> datetime:
     """The second from which the zone has this offset."""
     seconds = range((until - after) // _SECOND)
     return after + _SECOND * bisect_left(seconds, 1, key=lambda n: _offset_at(info, after + _SECOND * n) == offset)

@@ -3,13 +3,16 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from importlib import resources
 from pathlib import Path
 
 import pytest
 
-from civil.zones import UnknownZone, find_zone, tzdata_version, zone_names
+from civil.days import local_day
+from civil.wall import resolve
+from civil.zones import UnknownZone, Zone, find_zone, kept_zone, tzdata_version, zone_names
 
 
 def test_every_name_of_the_database_is_found() -> None:
@@ -118,3 +121,29 @@ def test_data_of_the_operating_system_is_never_read(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONTZPATH": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", program], env=environment, check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "9:00:00 / -1 day, 17:00:00"
+
+
+def test_a_name_that_was_kept_is_the_zone_of_that_name() -> None:
+    assert kept_zone("Europe/Berlin") is find_zone("Europe/Berlin")
+    assert kept_zone("Europe/Berlin").is_known
+
+
+def test_a_kept_name_that_the_database_has_not_stays_a_name() -> None:
+    zone = kept_zone("Europe/Atlantis")
+    assert (zone.name, zone.data, zone.is_known) == ("Europe/Atlantis", b"", False)
+    assert zone == kept_zone("Europe/Atlantis")
+    assert zone != kept_zone("Europe/Lyonesse")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        lambda zone: zone.offset_at(datetime(2026, 3, 2, tzinfo=UTC)),
+        lambda zone: list(zone.stretches(datetime(2026, 3, 2, tzinfo=UTC), datetime(2026, 4, 2, tzinfo=UTC))),
+        lambda zone: resolve(datetime(2026, 3, 2, 9), zone),
+        lambda zone: local_day(datetime(2026, 3, 2, tzinfo=UTC), zone),
+    ],
+)
+def test_of_a_name_without_a_law_no_time_is_told(question: Callable[[Zone], object]) -> None:
+    with pytest.raises(UnknownZone, match="Europe/Atlantis"):
+        question(kept_zone("Europe/Atlantis"))
