@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from hashlib import sha256
+from typing import Any, Protocol
 
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -39,6 +40,27 @@ class RequestKey:
     method: str
     request_id: str
     request_digest: bytes
+
+
+class Request(Protocol):
+    """A request of a proto that changes something."""
+
+    @property
+    def organization_id(self) -> str: ...
+
+    @property
+    def request_id(self) -> str: ...
+
+    def SerializeToString(self, *, deterministic: bool) -> bytes: ...
+
+
+def request_key(method: str, request: Request) -> RequestKey:
+    return RequestKey(
+        organization_id=request.organization_id,
+        method=method,
+        request_id=request.request_id,
+        request_digest=sha256(request.SerializeToString(deterministic=True)).digest(),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

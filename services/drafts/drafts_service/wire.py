@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
 
 from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -14,18 +13,14 @@ from drafts_service.domain.target import Target
 from postflow.bus.v1 import bus_pb2
 from postflow.drafts.v1 import draft_pb2, drafts_events_pb2
 from postflow.drafts.v1.drafts_service_pb2 import (
-    ApproveDraftRequest,
     ApproveDraftResponse,
-    CreateDraftRequest,
     CreateDraftResponse,
     GetDraftResponse,
-    UpdateDraftRequest,
     UpdateDraftResponse,
 )
 from postflow.publisher.v1 import post_job_pb2, publisher_events_pb2
 from postflow.target.v1 import target_pb2
 from servicekit.faults import InvalidField, InvalidRequest
-from servicekit.pg.ledger import RequestKey
 from servicekit.pg.outbox import Announcement
 from topology import events_subject
 
@@ -40,7 +35,6 @@ __all__ = [
     "draft_saved",
     "encoded_body",
     "post_job_event",
-    "request_key",
     "shown",
     "targets",
 ]
@@ -59,15 +53,6 @@ _EVENT_KINDS = {
 # In characters; the archived event has the rest.
 _LONGEST_ERROR = 1000
 _CHANGEABLE = ("content", "content.text", "content.hashtags", "content.channel_texts", "targets")
-
-
-def request_key(method: str, request: CreateDraftRequest | UpdateDraftRequest | ApproveDraftRequest) -> RequestKey:
-    return RequestKey(
-        organization_id=request.organization_id,
-        method=method,
-        request_id=request.request_id,
-        request_digest=sha256(request.SerializeToString(deterministic=True)).digest(),
-    )
 
 
 def content(message: draft_pb2.DraftContent) -> Content:

@@ -16,7 +16,6 @@ from postflow.publisher.v1 import (
     publisher_events_pb2,
     publisher_service_pb2,
     social_account_pb2,
-    social_account_service_pb2,
 )
 from postflow.publisher.v1.social_account_service_pb2 import ConnectAccountResponse
 from postflow.queue.v1 import publish_command_pb2, queue_events_pb2
@@ -27,7 +26,6 @@ from publisher_service.domain.claim import Command
 from publisher_service.domain.content import Content
 from publisher_service.domain.plan import SavedDraft, Slot
 from publisher_service.domain.post_job import EventKind, JobState, PostJob, Target, kind_of
-from servicekit.pg.ledger import RequestKey
 from servicekit.pg.outbox import Announcement
 from topology import events_subject
 
@@ -42,7 +40,6 @@ __all__ = [
     "moment",
     "post_job",
     "post_job_changed",
-    "request_key",
     "saved_draft_from",
     "slot_from",
     "social_account",
@@ -210,15 +207,6 @@ def social_account(account: SocialAccount) -> social_account_pb2.SocialAccount:
     _set(message.create_time, account.create_time)
     _set(message.update_time, account.update_time)
     return message
-
-
-def request_key(method: str, request: social_account_service_pb2.ConnectAccountRequest) -> RequestKey:
-    return RequestKey(
-        organization_id=request.organization_id,
-        method=method,
-        request_id=request.request_id,
-        request_digest=hashlib.sha256(request.SerializeToString(deterministic=True)).digest(),
-    )
 
 
 def moment(message: Timestamp) -> datetime:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from hashlib import blake2b, sha256
+from hashlib import blake2b
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -24,7 +24,6 @@ from queue_service.domain.slot import QueueSlot, SlotState, SlotTarget
 from queue_service.domain.slot_times import SlotTimes
 from servicekit.bus.publisher import Outgoing
 from servicekit.faults import InvalidRequest
-from servicekit.pg.ledger import RequestKey
 from servicekit.pg.outbox import Announcement
 from topology import events_subject, publish_subject
 
@@ -56,17 +55,6 @@ def timestamp(moment: datetime | None) -> Timestamp | None:
 
 
 # requests and answers
-
-
-def request_key(
-    method: str, request: queue_service_pb2.AddToQueueRequest | queue_service_pb2.ScheduleAtRequest
-) -> RequestKey:
-    return RequestKey(
-        organization_id=request.organization_id,
-        method=method,
-        request_id=request.request_id,
-        request_digest=sha256(request.SerializeToString(deterministic=True)).digest(),
-    )
 
 
 def position(cursor: tuple[str | int, ...] | None) -> Position:

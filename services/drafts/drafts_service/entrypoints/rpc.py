@@ -12,6 +12,7 @@ from drafts_service.application.update_draft import UpdateDraft
 from postflow.drafts.v1 import drafts_service_pb2 as pb
 from postflow.drafts.v1.drafts_service_pb2_grpc import DraftsServiceServicer
 from servicekit.faults import InvalidField
+from servicekit.pg.ledger import request_key
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -25,7 +26,7 @@ class DraftsServicer(DraftsServiceServicer):
 
     async def CreateDraft(self, request: pb.CreateDraftRequest, context: Context) -> pb.CreateDraftResponse:
         return await self._create(
-            wire.request_key("CreateDraft", request),
+            request_key("CreateDraft", request),
             draft_id=request.draft_id,
             content=wire.content(request.draft.content),
             targets=wire.targets(request.draft.targets),
@@ -38,7 +39,7 @@ class DraftsServicer(DraftsServiceServicer):
         if not request.draft.id:
             raise InvalidField("draft.id", "is required")
         return await self._update(
-            wire.request_key("UpdateDraft", request),
+            request_key("UpdateDraft", request),
             draft_id=request.draft.id,
             etag=request.draft.etag,
             change=wire.change(request.draft, request.update_mask),
@@ -46,7 +47,7 @@ class DraftsServicer(DraftsServiceServicer):
 
     async def ApproveDraft(self, request: pb.ApproveDraftRequest, context: Context) -> pb.ApproveDraftResponse:
         return await self._approve(
-            wire.request_key("ApproveDraft", request),
+            request_key("ApproveDraft", request),
             draft_id=request.draft_id,
             content_digest=request.content_digest,
             etag=request.etag,

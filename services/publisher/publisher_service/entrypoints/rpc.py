@@ -15,6 +15,7 @@ from publisher_service.application.connect_account import ConnectAccount, Connec
 from publisher_service.application.read_jobs import ReadJobs
 from publisher_service.application.withdraw_content import WithdrawContent
 from servicekit.faults import InvalidField
+from servicekit.pg.ledger import request_key
 from servicekit.rpc.paging import next_page_token, read_page
 from servicekit.run.settings import Secret
 
@@ -74,7 +75,7 @@ class SocialAccountServicer(SocialAccountServiceServicer):
             channels=_normalised(request),
             access_token=Secret(request.credentials.access_token),
         )
-        return await self._connect(wanted, wire.request_key("ConnectAccount", request))
+        return await self._connect(wanted, request_key("ConnectAccount", request))
 
 
 def _check_credentials(request: social_account_service_pb2.ConnectAccountRequest) -> None:

@@ -18,6 +18,7 @@ from queue_service.application.add_to_queue import AddToQueue, QueueOrder
 from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.schedule_at import ExactOrder, ScheduleAt
 from queue_service.domain.listing import Filter
+from servicekit.pg.ledger import request_key
 from servicekit.rpc import next_page_token, read_page
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -35,7 +36,7 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
             draft_id=request.draft_id,
             social_account_ids=tuple(request.social_account_ids),
         )
-        return AddToQueueResponse.FromString(await self._add_to_queue(order, wire.request_key("AddToQueue", request)))
+        return AddToQueueResponse.FromString(await self._add_to_queue(order, request_key("AddToQueue", request)))
 
     async def ScheduleAt(self, request: ScheduleAtRequest, context: Context) -> ScheduleAtResponse:
         order = ExactOrder(
@@ -44,7 +45,7 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
             schedule_time=wire.moment(request.schedule_time),
             social_account_ids=tuple(request.social_account_ids),
         )
-        return ScheduleAtResponse.FromString(await self._schedule_at(order, wire.request_key("ScheduleAt", request)))
+        return ScheduleAtResponse.FromString(await self._schedule_at(order, request_key("ScheduleAt", request)))
 
     async def ListQueueSlots(self, request: ListQueueSlotsRequest, context: Context) -> ListQueueSlotsResponse:
         asked = read_page(request)

@@ -22,8 +22,8 @@ from schedule_service.application.update_schedule_rule import UpdateScheduleRule
 from schedule_service.wire import account_schedules, rules
 from schedule_service.wire.civil_times import moment, not_before
 from schedule_service.wire.pages import fitting
-from schedule_service.wire.requests import request_key
 from servicekit.faults import InvalidField
+from servicekit.pg.ledger import request_key
 from servicekit.rpc import next_page_token, read_page
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -64,7 +64,7 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
         self, request: messages.PutAccountScheduleRequest, context: Context
     ) -> messages.PutAccountScheduleResponse:
         return await self._account_schedules.put(
-            request_key(request.organization_id, "PutAccountSchedule", request.request_id, request),
+            request_key("PutAccountSchedule", request),
             social_account_id=request.account_schedule.social_account_id,
             timetable=account_schedules.timetable(request.account_schedule),
             etag=request.account_schedule.etag,
@@ -95,7 +95,7 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
         self, request: messages.DeleteAccountScheduleRequest, context: Context
     ) -> messages.DeleteAccountScheduleResponse:
         return await self._account_schedules.delete(
-            request_key(request.organization_id, "DeleteAccountSchedule", request.request_id, request),
+            request_key("DeleteAccountSchedule", request),
             social_account_id=request.social_account_id,
             etag=request.etag,
             force=request.force,
@@ -127,7 +127,7 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
         if not request.schedule_rule.brand_id:
             raise InvalidField("schedule_rule.brand_id", "is required")
         return await self._schedule_rules.create(
-            request_key(request.organization_id, "CreateScheduleRule", request.request_id, request),
+            request_key("CreateScheduleRule", request),
             rule_id=request.schedule_rule_id,
             brand_id=request.schedule_rule.brand_id,
             terms=rules.terms(request.schedule_rule),
@@ -144,7 +144,7 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
         if not request.schedule_rule.id:
             raise InvalidField("schedule_rule.id", "is required")
         return await self._schedule_rules.update(
-            request_key(request.organization_id, "UpdateScheduleRule", request.request_id, request),
+            request_key("UpdateScheduleRule", request),
             rule_id=request.schedule_rule.id,
             changes=rules.changes(request.schedule_rule, request.update_mask),
             etag=request.schedule_rule.etag,
@@ -154,7 +154,7 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
         self, request: messages.DeleteScheduleRuleRequest, context: Context
     ) -> messages.DeleteScheduleRuleResponse:
         return await self._schedule_rules.delete(
-            request_key(request.organization_id, "DeleteScheduleRule", request.request_id, request),
+            request_key("DeleteScheduleRule", request),
             rule_id=request.schedule_rule_id,
             etag=request.etag,
         )

@@ -14,7 +14,7 @@ from schedule_service.application.list_timers import ListTimers
 from schedule_service.application.pause_timer import PauseTimer, ResumeTimer
 from schedule_service.wire import timers
 from schedule_service.wire.pages import fitting
-from schedule_service.wire.requests import request_key
+from servicekit.pg.ledger import request_key
 from servicekit.rpc import next_page_token, read_page
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -41,7 +41,7 @@ class TimerServicer(timer_service_pb2_grpc.TimerServiceServicer):
         self._delete = delete
 
     async def CreateTimer(self, request: messages.CreateTimerRequest, context: Context) -> messages.CreateTimerResponse:
-        key = request_key(request.organization_id, "CreateTimer", request.request_id, request)
+        key = request_key("CreateTimer", request)
         return await self._create(key, timer_id=request.timer_id, wish=timers.wish(request.timer))
 
     async def GetTimer(self, request: messages.GetTimerRequest, context: Context) -> messages.GetTimerResponse:
@@ -62,17 +62,17 @@ class TimerServicer(timer_service_pb2_grpc.TimerServiceServicer):
         )
 
     async def PauseTimer(self, request: messages.PauseTimerRequest, context: Context) -> messages.PauseTimerResponse:
-        key = request_key(request.organization_id, "PauseTimer", request.request_id, request)
+        key = request_key("PauseTimer", request)
         return await self._pause(key, timer_id=request.timer_id, etag=request.etag)
 
     async def ResumeTimer(self, request: messages.ResumeTimerRequest, context: Context) -> messages.ResumeTimerResponse:
-        key = request_key(request.organization_id, "ResumeTimer", request.request_id, request)
+        key = request_key("ResumeTimer", request)
         return await self._resume(key, timer_id=request.timer_id, etag=request.etag)
 
     async def FireTimer(self, request: messages.FireTimerRequest, context: Context) -> messages.FireTimerResponse:
-        key = request_key(request.organization_id, "FireTimer", request.request_id, request)
+        key = request_key("FireTimer", request)
         return await self._fire(key, timer_id=request.timer_id)
 
     async def DeleteTimer(self, request: messages.DeleteTimerRequest, context: Context) -> messages.DeleteTimerResponse:
-        key = request_key(request.organization_id, "DeleteTimer", request.request_id, request)
+        key = request_key("DeleteTimer", request)
         return await self._delete(key, timer_id=request.timer_id, etag=request.etag)
