@@ -1,17 +1,16 @@
 """W3C trace context as text: for gRPC metadata, message headers and stored rows. Cheap to import: the API only.
 
-Work that is done at once joins the trace of its origin (`parent`). Work that is done later is a trace of its own with
-a link to its origin (`linked_trace`), because a trace that lasts for days helps nobody.
+Work that is done at once joins the trace of its origin (`servicekit.rpc`). Work that is done later is a trace of its
+own with a link to its origin (`linked_trace`), because a trace that lasts for days helps nobody.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from opentelemetry.context import Context
 from opentelemetry.trace import (
     Link,
-    NonRecordingSpan,
     Span,
     SpanContext,
     SpanKind,
@@ -20,7 +19,6 @@ from opentelemetry.trace import (
     format_span_id,
     format_trace_id,
     get_current_span,
-    set_span_in_context,
 )
 from opentelemetry.util.types import Attributes
 
@@ -49,21 +47,6 @@ def parse(text: str) -> SpanContext | None:
         trace_flags=TraceFlags(int(match[4], 16)),
     )
     return remote if remote.is_valid else None
-
-
-def parent(text: str) -> Context:
-    """The context in which to start a span that joins the trace; an empty one starts a new trace."""
-    remote = parse(text) if text else None
-    return set_span_in_context(NonRecordingSpan(remote), Context()) if remote else Context()
-
-
-def inject(headers: MutableMapping[str, str]) -> None:
-    if text := traceparent():
-        headers[HEADER] = text
-
-
-def extract(headers: Mapping[str, str] | None) -> Context:
-    return parent((headers or {}).get(HEADER, ""))
 
 
 def links(origins: Iterable[str]) -> list[Link]:

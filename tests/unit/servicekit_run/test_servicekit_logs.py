@@ -50,8 +50,9 @@ def test_a_line_is_one_json_object_with_what_was_given(written: Written) -> None
 
 def test_a_line_says_what_work_it_belongs_to(written: Written) -> None:
     request, organization = context.request_id.set("r-1"), context.organization_id.set("acme")
-    remote = telemetry.parent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
-    token = attach(remote)
+    caller = telemetry.parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+    assert caller
+    token = attach(set_span_in_context(NonRecordingSpan(caller)))
     logging.getLogger().warning("x")
     detach(token)
     context.request_id.reset(request)
