@@ -92,3 +92,13 @@ class RuleTarget(_message.Message):
     asset_policy: AssetPolicy
     schedule_rule_version: int
     def __init__(self, key: _Optional[str] = ..., schedule_rule_id: _Optional[str] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., local_date: _Optional[str] = ..., local_time: _Optional[str] = ..., utc_offset_seconds: _Optional[int] = ..., shifted: _Optional[bool] = ..., time_zone: _Optional[str] = ..., channels: _Optional[_Iterable[str]] = ..., category_id: _Optional[str] = ..., asset_policy: _Optional[_Union[AssetPolicy, str]] = ..., schedule_rule_version: _Optional[int] = ...) -> None: ...
+
+class SkippedRule(_message.Message):
+    __slots__ = ("schedule_rule_id", "reason", "time_zone")
+    SCHEDULE_RULE_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    TIME_ZONE_FIELD_NUMBER: _ClassVar[int]
+    schedule_rule_id: str
+    reason: str
+    time_zone: str
+    def __init__(self, schedule_rule_id: _Optional[str] = ..., reason: _Optional[str] = ..., time_zone: _Optional[str] = ...) -> None: ...

@@ -241,9 +241,11 @@ class ListRuleTargetsRequest(_message.Message):
     def __init__(self, organization_id: _Optional[str] = ..., brand_id: _Optional[str] = ..., after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., horizon: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
 
 class ListRuleTargetsResponse(_message.Message):
-    __slots__ = ("rule_targets", "next_page_token")
+    __slots__ = ("rule_targets", "next_page_token", "skipped_rules")
     RULE_TARGETS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    SKIPPED_RULES_FIELD_NUMBER: _ClassVar[int]
     rule_targets: _containers.RepeatedCompositeFieldContainer[_schedule_rule_pb2.RuleTarget]
     next_page_token: str
-    def __init__(self, rule_targets: _Optional[_Iterable[_Union[_schedule_rule_pb2.RuleTarget, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+    skipped_rules: _containers.RepeatedCompositeFieldContainer[_schedule_rule_pb2.SkippedRule]
+    def __init__(self, rule_targets: _Optional[_Iterable[_Union[_schedule_rule_pb2.RuleTarget, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., skipped_rules: _Optional[_Iterable[_Union[_schedule_rule_pb2.SkippedRule, _Mapping]]] = ...) -> None: ...

@@ -50,11 +50,13 @@ class ScheduleServiceStub:
     FindSlotTimes: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.FindSlotTimesRequest, _schedule_service_pb2.FindSlotTimesResponse]
     """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. NOT_FOUND
     `SCHEDULE_NOT_FOUND` without a schedule. A disabled schedule and one without slots have no times.
+    FAILED_PRECONDITION `TIME_ZONE_UNKNOWN` when the IANA database in use has dropped the schedule's zone.
     """
     CheckSendWindow: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.CheckSendWindowRequest, _schedule_service_pb2.CheckSendWindowResponse]
     """CheckSendWindow tells whether posts of an account may be sent at an instant, until when, and else from when on, by
     its window alone: `enabled`, spacing and caps are not looked at.
-    NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. A schedule without a window is always open.
+    NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. A schedule without a window is always open. FAILED_PRECONDITION
+    `TIME_ZONE_UNKNOWN` when the IANA database in use has dropped the zone of a schedule with a window.
     """
     CreateScheduleRule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.CreateScheduleRuleRequest, _schedule_service_pb2.CreateScheduleRuleResponse]
     """CreateScheduleRule stores a new rule. ALREADY_EXISTS `SCHEDULE_RULE_EXISTS` for an id in use, also that of a rule
@@ -64,7 +66,8 @@ class ScheduleServiceStub:
     """GetScheduleRule returns a rule. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`."""
     UpdateScheduleRule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.UpdateScheduleRuleRequest, _schedule_service_pb2.UpdateScheduleRuleResponse]
     """UpdateScheduleRule changes the fields that the mask names. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
-    `ETAG_MISMATCH` for a stale etag. Drafts already generated stay as they are.
+    `ETAG_MISMATCH` for a stale etag; FAILED_PRECONDITION `TIME_ZONE_UNKNOWN` when the rule would stay in a zone that the
+    IANA database in use has dropped. Drafts already generated stay as they are.
     """
     DeleteScheduleRule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.DeleteScheduleRuleRequest, _schedule_service_pb2.DeleteScheduleRuleResponse]
     """DeleteScheduleRule takes a rule away; drafts already generated stay. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
@@ -73,7 +76,9 @@ class ScheduleServiceStub:
     ListScheduleRules: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.ListScheduleRulesRequest, _schedule_service_pb2.ListScheduleRulesResponse]
     """ListScheduleRules pages through the rules of an organization, or of one brand, in the order of their ids."""
     ListRuleTargets: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.ListRuleTargetsRequest, _schedule_service_pb2.ListRuleTargetsResponse]
-    """ListRuleTargets pages through the times at which the rules of a brand want a draft to go out, earliest first."""
+    """ListRuleTargets pages through the times at which the rules of a brand want a draft to go out, earliest first. Rules
+    whose zone the IANA database in use has dropped are named beside the targets of the others.
+    """
 
 @_typing.type_check_only
 class ScheduleServiceAsyncStub(ScheduleServiceStub):
@@ -97,11 +102,13 @@ class ScheduleServiceAsyncStub(ScheduleServiceStub):
     FindSlotTimes: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.FindSlotTimesRequest, _schedule_service_pb2.FindSlotTimesResponse]  # type: ignore[assignment]
     """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. NOT_FOUND
     `SCHEDULE_NOT_FOUND` without a schedule. A disabled schedule and one without slots have no times.
+    FAILED_PRECONDITION `TIME_ZONE_UNKNOWN` when the IANA database in use has dropped the schedule's zone.
     """
     CheckSendWindow: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.CheckSendWindowRequest, _schedule_service_pb2.CheckSendWindowResponse]  # type: ignore[assignment]
     """CheckSendWindow tells whether posts of an account may be sent at an instant, until when, and else from when on, by
     its window alone: `enabled`, spacing and caps are not looked at.
-    NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. A schedule without a window is always open.
+    NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. A schedule without a window is always open. FAILED_PRECONDITION
+    `TIME_ZONE_UNKNOWN` when the IANA database in use has dropped the zone of a schedule with a window.
     """
     CreateScheduleRule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.CreateScheduleRuleRequest, _schedule_service_pb2.CreateScheduleRuleResponse]  # type: ignore[assignment]
     """CreateScheduleRule stores a new rule. ALREADY_EXISTS `SCHEDULE_RULE_EXISTS` for an id in use, also that of a rule
@@ -111,7 +118,8 @@ class ScheduleServiceAsyncStub(ScheduleServiceStub):
     """GetScheduleRule returns a rule. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`."""
     UpdateScheduleRule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.UpdateScheduleRuleRequest, _schedule_service_pb2.UpdateScheduleRuleResponse]  # type: ignore[assignment]
     """UpdateScheduleRule changes the fields that the mask names. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
-    `ETAG_MISMATCH` for a stale etag. Drafts already generated stay as they are.
+    `ETAG_MISMATCH` for a stale etag; FAILED_PRECONDITION `TIME_ZONE_UNKNOWN` when the rule would stay in a zone that the
+    IANA database in use has dropped. Drafts already generated stay as they are.
     """
     DeleteScheduleRule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.DeleteScheduleRuleRequest, _schedule_service_pb2.DeleteScheduleRuleResponse]  # type: ignore[assignment]
     """DeleteScheduleRule takes a rule away; drafts already generated stay. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
@@ -120,7 +128,9 @@ class ScheduleServiceAsyncStub(ScheduleServiceStub):
     ListScheduleRules: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.ListScheduleRulesRequest, _schedule_service_pb2.ListScheduleRulesResponse]  # type: ignore[assignment]
     """ListScheduleRules pages through the rules of an organization, or of one brand, in the order of their ids."""
     ListRuleTargets: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.ListRuleTargetsRequest, _schedule_service_pb2.ListRuleTargetsResponse]  # type: ignore[assignment]
-    """ListRuleTargets pages through the times at which the rules of a brand want a draft to go out, earliest first."""
+    """ListRuleTargets pages through the times at which the rules of a brand want a draft to go out, earliest first. Rules
+    whose zone the IANA database in use has dropped are named beside the targets of the others.
+    """
 
 class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
     """ScheduleService decides when something may go out."""
@@ -171,6 +181,7 @@ class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_schedule_service_pb2.FindSlotTimesResponse, _abc.Awaitable[_schedule_service_pb2.FindSlotTimesResponse]]:
         """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. NOT_FOUND
         `SCHEDULE_NOT_FOUND` without a schedule. A disabled schedule and one without slots have no times.
+        FAILED_PRECONDITION `TIME_ZONE_UNKNOWN` when the IANA database in use has dropped the schedule's zone.
         """
 
     @_abc_1.abstractmethod
@@ -181,7 +192,8 @@ class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_schedule_service_pb2.CheckSendWindowResponse, _abc.Awaitable[_schedule_service_pb2.CheckSendWindowResponse]]:
         """CheckSendWindow tells whether posts of an account may be sent at an instant, until when, and else from when on, by
         its window alone: `enabled`, spacing and caps are not looked at.
-        NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. A schedule without a window is always open.
+        NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. A schedule without a window is always open. FAILED_PRECONDITION
+        `TIME_ZONE_UNKNOWN` when the IANA database in use has dropped the zone of a schedule with a window.
         """
 
     @_abc_1.abstractmethod
@@ -209,7 +221,8 @@ class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_service_pb2.UpdateScheduleRuleResponse, _abc.Awaitable[_schedule_service_pb2.UpdateScheduleRuleResponse]]:
         """UpdateScheduleRule changes the fields that the mask names. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
-        `ETAG_MISMATCH` for a stale etag. Drafts already generated stay as they are.
+        `ETAG_MISMATCH` for a stale etag; FAILED_PRECONDITION `TIME_ZONE_UNKNOWN` when the rule would stay in a zone that the
+        IANA database in use has dropped. Drafts already generated stay as they are.
         """
 
     @_abc_1.abstractmethod
@@ -236,6 +249,8 @@ class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _schedule_service_pb2.ListRuleTargetsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_service_pb2.ListRuleTargetsResponse, _abc.Awaitable[_schedule_service_pb2.ListRuleTargetsResponse]]:
-        """ListRuleTargets pages through the times at which the rules of a brand want a draft to go out, earliest first."""
+        """ListRuleTargets pages through the times at which the rules of a brand want a draft to go out, earliest first. Rules
+        whose zone the IANA database in use has dropped are named beside the targets of the others.
+        """
 
 def add_ScheduleServiceServicer_to_server(servicer: ScheduleServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
