@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from opentelemetry import trace
 from opentelemetry.context import Context, attach, detach
+from opentelemetry.trace import NonRecordingSpan, set_span_in_context
 
 from servicekit.run import Secret, context, logs, telemetry
 from servicekit.run.settings import LogLevel
