@@ -17,7 +17,6 @@ Transactions: TypeAlias = Callable[[], AbstractAsyncContextManager[AsyncConnecti
 """Gives a connection, and commits what was done on it when it is left."""
 Clock: TypeAlias = Callable[[AsyncConnection], Awaitable[datetime]]
 
-_DEFAULTS = Job(id=None, due_time=None, sleep_until=None)
 _READ_AS_IS = ("interval", "time_zone", "dst", "repeat_until", "misfire", "misfire_after", "pace", "auto_remove")
 
 _CLOCK = text("select clock_timestamp()")
