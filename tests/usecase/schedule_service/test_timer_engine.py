@@ -12,11 +12,16 @@ from civil.cron import Dst
 from civil.zones import find_zone, tzdata_version, zone_data, zone_from_data
 from jobkit.errors import InvalidJob, LateWrite, OccurrenceSkipped
 from jobkit.job import Done, Job, JobUpdate
-from postflow.schedule.v1.timer_pb2 import TIMER_STATE_ACTIVE, TIMER_STATE_FINISHED, TIMER_STATE_PAUSED
+from postflow.schedule.v1.timer_pb2 import (
+    TIMER_STATE_ACTIVE,
+    TIMER_STATE_FAULTY,
+    TIMER_STATE_FINISHED,
+    TIMER_STATE_PAUSED,
+)
 from schedule_service.adapters.postgres import timers as store
 from schedule_service.application.fire_due_timers import FireDueTimers
-from schedule_service.domain.timer import MisfirePolicy, rescheduled
-from servicekit.faults import NotFound
+from schedule_service.domain.timer import MisfirePolicy, TimerState, rescheduled
+from servicekit.faults import NotFound, Refused
 from servicekit.pg.database import Database
 from testkit.clocks import START
 
@@ -456,6 +461,88 @@ async def test_a_row_that_makes_no_sense_keeps_no_other_from_firing(
     assert [type(error) for error in timers.errors] == told
     # It rests, or goes on.
     assert await timers.fire_due() == []
+
+
+FAULTS = [
+    ("cron = '61 * * * *'", "61 is above 59"),
+    ("time_zone = 'Atlantis/Poseidonis'", f"tzdata {tzdata_version()} has no time zone 'Atlantis/Poseidonis'"),
+]
+
+
+@pytest.mark.parametrize(("damage", "said"), FAULTS)
+async def test_a_timer_that_makes_no_sense_says_so(timers: "Timers", damage: str, said: str) -> None:
+    made = await timers.create(cron="0 * * * *", time_zone=NEW_YORK)
+    await set_row(timers, damage)
+    foreseen = await timers.get()
+    assert foreseen.state == TIMER_STATE_ACTIVE
+    assert said in foreseen.fault
+    timers.clock.moment = at("2026-03-02T10:00")
+    assert await timers.fire_due() == []
+    faulty = await timers.get()
+    assert (faulty.state, faulty.fault) == (TIMER_STATE_FAULTY, foreseen.fault)
+    assert (faulty.next_fire_time, faulty.fire_count, faulty.etag) == (made.next_fire_time, 0, made.etag)
+    assert await listed(timers, TimerState.FAULTY) == ["t"]
+    assert await listed(timers, TimerState.ACTIVE) == []
+    assert (await timers.fire(request_id="r")).timer.state == TIMER_STATE_FAULTY
+
+
+@pytest.mark.parametrize(("damage", "said"), FAULTS)
+async def test_a_timer_that_makes_no_sense_can_be_paused_and_deleted_but_not_resumed(
+    timers: "Timers", damage: str, said: str
+) -> None:
+    await timers.create(cron="0 * * * *", time_zone=NEW_YORK)
+    await set_row(timers, damage)
+    timers.clock.moment = at("2026-03-02T10:00")
+    await timers.fire_due()
+    for state in (TIMER_STATE_FAULTY, TIMER_STATE_PAUSED):
+        with pytest.raises(Refused) as refused:
+            await timers.resume()
+        assert (refused.value.reason, refused.value.metadata) == ("TIMER_FAULTY", {"timer_id": "t"})
+        assert said in refused.value.message
+        assert (await timers.get()).state == state
+        resting = await timers.pause()
+        assert (resting.state, said in resting.fault) == (TIMER_STATE_PAUSED, True)
+    await timers.delete()
+    assert (await timers.create(cron="0 * * * *", time_zone=NEW_YORK)).fault == ""
+
+
+@pytest.mark.parametrize(("damage", "said"), FAULTS)
+async def test_a_timer_that_makes_sense_again_is_resumed(timers: "Timers", damage: str, said: str) -> None:
+    made = await timers.create(cron="0 * * * *", time_zone=NEW_YORK)
+    await set_row(timers, damage)
+    timers.clock.moment = at("2026-03-02T10:00")
+    await timers.fire_due()
+    # As another release reads it.
+    await set_row(timers, f"cron = '0 * * * *', time_zone = '{NEW_YORK}'")
+    assert await timers.fire_due() == []
+    resting = await timers.get()
+    assert resting.state == TIMER_STATE_FAULTY
+    assert resting.fault
+    assert said not in resting.fault
+    going = await timers.resume()
+    assert (going.state, going.fault, going.etag == made.etag) == (TIMER_STATE_ACTIVE, "", False)
+    assert await timers.fire_due() == ["2026-03-02T05:00"]
+
+
+async def test_what_has_fired_for_the_last_time_has_no_fault(timers: "Timers") -> None:
+    await timers.create(cron="0 * * * *", time_zone=NEW_YORK, repeat_until=START + HOUR)
+    timers.clock.moment = at("2026-03-02T10:00")
+    await timers.fire_due()
+    await set_row(timers, "time_zone = 'Atlantis/Poseidonis'")
+    finished = await timers.get()
+    assert (finished.state, finished.fault) == (TIMER_STATE_FINISHED, "")
+
+
+async def set_row(timers: "Timers", values: str) -> None:
+    """As a release with other zones, or another reading of expressions, finds it."""
+    async with timers.database.read() as connection:
+        await connection.execute(text(f"update timer set {values}"))  # noqa: S608 - constants
+
+
+async def listed(timers: "Timers", state: TimerState) -> list[str]:
+    async with timers.database.read() as connection:
+        found = await store.list_timers(connection, "acme", topic="", state=state, after="", size=10)
+    return [timer.id for timer in found]
 
 
 async def test_of_a_timer_that_fires_once_no_zone_is_asked(timers: "Timers") -> None:

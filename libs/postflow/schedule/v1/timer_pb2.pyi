@@ -17,6 +17,7 @@ class TimerState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TIMER_STATE_ACTIVE: _ClassVar[TimerState]
     TIMER_STATE_PAUSED: _ClassVar[TimerState]
     TIMER_STATE_FINISHED: _ClassVar[TimerState]
+    TIMER_STATE_FAULTY: _ClassVar[TimerState]
 
 class DstPolicy(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -34,6 +35,7 @@ TIMER_STATE_UNSPECIFIED: TimerState
 TIMER_STATE_ACTIVE: TimerState
 TIMER_STATE_PAUSED: TimerState
 TIMER_STATE_FINISHED: TimerState
+TIMER_STATE_FAULTY: TimerState
 DST_POLICY_UNSPECIFIED: DstPolicy
 DST_POLICY_CRON: DstPolicy
 DST_POLICY_ONCE: DstPolicy
@@ -43,7 +45,7 @@ MISFIRE_POLICY_SKIP: MisfirePolicy
 MISFIRE_POLICY_FIRE_ALL: MisfirePolicy
 
 class Timer(_message.Message):
-    __slots__ = ("id", "topic", "payload", "fire_time", "delay", "cron", "time_zone", "dst_policy", "repeat_until", "misfire_policy", "catch_up_interval", "skip_after", "auto_remove", "state", "next_fire_time", "last_fire_time", "last_occurrence_key", "fire_count", "etag", "create_time", "update_time", "tzdata_version")
+    __slots__ = ("id", "topic", "payload", "fire_time", "delay", "cron", "time_zone", "dst_policy", "repeat_until", "misfire_policy", "catch_up_interval", "skip_after", "auto_remove", "state", "next_fire_time", "last_fire_time", "last_occurrence_key", "fire_count", "etag", "create_time", "update_time", "tzdata_version", "fault")
     ID_FIELD_NUMBER: _ClassVar[int]
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_FIELD_NUMBER: _ClassVar[int]
@@ -66,6 +68,7 @@ class Timer(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
     UPDATE_TIME_FIELD_NUMBER: _ClassVar[int]
     TZDATA_VERSION_FIELD_NUMBER: _ClassVar[int]
+    FAULT_FIELD_NUMBER: _ClassVar[int]
     id: str
     topic: str
     payload: bytes
@@ -88,4 +91,5 @@ class Timer(_message.Message):
     create_time: _timestamp_pb2.Timestamp
     update_time: _timestamp_pb2.Timestamp
     tzdata_version: str
-    def __init__(self, id: _Optional[str] = ..., topic: _Optional[str] = ..., payload: _Optional[bytes] = ..., fire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., cron: _Optional[str] = ..., time_zone: _Optional[str] = ..., dst_policy: _Optional[_Union[DstPolicy, str]] = ..., repeat_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., misfire_policy: _Optional[_Union[MisfirePolicy, str]] = ..., catch_up_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., skip_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., auto_remove: _Optional[bool] = ..., state: _Optional[_Union[TimerState, str]] = ..., next_fire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_fire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_occurrence_key: _Optional[str] = ..., fire_count: _Optional[int] = ..., etag: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tzdata_version: _Optional[str] = ...) -> None: ...
+    fault: str
+    def __init__(self, id: _Optional[str] = ..., topic: _Optional[str] = ..., payload: _Optional[bytes] = ..., fire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., cron: _Optional[str] = ..., time_zone: _Optional[str] = ..., dst_policy: _Optional[_Union[DstPolicy, str]] = ..., repeat_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., misfire_policy: _Optional[_Union[MisfirePolicy, str]] = ..., catch_up_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., skip_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., auto_remove: _Optional[bool] = ..., state: _Optional[_Union[TimerState, str]] = ..., next_fire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_fire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_occurrence_key: _Optional[str] = ..., fire_count: _Optional[int] = ..., etag: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tzdata_version: _Optional[str] = ..., fault: _Optional[str] = ...) -> None: ...

@@ -108,8 +108,9 @@ class TimerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ResumeTimer(self, request, context):
-        """ResumeTimer sets a paused timer going again; what passed meanwhile is treated by the misfire policy. Resuming one
-        that is going changes nothing. Errors as for PauseTimer.
+        """ResumeTimer sets a paused or faulty timer going again; what passed meanwhile is treated by the misfire policy.
+        Resuming one that is going changes nothing. Errors as for PauseTimer; FAILED_PRECONDITION `TIMER_FAULTY` for one that
+        this release still cannot read, with its `fault` as the message.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

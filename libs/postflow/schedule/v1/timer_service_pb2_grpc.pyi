@@ -47,8 +47,9 @@ class TimerServiceStub:
     called back.
     """
     ResumeTimer: _grpc.UnaryUnaryMultiCallable[_timer_service_pb2.ResumeTimerRequest, _timer_service_pb2.ResumeTimerResponse]
-    """ResumeTimer sets a paused timer going again; what passed meanwhile is treated by the misfire policy. Resuming one
-    that is going changes nothing. Errors as for PauseTimer.
+    """ResumeTimer sets a paused or faulty timer going again; what passed meanwhile is treated by the misfire policy.
+    Resuming one that is going changes nothing. Errors as for PauseTimer; FAILED_PRECONDITION `TIMER_FAULTY` for one that
+    this release still cannot read, with its `fault` as the message.
     """
     FireTimer: _grpc.UnaryUnaryMultiCallable[_timer_service_pb2.FireTimerRequest, _timer_service_pb2.FireTimerResponse]
     """FireTimer fires a timer now, once more than its schedule says, whatever its state; the schedule goes on as before.
@@ -78,8 +79,9 @@ class TimerServiceAsyncStub(TimerServiceStub):
     called back.
     """
     ResumeTimer: _aio.UnaryUnaryMultiCallable[_timer_service_pb2.ResumeTimerRequest, _timer_service_pb2.ResumeTimerResponse]  # type: ignore[assignment]
-    """ResumeTimer sets a paused timer going again; what passed meanwhile is treated by the misfire policy. Resuming one
-    that is going changes nothing. Errors as for PauseTimer.
+    """ResumeTimer sets a paused or faulty timer going again; what passed meanwhile is treated by the misfire policy.
+    Resuming one that is going changes nothing. Errors as for PauseTimer; FAILED_PRECONDITION `TIMER_FAULTY` for one that
+    this release still cannot read, with its `fault` as the message.
     """
     FireTimer: _aio.UnaryUnaryMultiCallable[_timer_service_pb2.FireTimerRequest, _timer_service_pb2.FireTimerResponse]  # type: ignore[assignment]
     """FireTimer fires a timer now, once more than its schedule says, whatever its state; the schedule goes on as before.
@@ -136,8 +138,9 @@ class TimerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _timer_service_pb2.ResumeTimerRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_timer_service_pb2.ResumeTimerResponse, _abc.Awaitable[_timer_service_pb2.ResumeTimerResponse]]:
-        """ResumeTimer sets a paused timer going again; what passed meanwhile is treated by the misfire policy. Resuming one
-        that is going changes nothing. Errors as for PauseTimer.
+        """ResumeTimer sets a paused or faulty timer going again; what passed meanwhile is treated by the misfire policy.
+        Resuming one that is going changes nothing. Errors as for PauseTimer; FAILED_PRECONDITION `TIMER_FAULTY` for one that
+        this release still cannot read, with its `fault` as the message.
         """
 
     @_abc_1.abstractmethod

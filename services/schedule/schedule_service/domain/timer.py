@@ -23,6 +23,8 @@ class TimerState(StrEnum):
     ACTIVE = "ACTIVE"
     PAUSED = "PAUSED"
     FINISHED = "FINISHED"
+    FAULTY = "FAULTY"
+    """It came due and could not be read."""
 
 
 class MisfirePolicy(StrEnum):
@@ -84,7 +86,33 @@ class Timer:
     def state(self) -> TimerState:
         if self.finish_time is not None:
             return TimerState.FINISHED
-        return TimerState.PAUSED if self.paused else TimerState.ACTIVE
+        if self.paused:
+            return TimerState.PAUSED
+        return TimerState.FAULTY if self.sleep_until is None else TimerState.ACTIVE
+
+    @property
+    def fault(self) -> str:
+        """Why it cannot fire, or does not although it could; empty: nothing is wrong with it."""
+        if self.state is TimerState.FINISHED:
+            return ""
+        if unreadable := self.unreadable:
+            return unreadable
+        if self.state is TimerState.FAULTY:
+            return "could not be read when it came due; this release can read it, and ResumeTimer sets it going"
+        return ""
+
+    @property
+    def unreadable(self) -> str:
+        """What the release in use cannot make sense of; empty: it can. Of one that fires once nothing is asked."""
+        if not self.cron:
+            return ""
+        if not self.zone.is_known:
+            return f"tzdata {tzdata_version()} has no time zone {self.zone.name!r}"
+        try:
+            _parsed(self.cron)
+        except InvalidCron as invalid:
+            return f"the cron expression cannot be read: {invalid}"
+        return ""
 
     @property
     def etag(self) -> str:
@@ -158,8 +186,10 @@ def paused(timer: Timer, *, now: datetime) -> Timer:
 def resumed(timer: Timer, *, now: datetime) -> Timer:
     """The timer going again, with the occurrence that it had; itself when it is going already."""
     _require_unfinished(timer)
-    if not timer.paused:
+    if timer.state is TimerState.ACTIVE:
         return timer
+    if timer.unreadable:
+        raise Refused("TIMER_FAULTY", timer.unreadable, metadata={"timer_id": timer.id})
     return replace(
         timer,
         paused=False,
@@ -185,7 +215,7 @@ def rescheduled(timer: Timer, law: Zone, zone: Zone, *, now: datetime) -> Timer:
         timer,
         zone=zone,
         due_time=due,
-        sleep_until=None if timer.paused else due,
+        sleep_until=due if timer.state is TimerState.ACTIVE else None,
         fence=timer.fence + 1,
         finish_time=now if due is None else None,
         tzdata_version=tzdata_version(),

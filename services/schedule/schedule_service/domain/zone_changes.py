@@ -14,7 +14,7 @@ from schedule_service.domain.account_schedule import AccountSchedule
 from schedule_service.domain.moved_times import HORIZON, MovedTime, first_moved, laws_differ
 from schedule_service.domain.rule_targets import local_times, times_of_week
 from schedule_service.domain.schedule_rule import ScheduleRule
-from schedule_service.domain.timer import Timer, rescheduled
+from schedule_service.domain.timer import Timer, TimerState, rescheduled
 
 UNKNOWN = ""
 """The release of what was saved before releases were noted."""
@@ -113,7 +113,7 @@ def moved_timer(timer: Timer, law: Zone | None, *, now: datetime) -> Moved:
 
 def is_in_hand(timer: Timer, *, now: datetime) -> bool:
     """It fires at this moment: the occurrence stays as it is, and the next one follows the law in force anyway."""
-    return not timer.paused and timer.due_time is not None and timer.due_time <= now
+    return timer.state is TimerState.ACTIVE and timer.due_time is not None and timer.due_time <= now
 
 
 def follow(timer: Timer, law: Zone | None, *, now: datetime) -> Timer:

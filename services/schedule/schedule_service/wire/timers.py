@@ -79,6 +79,7 @@ def shown(timer: Timer) -> timer_pb2.Timer:
         create_time=timer.create_time,
         update_time=timer.update_time,
         tzdata_version=timer.tzdata_version,
+        fault=timer.fault,
     )
     if timer.fire_time is not None:
         message.fire_time.FromDatetime(timer.fire_time)

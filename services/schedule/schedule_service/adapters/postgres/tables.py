@@ -172,6 +172,20 @@ Index(
     postgresql_include=["paused", "finish_time"],
     postgresql_where=text("paused or finish_time is not null"),
 )
+Index(
+    "timer_faulty",
+    timer.c.organization_id,
+    timer.c.id,
+    postgresql_where=text("sleep_until is null and not paused and finish_time is null"),
+)
+
+timer_room = Table(
+    "timer_room",
+    metadata,
+    Column("organization_id", Text, primary_key=True),
+    # So many timers may be made before those that have not finished are counted again.
+    Column("room", Integer, nullable=False),
+)
 
 # What follows the laws of zones, by release and zone.
 Index(

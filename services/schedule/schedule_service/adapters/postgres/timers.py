@@ -7,7 +7,7 @@ from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from civil.cron import Dst
-from civil.zones import find_zone
+from civil.zones import kept_zone
 from schedule_service.domain.timer import MisfirePolicy, Timer, TimerState
 
 # Of payloads on one page; behind this nothing more fits into an answer.
@@ -65,13 +65,14 @@ _PAGE = f"""
     where above is null or above < {_ENOUGH_BYTES} order by page_id limit :size
 """
 _OF_TOPIC = " and topic = :topic"
-# In the words of the index on what does not run. "is true" hides the rest from the planner, which might otherwise read
-# all that ever finished.
+# In the words of the indexes on what does not run. "is true" and "is false" hide the rest from the planner, which might
+# otherwise read all that ever finished.
 _IN_STATE = {
     None: "",
-    TimerState.ACTIVE: " and (paused or finish_time is not null) is false",
+    TimerState.ACTIVE: " and (paused or finish_time is not null) is false and (sleep_until is null) is false",
     TimerState.PAUSED: " and (paused or finish_time is not null) and (finish_time is null) is true",
     TimerState.FINISHED: " and (paused or finish_time is not null) and (finish_time is null) is false",
+    TimerState.FAULTY: " and sleep_until is null and not paused and finish_time is null",
 }
 _LISTS = {
     (has_topic, state): text(_PAGE % ((_OF_TOPIC if has_topic else "") + condition))
@@ -168,7 +169,7 @@ def _timer(row: Row[Any]) -> Timer:
         payload=row.payload,
         fire_time=row.fire_time,
         cron=row.cron,
-        zone=find_zone(row.time_zone),
+        zone=kept_zone(row.time_zone),
         dst_policy=Dst(row.dst_policy),
         repeat_until=row.repeat_until,
         misfire_policy=MisfirePolicy(row.misfire_policy),
