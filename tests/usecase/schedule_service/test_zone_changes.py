@@ -664,6 +664,48 @@ async def test_a_zone_that_is_no_more_keeps_no_other_from_being_applied(
     assert not await watch()
 
 
+async def in_dropped_zone(drift: Drift, account: str) -> None:
+    """It had a post in Vancouver before."""
+    nominal, old, _ = MOVED
+    assert old is not None
+    await drift.schedule(account)
+    await drift.put(account, zone=find_zone(BERLIN))
+    await is_of(drift, OLD, account)
+    await hears(drift, nominal, old, slot_id=account, social_account_id=account)
+    statement = text("update account_schedule set time_zone = 'US/Pacific-New' where social_account_id = :account")
+    async with drift.database.transaction() as tx:
+        await tx.connection.execute(statement, {"account": account})
+
+
+async def test_a_schedule_in_a_zone_that_is_no_more_waits_for_a_person(drift: Drift) -> None:
+    """Queue could not read its announcement, although it has a post elsewhere that moves."""
+    await in_dropped_zone(drift, "gone")
+    await drift.schedule("page")
+    before = await drift.stored_schedule("gone")
+    drift.news.schedules.clear()
+
+    assert ids(await drift.listed()) == [("ACCOUNT_SCHEDULE", "acme", "page")]
+    applied = await drift.apply()
+
+    assert (applied.moved[Kind.ACCOUNT_SCHEDULE], applied.done) == (1, True)
+    assert [news.account_schedule.social_account_id for news in drift.news.schedules] == ["page"]
+    assert await drift.stored_schedule("gone") == before
+
+
+async def test_posts_of_a_deleted_schedule_move_also_when_its_zone_is_no_more(drift: Drift) -> None:
+    await in_dropped_zone(drift, "gone")
+    async with drift.database.transaction() as tx:
+        await account_schedules.save(tx.connection, deleted(await drift.stored_schedule("gone"), now=LONG_AGO))
+    drift.news.schedules.clear()
+
+    assert ids(await drift.listed()) == [("ACCOUNT_SCHEDULE", "acme", "gone")]
+    assert (await drift.apply()).moved[Kind.ACCOUNT_SCHEDULE] == 1
+
+    (news,) = drift.news.schedules
+    assert (news.account_schedule.social_account_id, news.deleted) == ("gone", True)
+    assert await drift.listed() == []
+
+
 async def test_rows_without_a_release_count_as_announced_with_this_one(drift: Drift) -> None:
     before = await drift.schedule(release="")
     assert await drift.listed() == []

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from schedule_service.adapters.postgres import account_schedules as store
-from schedule_service.domain.account_schedule import found
+from schedule_service.domain.account_schedule import found, require_times
 from schedule_service.domain.slot_times import require_in_reach
 from schedule_service.domain.window_state import window_state
 from schedule_service.wire import account_schedules as wire
@@ -24,4 +24,6 @@ class CheckSendWindow:
             instant = time or await self._clock.now(connection)
             require_in_reach(instant, "time")
             schedule = found(await store.find(connection, organization_id, social_account_id), social_account_id)
+        if schedule.timetable.send_window:
+            require_times(schedule)
         return wire.checked_send_window(schedule, window_state(schedule.timetable, instant))

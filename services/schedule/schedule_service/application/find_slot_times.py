@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from schedule_service.adapters.postgres import account_schedules as store
-from schedule_service.domain.account_schedule import found
+from schedule_service.domain.account_schedule import found, require_times
 from schedule_service.domain.slot_times import search, slot_times
 from schedule_service.wire import account_schedules as wire
 from servicekit.pg.clock import DatabaseClock
@@ -29,4 +29,5 @@ class FindSlotTimes:
             now = after or await self._clock.now(connection)  # who names the start needs no clock
             wanted = search(after=after, before=before, count=count, now=now)
             schedule = found(await store.find(connection, organization_id, social_account_id), social_account_id)
+        require_times(schedule)
         return wire.found_slot_times(schedule, slot_times(schedule.timetable, wanted))

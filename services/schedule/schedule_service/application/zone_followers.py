@@ -63,11 +63,13 @@ class Followers(Protocol):
 class _AccountSchedules:
     async def moved(self, connection: AsyncConnection, announced: Announced, now: datetime) -> Moved:
         schedule = await account_schedules.find_last(connection, *announced.place)
-        return await _moved_schedule(connection, schedule, announced, now) if _stands(schedule, announced) else None
+        if not _stands(schedule, announced) or _waits(schedule):
+            return None
+        return await _moved_schedule(connection, schedule, announced, now)
 
     async def follow(self, connection: AsyncConnection, announced: Announced, now: datetime) -> Followed | None:
         schedule = await account_schedules.lock(connection, *announced.place)
-        if not _stands(schedule, announced):
+        if not _stands(schedule, announced) or _waits(schedule):
             return None
         if await _moved_schedule(connection, schedule, announced, now) is None:
             await account_schedules.save(connection, stamped(schedule))
@@ -121,6 +123,11 @@ _Row = TypeVar("_Row", AccountSchedule, ScheduleRule, Timer)
 
 def _stands(row: _Row | None, announced: Announced) -> TypeGuard[_Row]:
     return row is not None and announced.law == Law(row.tzdata_version, zone_of(row).name)
+
+
+def _waits(schedule: AccountSchedule) -> bool:
+    """For somebody who gives it another zone: by its own, which is no more, Queue could not follow it."""
+    return schedule.delete_time is None and not schedule.timetable.zone.is_known
 
 
 async def _moved_schedule(

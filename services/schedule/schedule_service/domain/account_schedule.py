@@ -8,6 +8,7 @@ from hashlib import sha256
 from civil.weekly import WeeklySlot
 from civil.windows import SendWindow
 from civil.zones import Zone, tzdata_version
+from schedule_service.domain.known_zone import require_known
 from servicekit.faults import Conflict, InvalidField, NotFound
 
 
@@ -101,6 +102,12 @@ def found(schedule: AccountSchedule | None, social_account_id: str) -> AccountSc
             "SCHEDULE_NOT_FOUND", "the account has no schedule", metadata={"social_account_id": social_account_id}
         )
     return schedule
+
+
+def require_times(schedule: AccountSchedule) -> None:
+    """Of a zone that is no more nobody can tell them."""
+    account = schedule.social_account_id
+    require_known(schedule.timetable.zone, f"the schedule of account {account}", {"social_account_id": account})
 
 
 def in_order_of_week(slots: Sequence[WeeklySlot], field: str) -> tuple[WeeklySlot, ...]:

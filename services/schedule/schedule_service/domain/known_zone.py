@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from civil.zones import Zone, tzdata_version
 from servicekit.faults import Refused
 
+UNKNOWN = "TIME_ZONE_UNKNOWN"
+
 
 def require_known(zone: Zone, what: str, metadata: Mapping[str, str]) -> None:
     """`what` was kept with the zone, and `metadata` names it."""
     if not zone.is_known:
         raise Refused(
-            "TIME_ZONE_UNKNOWN",
+            UNKNOWN,
             f"{what} is in {zone.name!r}, which tzdata {tzdata_version()} does not have: give it another time_zone",
             metadata={**metadata, "time_zone": zone.name, "tzdata_version": tzdata_version()},
         )

@@ -61,6 +61,8 @@ class TargetPage:
     targets: tuple[RuleTarget, ...]
     rest: Span | None
     """Where the next page looks; None: there is none."""
+    skipped: tuple[ScheduleRule, ...]
+    """In a zone that is no more: nobody can tell their targets."""
 
 
 def span(*, after: datetime | None, horizon: timedelta | None, now: datetime) -> Span:
@@ -73,14 +75,18 @@ def span(*, after: datetime | None, horizon: timedelta | None, now: datetime) ->
 
 def page_of(rules: Iterable[ScheduleRule], wanted: Span, *, size: int) -> TargetPage:
     """The first `size` targets of the span; no more of them are computed than are shown, and one."""
-    merged = merge(*(targets(rule, start=wanted.start, end=wanted.end) for rule in rules))
+    rules = tuple(rules)
+    skipped = tuple(rule for rule in rules if not rule.terms.time_zone.is_known)
+    known = (rule for rule in rules if rule.terms.time_zone.is_known)
+    merged = merge(*(targets(rule, start=wanted.start, end=wanted.end) for rule in known))
     behind = (target for target in merged if target.instant > wanted.start or target.key > wanted.behind)
     found = tuple(islice(behind, size + 1))
     shown = found[:size]
     if found == shown:
-        return TargetPage(targets=shown, rest=None)
+        return TargetPage(targets=shown, rest=None, skipped=skipped)
     last = shown[-1]
-    return TargetPage(targets=shown, rest=Span(start=last.instant, end=wanted.end, behind=last.key))
+    rest = Span(start=last.instant, end=wanted.end, behind=last.key)
+    return TargetPage(targets=shown, rest=rest, skipped=skipped)
 
 
 def targets(rule: ScheduleRule, *, start: datetime, end: datetime) -> Iterator[RuleTarget]:

@@ -13,6 +13,7 @@ from civil.days import local_day
 from civil.recurrence import InvalidRecurrence, Recurrence, occurs, parse_recurrence
 from civil.weekly import WeeklySlot
 from civil.zones import Zone, tzdata_version
+from schedule_service.domain.known_zone import require_known
 from servicekit.faults import Conflict, InvalidField, LimitReached, NotFound
 
 MOST_RULES = 500
@@ -81,6 +82,7 @@ def changed(rule: ScheduleRule, changes: Mapping[str, Any], *, now: datetime) ->
     wanted = replace(rule.terms, **changes)
     if not wanted.rrule and "start_time" not in changes:
         wanted = replace(wanted, start_time=None)  # it went with the rrule
+    require_known(wanted.time_zone, f"schedule rule {rule.id}", {"schedule_rule_id": rule.id})
     terms = checked(wanted, made_on=local_day(rule.create_time, wanted.time_zone))
     if terms == rule.terms:
         return rule

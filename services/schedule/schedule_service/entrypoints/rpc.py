@@ -189,4 +189,5 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
         return messages.ListRuleTargetsResponse(
             rule_targets=map(rules.target, page.targets),
             next_page_token=next_page_token(request, rules.cursor(page.rest)) if page.rest else "",
+            skipped_rules=map(rules.skipped, page.skipped),
         )

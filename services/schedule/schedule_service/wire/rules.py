@@ -16,6 +16,7 @@ from postflow.schedule.v1.schedule_service_pb2 import (
     UpdateScheduleRuleResponse,
 )
 from schedule_service.domain.account_schedule import in_order_of_week
+from schedule_service.domain.known_zone import UNKNOWN
 from schedule_service.domain.rule_targets import LONGEST_HORIZON, RuleTarget, Span
 from schedule_service.domain.schedule_rule import AssetPolicy, ScheduleRule, Terms, in_order, known_channels
 from schedule_service.wire.civil_times import clock, clock_message, weekly_slot_message, weekly_slots, zone
@@ -34,6 +35,7 @@ __all__ = [
     "rest",
     "schedule_rule_changed",
     "shown",
+    "skipped",
     "target",
     "terms",
 ]
@@ -110,6 +112,10 @@ def target(found: RuleTarget) -> schedule_rule_pb2.RuleTarget:
         asset_policy=f"ASSET_POLICY_{terms.asset_policy}",
         schedule_rule_version=found.rule.version,
     )
+
+
+def skipped(rule: ScheduleRule) -> schedule_rule_pb2.SkippedRule:
+    return schedule_rule_pb2.SkippedRule(schedule_rule_id=rule.id, reason=UNKNOWN, time_zone=rule.terms.time_zone.name)
 
 
 def horizon(message: Duration) -> timedelta:
