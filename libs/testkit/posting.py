@@ -65,7 +65,7 @@ class Posting:
     async def check(self, *, within: float = 60.0, unanswerable: Set[str] = frozenset()) -> History:
         """Waits until every promise is kept, and returns what was read; a broken one is told at the end of the time.
 
-        What was delivered to a process that was killed is delivered again after half a minute (`ack_wait`).
+        What was delivered to a process that was killed is delivered again after five seconds (`ack_wait`).
         """
         return await self._wait_for(lambda read: history.violations(read, unanswerable=unanswerable), within)
 

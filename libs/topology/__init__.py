@@ -36,11 +36,15 @@ def partition(organization_id: str, social_account_id: str) -> int:
 
 
 def event_consumer(service: str, *contexts: str) -> ConsumerSpec:
-    """The one durable of a service that follows what the given contexts announce."""
+    """The one durable of a service that follows what the given contexts announce.
+
+    A live process says three times in `ack_wait` what it still works on; that of a dead one comes again after it.
+    """
     return ConsumerSpec(
         stream=EVENTS.name,
         durable=f"{service}-events",
         filter_subjects=tuple(f"events.{context}.>" for context in contexts),
+        ack_wait=timedelta(seconds=5),
     )
 
 

@@ -106,6 +106,7 @@ class EventConsumer:
         self._dead_letters = dead_letters
         self._linger = linger.total_seconds()
         self._arrived: deque[Delivery] = deque()
+        self._unanswered: set[Delivery] = set()
         self._some = asyncio.Event()
         self._pull = PullLoop(connection, spec, self._receive, room=_ROOM, ensure_stream=ensure_stream)
 
@@ -113,14 +114,23 @@ class EventConsumer:
         """Until `stop`: the batch in hand is finished, the rest is given back at once."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._wake_when(stop))
-            group.create_task(self._work(stop))
+            work = group.create_task(self._work(stop))
+            group.create_task(self._keep_until(work))
             await self._pull.run(stop)
         while self._arrived:
             await self._answer(self._arrived.popleft(), RetryIn(timedelta(0)))
 
     def _receive(self, delivery: Delivery) -> None:
         self._arrived.append(delivery)
+        self._unanswered.add(delivery)
         self._some.set()
+
+    async def _keep_until(self, over: asyncio.Task[None]) -> None:
+        """What waits here is not forgotten: only that of a dead process comes again after `ack_wait`."""
+        while not (await asyncio.wait((over,), timeout=self._spec.ack_wait.total_seconds() / 3))[0]:
+            for delivery in tuple(self._unanswered):
+                if delivery in self._unanswered:  # said after the answer, it would delay a redelivery
+                    await delivery.in_progress()
 
     async def _wake_when(self, stop: asyncio.Event) -> None:
         await stop.wait()
@@ -263,6 +273,7 @@ class EventConsumer:
                     yield _Unreadable(f"a {event.type} cannot be decoded", _envelope_of(event))
 
     async def _answer(self, delivery: Delivery, disposition: Disposition) -> None:
+        self._unanswered.discard(delivery)
         match disposition:
             case Ack():
                 await delivery.ack()

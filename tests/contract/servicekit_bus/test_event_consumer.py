@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
@@ -12,6 +13,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 from nats.js.errors import NotFoundError
 from sqlalchemy import text
 
@@ -88,11 +90,13 @@ async def stream(own_connection: Client) -> Client:
     return own_connection
 
 
-def _consumer(connection: Client, database: Database, book: Book, *, linger_ms: int = 5) -> EventConsumer:
+def _consumer(
+    connection: Client, database: Database, book: Book, *, linger_ms: int = 5, ack_wait: timedelta = SPEC.ack_wait
+) -> EventConsumer:
     js = connection.jetstream()
     return EventConsumer(
         connection=connection,
-        spec=SPEC,
+        spec=replace(SPEC, ack_wait=ack_wait),
         routes=[Route(message=Duration, apply=book.apply), Route(message=Timestamp, apply=book.apply)],
         database=database,
         clock=DatabaseClock(),
@@ -332,7 +336,8 @@ async def test_stopping_finishes_the_batch_in_hand_and_gives_the_rest_back(
         await release.wait()
         await book.apply(tx, events, now)
 
-    consumer = _consumer(stream, books, book)
+    long = timedelta(minutes=1)
+    consumer = _consumer(stream, books, book, ack_wait=long)
     consumer._routes = {Duration.DESCRIPTOR.full_name: Route(message=Duration, apply=slowly)}
     await _publish(stream, *(_envelope(map(_event, range(start, start + 50))) for start in range(0, 1000, 50)))
     async with _running(consumer) as stop:
@@ -343,9 +348,38 @@ async def test_stopping_finishes_the_batch_in_hand_and_gives_the_rest_back(
     assert 0 < done <= 500
 
     after = Book()
-    async with _running(_consumer(other_connection, books, after)):
-        await eventually(_becomes(lambda: _written(books), list(range(1000))), within=1.5)  # ack_wait is 2 s
+    async with _running(_consumer(other_connection, books, after, ack_wait=long)):
+        await eventually(_becomes(lambda: _written(books), list(range(1000))), within=20)
     assert sum(map(len, after.batches)) == 1000 - done
+
+
+async def test_what_is_held_for_long_is_said_to_be_in_progress_until_it_is_answered(
+    stream: Client, other_connection: Client, books: Database, book: Book
+) -> None:
+    said: dict[str, list[bytes]] = {}
+
+    async def hear(message: Msg) -> None:
+        said.setdefault(message.subject, []).append(message.data)
+
+    await other_connection.subscribe(f"$JS.ACK.EVENTS.{SPEC.durable}.>", cb=hear)
+    applying, release = asyncio.Event(), asyncio.Event()
+
+    async def slowly(tx: Transaction, events: Sequence[Received], now: datetime) -> None:
+        applying.set()
+        await release.wait()
+        await book.apply(tx, events, now)
+
+    consumer = _consumer(stream, books, book, ack_wait=timedelta(seconds=0.6))
+    consumer._routes = {Duration.DESCRIPTOR.full_name: Route(message=Duration, apply=slowly)}
+    # Ten make a transaction, the others wait for their turn.
+    await _publish(stream, *(_envelope(map(_event, range(start, start + 50))) for start in range(0, 1000, 50)))
+    async with _running(consumer):
+        await applying.wait()
+        await eventually(lambda: len(said) >= 20 and all(each[:3] == [b"+WPI"] * 3 for each in said.values()))
+        release.set()
+        await eventually(_becomes(lambda: _unanswered(stream), 0))
+        await eventually(lambda: {each[-1] for each in said.values()} == {b"+ACK"})
+    assert await _written(books) == list(range(1000))
 
 
 async def test_a_server_that_is_killed_in_between_loses_and_doubles_nothing(

@@ -115,6 +115,32 @@ async def test_a_consumer_keeps_its_place_when_its_filters_change(js: JetStreamC
     assert (await js.consumer_info("THINGS", "reader")).config.filter_subject == "things.b"
 
 
+async def test_a_consumer_keeps_its_place_when_its_patience_changes(js: JetStreamContext) -> None:
+    await ensure_stream(js, STREAM)
+    patient = replace(_consumer("things.>"), ack_wait=timedelta(minutes=1))
+    await ensure_consumer(js, patient)
+    for subject in ("things.a", "things.b"):
+        await js.publish(subject, b"")
+    subscription = await js.pull_subscribe_bind("reader", "THINGS")
+    acknowledged, forgotten = await subscription.fetch(2)
+    await acknowledged.ack_sync()
+
+    await ensure_consumer(js, replace(patient, ack_wait=timedelta(milliseconds=200)))
+    info = await js.consumer_info("THINGS", "reader")
+    assert (info.config.ack_wait, info.num_pending, info.num_ack_pending) == (0.2, 0, 1)
+    (again,) = await subscription.fetch(1, timeout=20)
+    assert (again.subject, again.metadata.num_delivered) == (forgotten.subject, 2)
+
+
+async def test_what_is_announced_to_a_service_that_dies_comes_again_within_seconds(js: JetStreamContext) -> None:
+    await ensure_stream(js, EVENTS)
+    for service in ("schedule", "queue", "drafts", "publisher"):
+        await ensure_consumer(js, event_consumer(service, "queue"))
+        ack_wait = (await js.consumer_info("EVENTS", f"{service}-events")).config.ack_wait
+        assert ack_wait is not None
+        assert 3 <= ack_wait <= 5, "a moment of waiting for the processor is no death"
+
+
 async def test_ensuring_a_consumer_again_changes_nothing(js: JetStreamContext) -> None:
     await ensure_stream(js, STREAM)
     for filters in (("things.a",), ("things.b", "things.a")):
