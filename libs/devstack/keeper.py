@@ -68,6 +68,8 @@ class Keeper:
         """`environment` changes what the process is told, from now on."""
         self._environment.update(environment or {})
         self._delay = FIRST_DELAY
+        # An end that `run` has not noticed yet is over with this: it must not undo the start.
+        self._ended_by_us = self._ended_by_us or not self.running
         self._wanted.set()
         self._hurry.set()
 
@@ -122,8 +124,9 @@ class Keeper:
         self._child = await Child.start(
             self._command, name=self.name, environment=self._environment, on_line=self._take
         )
-        if not self._wanted.is_set():
-            self._child.send(signal.SIGTERM)  # Stopped while it was being made.
+        self._ended_by_us = not self._wanted.is_set()  # Stopped while it was being made.
+        if self._ended_by_us:
+            self._child.send(signal.SIGTERM)
         return await self._child.wait()
 
     async def _pause(self) -> None:

@@ -158,6 +158,22 @@ async def test_stopping_and_starting_at_once_is_no_failure() -> None:
         assert heard.events == []
 
 
+async def test_a_start_just_after_an_end_that_nobody_has_noticed_yet_is_a_start() -> None:
+    # A grandchild keeps the pipe open for a moment: the process is gone, and its last lines are still waited for.
+    code = """
+import os, subprocess, sys
+print(os.environ['WORD'], flush=True)
+subprocess.Popen([sys.executable, '-S', '-c', 'import time; time.sleep(5)'])
+"""
+    for respawn in (False, True):
+        async with _keeping(code, respawn=respawn, environment={"WORD": "one"}) as (keeper, heard):
+            keeper.start()
+            await eventually(lambda: keeper.starts == 1 and heard.lines == ["one"] and not keeper.running)
+            keeper.start({"WORD": "two"})
+            await eventually(lambda: heard.lines == ["one", "two"])
+            await eventually(lambda: not keeper.running)
+
+
 async def test_killing_without_waiting_ends_it() -> None:
     async with _keeping(LIVES) as (keeper, heard):
         keeper.start()
