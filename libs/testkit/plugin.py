@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from devstack.nats import EmbeddedNats
 from devstack.ports import free_port as any_free_port
@@ -13,6 +14,10 @@ from devstack.postgres import EmbeddedPostgres, Mode
 from devstack.sandbox import Sandbox
 from testkit.clocks import FrozenClock
 from testkit.databases import Databases
+
+# How long an example takes is no property of the code: a busy machine is not a failure.
+settings.register_profile("postflow", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("postflow")
 
 
 @pytest.fixture(scope="session")
