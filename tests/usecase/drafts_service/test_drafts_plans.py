@@ -1,16 +1,15 @@
 """A plan is made once per connection, perhaps while the tables are small, and kept: it must be right for large ones."""
 
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 import pytest
 from sqlalchemy import TextClause, text
-from sqlalchemy.dialects.postgresql.asyncpg import dialect
 
 from drafts_service.adapters.postgres import store
 from drafts_service.domain.post_job import JobState, PostJobEvent
 from postflow.drafts.v1.draft_pb2 import Draft
 from servicekit.pg.database import Database
+from testkit.plans import planned
 
 
 @pytest.fixture
@@ -49,27 +48,9 @@ JOBS = ("organization_id", "draft_id")
 async def test_each_row_is_found_by_its_whole_key_also_in_a_plan_made_for_small_tables(
     small: Database, statement: TextClause, table: str, keys: set[tuple[str, ...]]
 ) -> None:
-    scans = [scan for scan in await planned(small, statement) if scan["Relation Name"] == table]
+    nodes = await planned(small, statement)
+    scans = [node for node in nodes if node.get("Relation Name") == table and "Scan" in node["Node Type"]]
     assert scans
     for scan in scans:
         found_by = scan.get("Index Cond", "")
         assert any(all(column in found_by for column in key) for key in keys), scan
-
-
-async def planned(database: Database, statement: TextClause) -> list[dict[str, Any]]:
-    """The scans of tables in the plan that serves every value."""
-    compiled = statement.compile(dialect=dialect())  # type: ignore[no-untyped-call]
-    values = ", ".join("null" for _ in compiled.params)
-    async with database.read() as connection:
-        raw: Any = (await connection.get_raw_connection()).driver_connection
-        await raw.execute(f"prepare statement as {compiled}")
-        (top,) = await raw.fetchval(f"explain (format json) execute statement ({values})")
-        await raw.execute("deallocate statement")
-    return list(_scans(top["Plan"]))
-
-
-def _scans(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    if "Relation Name" in plan and "Scan" in plan["Node Type"]:
-        yield plan
-    for below in plan.get("Plans", ()):
-        yield from _scans(below)

@@ -1,17 +1,17 @@
 """A plan is made once per connection, perhaps while the tables are small, and kept: it must be right for large ones."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from sqlalchemy import TextClause, text
-from sqlalchemy.dialects.postgresql.asyncpg import dialect
 
 from schedule_service.adapters.postgres import account_schedules, upcoming_slots
 from schedule_service.domain.upcoming_slot import UpcomingSlot
 from servicekit.pg.database import Database
 from testkit.clocks import START
+from testkit.plans import nodes_of, planned
 
 if TYPE_CHECKING:
     from tests.usecase.schedule_service.conftest import Schedules
@@ -74,23 +74,5 @@ async def test_a_deletion_looks_at_no_more_slots_than_it_counts(
     async with schedules.database.read() as connection:
         explained = text(f"explain (analyze, format json) {upcoming_slots._AHEAD.text}")
         (top,) = (await connection.execute(explained, names)).scalar_one()
-    rows = [node["Actual Rows"] for node in _nodes(top["Plan"]) if node.get("Relation Name") == "upcoming_slot"]
+    rows = [node["Actual Rows"] for node in nodes_of(top["Plan"]) if node.get("Relation Name") == "upcoming_slot"]
     assert sorted(rows) == [1, 1000]
-
-
-async def planned(database: Database, statement: TextClause) -> list[dict[str, Any]]:
-    """The nodes of the plan that serves every value."""
-    compiled = statement.compile(dialect=dialect())  # type: ignore[no-untyped-call]
-    values = ", ".join("null" for _ in compiled.params)
-    async with database.read() as connection:
-        raw: Any = (await connection.get_raw_connection()).driver_connection
-        await raw.execute(f"prepare statement as {compiled}")
-        (top,) = await raw.fetchval(f"explain (format json) execute statement ({values})")
-        await raw.execute("deallocate statement")
-    return list(_nodes(top["Plan"]))
-
-
-def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for below in plan.get("Plans", ()):
-        yield from _nodes(below)

@@ -1,18 +1,18 @@
 """The plans of what is asked about timers: made for few rows or for many, they find theirs by an index."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from sqlalchemy import TextClause, event, text
-from sqlalchemy.dialects.postgresql.asyncpg import dialect
 
 from schedule_service.adapters.postgres import timer_engine, timers
 from schedule_service.domain.timer import TimerState
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from testkit.clocks import START
+from testkit.plans import nodes_of, planned
 
 if TYPE_CHECKING:
     from tests.usecase.schedule_service.conftest import Timers
@@ -125,27 +125,9 @@ def check(nodes: list[dict[str, Any]], keys: set[str]) -> None:
     assert not [node for node in nodes if node["Node Type"] in {"Hash Join", "Sort"}]
 
 
-async def planned(database: Database, statement: TextClause) -> list[dict[str, Any]]:
-    """The nodes of the plan that serves every value."""
-    compiled = statement.compile(dialect=dialect())  # type: ignore[no-untyped-call]
-    values = ", ".join("null" for _ in compiled.params)
-    async with database.read() as connection:
-        raw: Any = (await connection.get_raw_connection()).driver_connection
-        await raw.execute(f"prepare statement as {compiled}")
-        (top,) = await raw.fetchval(f"explain (format json) execute statement ({values})")
-        await raw.execute("deallocate statement")
-    return list(_nodes(top["Plan"]))
-
-
 async def analyzed(database: Database, statement: str, values: Sequence[object]) -> list[dict[str, Any]]:
     """What was read, under the settings of a service: its plans serve every value."""
     async with database.read() as connection:
         raw: Any = (await connection.get_raw_connection()).driver_connection
         (top,) = await raw.fetchval(f"explain (analyze, format json) {statement}", *values)
-    return list(_nodes(top["Plan"]))
-
-
-def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for below in plan.get("Plans", ()):
-        yield from _nodes(below)
+    return list(nodes_of(top["Plan"]))

@@ -1,17 +1,15 @@
 """What is asked about laws costs what it finds: laws and rows are found by an index, whatever the statistics say."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from sqlalchemy import TextClause, text
-from sqlalchemy.dialects.postgresql.asyncpg import dialect
 
 from civil.zones import tzdata_version
 from schedule_service.adapters.postgres import upcoming_slots, zone_changes, zone_data
 from schedule_service.domain.zone_changes import Kind, Law
 from servicekit.pg.database import Database
+from testkit.plans import nodes_of, planned
 
 NOW = datetime(2026, 10, 20, tzinfo=UTC)
 OLD = Law("2024a", "America/Vancouver")
@@ -111,21 +109,3 @@ async def test_marking_goes_on_in_steps_until_nothing_is_left(many: Database, ki
         assert Law(tzdata_version(), "Zone/7") in await zone_changes.laws_in_use(connection, kind)
         assert await zone_changes.count_of_older_releases(connection, kind, most=100) == 100
         assert await zone_changes.count_of_older_releases(connection, kind, most=100_000) == 19_000
-
-
-async def planned(database: Database, statement: TextClause) -> list[dict[str, Any]]:
-    """The nodes of the plan that serves every value."""
-    compiled = statement.compile(dialect=dialect())  # type: ignore[no-untyped-call]
-    values = ", ".join("null" for _ in compiled.params)
-    async with database.read() as connection:
-        raw: Any = (await connection.get_raw_connection()).driver_connection
-        await raw.execute(f"prepare statement as {compiled}")
-        (top,) = await raw.fetchval(f"explain (format json) execute statement{f' ({values})' * bool(values)}")
-        await raw.execute("deallocate statement")
-    return list(nodes_of(top["Plan"]))
-
-
-def nodes_of(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for below in plan.get("Plans", ()):
-        yield from nodes_of(below)
