@@ -12,16 +12,19 @@ from testkit.eventually import eventually
 Start = Callable[..., AbstractAsyncContextManager[Any]]
 
 POSTS = 200
+SENDERS = 8
+QUICK = {"fault": "slow", "seconds": 0.03}
+SLOW = {"fault": "slow", "seconds": 0.5}  # longer than it takes to kill a database
 ACCOUNTS = [f"page-{number}" for number in range(40)]
 
 
 async def test_two_hundred_posts_survive_a_database_that_crashes_and_restarts(
     start_on_own_postgres: Start, own_postgres: EmbeddedPostgres
 ) -> None:
-    async with start_on_own_postgres(senders=8) as rig:
+    async with start_on_own_postgres(senders=SENDERS) as rig:
         for account in ACCOUNTS:
             await rig.connect(account)
-        await rig.sandbox.faults({"fault": "slow", "seconds": 0.03})
+        await rig.sandbox.faults(QUICK)
         posts = {f"d{number}": account for number, account in zip(range(POSTS), cycle(ACCOUNTS), strict=False)}
         due = rig.clock.now()
         for draft, account in posts.items():
@@ -30,9 +33,13 @@ async def test_two_hundred_posts_survive_a_database_that_crashes_and_restarts(
             await rig.command(draft, slot, due, account=account)
 
         await eventually(lambda: len(rig.sandbox.effects()) >= POSTS // 5, within=30)
-        await own_postgres.kill()
+        await rig.sandbox.faults(SLOW)
+        begun = await _begun(rig) + SENDERS
+        await eventually(lambda: _has_begun(rig, begun))
         before = len(rig.sandbox.effects())
+        await own_postgres.kill()
         await eventually(lambda: len(rig.sandbox.effects()) > before)  # its answer cannot be recorded now
+        await rig.sandbox.faults(QUICK)
         await own_postgres.start()
         await eventually(lambda: len(rig.sandbox.effects()) >= POSTS // 2, within=60)
         await own_postgres.restart()
@@ -55,6 +62,15 @@ async def test_two_hundred_posts_survive_a_database_that_crashes_and_restarts(
         assert await rig.rows("select 1 from account_gate where open_job_id is not null") == []
         told = Counter([(await rig.kinds(draft)).count("SUCCEEDED") for draft in sorted(posts)[:20]])
         assert told == {1: 20}
+
+
+async def _begun(rig: Any) -> int:
+    ((count,),) = await rig.rows("select count(*) from attempt")
+    return int(count)
+
+
+async def _has_begun(rig: Any, attempts: int) -> bool:
+    return await _begun(rig) >= attempts
 
 
 async def _when_it_answers(condition: Callable[[], Any]) -> bool:
