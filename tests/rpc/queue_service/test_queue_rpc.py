@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
+from sqlalchemy import text
 
 from postflow.queue.v1.queue_service_pb2 import AddToQueueRequest, ListQueueSlotsRequest, ScheduleAtRequest
 from postflow.queue.v1.queue_slot_pb2 import (
@@ -18,6 +19,7 @@ from postflow.queue.v1.queue_slot_pb2 import (
 )
 from servicekit.clock import SystemClock
 from servicekit.faults import Fault, InvalidRequest, NotFound, Refused, Unavailable
+from servicekit.pg.database import Database
 from servicekit.rpc import calling
 from testkit.eventually import eventually
 
@@ -65,6 +67,37 @@ async def test_a_draft_gets_the_next_slots_of_its_accounts(rig: "Rig") -> None:
         ("facebook", ""),
         ("instagram_feed", "42"),
     ]
+
+
+async def test_a_zone_that_a_release_has_dropped_is_named_and_hides_no_other_account(
+    rig: "Rig", refusal: Refusal
+) -> None:
+    await rig.put_schedule("page", *DAYS, told=False)
+    await rig.put_schedule("group", *DAYS, told=False)
+    rig.draft("d1", FEED, ("group", "facebook", ""))
+    rig.draft("d2", FEED, ("group", "facebook", ""))
+    await rig.stub.AddToQueue(add("d1"))
+    rig.schedule.schedules["page"].time_zone = "Europe/Atlantis"
+    database = Database(rig.database_url, application="test", pool_size=1)
+    async with database.transaction() as tx:
+        statement = text("update account_queue set time_zone = 'Europe/Atlantis' where social_account_id = 'page'")
+        await tx.connection.execute(statement)
+    await database.dispose()
+    refused = await refusal(rig.stub.AddToQueue(add("d2")))
+    assert isinstance(refused, Refused)
+    assert (refused.reason, refused.metadata["time_zone"]) == ("TIME_ZONE_UNKNOWN", "Europe/Atlantis")
+    [page] = (await rig.stub.ScheduleAt(at("d2", DAYS[0] + timedelta(hours=1), "page"))).queue_slots
+    assert (page.time_zone, page.local_date) == ("", "")
+    [group] = (await rig.stub.AddToQueue(add("d2", "group"))).queue_slots
+    assert group.schedule_time.ToDatetime(UTC) == DAYS[1]
+
+
+async def test_schedules_own_refusal_of_a_zone_is_passed_on(rig: "Rig", refusal: Refusal) -> None:
+    rig.schedule.fault = Refused("TIME_ZONE_UNKNOWN", "no such zone", metadata={"time_zone": "Europe/Atlantis"})
+    rig.draft("d1", FEED)
+    refused = await refusal(rig.stub.AddToQueue(add("d1")))
+    assert (type(refused), refused.reason, refused.message) == (Refused, "TIME_ZONE_UNKNOWN", "no such zone")
+    assert refused.metadata["time_zone"] == "Europe/Atlantis"
 
 
 async def test_a_schedule_counts_before_it_has_been_announced(rig: "Rig", refusal: Refusal) -> None:

@@ -199,3 +199,14 @@ def test_what_did_not_go_out_gives_back_its_place_on_the_whole_day(state: SlotSt
 
 def test_a_slot_that_is_handed_over_gives_nothing_back() -> None:
     assert reopened_by(START, SlotState.SCHEDULED, SlotState.DISPATCHED, cap=1, time_zone="UTC") is None
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago", "Africa/Cairo"])
+def test_in_a_zone_that_is_no_more_the_whole_day_reopens_whichever_zone_it_was(zone: str) -> None:
+    for hour in range(72):
+        at = START + timedelta(hours=hour)
+        reopened = reopened_by(at, SlotState.SCHEDULED, SlotState.CANCELED, cap=1, time_zone="Europe/Atlantis")
+        day = reopened_by(at, SlotState.SCHEDULED, SlotState.CANCELED, cap=1, time_zone=zone)
+        assert reopened
+        assert day
+        assert reopened[0] <= day[0] <= day[1] <= reopened[1]

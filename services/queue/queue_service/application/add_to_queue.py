@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Protocol
 
+from civil.zones import tzdata_version, zone_names
 from queue_service.adapters.postgres import store
 from queue_service.application.slot_book import SlotBook
 from queue_service.application.slot_mover import SlotMover
@@ -244,6 +245,8 @@ def _begin(
             return _Again.CHANGED
         if not queue.enabled:
             raise _refused("SCHEDULE_DISABLED", f"the schedule of account {account} is switched off", account)
+        if queue.time_zone not in zone_names():
+            raise _zone_unknown(queue)
         searches[account] = Search(queue=queue, times=read, earliest=earliest, frontier=queue.frontier)
     return searches
 
@@ -278,6 +281,17 @@ async def _occupancy(
 def _changing() -> Unavailable:
     return Unavailable(
         "SCHEDULE_CHANGING", "the schedule of an account is changing; try again", retry_after=timedelta(seconds=1)
+    )
+
+
+def _zone_unknown(queue: AccountQueue) -> Refused:
+    """As Schedule says it when it has the release, too."""
+    account, zone, release = queue.social_account_id, queue.time_zone, tzdata_version()
+    return Refused(
+        "TIME_ZONE_UNKNOWN",
+        f"the schedule of account {account} is in {zone!r}, which tzdata {release} does not have: give it another "
+        "time_zone",
+        metadata={"social_account_id": account, "time_zone": zone, "tzdata_version": release},
     )
 
 

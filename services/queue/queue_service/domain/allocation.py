@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from civil.days import day_bounds, local_day
-from civil.zones import find_zone
+from civil.zones import DAY, find_zone, zone_names
 from queue_service.domain.slot import COUNTED, LIVE, SPACING, SlotState
 
 
@@ -47,7 +47,14 @@ def reopened_by(
     if before in LIVE and after not in LIVE:
         start, end = start - SPACING, end + SPACING
     if cap and time_zone and before in COUNTED and after not in COUNTED:
-        zone = find_zone(time_zone)
-        first, last = day_bounds(local_day(schedule_time, zone), zone)
+        first, last = _day_of(schedule_time, time_zone)
         start, end = min(start, first), max(end, last)
     return (start, end) if start < end else None
+
+
+def _day_of(instant: datetime, time_zone: str) -> tuple[datetime, datetime]:
+    """Its local day; of a zone that is no more, what holds it whichever that was."""
+    if time_zone not in zone_names():
+        return instant - 2 * DAY, instant + 2 * DAY
+    zone = find_zone(time_zone)
+    return day_bounds(local_day(instant, zone), zone)

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from civil.zones import find_zone
+from civil.zones import kept_zone
 from queue_service.domain.account import AccountQueue
 from queue_service.domain.draft import Draft
 from queue_service.domain.slot import HORIZON, QueueSlot, SlotOrigin, SlotState, SlotTarget
@@ -32,7 +32,8 @@ def book(
     tzdata_version: str,
     nominal: datetime | None = None,
 ) -> QueueSlot:
-    local = schedule_time + find_zone(account.time_zone).offset_at(schedule_time) if account.time_zone else None
+    zone = kept_zone(account.time_zone)
+    local = schedule_time + zone.offset_at(schedule_time) if zone.is_known else None
     targets = draft.targets_on(account.social_account_id)
     return QueueSlot(
         organization_id=draft.organization_id,
@@ -45,7 +46,7 @@ def book(
         revision=1,
         targets=tuple(SlotTarget(channel=target.channel, destination=target.destination) for target in targets),
         not_after=schedule_time + late_limit,
-        time_zone=account.time_zone,
+        time_zone=zone.name if local else "",
         local_date=local.date() if local else None,
         local_time=local.time() if local else None,
         content_revision=draft.revision,
