@@ -7,6 +7,7 @@ from itertools import cycle
 from typing import Any
 
 from devstack.postgres import EmbeddedPostgres
+from servicekit.run.transient import is_transient
 from testkit.eventually import eventually
 
 Start = Callable[..., AbstractAsyncContextManager[Any]]
@@ -76,5 +77,7 @@ async def _has_begun(rig: Any, attempts: int) -> bool:
 async def _when_it_answers(condition: Callable[[], Any]) -> bool:
     try:
         return bool(await condition())
-    except OSError as error:
+    except Exception as error:
+        if not is_transient(error):
+            raise
         raise AssertionError("the database is away") from error
