@@ -1,6 +1,7 @@
 """Rules in a real database: what is stored, announced, refused and remembered, and the targets of what is stored."""
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -84,6 +85,22 @@ class Announced:
             assert event.aggregate_id == changed.schedule_rule.id
             self.subjects.append(row.subject)
             self.events.append(changed)
+
+
+class WatchedRrule(str):
+    """Tells which threads read it."""
+
+    __slots__ = ("readers",)
+    readers: set[int]
+
+    def __new__(cls, value: str, readers: set[int]) -> "WatchedRrule":
+        watched = super().__new__(cls, value)
+        watched.readers = readers
+        return watched
+
+    def strip(self, characters: str | None = None, /) -> str:
+        self.readers.add(threading.get_ident())
+        return super().strip(characters)
 
 
 class Rules:
@@ -231,6 +248,18 @@ async def test_the_id_of_a_deleted_rule_is_not_used_again(rules: Rules) -> None:
         if await rules.ids():
             await rules.delete()
     assert len(rules.announced.events) == 2
+
+
+async def test_a_rule_is_reckoned_beside_the_event_loop(rules: Rules) -> None:
+    # A COUNT may be counted for a tenth of a second, for which no timer waits.
+    readers: set[int] = set()
+    made, changed = (WatchedRrule(f"FREQ=DAILY;BYMONTHDAY=7;COUNT={n}", readers) for n in (11, 12))
+    await rules.create(terms=replace(BY_RRULE, rrule=made))
+    await rules.update(rrule=changed)
+    with pytest.raises(InvalidField):
+        await rules.update(rrule=WatchedRrule("FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30;COUNT=13", readers))
+    assert readers
+    assert threading.get_ident() not in readers
 
 
 async def test_a_deleted_rule_is_gone(rules: Rules) -> None:
