@@ -27,6 +27,7 @@ class Keeper:
         environment: Mapping[str, str],
         *,
         respawn: bool,
+        first_delay: float = FIRST_DELAY,
         on_line: Callable[[str], None],
         on_event: Callable[[str], None],
     ) -> None:
@@ -44,7 +45,7 @@ class Keeper:
         self._closed = asyncio.Event()
         self._ended_by_us = False
         self._child: Child | None = None
-        self._delay = FIRST_DELAY
+        self._first_delay = self._delay = first_delay
 
     @property
     def running(self) -> bool:
@@ -67,7 +68,7 @@ class Keeper:
     def start(self, environment: Mapping[str, str] | None = None) -> None:
         """`environment` changes what the process is told, from now on."""
         self._environment.update(environment or {})
-        self._delay = FIRST_DELAY
+        self._delay = self._first_delay
         # An end that `run` has not noticed yet is over with this: it must not undo the start.
         self._ended_by_us = self._ended_by_us or not self.running
         self._wanted.set()
@@ -115,7 +116,7 @@ class Keeper:
                 self._wanted.clear()
                 continue
             if loop.time() - began > STEADY_SECONDS:
-                self._delay = FIRST_DELAY
+                self._delay = self._first_delay
             self._on_event(f"ended with exit code {code}; starts again in {self._delay:g} s")
             await self._pause()
 

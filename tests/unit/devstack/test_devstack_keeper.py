@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from devstack.keeper import FIRST_DELAY, Keeper
 from testkit.eventually import eventually
 
+AN_HOUR = 3600.0
 LIVES = "import time; print('alive', flush=True); time.sleep(60)"
 DRAINS = """
 import os, signal, time
@@ -24,7 +25,7 @@ class Heard:
 
 @asynccontextmanager
 async def _keeping(
-    code: str, *, respawn: bool = True, environment: dict[str, str] | None = None
+    code: str, *, respawn: bool = True, first_delay: float = FIRST_DELAY, environment: dict[str, str] | None = None
 ) -> AsyncIterator[tuple[Keeper, Heard]]:
     heard = Heard()
     keeper = Keeper(
@@ -32,6 +33,7 @@ async def _keeping(
         [sys.executable, "-S", "-c", code],
         environment or {},
         respawn=respawn,
+        first_delay=first_delay,
         on_line=heard.lines.append,
         on_event=heard.events.append,
     )
@@ -131,20 +133,19 @@ async def test_a_changed_environment_holds_from_the_next_start_on() -> None:
 
 
 async def test_closing_ends_the_wait_for_the_next_start() -> None:
-    async with _keeping("raise SystemExit(1)") as (keeper, heard):
+    async with _keeping("raise SystemExit(1)", first_delay=AN_HOUR) as (keeper, heard):
         keeper.start()
-        await eventually(lambda: len(heard.events) == 4)  # now it waits for two seconds
-        starts = keeper.starts
-    assert keeper.starts == starts
+        await eventually(lambda: len(heard.events) == 1)
+    assert keeper.starts == 1
 
 
 async def test_who_starts_it_does_not_wait_for_its_patience_to_end() -> None:
-    async with _keeping("raise SystemExit(1)") as (keeper, heard):
+    async with _keeping("raise SystemExit(1)", first_delay=AN_HOUR) as (keeper, heard):
         keeper.start()
-        await eventually(lambda: len(heard.events) == 4)  # now it waits for two seconds
+        await eventually(lambda: len(heard.events) == 1)
         keeper.start()
-        await eventually(lambda: len(heard.events) == 5, within=1.5)
-        assert heard.events[-1].endswith(f"starts again in {FIRST_DELAY} s")
+        await eventually(lambda: len(heard.events) == 2)
+        assert set(heard.events) == {f"ended with exit code 1; starts again in {AN_HOUR:g} s"}
 
 
 async def test_stopping_and_starting_at_once_is_no_failure() -> None:
