@@ -16,10 +16,11 @@ async def eventually(condition: Callable[[], Awaitable[T]], *, within: float = .
 async def eventually(condition: Callable[[], T], *, within: float = ...) -> T: ...
 
 
-async def eventually(condition: Callable[[], T | Awaitable[T]], *, within: float = 10.0) -> T:
+async def eventually(condition: Callable[[], T | Awaitable[T]], *, within: float = 30.0) -> T:
     """The first true value of the condition. A condition that raises AssertionError is not met yet.
 
-    At the end of the time the last AssertionError is raised, or one that shows the last value.
+    The time is for a machine that is busy with other things; what is usual is a fraction of a second.
+    At the end of it the last AssertionError is raised, or one that shows the last value.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within
