@@ -12,8 +12,7 @@ import pytest
 from opentelemetry import metrics, trace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind
 
@@ -35,6 +34,7 @@ from servicekit.clock import SystemClock
 from servicekit.run import settings
 from servicekit.run.process import Process, serve
 from testkit.eventually import eventually
+from testkit.spans import recorded_spans
 from testkit.tenant import Clients, Tenant
 
 ORGANIZATION = "traced"
@@ -70,14 +70,8 @@ class Journey:
 
 @pytest.fixture
 def exporter() -> Iterator[InMemorySpanExporter]:
-    provider = trace.get_tracer_provider()
-    if not isinstance(provider, TracerProvider):
-        provider = TracerProvider()
-        trace.set_tracer_provider(provider)
-    made = InMemorySpanExporter()
-    provider.add_span_processor(SimpleSpanProcessor(made))
-    yield made
-    made.shutdown()
+    with recorded_spans() as made:
+        yield made
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import aiohttp
 import asyncpg
-import nats
 import pytest
 
 from devstack.errors import StackError
@@ -23,8 +22,8 @@ from postflow.schedule.v1.timer_service_pb2 import CreateTimerRequest
 from postflow.schedule.v1.timer_service_pb2_grpc import TimerServiceStub
 from servicekit.clock import SystemClock
 from servicekit.rpc import open_channel
+from testkit.announced import announced
 from testkit.eventually import eventually
-from topology import EVENTS
 
 SCHEDULE = "schedule"
 # What a dead process had in hand is fired two seconds later by whoever is there.
@@ -88,24 +87,12 @@ def soon() -> datetime:
     return SystemClock().now().replace(microsecond=0) + timedelta(seconds=4)
 
 
-async def announced(stack: Stack) -> list[tuple[bus_pb2.Event, TimerFired]]:
-    """All that is on the stream."""
-    client = await nats.connect(stack.nats_url)
-    try:
-        stream = client.jetstream()
-        last = (await stream.stream_info(EVENTS.name)).state.last_seq
-        messages = [await stream.get_msg(EVENTS.name, sequence) for sequence in range(1, last + 1)]
-    finally:
-        await client.close()
-    events = [event for message in messages for event in bus_pb2.Envelope.FromString(message.data or b"").events]
-    return [(event, TimerFired.FromString(event.payload)) for event in events]
-
-
 async def check(stack: Stack, expected: Occurrences) -> None:
     """Each occurrence is announced, under its key; a repetition is the same event once more."""
 
     async def all_there() -> list[tuple[bus_pb2.Event, TimerFired]]:
-        found = await announced(stack)
+        events = await announced(stack.nats_url)
+        found = [(event, TimerFired.FromString(event.payload)) for event in events]
         missing = expected - {(fired.timer_id, fired.occurrence_key) for _, fired in found}
         assert not missing, f"{len(missing)} of {len(expected)} are missing: {sorted(missing)[:5]}"
         return found

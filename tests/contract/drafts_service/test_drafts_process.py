@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import grpc
 import nats
 import pytest
 from nats.aio.client import Client
@@ -27,8 +25,9 @@ from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.dead_letters import DeadLetters
-from servicekit.run import Secret, serve
+from servicekit.run import Secret
 from testkit.eventually import eventually
+from testkit.processes import running
 
 if TYPE_CHECKING:
     from postflow.drafts.v1.drafts_service_pb2_grpc import DraftsServiceAsyncStub
@@ -45,22 +44,15 @@ async def database_url(service_database: Callable[[str], Awaitable[str]]) -> str
 async def drafts(
     database_url: str, fresh_nats: EmbeddedNats, free_port: Callable[[], int]
 ) -> AsyncIterator[DraftsServiceAsyncStub]:
-    port = free_port()
     settings = Settings(
-        listen=f"127.0.0.1:{port}",
+        listen="127.0.0.1:0",
         metrics_listen="127.0.0.1:0",
         database_url=Secret(database_url),
         nats_url=fresh_nats.url,
         publisher_target=f"127.0.0.1:{free_port()}",
     )
-    stop, ready = asyncio.Event(), asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        group.create_task(serve(await compose(settings), stop, ready))
-        async with asyncio.timeout(20):
-            await ready.wait()
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-            yield DraftsServiceStub(channel)
-        stop.set()
+    async with running(await compose(settings)) as channel:
+        yield DraftsServiceStub(channel)
 
 
 @pytest.fixture

@@ -33,9 +33,10 @@ from queue_service.main import compose
 from queue_service.settings import Settings
 from servicekit.faults import Fault, NotFound
 from servicekit.ids import Uuid7Source
-from servicekit.rpc import RpcServer, calling, open_channel
-from servicekit.run import Secret, serve
+from servicekit.rpc import RpcServer, calling
+from servicekit.run import Secret
 from testkit.eventually import eventually
+from testkit.processes import running
 from topology import PUBLISH, events_subject
 
 ORG = "acme"
@@ -44,22 +45,30 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 @dataclass
 class FakeSchedule(ScheduleServiceServicer):
-    """Knows the slot times of some accounts, and answers with the fault that it is given."""
+    """Knows the slot times of some accounts, and answers with the fault that it is given, or not at all."""
 
     schedules: dict[str, AccountSchedule] = field(default_factory=dict)
     times: dict[str, list[datetime]] = field(default_factory=dict)
     fault: Fault | None = None
+    is_frozen: bool = False
     asked: list[FindSlotTimesRequest] = field(default_factory=list)
+    times_told: int = 0
 
     async def FindSlotTimes(self, request: FindSlotTimesRequest, context: Context) -> FindSlotTimesResponse:
         self.asked.append(request)
+        if self.is_frozen:
+            await asyncio.Event().wait()
         if self.fault:
             raise self.fault
         if request.social_account_id not in self.times:
             raise NotFound("SCHEDULE_NOT_FOUND", "no schedule")
         schedule = self.schedules.get(request.social_account_id, AccountSchedule(time_zone="UTC", version=1))
+        known = (request.known_schedule_version, request.known_tzdata_version)
+        if known == (schedule.version, schedule.tzdata_version):
+            return FindSlotTimesResponse(schedule_version=known[0], tzdata_version=known[1], unchanged=True)
         after, before = request.after.ToDatetime(UTC), request.before.ToDatetime(UTC)
         found = [time for time in self.times[request.social_account_id] if after <= time < before]
+        self.times_told += len(found[: request.count])
         return FindSlotTimesResponse(
             slot_times=[
                 SlotTime(time=stamp(time), nominal_local_time=f"{time:%Y-%m-%dT%H:%M}")
@@ -194,16 +203,12 @@ async def rig(service_database: Callable[[str], Awaitable[str]], fresh_nats: Emb
             drafts_target=f"127.0.0.1:{neighbours[1].port}",
         )
     )
-    stop, ready, nats = asyncio.Event(), asyncio.Event(), Client()
+    nats = Client()
     await nats.connect(fresh_nats.url)
-    async with asyncio.TaskGroup() as group:
-        group.create_task(serve(process, stop, ready))
-        await ready.wait()
+    async with running(process) as channel:
         assert isinstance(process.server, RpcServer)
         address = f"127.0.0.1:{process.server.port}"
-        async with open_channel(address) as channel:
-            yield Rig(QueueServiceStub(channel), address, schedule, drafts, nats, url)
-        stop.set()
+        yield Rig(QueueServiceStub(channel), address, schedule, drafts, nats, url)
     await nats.close()
     for server in neighbours:
         await server.stop(0)

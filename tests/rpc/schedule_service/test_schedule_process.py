@@ -1,12 +1,9 @@
 """The schedule process as it is composed: what it announces, what it hears, and that it drains."""
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
-import grpc
 import nats
 import pytest
 from google.protobuf.message import Message
@@ -26,9 +23,10 @@ from servicekit.clock import SystemClock
 from servicekit.faults import Refused
 from servicekit.ids import Uuid7Source
 from servicekit.pg.database import Database
-from servicekit.rpc import RpcServer, calling, open_channel
-from servicekit.run import Secret, serve
+from servicekit.rpc import calling
+from servicekit.run import Secret
 from testkit.eventually import eventually
+from testkit.processes import running
 from topology import EVENTS, events_subject
 
 PUT = PutAccountScheduleRequest(
@@ -45,22 +43,8 @@ async def settings(service_database: Callable[[str], Awaitable[str]], fresh_nats
     )
 
 
-@asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[grpc.aio.Channel]:
-    """A channel to a whole process, which drains at the end."""
-    process = await compose(settings)
-    stop, ready = asyncio.Event(), asyncio.Event()
-    async with asyncio.TaskGroup() as group, asyncio.timeout(30):
-        group.create_task(serve(process, stop, ready))
-        await ready.wait()
-        assert isinstance(process.server, RpcServer)
-        async with open_channel(f"127.0.0.1:{process.server.port}") as channel:
-            yield channel
-        stop.set()
-
-
 async def test_a_change_is_announced_on_the_stream(settings: Settings) -> None:
-    async with running(settings) as channel:
+    async with running(await compose(settings)) as channel:
         health = await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
         assert health.status == health_pb2.HealthCheckResponse.SERVING
         stored = (await ScheduleServiceStub(channel).PutAccountSchedule(PUT)).account_schedule
@@ -70,7 +54,7 @@ async def test_a_change_is_announced_on_the_stream(settings: Settings) -> None:
 async def test_a_slot_that_queue_gives_out_keeps_the_schedule_until_it_has_moved_away(settings: Settings) -> None:
     tomorrow = SystemClock().now() + timedelta(days=1)
     slot: dict[str, Any] = {"organization_id": "acme", "slot_id": "s1", "social_account_id": "page", "draft_id": "d1"}
-    async with running(settings) as channel:
+    async with running(await compose(settings)) as channel:
         stub = ScheduleServiceStub(channel)
         await stub.PutAccountSchedule(PUT)
         await tell(settings.nats_url, SlotScheduled(**slot, revision=1, schedule_time=tomorrow))
@@ -91,7 +75,7 @@ async def test_slots_of_the_past_are_forgotten(settings: Settings) -> None:
         returning revision
         """,
     )
-    async with running(settings):
+    async with running(await compose(settings)):
 
         async def only_the_recent() -> bool:
             return await asked(settings, "select slot_id from upcoming_slot") == ["s2"]
@@ -102,7 +86,7 @@ async def test_slots_of_the_past_are_forgotten(settings: Settings) -> None:
 async def test_a_slot_that_cannot_be_understood_is_put_aside_and_the_next_is_heard(settings: Settings) -> None:
     tomorrow = SystemClock().now() + timedelta(days=1)
     slot: dict[str, Any] = {"organization_id": "acme", "slot_id": "s1", "revision": 1, "schedule_time": tomorrow}
-    async with running(settings):
+    async with running(await compose(settings)):
         await tell(settings.nats_url, SlotScheduled(**slot))
         await tell(settings.nats_url, SlotScheduled(**slot, social_account_id="page"))
         await heard(settings, revision=1)

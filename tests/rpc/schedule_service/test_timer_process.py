@@ -1,24 +1,17 @@
 """Timers of a whole process: what is due is on the stream soon, and the engine ends as it should."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 
-import grpc
-import nats
 import pytest
 from google.protobuf.duration_pb2 import Duration
-from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from sqlalchemy import text
 from sqlalchemy.exc import ProgrammingError
 
 from devstack.nats import EmbeddedNats
-from postflow.bus.v1 import bus_pb2
 from postflow.schedule.v1.schedule_events_pb2 import TimerFired
 from postflow.schedule.v1.timer_pb2 import TIMER_STATE_FINISHED, Timer
 from postflow.schedule.v1.timer_service_pb2 import (
@@ -36,10 +29,11 @@ from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.ledger import RequestKey, RequestLedger
-from servicekit.rpc import RpcServer, open_channel
-from servicekit.run import Secret, serve
+from servicekit.run import Secret
+from testkit.announced import announced
 from testkit.eventually import eventually
-from topology import EVENTS
+from testkit.processes import running
+from testkit.spans import recorded_spans
 
 NEVER = timedelta(hours=1)
 """Between two polls: whoever relies on them fails."""
@@ -59,28 +53,8 @@ async def settings(service_database: Callable[[str], Awaitable[str]], fresh_nats
 
 @pytest.fixture
 def spans() -> Iterator[InMemorySpanExporter]:
-    provider = trace.get_tracer_provider()
-    if not isinstance(provider, TracerProvider):
-        provider = TracerProvider()
-        trace.set_tracer_provider(provider)
-    exporter = InMemorySpanExporter()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    yield exporter
-    exporter.shutdown()
-
-
-@asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[grpc.aio.Channel]:
-    """A channel to a whole process, which drains at the end."""
-    process = await compose(settings)
-    stop, ready = asyncio.Event(), asyncio.Event()
-    async with asyncio.TaskGroup() as group, asyncio.timeout(30):
-        group.create_task(serve(process, stop, ready))
-        await ready.wait()
-        assert isinstance(process.server, RpcServer)
-        async with open_channel(f"127.0.0.1:{process.server.port}") as channel:
-            yield channel
-        stop.set()
+    with recorded_spans() as exporter:
+        yield exporter
 
 
 def create(timer_id: str, ahead: timedelta = timedelta(0)) -> CreateTimerRequest:
@@ -89,23 +63,11 @@ def create(timer_id: str, ahead: timedelta = timedelta(0)) -> CreateTimerRequest
     return CreateTimerRequest(organization_id="acme", timer_id=timer_id, timer=Timer(topic="test", delay=delay))
 
 
-async def announced(settings: Settings) -> list[bus_pb2.Event]:
-    """All that is on the stream."""
-    client = await nats.connect(settings.nats_url)
-    try:
-        stream = client.jetstream()
-        last = (await stream.stream_info(EVENTS.name)).state.last_seq
-        messages = [await stream.get_msg(EVENTS.name, sequence) for sequence in range(1, last + 1)]
-    finally:
-        await client.close()
-    return [event for message in messages for event in bus_pb2.Envelope.FromString(message.data or b"").events]
-
-
 async def fired(settings: Settings, *timer_ids: str) -> list[TimerFired]:
     """Once these have fired."""
 
     async def all_there() -> list[TimerFired]:
-        events = [TimerFired.FromString(event.payload) for event in await announced(settings)]
+        events = [TimerFired.FromString(event.payload) for event in await announced(settings.nats_url)]
         assert sorted(event.timer_id for event in events) == sorted(timer_ids)
         return events
 
@@ -113,7 +75,7 @@ async def fired(settings: Settings, *timer_ids: str) -> list[TimerFired]:
 
 
 async def test_a_timer_that_is_due_at_once_is_not_left_to_the_poll(settings: Settings) -> None:
-    async with running(settings) as channel:
+    async with running(await compose(settings)) as channel:
         made = (await TimerServiceStub(channel).CreateTimer(create("t"))).timer
         (event,) = await fired(settings, "t")
         assert event.due_time == made.fire_time
@@ -122,14 +84,14 @@ async def test_a_timer_that_is_due_at_once_is_not_left_to_the_poll(settings: Set
 
 
 async def test_a_timer_that_is_due_soon_is_waited_for(settings: Settings) -> None:
-    async with running(settings) as channel:
+    async with running(await compose(settings)) as channel:
         await TimerServiceStub(channel).CreateTimer(create("t", timedelta(seconds=0.3)))
         (event,) = await fired(settings, "t")
         assert event.fire_time.ToNanoseconds() >= event.due_time.ToNanoseconds()
 
 
 async def test_a_resumed_timer_is_not_left_to_the_poll(settings: Settings) -> None:
-    async with running(settings) as channel:
+    async with running(await compose(settings)) as channel:
         stub = TimerServiceStub(channel)
         await stub.CreateTimer(create("t", timedelta(seconds=0.2)))
         await stub.PauseTimer(PauseTimerRequest(organization_id="acme", timer_id="t"))
@@ -138,7 +100,8 @@ async def test_a_resumed_timer_is_not_left_to_the_poll(settings: Settings) -> No
 
 
 async def test_what_another_replica_has_stored_is_found_by_the_poll(settings: Settings) -> None:
-    async with running(replace(settings, timer_poll=timedelta(milliseconds=100))), running(settings) as other:
+    quick = replace(settings, timer_poll=timedelta(milliseconds=100))
+    async with running(await compose(quick)), running(await compose(settings)) as other:
         # The engine of the other one has been told; whichever is first fires, and only one does.
         for number in range(5):
             await TimerServiceStub(other).CreateTimer(create(f"t{number}", timedelta(milliseconds=300)))
@@ -160,12 +123,12 @@ async def store_silently(settings: Settings, timer_id: str) -> None:
 
 async def test_what_is_due_when_the_process_starts_fires(settings: Settings) -> None:
     await store_silently(settings, "t")
-    async with running(settings):
+    async with running(await compose(settings)):
         await fired(settings, "t")
 
 
 async def test_what_was_fired_last_is_carried_on_before_the_end(settings: Settings) -> None:
-    async with running(settings) as channel:
+    async with running(await compose(settings)) as channel:
         await TimerServiceStub(channel).CreateTimer(create("t"))
 
         async def is_finished() -> bool:
@@ -173,16 +136,16 @@ async def test_what_was_fired_last_is_carried_on_before_the_end(settings: Settin
             return (await TimerServiceStub(channel).GetTimer(request)).timer.state == TIMER_STATE_FINISHED
 
         await eventually(is_finished)
-    assert [event.aggregate_id for event in await announced(settings)] == ["t"]
+    assert [event.aggregate_id for event in await announced(settings.nats_url)] == ["t"]
 
 
 async def test_a_firing_is_linked_to_the_call_that_made_the_timer(
     settings: Settings, spans: InMemorySpanExporter
 ) -> None:
-    async with running(settings) as channel:
+    async with running(await compose(settings)) as channel:
         await TimerServiceStub(channel).CreateTimer(create("traced"), metadata=[("traceparent", SAMPLED)])
         await fired(settings, "traced")
-    (event,) = await announced(settings)
+    (event,) = await announced(settings.nats_url)
     (span,) = [span for span in spans.get_finished_spans() if span.name == "schedule fire timers" and span.links]
     assert [f"{link.context.trace_id:032x}" for link in span.links] == [TRACE]
     assert f"{span.context.trace_id:032x}" in event.traceparent
@@ -191,10 +154,11 @@ async def test_a_firing_is_linked_to_the_call_that_made_the_timer(
 
 async def test_an_engine_that_cannot_work_ends_the_process(settings: Settings) -> None:
     with pytest.raises(ExceptionGroup) as ended:  # noqa: PT012 - the process ends inside
-        async with running(settings) as channel:
+        async with running(await compose(settings)) as channel:
             await break_the_table(settings)
             await TimerServiceStub(channel).CreateTimer(create("t"))
-            await asyncio.Event().wait()
+            async with asyncio.timeout(30):
+                await asyncio.Event().wait()
     assert ended.group_contains(ProgrammingError, match="wanted_below")
 
 

@@ -1,4 +1,4 @@
-"""Traces across calls, seen by an exporter in memory that is added to whatever provider the session has."""
+"""Traces across calls."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -6,15 +6,14 @@ from typing import Any
 
 import grpc
 import pytest
-from opentelemetry import trace
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
 from servicekit import faults
 from servicekit.run import telemetry
 from testkit.eventually import eventually
+from testkit.spans import recorded_spans
 from testkit.tiny import SERVICE, EchoResponse, TinyStub, request
 
 Connect = Callable[..., Awaitable[TinyStub]]
@@ -26,14 +25,8 @@ NOT_SAMPLED = f"00-{TRACE}-00f067aa0ba902b7-00"
 
 @pytest.fixture
 def spans() -> Iterator[InMemorySpanExporter]:
-    provider = trace.get_tracer_provider()
-    if not isinstance(provider, TracerProvider):
-        provider = TracerProvider()
-        trace.set_tracer_provider(provider)
-    exporter = InMemorySpanExporter()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    yield exporter
-    exporter.shutdown()
+    with recorded_spans() as exporter:
+        yield exporter
 
 
 async def finished(spans: InMemorySpanExporter, count: int = 1) -> list[ReadableSpan]:
