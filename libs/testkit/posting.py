@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence, Set
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 import grpc
 
 from devstack.supervisor import Stack
+from servicekit.clock import SystemClock
 from testkit import history
 from testkit.eventually import eventually
 from testkit.history import Acknowledged, History
@@ -17,13 +18,15 @@ T = TypeVar("T")
 
 AT_ONCE = 16
 BREATH = 0.25
+PATIENCE = 120.0
+"""Longer than a service may take to die of what a test asks of it, and then to start again (`START_SECONDS`)."""
 AWAY = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED})
 
 
 class Posting:
     """The posts of one organization, each on an account of its own, so that all may be due at the same instant."""
 
-    def __init__(self, stack: Stack, tenant: Tenant, *, patience: float = 30.0) -> None:
+    def __init__(self, stack: Stack, tenant: Tenant, *, patience: float = PATIENCE) -> None:
         """`patience` is how long, in seconds, a call is repeated while its service is away."""
         self.stack = stack
         self.tenant = tenant
@@ -32,11 +35,13 @@ class Posting:
         self._slots: set[tuple[str, str]] = set()
         self._room = asyncio.Semaphore(AT_ONCE)
 
-    async def schedule(self, *drafts: str, at: datetime) -> None:
-        """Connects, writes, approves and schedules: a draft for each id."""
-        async with asyncio.TaskGroup() as group:
-            for draft in drafts:
-                group.create_task(self._schedule(draft, at))
+    async def schedule(self, *drafts: str, ahead: float = 0.0) -> datetime:
+        """Connects, writes and approves a draft for each id. When all are written (nobody knows how long that takes),
+        schedules them for one instant so many seconds ahead, and returns it."""
+        await self._for_each(self.write, drafts)
+        due = SystemClock().now() + timedelta(seconds=ahead)
+        await self._for_each(lambda draft: self._schedule(draft, due), drafts)
+        return due
 
     async def insist(self, call: Callable[[], Awaitable[T]]) -> T:
         """Calls until there is an answer. The calls of `Tenant` may be repeated."""
@@ -108,11 +113,18 @@ class Posting:
         self._drafts.add((self.tenant.organization_id, draft))
         await self.insist(lambda: self.tenant.approve(draft))
 
-    async def _schedule(self, draft: str, at: datetime) -> None:
-        async with self._room:
-            await self.write(draft)
-            slots = await self.insist(lambda: self.tenant.schedule_at(draft, at))
-            self._slots |= {(self.tenant.organization_id, slot.id) for slot in slots}
+    async def _schedule(self, draft: str, due: datetime) -> None:
+        slots = await self.insist(lambda: self.tenant.schedule_at(draft, due))
+        self._slots |= {(self.tenant.organization_id, slot.id) for slot in slots}
+
+    async def _for_each(self, step: Callable[[str], Awaitable[None]], drafts: Sequence[str]) -> None:
+        async def in_turn(draft: str) -> None:
+            async with self._room:
+                await step(draft)
+
+        async with asyncio.TaskGroup() as group:
+            for draft in drafts:
+                group.create_task(in_turn(draft))
 
 
 def _others(read: History, states: Set[str]) -> list[str]:

@@ -1,7 +1,5 @@
 """NATS restarts, is killed, or forgets everything: what was handed to it comes again, on time and once."""
 
-from datetime import timedelta
-
 import nats
 import pytest
 
@@ -24,7 +22,7 @@ def broker(stack: Stack) -> EmbeddedNats:
 
 async def _hold(stack: Stack, posting: Posting) -> None:
     """Twenty posts, due soon, whose commands are in the stream."""
-    await posting.schedule(*POSTS, at=SystemClock().now() + timedelta(seconds=6))
+    await posting.schedule(*POSTS, ahead=6)
     await posting.until_slots("DISPATCHED")
     await eventually(lambda: _held(stack))
     assert posting.effects() == []
@@ -60,8 +58,7 @@ async def test_a_crash_while_commands_are_held_loses_and_repeats_none(
 async def test_a_broker_that_is_away_when_posts_are_due_delays_them(
     stack: Stack, posting: Posting, broker: EmbeddedNats
 ) -> None:
-    due = SystemClock().now() + timedelta(seconds=3)
-    await posting.schedule(*POSTS, at=due)
+    due = await posting.schedule(*POSTS, ahead=4)
     await posting.until_slots("DISPATCHED")
     await broker.kill()
     await eventually(lambda: SystemClock().now() > due)
@@ -84,7 +81,7 @@ async def test_events_that_the_broker_has_lost_are_published_again(
     stack: Stack, posting: Posting, broker: EmbeddedNats
 ) -> None:
     """Queue and Drafts are away while Publisher tells what became of the posts, and the stream forgets it."""
-    await posting.schedule(*POSTS, at=SystemClock().now() + timedelta(seconds=2))
+    await posting.schedule(*POSTS, ahead=4)
     await posting.until_slots("DISPATCHED")
     await stack.kill("queue")
     await stack.kill("drafts")
@@ -110,9 +107,9 @@ async def test_events_that_the_broker_has_lost_are_published_again(
 async def test_a_post_made_just_after_everything_was_forgotten_goes_out_too(
     stack: Stack, posting: Posting, broker: EmbeddedNats
 ) -> None:
-    await posting.schedule("before", at=SystemClock().now() + timedelta(seconds=2))
+    await posting.schedule("before", ahead=2)
     await broker.kill()
     await broker.wipe()
     await broker.start()
-    await posting.schedule("after", at=SystemClock().now() + timedelta(seconds=2))
+    await posting.schedule("after", ahead=1)
     await posting.check_all_published(within=60)

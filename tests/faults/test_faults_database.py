@@ -21,7 +21,7 @@ def database(stack: Stack) -> EmbeddedPostgres:
 
 async def _due_now(posting: Posting, count: int) -> None:
     """All hundred are due at one instant, and some of them are out."""
-    await posting.schedule(*POSTS, at=SystemClock().now() + timedelta(seconds=4))
+    await posting.schedule(*POSTS, ahead=2)
     await eventually(lambda: len(posting.effects()) >= count, within=20)
 
 
@@ -48,8 +48,7 @@ async def test_a_restart_while_a_hundred_posts_are_due_doubles_and_loses_none(
 async def test_a_database_that_is_away_when_posts_are_due_delays_them(
     stack: Stack, posting: Posting, database: EmbeddedPostgres
 ) -> None:
-    due = SystemClock().now() + timedelta(seconds=4)
-    await posting.schedule(*POSTS[:10], at=due)
+    due = await posting.schedule(*POSTS[:10], ahead=4)
     await posting.until_slots("DISPATCHED")
     await database.kill()
     await eventually(lambda: SystemClock().now() > due + timedelta(seconds=1))

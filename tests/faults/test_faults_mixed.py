@@ -9,10 +9,8 @@ import random
 import signal
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import timedelta
 
 from devstack.supervisor import Stack
-from servicekit.clock import SystemClock
 from testkit.posting import Posting
 
 POSTS = 200
@@ -138,5 +136,5 @@ async def _post(stack: Stack, posting: Posting, chance: random.Random) -> None:
         drafts = [f"post-{number}" for number in batch]
         for draft in chance.sample(drafts, k=5):
             await stack.sandbox.mode(posting.tenant.external(f"of-{draft}"), "lookup")
-        await posting.schedule(*drafts, at=SystemClock().now() + timedelta(seconds=chance.uniform(1, 6)))
+        await posting.schedule(*drafts, ahead=chance.uniform(1, 6))
         await asyncio.sleep(SECONDS / (POSTS / 10) - 0.5)

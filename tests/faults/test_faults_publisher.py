@@ -6,7 +6,6 @@ import signal
 import sysconfig
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,19 +13,20 @@ import pytest
 from devstack.layout import console_script
 from devstack.ports import free_port
 from devstack.processes import Child
-from devstack.supervisor import Stack
+from devstack.supervisor import START_SECONDS, Stack
 from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED, DRAFT_STATE_PUBLISHING
 from postflow.publisher.v1.post_job_pb2 import (
     POST_JOB_STATE_PUBLISHED,
     POST_JOB_STATE_SENDING,
     POST_JOB_STATE_UNKNOWN,
 )
-from servicekit.clock import SystemClock
 from testkit.eventually import eventually, holds
 from testkit.posting import Posting
 
 FAILPOINTS = "POSTFLOW_PUBLISHER_FAILPOINTS"
 SETTLE = "POSTFLOW_PUBLISHER_UNKNOWN_SETTLE"
+NO_ANSWERS = {"fault": "status", "operation": "lookup"}
+"""The provider answers no question, so that a post is in question for as long as a test looks at it."""
 EFFECTS = {"publisher.send.claimed": 0, "publisher.send.answered": 1}
 """How many effects there are when the publisher dies there."""
 
@@ -37,7 +37,7 @@ async def _send_into_death(stack: Stack, posting: Posting, failpoint: str) -> No
     await posting.tenant.clients.ready()
     await posting.tenant.connect("of-post")
     await stack.sandbox.mode(posting.tenant.external("of-post"), "lookup")
-    await posting.schedule("post", at=SystemClock().now() + timedelta(seconds=0.5))
+    await posting.schedule("post", ahead=0.5)
     await eventually(lambda: not stack.running("publisher"))
     assert len(posting.effects()) == EFFECTS[failpoint]
 
@@ -47,12 +47,14 @@ async def test_a_publisher_killed_while_it_sends_asks_the_provider_before_it_doe
     stack: Stack, posting: Posting, failpoint: str
 ) -> None:
     await _send_into_death(stack, posting, failpoint)
+    await stack.sandbox.faults(NO_ANSWERS)
 
     await stack.start("publisher", {FAILPOINTS: ""})
     await posting.tenant.clients.ready()
 
     await posting.tenant.until_job("post", POST_JOB_STATE_UNKNOWN)
     await posting.tenant.until("post", DRAFT_STATE_PUBLISHING)
+    await stack.sandbox.clear_faults()
     job = await posting.tenant.until_job("post", POST_JOB_STATE_PUBLISHED)
     await posting.tenant.until("post", DRAFT_STATE_PUBLISHED)
     history = await posting.check_all_published()
@@ -108,10 +110,11 @@ async def test_an_answer_that_proves_nothing_is_followed_by_a_question(
 ) -> None:
     await posting.tenant.connect("of-post")
     await stack.sandbox.mode(posting.tenant.external("of-post"), "lookup")
-    await stack.sandbox.faults({**fault, "count": 1, "account": posting.tenant.external("of-post")})
-    await posting.schedule("post", at=SystemClock().now())
+    await stack.sandbox.faults({**fault, "count": 1, "account": posting.tenant.external("of-post")}, NO_ANSWERS)
+    await posting.schedule("post")
     await posting.tenant.until_job("post", POST_JOB_STATE_UNKNOWN)
     assert len(posting.effects()) == effects
+    await stack.sandbox.clear_faults()
     await posting.check_all_published()
 
 
@@ -119,7 +122,7 @@ async def test_a_provider_that_can_never_be_asked_gets_no_second_request(stack: 
     await posting.tenant.connect("of-post")
     await stack.sandbox.mode(posting.tenant.external("of-post"), "blind")
     await stack.sandbox.faults({"fault": "effect_then_reset", "count": 1})
-    await posting.schedule("post", at=SystemClock().now())
+    await posting.schedule("post")
     job = await posting.tenant.until_job("post", POST_JOB_STATE_UNKNOWN)
 
     async def nothing_more() -> bool:
@@ -135,16 +138,18 @@ async def test_a_provider_that_can_never_be_asked_gets_no_second_request(stack: 
 async def test_a_publisher_that_was_stopped_for_longer_than_its_claim_does_not_send_any_more(
     stack: Stack, posting: Posting
 ) -> None:
-    await stack.restart("publisher", {FAILPOINTS: "publisher.send.claimed=sleep:0.5"})
+    # So long is the time to stop it; a claim lasts half a second longer.
+    await stack.restart("publisher", {FAILPOINTS: "publisher.send.claimed=sleep:3"})
     await posting.tenant.clients.ready()
     await posting.tenant.connect("of-post")
     await stack.sandbox.mode(posting.tenant.external("of-post"), "lookup")
-    await posting.schedule("post", at=SystemClock().now())
+    await posting.schedule("post")
     await posting.tenant.until_job("post", POST_JOB_STATE_SENDING)
     os.kill(stack.pid("publisher"), signal.SIGSTOP)
     try:
         async with _second_publisher(stack):
-            await eventually(lambda: len(posting.effects()) == 1, within=20)
+            # Stopped in the midst of a transaction, it keeps what it has locked until the server ends it (60 s).
+            await eventually(lambda: len(posting.effects()) == 1, within=90)
             os.kill(stack.pid("publisher"), signal.SIGCONT)
             await posting.tenant.clients.ready()
             await posting.check_all_published()
@@ -168,7 +173,7 @@ async def _second_publisher(stack: Stack) -> AsyncIterator[None]:
     command = [str(console_script("publisher", Path(sysconfig.get_path("scripts"))))]
     child = await Child.start(command, name="second", environment=stack._environment("publisher") | addresses)
     try:
-        assert await child.says('"serving"', 20), list(child.lines)
+        assert await child.says('"serving"', START_SECONDS), list(child.lines)
         yield
     finally:
         await asyncio.shield(child.stop((signal.SIGTERM, 20)))
