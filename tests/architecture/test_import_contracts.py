@@ -20,7 +20,7 @@ CALLS = {
 }
 """Who may call whom: without a cycle."""
 OFFENCES: dict[str, list[str]] = {
-    "services/queue/queue_service/domain/slot.py": ["sqlalchemy", "servicekit.clock"],
+    "services/queue/queue_service/domain/slot.py": ["sqlalchemy", "servicekit.clock", "jobkit.job"],
     "services/drafts/drafts_service/wire.py": ["schedule_service.wire"],
     "services/drafts/drafts_service/helpers.py": [],
     "services/drafts/drafts_service/domain/draft.py": ["drafts_service.wire"],
@@ -105,11 +105,15 @@ def test_other_services_are_called_from_adapters_alone(root: Path, service: str)
     assert {context for _, context in callers} <= CALLS[service]
 
 
-def test_of_servicekit_the_domain_may_know_the_faults_alone(root: Path, contracts: list[dict[str, Any]]) -> None:
+def test_of_our_libraries_the_domain_may_know_civil_channels_and_the_faults_alone(
+    root: Path, settings: dict[str, Any], contracts: list[dict[str, Any]]
+) -> None:
     parts = {entry.stem for entry in (root / "libs/servicekit").iterdir() if entry.suffix == ".py" or entry.is_dir()}
     parts -= {"__init__", "__pycache__", "faults"}
-    for service in CALLS:
-        assert {f"servicekit.{part}" for part in parts} <= forbidden_to(contracts, f"{service}_service.domain")
+    packages = {each for each in settings["tool"]["importlinter"]["root_packages"] if not each.endswith("_service")}
+    unknown = packages - {"civil", "channels", "servicekit"} | {f"servicekit.{part}" for part in parts}
+    for package in (f"{service}_service" for service in CALLS):
+        assert unknown <= forbidden_to(contracts, f"{package}.domain") | forbidden_to(contracts, package)
 
 
 def test_servicekit_may_know_no_contract_but_envelope_and_field_rules(
