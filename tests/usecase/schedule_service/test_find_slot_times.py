@@ -6,10 +6,11 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from civil.weekly import WeeklySlot
-from civil.zones import find_zone
+from civil.zones import find_zone, tzdata_version
+from postflow.schedule.v1.schedule_service_pb2 import FindSlotTimesResponse
 from schedule_service.adapters.postgres import account_schedules as store
 from schedule_service.application.find_slot_times import FindSlotTimes
-from schedule_service.domain.account_schedule import Timetable, created
+from schedule_service.domain.account_schedule import Edition, Timetable, created
 from servicekit.faults import NotFound
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
@@ -55,6 +56,22 @@ async def test_an_empty_range_says_how_far_it_was_searched(find: FindSlotTimes) 
     answer = await find(organization_id="acme", social_account_id="page", after=NOW, before=before, count=10)
     assert not answer.slot_times
     assert answer.searched_until.ToDatetime(UTC) == before
+
+
+async def test_who_has_the_times_of_what_is_in_force_gets_none(find: FindSlotTimes) -> None:
+    async def ask(version: int, release: str) -> FindSlotTimesResponse:
+        known = Edition(version, release)
+        return await find(
+            organization_id="acme", social_account_id="page", after=None, before=None, count=2, known=known
+        )
+
+    told = await ask(0, "")
+    assert (len(told.slot_times), told.unchanged) == (2, False)
+    assert await ask(1, tzdata_version()) == FindSlotTimesResponse(
+        schedule_version=1, tzdata_version=tzdata_version(), unchanged=True
+    )
+    for other in ((2, tzdata_version()), (0, tzdata_version()), (1, "2024a"), (1, "")):
+        assert await ask(*other) == told
 
 
 @pytest.mark.parametrize(("organization_id", "social_account_id"), [("acme", "other"), ("umbrella", "page")])

@@ -37,7 +37,8 @@ class QueueServiceStub:
     """AddToQueue gives a draft the next free weekly slot on each account, all accounts or none. A slot is free when no
     live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need not
     be approved yet; unapproved it is not sent. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`,
-    `ALREADY_QUEUED`, `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`.
+    `ALREADY_QUEUED`, `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`, `TIME_ZONE_UNKNOWN` (a release of the IANA
+    database has dropped the zone of the schedule).
     """
     ScheduleAt: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ScheduleAtRequest, _queue_service_pb2.ScheduleAtResponse]
     """ScheduleAt gives a draft a time of the caller's choice on each account, all accounts or none. FAILED_PRECONDITION
@@ -55,7 +56,8 @@ class QueueServiceAsyncStub(QueueServiceStub):
     """AddToQueue gives a draft the next free weekly slot on each account, all accounts or none. A slot is free when no
     live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need not
     be approved yet; unapproved it is not sent. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`,
-    `ALREADY_QUEUED`, `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`.
+    `ALREADY_QUEUED`, `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`, `TIME_ZONE_UNKNOWN` (a release of the IANA
+    database has dropped the zone of the schedule).
     """
     ScheduleAt: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ScheduleAtRequest, _queue_service_pb2.ScheduleAtResponse]  # type: ignore[assignment]
     """ScheduleAt gives a draft a time of the caller's choice on each account, all accounts or none. FAILED_PRECONDITION
@@ -76,7 +78,8 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         """AddToQueue gives a draft the next free weekly slot on each account, all accounts or none. A slot is free when no
         live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need not
         be approved yet; unapproved it is not sent. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`,
-        `ALREADY_QUEUED`, `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`.
+        `ALREADY_QUEUED`, `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`, `TIME_ZONE_UNKNOWN` (a release of the IANA
+        database has dropped the zone of the schedule).
         """
 
     @_abc_1.abstractmethod

@@ -31,21 +31,25 @@ class PutAccountScheduleResponse(_message.Message):
     def __init__(self, account_schedule: _Optional[_Union[_account_schedule_pb2.AccountSchedule, _Mapping]] = ...) -> None: ...
 
 class FindSlotTimesRequest(_message.Message):
-    __slots__ = ("organization_id", "social_account_id", "after", "before", "count")
+    __slots__ = ("organization_id", "social_account_id", "after", "before", "count", "known_schedule_version", "known_tzdata_version")
     ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
     SOCIAL_ACCOUNT_ID_FIELD_NUMBER: _ClassVar[int]
     AFTER_FIELD_NUMBER: _ClassVar[int]
     BEFORE_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_SCHEDULE_VERSION_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_TZDATA_VERSION_FIELD_NUMBER: _ClassVar[int]
     organization_id: str
     social_account_id: str
     after: _timestamp_pb2.Timestamp
     before: _timestamp_pb2.Timestamp
     count: int
-    def __init__(self, organization_id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., before: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., count: _Optional[int] = ...) -> None: ...
+    known_schedule_version: int
+    known_tzdata_version: str
+    def __init__(self, organization_id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., before: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., count: _Optional[int] = ..., known_schedule_version: _Optional[int] = ..., known_tzdata_version: _Optional[str] = ...) -> None: ...
 
 class FindSlotTimesResponse(_message.Message):
-    __slots__ = ("slot_times", "time_zone", "schedule_version", "searched_until", "max_posts_per_day", "enabled", "tzdata_version")
+    __slots__ = ("slot_times", "time_zone", "schedule_version", "searched_until", "max_posts_per_day", "enabled", "tzdata_version", "unchanged")
     SLOT_TIMES_FIELD_NUMBER: _ClassVar[int]
     TIME_ZONE_FIELD_NUMBER: _ClassVar[int]
     SCHEDULE_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -53,6 +57,7 @@ class FindSlotTimesResponse(_message.Message):
     MAX_POSTS_PER_DAY_FIELD_NUMBER: _ClassVar[int]
     ENABLED_FIELD_NUMBER: _ClassVar[int]
     TZDATA_VERSION_FIELD_NUMBER: _ClassVar[int]
+    UNCHANGED_FIELD_NUMBER: _ClassVar[int]
     slot_times: _containers.RepeatedCompositeFieldContainer[_account_schedule_pb2.SlotTime]
     time_zone: str
     schedule_version: int
@@ -60,7 +65,8 @@ class FindSlotTimesResponse(_message.Message):
     max_posts_per_day: int
     enabled: bool
     tzdata_version: str
-    def __init__(self, slot_times: _Optional[_Iterable[_Union[_account_schedule_pb2.SlotTime, _Mapping]]] = ..., time_zone: _Optional[str] = ..., schedule_version: _Optional[int] = ..., searched_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., max_posts_per_day: _Optional[int] = ..., enabled: _Optional[bool] = ..., tzdata_version: _Optional[str] = ...) -> None: ...
+    unchanged: bool
+    def __init__(self, slot_times: _Optional[_Iterable[_Union[_account_schedule_pb2.SlotTime, _Mapping]]] = ..., time_zone: _Optional[str] = ..., schedule_version: _Optional[int] = ..., searched_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., max_posts_per_day: _Optional[int] = ..., enabled: _Optional[bool] = ..., tzdata_version: _Optional[str] = ..., unchanged: _Optional[bool] = ...) -> None: ...
 
 class GetAccountScheduleRequest(_message.Message):
     __slots__ = ("organization_id", "social_account_id")

@@ -103,8 +103,8 @@ class ScheduleServiceServicer:
 
     def PutAccountSchedule(self, request, context):
         """PutAccountSchedule creates or replaces the schedule of an account. With an etag it replaces only that state of it:
-        ABORTED `ETAG_MISMATCH` when it has changed since, or is not there. Slots already given out do not move. Queue
-        follows the first schedule of an account at once, a change of it when it hears of it, a moment later.
+        ABORTED `ETAG_MISMATCH` when it has changed since, or is not there. Slots already given out do not move; Queue gives
+        out new ones by the schedule as it is when they are asked for.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

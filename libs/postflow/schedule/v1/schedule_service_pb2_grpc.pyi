@@ -35,8 +35,8 @@ class ScheduleServiceStub:
     def __new__(cls, channel: _aio.Channel) -> ScheduleServiceAsyncStub: ...
     PutAccountSchedule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.PutAccountScheduleRequest, _schedule_service_pb2.PutAccountScheduleResponse]
     """PutAccountSchedule creates or replaces the schedule of an account. With an etag it replaces only that state of it:
-    ABORTED `ETAG_MISMATCH` when it has changed since, or is not there. Slots already given out do not move. Queue
-    follows the first schedule of an account at once, a change of it when it hears of it, a moment later.
+    ABORTED `ETAG_MISMATCH` when it has changed since, or is not there. Slots already given out do not move; Queue gives
+    out new ones by the schedule as it is when they are asked for.
     """
     GetAccountSchedule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.GetAccountScheduleRequest, _schedule_service_pb2.GetAccountScheduleResponse]
     """GetAccountSchedule returns the schedule of an account. NOT_FOUND `SCHEDULE_NOT_FOUND`."""
@@ -87,8 +87,8 @@ class ScheduleServiceAsyncStub(ScheduleServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     PutAccountSchedule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.PutAccountScheduleRequest, _schedule_service_pb2.PutAccountScheduleResponse]  # type: ignore[assignment]
     """PutAccountSchedule creates or replaces the schedule of an account. With an etag it replaces only that state of it:
-    ABORTED `ETAG_MISMATCH` when it has changed since, or is not there. Slots already given out do not move. Queue
-    follows the first schedule of an account at once, a change of it when it hears of it, a moment later.
+    ABORTED `ETAG_MISMATCH` when it has changed since, or is not there. Slots already given out do not move; Queue gives
+    out new ones by the schedule as it is when they are asked for.
     """
     GetAccountSchedule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.GetAccountScheduleRequest, _schedule_service_pb2.GetAccountScheduleResponse]  # type: ignore[assignment]
     """GetAccountSchedule returns the schedule of an account. NOT_FOUND `SCHEDULE_NOT_FOUND`."""
@@ -142,8 +142,8 @@ class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_service_pb2.PutAccountScheduleResponse, _abc.Awaitable[_schedule_service_pb2.PutAccountScheduleResponse]]:
         """PutAccountSchedule creates or replaces the schedule of an account. With an etag it replaces only that state of it:
-        ABORTED `ETAG_MISMATCH` when it has changed since, or is not there. Slots already given out do not move. Queue
-        follows the first schedule of an account at once, a change of it when it hears of it, a moment later.
+        ABORTED `ETAG_MISMATCH` when it has changed since, or is not there. Slots already given out do not move; Queue gives
+        out new ones by the schedule as it is when they are asked for.
         """
 
     @_abc_1.abstractmethod

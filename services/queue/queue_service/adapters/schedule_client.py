@@ -1,4 +1,7 @@
-"""Schedule, asked for the times of an account's weekly slots; what it said is kept for the next search."""
+"""Schedule, asked for the times of an account's weekly slots; what it said is kept for the next search.
+
+It is asked each time whether what is kept is still so: its announcement of a change may be on the way.
+"""
 
 from collections import OrderedDict
 from datetime import datetime
@@ -9,7 +12,11 @@ from postflow.schedule.v1 import schedule_service_pb2, schedule_service_pb2_grpc
 from queue_service import wire
 from queue_service.domain.account import AccountQueue
 from queue_service.domain.slot_times import SlotTimes
+from servicekit.faults import DeadlineExceeded, Unavailable
 from servicekit.rpc import calling
+
+_PATIENCE = 1.0
+"""Seconds, with a Schedule that does not answer, when what is kept will do."""
 
 
 class ScheduleClient:
@@ -26,23 +33,32 @@ class ScheduleClient:
         horizon: datetime,
         count: int,
     ) -> SlotTimes:
-        """So many times from `start` on; from memory when they were read of the schedule as it is known here.
+        """So many times from `start` on; from memory when nothing has changed, or when Schedule is away.
 
         The answer may follow another version, and may begin before `start`. NotFound: the account has no schedule.
         """
         key = (organization_id, queue.social_account_id)
         kept = self._cache.find(key)
-        if kept and kept.are_those_of(queue) and kept.covers(start):
-            return kept
+        if kept and not (kept.are_those_of(queue) and kept.covers(start)):
+            kept = None
         request = schedule_service_pb2.FindSlotTimesRequest(
             organization_id=organization_id,
             social_account_id=queue.social_account_id,
             after=wire.timestamp(start),
             before=wire.timestamp(horizon),
             count=count,
+            known_schedule_version=kept.schedule_version if kept else 0,
+            known_tzdata_version=kept.tzdata_version if kept else "",
         )
-        with calling():
-            found = await self._service.FindSlotTimes(request)
+        try:
+            with calling():
+                found = await self._service.FindSlotTimes(request, timeout=_PATIENCE if kept else None)
+        except (Unavailable, DeadlineExceeded):
+            if kept is None:
+                raise
+            return kept
+        if kept and found.unchanged:
+            return kept
         times = wire.slot_times(request, found)
         # The last page ends at a horizon that moves on.
         self._cache.put(key, None if times.last else times)

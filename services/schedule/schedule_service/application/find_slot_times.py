@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from schedule_service.adapters.postgres import account_schedules as store
-from schedule_service.domain.account_schedule import found, require_times
+from schedule_service.domain.account_schedule import Edition, edition, found, require_times
 from schedule_service.domain.slot_times import search, slot_times
 from schedule_service.wire import account_schedules as wire
 from servicekit.pg.clock import DatabaseClock
@@ -23,11 +23,15 @@ class FindSlotTimes:
         after: datetime | None,
         before: datetime | None,
         count: int,
+        known: Edition | None = None,
     ) -> wire.FindSlotTimesResponse:
-        """Without `after`: those that can still be given out. Without `before`: as far as a search reaches."""
+        """Without `after`: those that can still be given out. Without `before`: as far as a search reaches. Who has the
+        times of the `known` edition is told whether it is still the one in force."""
         async with self._database.read() as connection:
             now = after or await self._clock.now(connection)  # who names the start needs no clock
             wanted = search(after=after, before=before, count=count, now=now)
             schedule = found(await store.find(connection, organization_id, social_account_id), social_account_id)
         require_times(schedule)
+        if edition(schedule) == known:
+            return wire.unchanged(known)
         return wire.found_slot_times(schedule, slot_times(schedule.timetable, wanted))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
+from typing import NamedTuple
 
 from civil.weekly import WeeklySlot
 from civil.windows import SendWindow
@@ -43,6 +44,18 @@ class AccountSchedule:
         # The creation time tells a schedule from one of the same account that was there before it.
         edition = f"{self.social_account_id} {self.create_time.isoformat()} {self.version}"
         return sha256(edition.encode()).hexdigest()[:16]
+
+
+class Edition(NamedTuple):
+    """What the times of an account's slots rest on: with the same edition they are the same."""
+
+    version: int
+    tzdata_version: str
+    """Of the process that tells them; the schedule may have been announced with an older one."""
+
+
+def edition(schedule: AccountSchedule) -> Edition:
+    return Edition(schedule.version, tzdata_version())
 
 
 def created(

@@ -19,6 +19,7 @@ from schedule_service.application.list_rule_targets import ListRuleTargets
 from schedule_service.application.list_schedule_rules import ListScheduleRules
 from schedule_service.application.put_account_schedule import PutAccountSchedule
 from schedule_service.application.update_schedule_rule import UpdateScheduleRule
+from schedule_service.domain.account_schedule import Edition
 from schedule_service.wire import account_schedules, rules
 from schedule_service.wire.civil_times import moment, not_before
 from schedule_service.wire.pages import fitting
@@ -119,6 +120,7 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
             after=not_before(request.after) if request.HasField("after") else None,
             before=not_before(request.before) if request.HasField("before") else None,
             count=request.count or _DEFAULT_COUNT,
+            known=Edition(request.known_schedule_version, request.known_tzdata_version),
         )
 
     async def CreateScheduleRule(

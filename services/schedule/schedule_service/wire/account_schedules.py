@@ -11,7 +11,7 @@ from postflow.schedule.v1.schedule_service_pb2 import (
     GetAccountScheduleResponse,
     PutAccountScheduleResponse,
 )
-from schedule_service.domain.account_schedule import AccountSchedule, Timetable, in_order_of_week
+from schedule_service.domain.account_schedule import AccountSchedule, Edition, Timetable, in_order_of_week
 from schedule_service.domain.slot_times import SlotTimes
 from schedule_service.domain.window_state import WindowState
 from schedule_service.wire.civil_times import (
@@ -36,6 +36,7 @@ __all__ = [
     "found_slot_times",
     "shown",
     "timetable",
+    "unchanged",
 ]
 
 
@@ -94,6 +95,12 @@ def found_slot_times(schedule: AccountSchedule, found: SlotTimes) -> FindSlotTim
         max_posts_per_day=timetable.max_posts_per_day,
         enabled=timetable.enabled,
         tzdata_version=tzdata_version(),
+    )
+
+
+def unchanged(edition: Edition) -> FindSlotTimesResponse:
+    return FindSlotTimesResponse(
+        schedule_version=edition.version, tzdata_version=edition.tzdata_version, unchanged=True
     )
 
 
