@@ -107,7 +107,7 @@ async def _start_before(stack: Stack, service: str, server: EmbeddedPostgres | E
             assert not started.done()
         finally:
             await server.start()
-    assert await serving(stack.targets[service])
+    await eventually(lambda: serving(stack.targets[service]))
 
 
 async def _waits(stack: Stack, service: str) -> bool:

@@ -485,7 +485,7 @@ async def test_credentials_that_the_provider_refuses_connect_nothing(clients: Cl
 
 
 async def test_every_process_still_answers_after_all_this(stack: Stack, clients: Clients) -> None:
-    await stack.wait_serving(within=5)
+    await stack.wait_serving()
     assert {service: stack.starts(service) for service in stack.targets} == dict.fromkeys(stack.targets, 1)
     assert not [line for service in stack.targets for line in stack.output(service) if "unhandled exception" in line]
 

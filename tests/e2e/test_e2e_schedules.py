@@ -15,15 +15,17 @@ from servicekit.rpc.status import fault_from_error
 from testkit.eventually import eventually
 from testkit.tenant import Tenant
 
-DAILY = AccountSchedule(
-    social_account_id="page",
-    time_zone="Europe/Berlin",
-    weekly_slots=[WeeklySlot(day_of_week=day, hour=9) for day in range(1, 8)],  # type: ignore[arg-type]
-)
+
+def daily(hour: int) -> AccountSchedule:
+    return AccountSchedule(
+        social_account_id="page",
+        time_zone="Europe/Berlin",
+        weekly_slots=[WeeklySlot(day_of_week=day, hour=hour) for day in range(1, 8)],  # type: ignore[arg-type]
+    )
 
 
 async def put(tenant: Tenant) -> AccountSchedule:
-    request = PutAccountScheduleRequest(organization_id=tenant.organization_id, account_schedule=DAILY)
+    request = PutAccountScheduleRequest(organization_id=tenant.organization_id, account_schedule=daily(9))
     return (await tenant.clients.schedule.PutAccountSchedule(request)).account_schedule
 
 
@@ -85,3 +87,18 @@ async def test_without_a_schedule_queue_gives_out_nothing(tenant: Tenant) -> Non
     assert refused.value.code() is grpc.StatusCode.FAILED_PRECONDITION
     await put(tenant)
     assert len(await tenant.add_to_queue("d1")) == 1
+
+
+async def test_a_change_of_the_schedule_counts_for_the_next_post(tenant: Tenant) -> None:
+    """Its announcement need not have come yet."""
+    await tenant.connect()
+    for hour in (9, 11, 13):
+        await tenant.put_schedule(daily(hour))
+        await tenant.create(f"d{hour}", "text")
+        (slot,) = await tenant.add_to_queue(f"d{hour}")
+        assert slot.local_time == f"{hour:02}:00"
+    await tenant.create("late", "text")
+    await delete(tenant, force=True)
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await tenant.add_to_queue("late")
+    assert fault_from_error(refused.value).reason == "NO_SCHEDULE"

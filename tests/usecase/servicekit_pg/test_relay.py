@@ -353,7 +353,7 @@ async def test_what_was_published_but_not_marked_is_published_again_as_the_same_
     await announce(range(100), left=True)
     with pytest.raises(ExceptionGroup) as caught:
         async with _running(relay):
-            await eventually(lambda: False, within=5)
+            await eventually(lambda: False)
     assert caught.group_contains(failpoints.FailpointHit)
     assert await _open(database) == 100
 
@@ -398,5 +398,5 @@ async def test_an_error_that_nobody_expects_ends_the_relay(database: Database, a
 
     with pytest.raises(ExceptionGroup) as caught:
         async with _running(_relay(database, Broken())):
-            await eventually(lambda: False, within=5)
+            await eventually(lambda: False)
     assert caught.group_contains(KeyError)
