@@ -9,6 +9,7 @@ import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 from sqlalchemy import text
 
+from civil.zones import tzdata_version
 from postflow.queue.v1.queue_service_pb2 import AddToQueueRequest, ListQueueSlotsRequest, ScheduleAtRequest
 from postflow.queue.v1.queue_slot_pb2 import (
     QUEUE_SLOT_ORIGIN_EXACT,
@@ -132,19 +133,51 @@ async def test_a_schedule_service_of_the_release_before_is_waited_for_by_the_cal
     await eventually(added)
 
 
-async def test_slot_times_are_asked_for_once_and_kept(rig: "Rig") -> None:
-    await rig.put_schedule("page", *DAYS)
+async def test_slot_times_are_told_once_and_kept(rig: "Rig") -> None:
+    await rig.put_schedule("page", *DAYS, told=False)
     for number in range(5):
         rig.draft(f"d{number}", FEED)
         await rig.stub.AddToQueue(add(f"d{number}"))
+    assert rig.schedule.times_told == 64
     first, *rest = rig.schedule.asked
-    assert all(each.count == 64 for each in (first, *rest))
-    asked = len(rig.schedule.asked)
-    rig.draft("last", FEED)
-    await rig.stub.AddToQueue(add("last"))
-    assert len(rig.schedule.asked) == asked
+    assert (first.count, first.known_schedule_version, first.known_tzdata_version) == (64, 0, "")
+    assert {(each.known_schedule_version, each.known_tzdata_version) for each in rest} == {(1, tzdata_version())}
     assert first.after.ToDatetime(UTC) - NOW >= timedelta(seconds=60)
     assert first.before.ToDatetime(UTC) - first.after.ToDatetime(UTC) <= timedelta(days=730)
+
+
+async def test_a_change_of_the_schedule_counts_before_it_has_been_announced(rig: "Rig", refusal: Refusal) -> None:
+    await rig.put_schedule("page", *DAYS)
+    for number in range(4):
+        rig.draft(f"d{number}", FEED)
+    await rig.stub.AddToQueue(add("d0"))
+    evenings = [day + timedelta(hours=7) for day in DAYS]
+    await rig.put_schedule("page", *evenings, version=2, told=False)
+    [slot] = (await rig.stub.AddToQueue(add("d1"))).queue_slots
+    assert slot.schedule_time.ToDatetime(UTC) == evenings[0]
+    await rig.put_schedule("page", version=3, enabled=False, told=False)
+    assert (await refusal(rig.stub.AddToQueue(add("d2")))).reason == "SCHEDULE_DISABLED"
+    del rig.schedule.times["page"]
+    assert (await refusal(rig.stub.AddToQueue(add("d2")))).reason == "NO_SCHEDULE"
+    await rig.put_schedule("page", *DAYS, version=5, told=False)
+    [slot] = (await rig.stub.AddToQueue(add("d3"))).queue_slots
+    assert slot.schedule_time.ToDatetime(UTC) == DAYS[1]
+
+
+@pytest.mark.parametrize("is_frozen", [False, True])
+async def test_while_schedule_is_away_slots_are_given_by_what_it_told_last(
+    rig: "Rig", refusal: Refusal, is_frozen: bool
+) -> None:
+    await rig.put_schedule("page", *DAYS, told=False)
+    rig.draft("d0", FEED)
+    rig.draft("d1", FEED, ("group", "facebook", ""))
+    await rig.stub.AddToQueue(add("d0"))
+    rig.schedule.is_frozen = is_frozen
+    rig.schedule.fault = Unavailable("AWAY", "away", retry_after=timedelta(minutes=1))
+    [slot] = (await rig.stub.AddToQueue(add("d1", "page"))).queue_slots
+    assert slot.schedule_time.ToDatetime(UTC) == DAYS[1]
+    rig.schedule.is_frozen = False
+    assert (await refusal(rig.stub.AddToQueue(add("d1", "group")))).reason == "AWAY"
 
 
 async def test_a_draft_gets_the_time_that_its_caller_wants(rig: "Rig") -> None:
