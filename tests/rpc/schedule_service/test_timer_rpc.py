@@ -15,7 +15,7 @@ from postflow.schedule.v1 import timer_service_pb2 as messages
 from postflow.schedule.v1.schedule_events_pb2 import TimerFired
 from postflow.schedule.v1.timer_service_pb2_grpc import TimerServiceStub, add_TimerServiceServicer_to_server
 from schedule_service.main import timer_servicer
-from servicekit.faults import AlreadyExists, Conflict, Fault, InvalidRequest, NotFound
+from servicekit.faults import AlreadyExists, Conflict, Fault, InvalidRequest, LimitReached, NotFound, Refused
 from servicekit.rpc import RpcServer, calling, open_channel
 
 if TYPE_CHECKING:
@@ -135,6 +135,29 @@ async def test_an_id_in_use_is_refused(stub: Stub) -> None:
     fault = await refusal(stub.CreateTimer(create()))
     assert isinstance(fault, AlreadyExists)
     assert fault.reason == "TIMER_EXISTS"
+
+
+async def test_an_organization_has_a_hundred_thousand_timers_at_most(stub: Stub, parts: "Parts") -> None:
+    await stub.CreateTimer(create("first"))
+    async with parts.database.read() as connection:
+        await connection.execute(_MANY, {"count": 99_998})
+        await connection.execute(text("delete from timer_room"))
+    await stub.CreateTimer(create("last"))
+    fault = await refusal(stub.CreateTimer(create("one-too-many")))
+    assert isinstance(fault, LimitReached)
+    assert (fault.reason, fault.metadata) == ("TIMERS_PER_ORGANIZATION", {"limit": "100000"})
+    await stub.DeleteTimer(named(messages.DeleteTimerRequest, "first"))
+    await stub.CreateTimer(create("one-too-many"))
+
+
+_MANY = text("""
+    insert into timer (organization_id, id, topic, payload, fire_time, cron, time_zone, dst_policy, misfire_policy,
+        catch_up_interval, skip_after, auto_remove, paused, due_time, sleep_until, fence, attempts, fire_count,
+        last_occurrence_key, tzdata_version, traceparent, version, create_time, update_time)
+    select 'acme', 'many-' || n, 'many', '', now(), '', 'UTC', 'CRON', 'FIRE_ONCE', '1 second', '60 seconds', false,
+        n % 2 = 0, now(), case when n % 2 = 1 then now() end, 0, 0, 0, '', '2026f', '', 1, now(), now()
+    from generate_series(1, :count) n
+""")
 
 
 @pytest.mark.parametrize("method", ["Pause", "Resume", "Delete"])
@@ -275,11 +298,16 @@ async def test_a_listing_is_narrowed_by_topic_and_state(stub: Stub, parts: "Part
     for timer_id in "cd":
         await stub.PauseTimer(named(messages.PauseTimerRequest, timer_id))
     await finish(parts, "e")
+    await stub.CreateTimer(create("f", topic="two"))
+    await put_to_rest(parts, "f")
     assert await ids(stub, topic="one", page_size=1) == [["a"], ["c"], ["e"]]
     assert await ids(stub, topic="none") == [[]]
     assert await ids(stub, state=timer_pb2.TIMER_STATE_ACTIVE) == [["a", "b"]]
     assert await ids(stub, state=timer_pb2.TIMER_STATE_PAUSED, page_size=1) == [["c"], ["d"]]
     assert await ids(stub, state=timer_pb2.TIMER_STATE_FINISHED) == [["e"]]
+    assert await ids(stub, state=timer_pb2.TIMER_STATE_FAULTY) == [["f"]]
+    assert await ids(stub, topic="two", state=timer_pb2.TIMER_STATE_FAULTY) == [["f"]]
+    assert await ids(stub, topic="one", state=timer_pb2.TIMER_STATE_FAULTY) == [[]]
     assert await ids(stub, topic="one", state=timer_pb2.TIMER_STATE_PAUSED) == [["c"]]
     assert await ids(stub, topic="two", state=timer_pb2.TIMER_STATE_ACTIVE) == [["b"]]
     assert await ids(stub, topic="one", state=timer_pb2.TIMER_STATE_FINISHED) == [["e"]]
@@ -292,6 +320,33 @@ async def finish(parts: "Parts", timer_id: str) -> None:
             text("update timer set due_time = null, sleep_until = null, finish_time = now() where id = :id"),
             {"id": timer_id},
         )
+
+
+async def put_to_rest(parts: "Parts", timer_id: str) -> None:
+    """As the engine leaves one whose zone a release has dropped."""
+    async with parts.database.read() as connection:
+        await connection.execute(
+            text("update timer set time_zone = 'Atlantis/Poseidonis', sleep_until = null where id = :id"),
+            {"id": timer_id},
+        )
+
+
+async def test_a_faulty_timer_is_answered_for_by_every_call(stub: Stub, parts: "Parts") -> None:
+    await stub.CreateTimer(create("a"))
+    await stub.CreateTimer(create("b"))
+    await put_to_rest(parts, "a")
+    faulty = (await stub.GetTimer(named(messages.GetTimerRequest, "a"))).timer
+    assert (faulty.state, faulty.time_zone) == (timer_pb2.TIMER_STATE_FAULTY, "Atlantis/Poseidonis")
+    assert "Atlantis/Poseidonis" in faulty.fault
+    assert await ids(stub) == [["a", "b"]]
+    assert (await stub.FireTimer(named(messages.FireTimerRequest, "a"))).timer.fire_count == 1
+    refused = await refusal(stub.ResumeTimer(named(messages.ResumeTimerRequest, "a")))
+    assert isinstance(refused, Refused)
+    assert (refused.reason, refused.message) == ("TIMER_FAULTY", faulty.fault)
+    resting = (await stub.PauseTimer(named(messages.PauseTimerRequest, "a", etag=faulty.etag))).timer
+    assert (resting.state, resting.fault) == (timer_pb2.TIMER_STATE_PAUSED, faulty.fault)
+    await stub.DeleteTimer(named(messages.DeleteTimerRequest, "a", etag=resting.etag))
+    assert await ids(stub) == [["b"]]
 
 
 async def test_a_page_of_large_timers_is_shorter_and_none_is_lost(stub: Stub) -> None:

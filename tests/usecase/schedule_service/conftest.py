@@ -30,7 +30,7 @@ from schedule_service.application.get_timer import GetTimer
 from schedule_service.application.pause_timer import PauseTimer, ResumeTimer
 from schedule_service.application.put_account_schedule import PutAccountSchedule
 from schedule_service.domain.account_schedule import Timetable
-from schedule_service.domain.timer import Wish
+from schedule_service.domain.timer import MOST_TIMERS, Wish
 from schedule_service.domain.upcoming_slot import UpcomingSlot
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
@@ -157,8 +157,8 @@ class Fired:
 class Timers:
     """The use cases of timers, and their engine, which works when it is told to."""
 
-    def __init__(self, database: Database, *, live: bool = False) -> None:
-        """`live`: by the clock of the database, instead of that which a test sets."""
+    def __init__(self, database: Database, *, live: bool = False, most: int = MOST_TIMERS) -> None:
+        """`live`: by the clock of the database, instead of that which a test sets. `most` of an organization."""
         self.database = database
         self.clock = SetClock()
         self._clock = DatabaseClock() if live else self.clock
@@ -167,7 +167,7 @@ class Timers:
         self.errors: list[SchedulerError] = []
         clock, ledger, ids = self._clock, RequestLedger(), Uuid7Source()
         outbox, wake = Outbox(ids, self.fired.offer), self.woken.append
-        self._create = CreateTimer(database=database, clock=clock, ids=ids, ledger=ledger, wake=wake)
+        self._create = CreateTimer(database=database, clock=clock, ids=ids, ledger=ledger, wake=wake, most=most)
         self._get = GetTimer(database=database)
         self._pause = PauseTimer(database=database, clock=clock, ledger=ledger)
         self._resume = ResumeTimer(database=database, clock=clock, ledger=ledger, wake=wake)
@@ -260,6 +260,12 @@ def schedules(schedule_database: Database) -> Schedules:
 @pytest.fixture
 def timers(schedule_database: Database) -> Timers:
     return Timers(schedule_database)
+
+
+@pytest.fixture
+def three_timers(schedule_database: Database) -> Timers:
+    """So many may an organization have."""
+    return Timers(schedule_database, most=3)
 
 
 @pytest.fixture

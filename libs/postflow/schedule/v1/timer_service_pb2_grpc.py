@@ -77,8 +77,9 @@ class TimerServiceServicer:
     """
 
     def CreateTimer(self, request, context):
-        """CreateTimer stores a timer and sets it going. ALREADY_EXISTS `TIMER_EXISTS` for an id in use. A cron expression
-        that does not fire within five years is refused.
+        """CreateTimer stores a timer and sets it going. ALREADY_EXISTS `TIMER_EXISTS` for an id in use; RESOURCE_EXHAUSTED
+        `TIMERS_PER_ORGANIZATION` when the organization has 100,000 that are not finished. A cron expression that does not
+        fire within five years is refused.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

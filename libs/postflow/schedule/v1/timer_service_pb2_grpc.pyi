@@ -34,8 +34,9 @@ class TimerServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> TimerServiceAsyncStub: ...
     CreateTimer: _grpc.UnaryUnaryMultiCallable[_timer_service_pb2.CreateTimerRequest, _timer_service_pb2.CreateTimerResponse]
-    """CreateTimer stores a timer and sets it going. ALREADY_EXISTS `TIMER_EXISTS` for an id in use. A cron expression
-    that does not fire within five years is refused.
+    """CreateTimer stores a timer and sets it going. ALREADY_EXISTS `TIMER_EXISTS` for an id in use; RESOURCE_EXHAUSTED
+    `TIMERS_PER_ORGANIZATION` when the organization has 100,000 that are not finished. A cron expression that does not
+    fire within five years is refused.
     """
     GetTimer: _grpc.UnaryUnaryMultiCallable[_timer_service_pb2.GetTimerRequest, _timer_service_pb2.GetTimerResponse]
     """GetTimer returns a timer. NOT_FOUND `TIMER_NOT_FOUND`."""
@@ -66,8 +67,9 @@ class TimerServiceAsyncStub(TimerServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateTimer: _aio.UnaryUnaryMultiCallable[_timer_service_pb2.CreateTimerRequest, _timer_service_pb2.CreateTimerResponse]  # type: ignore[assignment]
-    """CreateTimer stores a timer and sets it going. ALREADY_EXISTS `TIMER_EXISTS` for an id in use. A cron expression
-    that does not fire within five years is refused.
+    """CreateTimer stores a timer and sets it going. ALREADY_EXISTS `TIMER_EXISTS` for an id in use; RESOURCE_EXHAUSTED
+    `TIMERS_PER_ORGANIZATION` when the organization has 100,000 that are not finished. A cron expression that does not
+    fire within five years is refused.
     """
     GetTimer: _aio.UnaryUnaryMultiCallable[_timer_service_pb2.GetTimerRequest, _timer_service_pb2.GetTimerResponse]  # type: ignore[assignment]
     """GetTimer returns a timer. NOT_FOUND `TIMER_NOT_FOUND`."""
@@ -101,8 +103,9 @@ class TimerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _timer_service_pb2.CreateTimerRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_timer_service_pb2.CreateTimerResponse, _abc.Awaitable[_timer_service_pb2.CreateTimerResponse]]:
-        """CreateTimer stores a timer and sets it going. ALREADY_EXISTS `TIMER_EXISTS` for an id in use. A cron expression
-        that does not fire within five years is refused.
+        """CreateTimer stores a timer and sets it going. ALREADY_EXISTS `TIMER_EXISTS` for an id in use; RESOURCE_EXHAUSTED
+        `TIMERS_PER_ORGANIZATION` when the organization has 100,000 that are not finished. A cron expression that does not
+        fire within five years is refused.
         """
 
     @_abc_1.abstractmethod

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from datetime import timedelta
 
+from schedule_service.adapters.postgres import timer_room
 from schedule_service.adapters.postgres import timers as store
 from schedule_service.adapters.postgres.zone_data import record_zones
-from schedule_service.domain.timer import Wish, created, taken
+from schedule_service.domain.timer import MOST_TIMERS, Wish, created, full, taken
 from schedule_service.wire import timers as wire
 from servicekit.ids import IdSource
 from servicekit.pg.clock import DatabaseClock
@@ -23,13 +24,15 @@ class CreateTimer:
         ids: IdSource,
         ledger: RequestLedger,
         wake: Callable[[timedelta], None],
+        most: int = MOST_TIMERS,
     ) -> None:
-        """`wake` tells the engine how far ahead the timer is due."""
+        """`wake` tells the engine how far ahead the timer is due. `most` timers of an organization."""
         self._database = database
         self._clock = clock
         self._ids = ids
         self._ledger = ledger
         self._wake = wake
+        self._most = most
 
     async def __call__(self, key: RequestKey, *, timer_id: str, wish: Wish) -> wire.CreateTimerResponse:
         """Without an id the timer gets one."""
@@ -52,4 +55,7 @@ class CreateTimer:
         tx.after_commit(lambda: self._wake(ahead))
         response = wire.CreateTimerResponse(timer=wire.shown(timer))
         await self._ledger.answer(tx, key, response.SerializeToString())
+        # At the end: all who create timers of the organization at this moment wait for each other from here on.
+        if not await timer_room.take(tx.connection, timer.organization_id, most=self._most):
+            raise full(self._most)
         return response

@@ -8,12 +8,14 @@ from hashlib import sha256
 
 from civil.cron import Cron, Dst, Firing, InvalidCron, firings, parse_cron
 from civil.zones import DAY, EARLIEST, LATEST, UnknownZone, Zone, find_zone, tzdata_version
-from servicekit.faults import AlreadyExists, Conflict, InvalidField, NotFound, Refused
+from servicekit.faults import AlreadyExists, Conflict, InvalidField, LimitReached, NotFound, Refused
 
 CATCH_UP_INTERVAL = timedelta(seconds=1)
 SKIP_AFTER = timedelta(seconds=60)
 KEPT = timedelta(days=7)
 """How long a timer that has fired for the last time is kept."""
+MOST_TIMERS = 100_000
+"""Of an organization, not counting those that have fired for the last time."""
 
 _UTC = "UTC"
 _FIVE_YEARS = 5 * 366 * DAY
@@ -243,6 +245,14 @@ def found(timer: Timer | None, timer_id: str) -> Timer:
     if timer is None:
         raise NotFound("TIMER_NOT_FOUND", "there is no such timer", metadata={"timer_id": timer_id})
     return timer
+
+
+def full(most: int) -> LimitReached:
+    return LimitReached(
+        "TIMERS_PER_ORGANIZATION",
+        f"an organization has {most} timers at most that have not fired for the last time",
+        metadata={"limit": str(most)},
+    )
 
 
 def taken(timer_id: str) -> AlreadyExists:

@@ -1,0 +1,123 @@
+"""How many timers an organization may have that have not fired for the last time."""
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import text
+
+from postflow.schedule.v1.timer_pb2 import TIMER_STATE_FAULTY, TIMER_STATE_FINISHED
+from servicekit.faults import AlreadyExists, LimitReached, NotFound
+
+if TYPE_CHECKING:
+    from tests.usecase.schedule_service.conftest import Timers
+
+HOUR = timedelta(hours=1)
+
+
+async def fill(timers: "Timers", **wishes: object) -> None:
+    for number in range(3):
+        await timers.create(f"t{number}", **({"cron": "@hourly"} | wishes))  # type: ignore[arg-type]
+
+
+async def assert_full(timers: "Timers") -> None:
+    with pytest.raises(LimitReached) as refused:
+        await timers.create("more", delay=HOUR)
+    assert (refused.value.reason, refused.value.metadata) == ("TIMERS_PER_ORGANIZATION", {"limit": "3"})
+    with pytest.raises(NotFound):
+        await timers.get("more")
+
+
+async def test_an_organization_has_so_many_timers_and_no_more(three_timers: "Timers") -> None:
+    await fill(three_timers)
+    woken = len(three_timers.woken)
+    await assert_full(three_timers)
+    await assert_full(three_timers)
+    assert len(three_timers.woken) == woken
+    await three_timers.create("more", organization_id="umbrella", delay=HOUR)
+
+
+async def test_what_was_there_before_the_limit_counts(three_timers: "Timers") -> None:
+    await fill(three_timers)
+    async with three_timers.database.read() as connection:
+        await connection.execute(text("delete from timer_room"))
+    await assert_full(three_timers)
+
+
+async def test_an_organization_that_has_more_than_it_may_is_refused(three_timers: "Timers") -> None:
+    await fill(three_timers)
+    async with three_timers.database.read() as connection:
+        await connection.execute(text("update timer_room set room = 2"))
+    for timer_id in ("t3", "t4"):
+        await three_timers.create(timer_id, delay=HOUR)
+    await assert_full(three_timers)
+
+
+async def test_a_paused_and_a_faulty_timer_count(three_timers: "Timers") -> None:
+    await fill(three_timers)
+    await three_timers.pause("t0")
+    async with three_timers.database.read() as connection:
+        await connection.execute(text("update timer set cron = '61 * * * *' where id = 't1'"))
+    three_timers.clock.moment += HOUR
+    await three_timers.fire_due()
+    assert (await three_timers.get("t1")).state == TIMER_STATE_FAULTY
+    await assert_full(three_timers)
+
+
+async def test_a_deleted_timer_makes_room_for_one(three_timers: "Timers") -> None:
+    await fill(three_timers)
+    for _ in range(2):
+        await assert_full(three_timers)
+        await three_timers.delete("t1")
+        await three_timers.create("t1", cron="@hourly")
+    await assert_full(three_timers)
+
+
+@pytest.mark.parametrize("auto_remove", [False, True])
+async def test_timers_that_have_fired_for_the_last_time_make_room(three_timers: "Timers", auto_remove: bool) -> None:
+    await fill(three_timers, cron=None, delay=timedelta(0), auto_remove=auto_remove)
+    await three_timers.fire_due()
+    for number in range(3):
+        await three_timers.create(f"next{number}", cron="@hourly")
+    await assert_full(three_timers)
+    if not auto_remove:
+        assert (await three_timers.get("t0")).state == TIMER_STATE_FINISHED
+        three_timers.clock.moment += timedelta(days=8)
+        await three_timers.delete_finished()
+        await assert_full(three_timers)
+
+
+async def test_an_id_in_use_is_told_before_the_limit_and_a_repeat_is_answered(three_timers: "Timers") -> None:
+    for timer_id in ("t0", "t1"):
+        await three_timers.create(timer_id, delay=HOUR)
+    made = await three_timers.create("t2", delay=HOUR, request_id="r")
+    with pytest.raises(AlreadyExists):
+        await three_timers.create("t0", delay=HOUR)
+    assert await three_timers.create("t2", delay=HOUR, request_id="r") == made
+    await assert_full(three_timers)
+
+
+async def test_the_limit_holds_when_many_create_at_the_same_time(three_timers: "Timers") -> None:
+    async def attempt() -> str:
+        try:
+            return (await three_timers.create("", delay=HOUR)).id
+        except LimitReached:
+            return ""
+
+    for room in (3, 1, 1):
+        async with asyncio.TaskGroup() as group:
+            calls = [group.create_task(attempt()) for _ in range(12)]
+        made = [timer_id for call in calls if (timer_id := call.result())]
+        assert len(made) == room
+        await three_timers.delete(made[0])
+
+
+async def test_timers_fire_while_somebody_counts(three_timers: "Timers") -> None:
+    await fill(three_timers, auto_remove=True)
+    three_timers.clock.moment += HOUR
+    async with three_timers.database.transaction() as tx:
+        await tx.connection.execute(text("select from timer_room for update"))
+        assert len(await three_timers.fire_due()) == 3
+        await three_timers.pause("t0")
+        await three_timers.delete("t1")
