@@ -2,7 +2,7 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
@@ -38,6 +38,7 @@ from testkit.spans import recorded_spans
 from testkit.tenant import Clients, Tenant
 
 ORGANIZATION = "traced"
+PUBLISHED_FOLLOWERS = ("queue-events", "drafts-events")
 KEY = base64.b64encode(bytes(32)).decode()
 SERVICES: Mapping[str, tuple[type[Any], Callable[[Any], Awaitable[Process]]]] = {
     "schedule": (schedule_service.settings.Settings, schedule_service.main.compose),
@@ -127,6 +128,7 @@ async def journey(exporter: InMemorySpanExporter, reader: InMemoryMetricReader, 
         return slot.state == QUEUE_SLOT_STATE_PUBLISHED
 
     await eventually(settled)
+    await eventually(lambda: _is_followed(exporter.get_finished_spans()))
     (job,) = await tenant.jobs("post")
     return Journey(
         spans=list(exporter.get_finished_spans()),
@@ -134,6 +136,13 @@ async def journey(exporter: InMemorySpanExporter, reader: InMemoryMetricReader, 
         job=job,
         metrics=_points(reader),
     )
+
+
+def _is_followed(spans: Sequence[ReadableSpan]) -> bool:
+    """What a follower has applied can be seen before its span has ended."""
+    published = {(_trace(span), _id(span)) for span in spans if "publish post" in span.name}
+    followed = [span.name for span in spans if published & _links(span)]
+    return all(any(follower in name for name in followed) for follower in PUBLISHED_FOLLOWERS)
 
 
 async def _use_everything(tenant: Tenant) -> None:
@@ -214,7 +223,7 @@ def _what_happens_later_is_linked_to_its_origin(journey: Journey) -> None:
 
 def _who_follows_is_linked_to_what_it_follows(journey: Journey) -> None:
     published = journey.one("publish post")
-    for follower in ("queue-events", "drafts-events"):
+    for follower in PUBLISHED_FOLLOWERS:
         (span,) = [
             span for span in journey.named(follower, "apply") if (_trace(published), _id(published)) in _links(span)
         ]
