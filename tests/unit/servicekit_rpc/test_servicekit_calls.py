@@ -7,6 +7,7 @@ from typing import Any
 import grpc_testing
 import pytest
 from opentelemetry.context import attach, detach
+from opentelemetry.trace import NonRecordingSpan, set_span_in_context
 
 from servicekit.rpc.channel import _Calls, _Channel
 from servicekit.run import context, telemetry
@@ -20,7 +21,9 @@ def within_a_call() -> Iterator[None]:
     """As if a call that has three seconds left were being served."""
     tokens = [(context.request_id, context.request_id.set("r-1"))]
     deadline = context.deadline.set(time.monotonic() + 3)
-    trace = attach(telemetry.parent(TRACE))
+    caller = telemetry.parse(TRACE)
+    assert caller
+    trace = attach(set_span_in_context(NonRecordingSpan(caller)))
     yield
     detach(trace)
     context.deadline.reset(deadline)
