@@ -28,6 +28,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NANOS = 1_000_000_000
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799  # 0001-01-01 to 9999-12-31, as protobuf defines them
 _LONGEST_DURATION = 315_576_000_000
+_MOST_PATHS = 200
 
 _FLOATS = frozenset({FieldDescriptor.CPPTYPE_FLOAT, FieldDescriptor.CPPTYPE_DOUBLE})
 _NUMBERS = _FLOATS | {
@@ -105,9 +106,9 @@ class _Compiler:
         rules = _rules(field)
         if _is_map(field):
             entry = _type_of(field).fields_by_name
-            return _both(_count(rules), _entries(self._value(entry["key"]), self._value(entry["value"], rules)))
+            return _counted(rules, _entries(self._value(entry["key"]), self._value(entry["value"], rules)))
         if field.is_repeated:
-            return _both(_count(rules), _elements(self._value(field, rules)))
+            return _counted(rules, _elements(self._value(field, rules)))
         _refuse(field, rules, "min_items", "max_items")
         if _is(field, "google.protobuf.FieldMask"):
             return _mask(_resource(parent))
@@ -153,14 +154,17 @@ def _both(first: _Check | None, second: _Check | None) -> _Check | None:
     return lambda value: [*first(value), *second(value)]
 
 
-def _count(rules: rules_pb2.FieldRules) -> _Check | None:
+def _counted(rules: rules_pb2.FieldRules, check_each: _Check | None) -> _Check | None:
+    """What has too many elements is not looked into: a hundred thousand would hold up every other call."""
     if not (rules.HasField("min_items") or rules.HasField("max_items")):
-        return None
+        return check_each
     least = rules.min_items if rules.HasField("min_items") else -math.inf
     most = rules.max_items if rules.HasField("max_items") else math.inf
 
     def check(values: Any) -> _Problems:
-        return _FINE if least <= len(values) <= most else [("", f"must have {_range(least, most)} elements")]
+        count = len(values)
+        found = _FINE if least <= count <= most else [("", f"must have {_range(least, most)} elements")]
+        return found if count > most or check_each is None else [*found, *check_each(values)]
 
     return check
 
@@ -240,6 +244,8 @@ def _known(enum: EnumDescriptor) -> _Check:
 
 def _mask(resource: Descriptor) -> _Check:
     def check(mask: Any) -> _Problems:
+        if len(mask.paths) > _MOST_PATHS:
+            return [("", f"must have at most {_MOST_PATHS} paths")]
         return [
             ("", f"{path!r} is not a field of {resource.name}") for path in mask.paths if not _exists(resource, path)
         ]

@@ -185,6 +185,16 @@ def test_every_violation_is_reported() -> None:
     assert sorted(fields(request)) == ["hour", "id", "part.name", "tags[1]"]
 
 
+def test_a_list_that_is_too_long_is_not_looked_into() -> None:
+    # A hundred thousand elements fit into a request: to name each would hold up every other call.
+    request = valid(parts=[Part()] * 3, tags=["", "b c", "", ""], by_name=dict.fromkeys("abc", Part()))
+    assert sorted(fields(request)) == ["by_name", "parts", "tags"]
+
+
+def test_a_list_that_is_too_short_is_looked_into() -> None:
+    assert sorted(fields(valid(tags=["b c"]))) == ["tags", "tags[0]"]
+
+
 def test_descriptions_say_what_would_be_right() -> None:
     request = valid(text="abcdef", hour=24, least=0, parts=[Part(name="x")] * 3, lasts=span(61))
     assert {one.field: one.description for one in violations(request)} == {
@@ -222,6 +232,14 @@ def test_an_update_mask_with_any_other_path_is_refused(path: str) -> None:
     (violation,) = violations(request, validate_update)
     assert violation.field == "update_mask"
     assert repr(path) in violation.description
+
+
+@pytest.mark.parametrize("path", ["text", "colour"])
+def test_an_update_mask_has_a_limit(path: str) -> None:
+    request = UpdateRequest(everything=valid(), update_mask=field_mask_pb2.FieldMask(paths=[path] * 201))
+    (violation,) = violations(request, validate_update)
+    assert violation == Violation(field="update_mask", description="must have at most 200 paths")
+    validate_update(UpdateRequest(everything=valid(), update_mask=field_mask_pb2.FieldMask(paths=["text"] * 200)))
 
 
 @pytest.mark.parametrize(
