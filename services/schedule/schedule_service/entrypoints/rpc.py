@@ -21,7 +21,7 @@ from schedule_service.application.put_account_schedule import PutAccountSchedule
 from schedule_service.application.update_schedule_rule import UpdateScheduleRule
 from schedule_service.domain.account_schedule import Edition
 from schedule_service.wire import account_schedules, rules
-from schedule_service.wire.civil_times import moment, not_before
+from schedule_service.wire.civil_times import moment, not_before, span
 from schedule_service.wire.pages import fitting
 from servicekit.faults import InvalidField
 from servicekit.pg.ledger import request_key
@@ -184,7 +184,7 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
             organization_id=request.organization_id,
             brand_id=request.brand_id,
             after=not_before(request.after) if request.HasField("after") else None,
-            horizon=rules.horizon(request.horizon) if request.HasField("horizon") else None,
+            horizon=span(request.horizon) if request.HasField("horizon") else None,
             rest=rules.rest(asked.after),
             size=asked.size,
         )

@@ -1,4 +1,4 @@
-"""Zones, days and times of the wall, and instants. `field` is where the caller wrote what is read."""
+"""Zones, days and times of the wall, instants, and spans of time. `field` is where the caller wrote what is read."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, time, timedelta
@@ -37,6 +37,10 @@ def not_before(timestamp: Timestamp) -> datetime:
     if timestamp.nanos % 1000 == 0 or earlier == _LATEST:
         return earlier
     return earlier + timedelta.resolution
+
+
+def span(duration: Duration) -> timedelta:
+    return timedelta(seconds=duration.seconds, microseconds=duration.nanos // 1000)
 
 
 def whole_seconds(duration: Duration, field: str) -> timedelta:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from postflow.schedule.v1 import schedule_events_pb2, schedule_rule_pb2
@@ -31,7 +30,6 @@ __all__ = [
     "UpdateScheduleRuleResponse",
     "changes",
     "cursor",
-    "horizon",
     "rest",
     "schedule_rule_changed",
     "shown",
@@ -116,10 +114,6 @@ def target(found: RuleTarget) -> schedule_rule_pb2.RuleTarget:
 
 def skipped(rule: ScheduleRule) -> schedule_rule_pb2.SkippedRule:
     return schedule_rule_pb2.SkippedRule(schedule_rule_id=rule.id, reason=UNKNOWN, time_zone=rule.terms.time_zone.name)
-
-
-def horizon(message: Duration) -> timedelta:
-    return timedelta(seconds=message.seconds, microseconds=message.nanos // 1000)
 
 
 def cursor(rest: Span) -> tuple[int, str, int]:

@@ -1,9 +1,5 @@
 """Timers: protobuf <-> domain, both ways."""
 
-from datetime import timedelta
-
-from google.protobuf.duration_pb2 import Duration
-
 from civil.cron import Dst
 from postflow.schedule.v1 import schedule_events_pb2, timer_pb2
 from postflow.schedule.v1.timer_service_pb2 import (
@@ -16,7 +12,7 @@ from postflow.schedule.v1.timer_service_pb2 import (
     ResumeTimerResponse,
 )
 from schedule_service.domain.timer import Fired, MisfirePolicy, Timer, TimerState, Wish
-from schedule_service.wire.civil_times import moment
+from schedule_service.wire.civil_times import moment, span
 from servicekit.pg.outbox import Announcement
 from topology import events_subject
 
@@ -45,14 +41,14 @@ def wish(message: timer_pb2.Timer) -> Wish:
         topic=message.topic,
         payload=message.payload,
         fire_time=moment(message.fire_time) if message.HasField("fire_time") else None,
-        delay=_span(message.delay) if message.HasField("delay") else None,
+        delay=span(message.delay) if message.HasField("delay") else None,
         cron=message.cron if message.HasField("cron") else None,
         time_zone=message.time_zone,
         dst_policy=_DST_POLICIES.get(message.dst_policy),
         repeat_until=moment(message.repeat_until) if message.HasField("repeat_until") else None,
         misfire_policy=_MISFIRE_POLICIES.get(message.misfire_policy),
-        catch_up_interval=_span(message.catch_up_interval) if message.HasField("catch_up_interval") else None,
-        skip_after=_span(message.skip_after) if message.HasField("skip_after") else None,
+        catch_up_interval=span(message.catch_up_interval) if message.HasField("catch_up_interval") else None,
+        skip_after=span(message.skip_after) if message.HasField("skip_after") else None,
         auto_remove=message.auto_remove,
     )
 
@@ -112,7 +108,3 @@ def timer_fired(fired: Fired) -> Announcement:
             manual=fired.manual,
         ),
     )
-
-
-def _span(duration: Duration) -> timedelta:
-    return timedelta(seconds=duration.seconds, microseconds=duration.nanos // 1000)
