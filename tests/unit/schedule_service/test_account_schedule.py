@@ -95,16 +95,16 @@ def test_a_schedule_made_anew_has_another_etag_than_the_one_before() -> None:
 
 
 def test_an_empty_etag_is_no_precondition() -> None:
-    require_etag(None, "")
-    require_etag(SCHEDULE, "")
-    require_etag(SCHEDULE, SCHEDULE.etag)
+    require_etag(None, "", "page")
+    require_etag(SCHEDULE, "", "page")
+    require_etag(SCHEDULE, SCHEDULE.etag, "page")
 
 
 def test_another_etag_is_a_conflict_and_so_is_one_of_nothing() -> None:
     for schedule in (SCHEDULE, None):
         with pytest.raises(Conflict) as refusal:
-            require_etag(schedule, "0123456789abcdef")
-        assert refusal.value.reason == "ETAG_MISMATCH"
+            require_etag(schedule, "0123456789abcdef", "page")
+        assert (refusal.value.reason, refusal.value.metadata) == ("ETAG_MISMATCH", {"social_account_id": "page"})
 
 
 def test_no_schedule_is_not_found() -> None:

@@ -33,7 +33,7 @@ class DeleteAccountSchedule:
             return wire.DeleteAccountScheduleResponse.FromString(past.response)
         last = await store.lock(tx.connection, key.organization_id, social_account_id)
         schedule = found(live(last), social_account_id)
-        require_etag(schedule, etag)
+        require_etag(schedule, etag, social_account_id)
         if not force:
             ahead = await upcoming_slots.ahead(tx.connection, key.organization_id, social_account_id, now=now)
             require_none_ahead(ahead, social_account_id)

@@ -32,7 +32,7 @@ class PutAccountSchedule:
             return wire.PutAccountScheduleResponse.FromString(past.response)
         last = await store.lock(tx.connection, key.organization_id, social_account_id)
         before = live(last)
-        require_etag(before, etag)
+        require_etag(before, etag, social_account_id)
         if before is None:
             schedule = created(key.organization_id, social_account_id, timetable, now=now, last=last)
         else:

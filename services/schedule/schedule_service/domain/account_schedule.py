@@ -102,10 +102,14 @@ def live(schedule: AccountSchedule | None) -> AccountSchedule | None:
     return None if schedule is None or schedule.delete_time else schedule
 
 
-def require_etag(schedule: AccountSchedule | None, etag: str) -> None:
+def require_etag(schedule: AccountSchedule | None, etag: str, social_account_id: str) -> None:
     """An empty etag is no precondition; with one the schedule must exist, and be in the state that it names."""
     if etag and (schedule is None or schedule.etag != etag):
-        raise Conflict("ETAG_MISMATCH", "the schedule has been changed since it was read")
+        raise Conflict(
+            "ETAG_MISMATCH",
+            "the schedule has been changed since it was read",
+            metadata={"social_account_id": social_account_id},
+        )
 
 
 def found(schedule: AccountSchedule | None, social_account_id: str) -> AccountSchedule:
