@@ -12,8 +12,8 @@ class ListTimers:
     async def __call__(
         self, *, organization_id: str, topic: str, state: TimerState | None, after: str, size: int
     ) -> list[Timer]:
-        """Up to `size`, and one more when there are more; those behind `after`."""
+        """Those behind `after`."""
         async with self._database.read() as connection:
             return await store.list_timers(
-                connection, organization_id, topic=topic, state=state, after=after, size=size + 1
+                connection, organization_id, topic=topic, state=state, after=after, size=size
             )

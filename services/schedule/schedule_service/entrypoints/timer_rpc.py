@@ -54,7 +54,7 @@ class TimerServicer(timer_service_pb2_grpc.TimerServiceServicer):
             topic=request.topic,
             state=timers.state(request.state),
             after=str(page.after[0]) if page.after else "",
-            size=page.size,
+            size=page.size + 1,
         )
         shown, has_more = fitting(map(timers.shown, found), page.size)
         return messages.ListTimersResponse(
