@@ -253,7 +253,7 @@ def _zone_prefix(text: str) -> tuple[str | None, str]:
     try:
         return find_zone(name).name, expression.strip()
     except UnknownZone as unknown:
-        raise InvalidCron(f"time zone: {unknown}") from None
+        raise InvalidCron(f"time zone: {unknown}") from unknown
 
 
 def _words(expression: str, seconds: bool) -> list[str]:

@@ -87,6 +87,13 @@ def test_a_zone_in_the_expression_becomes_the_zone_of_the_timer(prefix: str) -> 
     assert made.due_time == at("2026-03-03T08:00")
 
 
+@pytest.mark.parametrize(
+    "wishes", [{"cron": "@daily", "time_zone": "localtime"}, {"cron": "CRON_TZ=localtime @daily"}], ids=str
+)
+def test_an_unknown_zone_has_one_reason_wherever_it_stands(wishes: dict[str, Any]) -> None:
+    assert refusal(**wishes).reason == "UNKNOWN_TIME_ZONE"
+
+
 def test_a_zone_is_said_once() -> None:
     assert refusal(cron="CRON_TZ=Europe/Berlin 0 9 * * *", time_zone="Europe/Berlin").violations[0].field == (
         "timer.time_zone"

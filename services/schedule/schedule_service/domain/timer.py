@@ -291,7 +291,8 @@ def _expression(text: str, time_zone: str) -> tuple[str, Zone]:
     try:
         cron = parse_cron(text)
     except InvalidCron as invalid:
-        raise InvalidField("timer.cron", str(invalid)) from invalid
+        reason = "UNKNOWN_TIME_ZONE" if isinstance(invalid.__cause__, UnknownZone) else "INVALID_FIELD"
+        raise InvalidField("timer.cron", str(invalid), reason=reason) from invalid
     if cron.zone_name is None:
         return text, _zone(time_zone or _UTC)
     if time_zone:
