@@ -61,15 +61,17 @@ class QueueServiceServicer:
         live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need not
         be approved yet; unapproved it is not sent. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`,
         `ALREADY_QUEUED`, `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`, `TIME_ZONE_UNKNOWN` (a release of the IANA
-        database has dropped the zone of the schedule).
+        database has dropped the zone of the schedule); UNAVAILABLE `SCHEDULE_CHANGING` while Schedule does not answer by the
+        schedule that it has announced.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ScheduleAt(self, request, context):
-        """ScheduleAt gives a draft a time of the caller's choice on each account, all accounts or none. FAILED_PRECONDITION
-        `SLOT_TAKEN` when a live slot of an account lies within a minute; else as AddToQueue. Caps do not apply.
+        """ScheduleAt gives a draft a time of the caller's choice on each account, all accounts or none. Schedules and caps do
+        not apply. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `SLOT_TAKEN` when a live slot of an account lies within a
+        minute, `ACCOUNT_NOT_A_TARGET`, `ALREADY_QUEUED`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -38,11 +38,13 @@ class QueueServiceStub:
     live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need not
     be approved yet; unapproved it is not sent. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`,
     `ALREADY_QUEUED`, `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`, `TIME_ZONE_UNKNOWN` (a release of the IANA
-    database has dropped the zone of the schedule).
+    database has dropped the zone of the schedule); UNAVAILABLE `SCHEDULE_CHANGING` while Schedule does not answer by the
+    schedule that it has announced.
     """
     ScheduleAt: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ScheduleAtRequest, _queue_service_pb2.ScheduleAtResponse]
-    """ScheduleAt gives a draft a time of the caller's choice on each account, all accounts or none. FAILED_PRECONDITION
-    `SLOT_TAKEN` when a live slot of an account lies within a minute; else as AddToQueue. Caps do not apply.
+    """ScheduleAt gives a draft a time of the caller's choice on each account, all accounts or none. Schedules and caps do
+    not apply. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `SLOT_TAKEN` when a live slot of an account lies within a
+    minute, `ACCOUNT_NOT_A_TARGET`, `ALREADY_QUEUED`.
     """
     ListQueueSlots: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ListQueueSlotsRequest, _queue_service_pb2.ListQueueSlotsResponse]
     """ListQueueSlots lists slots in the order of their times."""
@@ -57,11 +59,13 @@ class QueueServiceAsyncStub(QueueServiceStub):
     live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need not
     be approved yet; unapproved it is not sent. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`,
     `ALREADY_QUEUED`, `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`, `TIME_ZONE_UNKNOWN` (a release of the IANA
-    database has dropped the zone of the schedule).
+    database has dropped the zone of the schedule); UNAVAILABLE `SCHEDULE_CHANGING` while Schedule does not answer by the
+    schedule that it has announced.
     """
     ScheduleAt: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ScheduleAtRequest, _queue_service_pb2.ScheduleAtResponse]  # type: ignore[assignment]
-    """ScheduleAt gives a draft a time of the caller's choice on each account, all accounts or none. FAILED_PRECONDITION
-    `SLOT_TAKEN` when a live slot of an account lies within a minute; else as AddToQueue. Caps do not apply.
+    """ScheduleAt gives a draft a time of the caller's choice on each account, all accounts or none. Schedules and caps do
+    not apply. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `SLOT_TAKEN` when a live slot of an account lies within a
+    minute, `ACCOUNT_NOT_A_TARGET`, `ALREADY_QUEUED`.
     """
     ListQueueSlots: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ListQueueSlotsRequest, _queue_service_pb2.ListQueueSlotsResponse]  # type: ignore[assignment]
     """ListQueueSlots lists slots in the order of their times."""
@@ -79,7 +83,8 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need not
         be approved yet; unapproved it is not sent. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`,
         `ALREADY_QUEUED`, `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`, `TIME_ZONE_UNKNOWN` (a release of the IANA
-        database has dropped the zone of the schedule).
+        database has dropped the zone of the schedule); UNAVAILABLE `SCHEDULE_CHANGING` while Schedule does not answer by the
+        schedule that it has announced.
         """
 
     @_abc_1.abstractmethod
@@ -88,8 +93,9 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _queue_service_pb2.ScheduleAtRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_queue_service_pb2.ScheduleAtResponse, _abc.Awaitable[_queue_service_pb2.ScheduleAtResponse]]:
-        """ScheduleAt gives a draft a time of the caller's choice on each account, all accounts or none. FAILED_PRECONDITION
-        `SLOT_TAKEN` when a live slot of an account lies within a minute; else as AddToQueue. Caps do not apply.
+        """ScheduleAt gives a draft a time of the caller's choice on each account, all accounts or none. Schedules and caps do
+        not apply. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `SLOT_TAKEN` when a live slot of an account lies within a
+        minute, `ACCOUNT_NOT_A_TARGET`, `ALREADY_QUEUED`.
         """
 
     @_abc_1.abstractmethod

@@ -1,0 +1,50 @@
+"""Whoever calls can read why a call may be refused."""
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+FAULTS = {
+    "AlreadyExists",
+    "Conflict",
+    "DeadlineExceeded",
+    "Forbidden",
+    "InvalidRequest",
+    "LimitReached",
+    "NotFound",
+    "Refused",
+    "Unauthenticated",
+    "Unavailable",
+}
+NOT_FOR_CALLERS = {
+    "MALFORMED_EVENT",  # told to operators
+    "SERVER_STOPPING",  # of streams, of which our services have none
+    "WITHDRAWAL_NOT_CONFIRMED",  # Drafts makes WITHDRAW_PENDING of it
+}
+
+
+@pytest.fixture(scope="module")
+def raised(modules: Mapping[Path, ast.Module], root: Path) -> dict[str, Path]:
+    """The reasons that stand in the code, and where."""
+    places = root / "services", root / "libs/servicekit"
+    ours = {file: module for file, module in modules.items() if any(map(file.is_relative_to, places))}
+    return {reason: file.relative_to(root) for file, module in ours.items() for reason in reasons(module)}
+
+
+def reasons(module: ast.Module) -> Iterator[str]:
+    for call in ast.walk(module):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+            given = call.args[:1] if call.func.id in FAULTS else []
+            if call.func.id == "InvalidField":
+                given = [word.value for word in call.keywords if word.arg == "reason"]
+            yield from (each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str))
+
+
+def test_every_reason_is_told_where_calls_are_described(root: Path, raised: dict[str, Path]) -> None:
+    described = [*root.glob("protos/postflow/*/v1/*_service.proto"), root / "README.md"]
+    told = {name for file in described for name in re.findall(r"`([A-Z_]+)`", file.read_text())}
+    assert len(raised) > 30
+    assert {reason: file for reason, file in raised.items() if reason not in told | NOT_FOR_CALLERS} == {}
