@@ -111,13 +111,13 @@ async def test_it_listens_on_loopback_only_and_on_no_socket_file(own_postgres: E
     assert await _setting(own_postgres.url(), "unix_socket_directories") == ""
 
 
-async def test_a_durable_server_waits_for_the_disk_and_a_fast_one_does_not(
+async def test_a_durable_server_waits_for_the_disk_and_cleans_up_and_a_fast_one_does_not(
     postgres: EmbeddedPostgres, tmp_path: Path
 ) -> None:
-    names = ("fsync", "full_page_writes", "data_checksums")
+    names = ("fsync", "full_page_writes", "data_checksums", "autovacuum")
     async with EmbeddedPostgres(tmp_path / "postgres", mode=Mode.DURABLE) as durable:
-        assert [await _setting(durable.url(), name) for name in names] == ["on", "on", "on"]
-    assert [await _setting(postgres.url(), name) for name in names] == ["off", "off", "off"]
+        assert [await _setting(durable.url(), name) for name in names] == ["on", "on", "on", "on"]
+    assert [await _setting(postgres.url(), name) for name in names] == ["off", "off", "off", "off"]
 
 
 async def test_a_database_is_cloned_from_a_template_and_dropped_while_in_use(postgres: EmbeddedPostgres) -> None:
