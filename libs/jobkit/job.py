@@ -58,6 +58,8 @@ class Job:
     """Deleted after its last successful run, instead of kept as finished."""
     last_error: str | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
+    flaw: str | None = None
+    """Why a store could not read the row: it is paused like any other that makes no sense, instead of run."""
 
     @property
     def lock(self) -> Lock:

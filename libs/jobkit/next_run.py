@@ -7,12 +7,14 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from civil.cron import Cron, Dst, Firing, firings, parse_cron
-from civil.zones import Zone, find_zone, in_utc
+from civil.zones import EARLIEST, LATEST, Zone, find_zone, in_utc
 from jobkit.errors import AttemptFailed, InvalidJob, JobError, JobFailed, OccurrenceSkipped, WorkerLost
 from jobkit.job import Done, Failed, Job, JobUpdate, Misfire, Outcome
 from jobkit.retry import RetryPolicy
 
 _LONGEST_ERROR = 1000  # characters
+_NO_SENSE = (ValueError, OverflowError, TypeError)
+"""What comes of a row with values that no worker can read, or of other types."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,7 @@ def before_run(job: Job, now: datetime, policy: Policy) -> Settlement | None:
     """None: the job is to be run. Else it is not, and this becomes of it."""
     try:
         return _before_run(job, now, policy)
-    except (ValueError, OverflowError) as error:
+    except _NO_SENSE as error:
         return _paused(job, error)
 
 
@@ -76,7 +78,7 @@ def after_run(job: Job, outcome: Outcome, *, begun: datetime, now: datetime, pol
         if isinstance(outcome, Done):
             return Settlement(job=job, update=_next_occurrence(job, begun, now, policy, last_error=None))
         return _after_failure(job, outcome, begun=begun, now=now, policy=policy, draw=draw)
-    except (ValueError, OverflowError) as error:
+    except _NO_SENSE as error:
         return _paused(job, error)
 
 
@@ -86,6 +88,8 @@ def given_back(job: Job) -> Settlement:
 
 
 def _before_run(job: Job, now: datetime, policy: Policy) -> Settlement | None:
+    if job.flaw is not None:
+        raise ValueError(job.flaw)
     due, misfire = _due_time(job), Misfire(job.misfire)
     recurring = _calendar_of(job) is not None
     if recurring and job.repeat_until is not None and due > job.repeat_until:
@@ -96,11 +100,19 @@ def _before_run(job: Job, now: datetime, policy: Policy) -> Settlement | None:
     # An attempt that follows another is late because of that one: the occurrence itself was in time.
     first_attempt = job.attempts is None or job.attempts == 1
     if misfire is Misfire.SKIP and first_attempt and now - due > _misfire_after(job, policy):
-        skipped = OccurrenceSkipped(job, f"the occurrence of {due.isoformat()} is skipped, {now - due} late")
-        # Nothing has run, so there is nothing to keep a distance from.
-        at_once = replace(policy, reprocess_delay=timedelta(0))
-        return Settlement(job=job, update=_next_occurrence(job, now, now, at_once, job.last_error), error=skipped)
+        return _skipped(job, due, now, policy)
     return None
+
+
+def _skipped(job: Job, due: datetime, now: datetime, policy: Policy) -> Settlement:
+    skipped = OccurrenceSkipped(job, f"the occurrence of {due.isoformat()} is skipped, {now - due} late")
+    # Nothing has run, so there is nothing to keep a distance from.
+    at_once = replace(policy, reprocess_delay=timedelta(0))
+    following = _next_occurrence(job, now, now, at_once, job.last_error)
+    if following is None or following.due_time is None:
+        # It did not end by a run: it is kept, and says so.
+        following = _finished(job, now, _text(skipped))
+    return Settlement(job=job, update=following, error=skipped)
 
 
 def _after_failure(
@@ -109,8 +121,9 @@ def _after_failure(
     reason = _text(outcome.error)
     if outcome.retry and job.attempts is not None and job.attempts < policy.retry.max_attempts:
         delay = policy.retry.delay(job.attempts, draw) if outcome.after is None else outcome.after
-        update = JobUpdate(due_time=job.due_time, sleep_until=now + delay, attempts=job.attempts, last_error=reason)
-        return Settlement(job=job, update=update, error=AttemptFailed(job, outcome.error, now + delay))
+        again = _later(now, delay)
+        update = JobUpdate(due_time=job.due_time, sleep_until=again, attempts=job.attempts, last_error=reason)
+        return Settlement(job=job, update=update, error=AttemptFailed(job, outcome.error, again))
     following = _next_occurrence(job, begun, now, policy, last_error=reason)
     # A job that failed for good is never removed: somebody has to look at it.
     update = following or _finished(job, now, reason)
@@ -124,9 +137,9 @@ def _next_occurrence(
     due = None if calendar is None else _next_due(job, calendar, begun, now, policy)
     if due is None or (job.repeat_until is not None and due > job.repeat_until):
         return _end(job, now, last_error)
-    sleep_until = due if not policy.reprocess_delay else max(due, now + policy.reprocess_delay)
+    sleep_until = due if not policy.reprocess_delay else max(due, _later(now, policy.reprocess_delay))
     if Misfire(job.misfire) is Misfire.FIRE_ALL and due <= now:
-        sleep_until = max(sleep_until, begun + (policy.pace if job.pace is None else job.pace))
+        sleep_until = max(sleep_until, _later(begun, policy.pace if job.pace is None else job.pace))
     return JobUpdate(due_time=due, sleep_until=sleep_until, attempts=_count(job, 0), last_error=last_error)
 
 
@@ -145,7 +158,7 @@ def _dealt_with(job: Job, begun: datetime, now: datetime, policy: Policy) -> dat
         case Misfire.FIRE_ONCE:
             return max(due, begun)
         case Misfire.SKIP:
-            return max(due, now - _misfire_after(job, policy) - datetime.resolution)
+            return max(due, _earlier(now, _misfire_after(job, policy)) - datetime.resolution)
         case Misfire.FIRE_ALL:
             return due
 
@@ -176,7 +189,18 @@ def _due_time(job: Job) -> datetime:
     due = job.due_time or job.sleep_until
     if due is None:
         raise ValueError("a finished job has no occurrence in hand")
+    if due.tzinfo is None:
+        raise ValueError(f"its time has no zone: {due}")
     return in_utc(due)
+
+
+def _later(moment: datetime, delay: timedelta) -> datetime:
+    """Delays have no bound, the calendar has."""
+    return moment + min(max(delay, EARLIEST - moment), LATEST - moment)
+
+
+def _earlier(moment: datetime, delay: timedelta) -> datetime:
+    return moment - min(max(delay, moment - LATEST), moment - EARLIEST)
 
 
 def _misfire_after(job: Job, policy: Policy) -> timedelta:

@@ -75,6 +75,11 @@ class SqlColumns:
         return (*self._own_names, *self.data_names)
 
     @property
+    def times(self) -> tuple[str, ...]:
+        parts = (self.sleep_until, self.due_time, self.repeat_until, self.finish_time)
+        return tuple(name for name in parts if name is not None)
+
+    @property
     def data_names(self) -> tuple[str, ...]:
         return () if self.data is None else (self.data,) if isinstance(self.data, str) else self.data
 

@@ -21,7 +21,7 @@ _READ_AS_IS = ("interval", "time_zone", "dst", "repeat_until", "misfire", "misfi
 
 _CLOCK = text("select clock_timestamp()")
 _COLUMN_TYPES = text(
-    "select attname, format_type(atttypid, null) from pg_attribute"
+    "select attname, format_type(atttypid, -1) from pg_attribute"
     " where attrelid = to_regclass(:table) and attnum > 0 and not attisdropped"
 )
 
@@ -122,11 +122,18 @@ class SqlStore:
         missing = sorted(set(self._columns.names) - set(types))
         if missing:
             raise LookupError(f"the table {self._statements.relation} has no column {', '.join(missing)}")
+        for name in self._columns.times:
+            if types[name] in {"timestamp without time zone", "date"}:
+                raise LookupError(f"{name} of {self._statements.relation} is a {types[name]}; wanted is a timestamptz")
         self._types = types
 
     def _job(self, row: Row[Any]) -> Job:
         found = row._mapping  # noqa: SLF001 - the documented way to the columns by name
         given = {part: found[part] for part in _READ_AS_IS if found.get(part) is not None}
+        try:
+            given["data"] = self._data(row)
+        except (ValueError, RecursionError) as error:
+            given["flaw"] = f"its data cannot be read: {error}"
         return Job(
             id=found["id"],
             due_time=found["due_time"],
@@ -134,7 +141,6 @@ class SqlStore:
             fence=found["fence"],
             attempts=found["attempts"],
             last_error=found["last_error"],
-            data=self._data(row),
             **given,
         )
 

@@ -25,6 +25,18 @@ _WRITTEN = {
     "last_error": "text",
     "finish_time": "timestamptz",
 }
+_LIMITS = {
+    "timestamptz": ("0001-01-02 UTC", "9999-12-30 UTC"),
+    "interval": ("-365000 days", "365000 days"),
+}
+"""Of a `datetime`, with a day to spare for zones; and a thousand years, which can still be added to one."""
+_TYPES_WITH_LIMITS = {
+    "due_time": "timestamptz",
+    "repeat_until": "timestamptz",
+    "misfire_after": "interval",
+    "pace": "interval",
+}
+_MOST_ATTEMPTS = 2**31 - 2
 _READ = (
     "id",
     "due_time",
@@ -70,14 +82,14 @@ class Statements:
         self.extend = lru_cache(maxsize=1)(self._extend)
         self.hold = lru_cache(maxsize=1)(self._hold)
         self.next_due = self._conditional(f"""
-            select {self._sleep_until} from {self._from}
+            select {_legible(self._sleep_until)} from {self._from}
             where {self._sleep_until} is not null and ({condition})
-            order by {self._sleep_until} limit 1
+            order by {self._table}.{self._sleep_until} limit 1
         """)
 
     def _lock_next(self, limit: int, data_is_json: bool) -> TextClause:
-        table, attempts = self._table, self._columns.attempts
-        count = f", {quote(attempts)} = {table}.{quote(attempts)} + 1" if attempts else ""
+        table = self._table
+        count = f", {quote(self._columns.attempts)} = {self._attempts} + 1" if self._columns.attempts else ""
         return self._conditional(f"""
             with due as materialized (
                 select {self._id} as jobkit_id, {self._sleep_until} as jobkit_slept_until
@@ -91,23 +103,32 @@ class Statements:
                 update {self._from} set
                     {self._sleep_until} = :lock_until,
                     {self._due_time} = coalesce({table}.{self._due_time}, {table}.{self._sleep_until}),
-                    {self._fence} = {table}.{self._fence} + 1{count}
+                    {self._fence} = coalesce({table}.{self._fence}, 0) + 1{count}
                 from due
                 where {table}.{self._id} = any(array[due.jobkit_id])
                     and ({table}.{self._sleep_until} <= :now) is true and ({self._condition}) is true
-                returning due.jobkit_slept_until as slept_until, {self._read(data_is_json)}
+                returning {_legible("due.jobkit_slept_until")} as slept_until, {self._read(data_is_json)}
             )
             select * from locked order by slept_until, id
         """)
 
     def _read(self, data_is_json: bool) -> str:
-        known = {part: getattr(self._columns, part) for part in _READ}
-        own = [f"{self._table}.{quote(name)} as {part}" if name else f"null as {part}" for part, name in known.items()]
+        own = [f"{self._own(part)} as {part}" for part in _READ]
         columns = [f"{self._table}.{quote(name)}" for name in self._columns.data_names]
         # Drivers differ in what they make of JSON.
         read = [f"cast({column} as text)" for column in columns] if data_is_json else columns
         data = [f"{column} as jobkit_data_{number}" for number, column in enumerate(read)]
         return ", ".join(own + data)
+
+    def _own(self, part: str) -> str:
+        name = getattr(self._columns, part)
+        return "null" if name is None else _legible(f"{self._table}.{quote(name)}", _TYPES_WITH_LIMITS.get(part))
+
+    @property
+    def _attempts(self) -> str:
+        """Also of a row that was never counted, and of one that somebody has counted to the end."""
+        assert self._columns.attempts is not None
+        return f"least(coalesce({self._table}.{quote(self._columns.attempts)}, 0), {_MOST_ATTEMPTS})"
 
     def _update(self, id_type: str) -> TextClause:
         written = ", ".join(f"{column} = c.jobkit_{part}" for part, column, _ in self.written)
@@ -148,3 +169,11 @@ class Statements:
 
     def _conditional(self, statement: str) -> TextClause:
         return text(statement).bindparams(*self._binds)
+
+
+def _legible(column: str, kind: str | None = "timestamptz") -> str:
+    """With what no driver can read brought within its limits: one such row would take its whole batch with it."""
+    if kind is None:
+        return column
+    least, most = (f"{kind} '{limit}'" for limit in _LIMITS[kind])
+    return f"case when {column} < {least} then {least} when {column} > {most} then {most} else {column} end"

@@ -262,14 +262,21 @@ def test_what_is_given_back_is_as_if_it_had_never_been_locked() -> None:
     )
 
 
+NAIVE = START.replace(tzinfo=None)
+
+
 @pytest.mark.parametrize(
     "job",
     [
         Job(id=1, due_time=None, sleep_until=None, attempts=1),
         Job(id=1, due_time=START, sleep_until=START, attempts=1, interval="@never"),
-        Job(id=1, due_time=START, sleep_until=START, attempts=1, misfire=Misfire.SKIP, misfire_after=timedelta.max),
+        Job(id=1, due_time=START, sleep_until=START, attempts=1, interval="@every 2562047h", time_zone="Mars/North"),
+        Job(id=1, due_time=START, sleep_until=START, attempts=1, flaw="its data cannot be read"),
+        Job(id=1, due_time=NAIVE, sleep_until=START, attempts=1),
+        Job(id=1, due_time=START, sleep_until=START, attempts=1, interval="@hourly", repeat_until=NAIVE),
+        Job(id=1, due_time=START, sleep_until=START, attempts=1, misfire=Misfire.SKIP, misfire_after="1h"),  # type: ignore[arg-type]
     ],
-    ids=["finished", "cron", "misfire_after"],
+    ids=["finished", "cron", "zone", "flaw", "due without a zone", "repeat_until without a zone", "no duration"],
 )
 def test_a_row_that_makes_no_sense_is_paused_before_or_after_its_run(job: Job) -> None:
     settlement = before_run(job, START, POLICY) or run(replace(job, interval=job.interval or "@hourly"), START)

@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from jobkit.config import Config
-from jobkit.job import Done, Job, JobUpdate, Lock, Outcome
+from jobkit.errors import InvalidJob, JobFailed, OccurrenceSkipped
+from jobkit.job import Done, Job, JobUpdate, Lock, Misfire, Outcome
 from jobkit.scheduler import Scheduler
 from jobkit.stores.columns import SqlColumns
 from jobkit.stores.sql import SqlStore
@@ -20,7 +22,7 @@ from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from testkit.clocks import START, FrozenClock
 from testkit.eventually import eventually
-from testkit.jobs import SqlJobs, Watched, create_table
+from testkit.jobs import Scene, SqlJobs, Watched, create_table
 
 LOCK_END = START + timedelta(minutes=10)
 LOCK_STEP = timedelta(seconds=1)
@@ -45,6 +47,9 @@ async def run(engine: AsyncEngine, *statements: str, **values: object) -> Any:
         ("text", ["a", "b'; drop table odd"]),
         ("varchar(3)", ["abc", "xyz"]),
         ("uuid", [uuid.UUID(int=1), uuid.UUID(int=2)]),
+        ("char(3)", ["abc", "xyz"]),
+        ("numeric", [Decimal("1.5"), Decimal(2)]),
+        ("bytea", [b"\x00", b"\xff"]),
     ],
 )
 async def test_ids_are_of_any_type(engine: AsyncEngine, kind: str, ids: list[Any]) -> None:
@@ -161,6 +166,70 @@ async def test_a_table_that_does_not_fit_is_told_by_name(engine: AsyncEngine) ->
         await SqlStore(engine, "job", columns=SqlColumns(attempts="attempted", pace="paces")).lock_next(
             START, LOCK_END, 1
         )
+
+
+@pytest.mark.parametrize("part", ["sleep_until", "due_time", "repeat_until"])
+@pytest.mark.parametrize("kind", ["timestamp", "date"])
+async def test_a_time_without_a_zone_is_told_by_the_name_of_its_column(
+    engine: AsyncEngine, part: str, kind: str
+) -> None:
+    await run(engine, f"alter table job alter column {part} type {kind}")
+    with pytest.raises(LookupError, match=f'{part} of "job" is a {kind}.*timestamptz'):
+        await SqlStore(engine, "job").lock_next(START, LOCK_END, 10)
+
+
+FAR = ["'-infinity'", "'infinity'", "'0044-03-15 BC'", "'20000-01-01'"]
+UNHOLDABLE = [
+    *((column, value) for column in ("sleep_until", "due_time", "repeat_until") for value in FAR),
+    *(
+        (column, value)
+        for column in ("misfire_after", "pace")
+        for value in ("'infinity'", "'-infinity'", "'9000000 years'")
+    ),
+    *(("attempts", value) for value in ("2147483647", "null")),
+    ("fence", "null"),
+    *(("data", f"'{value}'") for value in (f'{{"n": {"1" * 5000}}}', "[" * 4000 + "]" * 4000)),
+]
+
+
+@pytest.mark.parametrize("policy", Misfire)
+async def test_values_that_python_cannot_hold_keep_no_job_from_running(engine: AsyncEngine, policy: Misfire) -> None:
+    await run(
+        engine,
+        "alter table job alter column attempts drop not null, alter column fence drop not null",
+        "insert into job (due_time, sleep_until, interval, misfire)"
+        " select :now, :now, '@hourly', :policy from generate_series(1, :poisoned)",
+        "insert into job (due_time, sleep_until) values (:now, :now)",
+        now=START,
+        policy=policy,
+        poisoned=len(UNHOLDABLE),
+    )
+    async with engine.begin() as connection:
+        for number, (column, value) in enumerate(UNHOLDABLE, start=1):
+            await connection.exec_driver_sql(f"update job set {column} = {value} where id = {number}")  # noqa: S608
+    scene = Scene(SqlJobs(FrozenClock(), engine))
+    await scene.until_idle(batch=50)
+    assert len(UNHOLDABLE) + 1 in {job.id for job in scene.ran}
+    assert {type(error) for error in scene.told} <= {InvalidJob, JobFailed, OccurrenceSkipped}
+    unreadable = [error.job.id for error in scene.told if isinstance(error, InvalidJob)]
+    assert unreadable == [len(UNHOLDABLE) - 1, len(UNHOLDABLE)]
+    await run(engine, "insert into job (id, sleep_until) overriding system value values (99, :now)", now=START)
+    await scene.until_idle(batch=50)
+    assert 99 in {job.id for job in scene.ran}
+
+
+@pytest.mark.parametrize("column", ["attempts", "fence"])
+async def test_nulls_read_as_the_default_where_the_scheduler_counts(engine: AsyncEngine, column: str) -> None:
+    await run(
+        engine,
+        f"alter table job alter column {column} drop not null",
+        f"insert into job (sleep_until, {column}) values (:now, null)",  # noqa: S608
+        now=START,
+    )
+    store = SqlStore(engine, "job")
+    (job,) = await store.lock_next(START, LOCK_END, 1)
+    assert (job.attempts, job.fence) == (1, 1)
+    assert await store.update([(job.lock, FINISHED)]) == {job.lock}
 
 
 @pytest.mark.parametrize("name", ["", "a" * 64, "nul\0"])
