@@ -120,15 +120,17 @@ class MemoryStore:
         """The first that meet the condition, in order; all entries that were taken out go back."""
         found: list[Job] = []
         kept: list[tuple[datetime, Any, int]] = []
-        while self._waiting and len(found) < limit and (until is None or self._waiting[0][0] <= until):
-            entry = heapq.heappop(self._waiting)
-            if self._is_newest(entry):
-                kept.append(entry)
-                job = self._jobs[entry[1]]
-                if self._condition(job):
-                    found.append(job)
-        for entry in kept:
-            heapq.heappush(self._waiting, entry)
+        try:
+            while self._waiting and len(found) < limit and (until is None or self._waiting[0][0] <= until):
+                entry = heapq.heappop(self._waiting)
+                if self._is_newest(entry):
+                    kept.append(entry)
+                    job = self._jobs[entry[1]]
+                    if self._condition(job):
+                        found.append(job)
+        finally:  # a condition may raise, and nothing is lost by it
+            for entry in kept:
+                heapq.heappush(self._waiting, entry)
         return found
 
     def _is_newest(self, entry: tuple[datetime, Any, int]) -> bool:

@@ -59,6 +59,17 @@ async def test_a_time_without_a_zone_is_refused_before_it_stops_every_other_job(
     assert await store.lock_next(START, START + timedelta(minutes=1), 9) == [replace(a_job(1), fence=1, attempts=1)]
 
 
+async def test_a_condition_that_raises_loses_no_job() -> None:
+    meant: dict[int, bool] = {1: True, 3: True}
+    store = MemoryStore(condition=lambda job: meant[job.data["number"]])
+    for number in (1, 2, 3):
+        store.add(replace(a_job(number), data={"number": number}))
+    with pytest.raises(KeyError):
+        await store.lock_next(START, START + timedelta(minutes=1), 3)
+    meant[2] = True
+    assert [job.id for job in await store.lock_next(START, START + timedelta(minutes=1), 3)] == [1, 2, 3]
+
+
 async def test_the_system_clock_is_the_default() -> None:
     store = MemoryStore()
     assert await store.now() <= await store.now()
@@ -73,11 +84,12 @@ async def test_the_system_clock_is_the_default() -> None:
         {"workers": 0},
         {"idle_delay": timedelta(0)},
         {"lock_duration": timedelta(0)},
+        {"lock_duration": timedelta.max},
         {"pace": timedelta(seconds=-1)},
     ],
     ids=str,
 )
 def test_a_configuration_that_makes_no_sense_is_refused(settings: dict[str, object]) -> None:
     plain: dict[str, object] = {"store": MemoryStore(), "on_document": lambda job: None}
-    with pytest.raises(ValueError, match=r"either|at least one|positive|negative"):
+    with pytest.raises(ValueError, match=r"either|at least one|positive|negative|at most"):
         Config(**(plain | settings))  # type: ignore[arg-type]
