@@ -20,6 +20,7 @@ Hook: TypeAlias = Callable[[], Awaitable[None]]
 OnError: TypeAlias = Callable[[SchedulerError], Awaitable[None]]
 
 _ZERO = timedelta(0)
+_LONGEST_LOCK = timedelta(days=365)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,5 +66,7 @@ class Config:
             raise ValueError("there is at least one worker, and at least one job in a batch")
         if min(self.idle_delay, self.lock_duration) <= _ZERO:
             raise ValueError("idle_delay and lock_duration are positive")
+        if self.lock_duration > _LONGEST_LOCK:
+            raise ValueError(f"lock_duration is at most {_LONGEST_LOCK.days} days")
         if min(self.next_delay, self.reprocess_delay, self.misfire_after, self.pace, self.grace) < _ZERO:
             raise ValueError("no delay is negative")

@@ -1,12 +1,16 @@
 """A scheduler: workers on one store, from a start to a stop."""
 
 import asyncio
+from contextvars import ContextVar
 from typing import Self
 
 from jobkit.config import Config
 from jobkit.shift import Shift
 
 __all__ = ["Config", "Scheduler"]
+
+_working: "ContextVar[Scheduler | None]" = ContextVar("jobkit scheduler", default=None)
+"""The scheduler that has called this code: its handlers, its hooks, and what they have started."""
 
 
 class Scheduler:
@@ -43,21 +47,29 @@ class Scheduler:
 
         An error of `on_start` is raised, and nothing was begun.
         """
-        await self._work(await self._open(), stop)
+        await self._work(await self._open(asyncio.Event()), stop)
 
     async def start(self) -> None:
         """Returns when `on_start` is done; the work goes on in the background."""
-        shift = await self._open()
-        self._stop = asyncio.Event()
+        stop = asyncio.Event()
+        shift = await self._open(stop)
         # No group could own it: it is `stop` that waits for it, and raises what it raised.
-        self._task = asyncio.get_running_loop().create_task(self._work(shift, self._stop), name=self.name)
+        self._task = asyncio.get_running_loop().create_task(self._work(shift, stop), name=self.name)
 
     async def stop(self) -> None:
-        """As at the end of `run`; returns when `on_stop` is done. Without a start nothing happens."""
+        """As at the end of `run`; returns when `on_stop` is done. Without a start nothing happens.
+
+        A handler or a hook may call it, and gets an answer at once: it would wait for itself.
+        """
         self._stop.set()
-        task, self._task = self._task, None
-        if task is not None:
+        task = self._task
+        if task is None or _working.get() is self:
+            return
+        try:
             await task
+        finally:
+            if self._task is task:
+                self._task = None
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -66,9 +78,10 @@ class Scheduler:
     async def __aexit__(self, *exc: object) -> None:
         await self.stop()
 
-    async def _open(self) -> Shift:
+    async def _open(self, stop: asyncio.Event) -> Shift:
         if self._shift is not None:
             raise RuntimeError(f"{self.name} runs already")
+        self._stop = stop
         shift = self._shift = Shift(self._config, self._wake)
         try:
             if self._config.on_start is not None:
@@ -79,8 +92,12 @@ class Scheduler:
         return shift
 
     async def _work(self, shift: Shift, stop: asyncio.Event) -> None:
+        outside = _working.set(self)
         try:
-            await shift.work(stop)
+            try:
+                await shift.work(stop)
+            finally:
+                self._shift = None
+            await shift.hook("on_stop", self._config.on_stop)
         finally:
-            self._shift = None
-        await shift.hook("on_stop", self._config.on_stop)
+            _working.reset(outside)

@@ -18,8 +18,10 @@ from jobkit.retry import patience
 
 T = TypeVar("T")
 
-_LEAST_WAIT = 0.001
+_LEAST_WAIT, _LONGEST_WAIT = 0.001, 86_400.0
 _ALWAYS = datetime.max.replace(tzinfo=UTC)
+_LAST_WORDS = 1.0
+"""Seconds that a hook still has when the grace is over."""
 _FIRST_LOOK_AGAIN, _LAST_LOOK_AGAIN = 0.005, 0.1
 
 _log = logging.getLogger(__name__)
@@ -51,6 +53,7 @@ class Shift:
         self._out_of_time = asyncio.Event()
         self._over = asyncio.Event()
         self._hands: set[Hand] = set()
+        self._hooks: set[asyncio.Timeout] = set()
         self._nothing_due = False
         self.is_idle = False
         self._asleep_until = _ALWAYS
@@ -75,7 +78,7 @@ class Shift:
         if self._config.on_error is None:
             _log.warning("%s: %s", self._config.name, error)
             return
-        failure = await result_of(partial(self._config.on_error, error))
+        failure = await result_of(partial(self._in_time, partial(self._config.on_error, error)))
         if isinstance(failure, Exception):
             _log.error("%s: on_error failed", self._config.name, exc_info=failure)
 
@@ -83,6 +86,15 @@ class Shift:
         failure = await result_of(hook) if hook else None
         if isinstance(failure, Exception):
             await self.tell(HookFailed(name, failure))
+
+    async def _in_time(self, hook: Hook) -> None:
+        """One that hangs does not hold up a stop for ever."""
+        async with asyncio.timeout(_LAST_WORDS if self._out_of_time.is_set() else None) as scope:
+            self._hooks.add(scope)
+            try:
+                await hook()
+            finally:
+                self._hooks.discard(scope)
 
     async def _stop_when(self, stop: asyncio.Event) -> None:
         await stop.wait()
@@ -92,6 +104,8 @@ class Shift:
         self._out_of_time.set()
         for hand in self._hands:
             hand.interrupt()
+        for scope in self._hooks:
+            scope.reschedule(asyncio.get_running_loop().time() + _LAST_WORDS)
 
     async def _worker(self) -> None:
         while not self._stopping.is_set():
@@ -144,7 +158,7 @@ class Shift:
         return _Look(now=now, hand=hand)
 
     def _idle_seconds(self, next_due: datetime | None, passed_over: int) -> float:
-        longest = self._config.idle_delay.total_seconds()
+        longest = min(self._config.idle_delay.total_seconds(), _LONGEST_WAIT)
         if passed_over:
             # What is due is locked by somebody's transaction: asking at once, again and again, would not free it. Nor
             # is it known when the first of the others is due.
@@ -156,7 +170,8 @@ class Shift:
     async def _become_idle(self) -> None:
         if self._nothing_due and not self._hands and not self.is_idle:
             self.is_idle = True
-            await self.hook("on_idle", self._config.on_idle)
+            if self._config.on_idle is not None:
+                await self.hook("on_idle", partial(self._in_time, self._config.on_idle))
 
     def _now(self) -> datetime:
         """The store's time, carried on from its last reading."""
@@ -202,7 +217,8 @@ class Shift:
             outcomes = list(await self._config.on_batch(jobs))
         else:
             assert self._config.on_document is not None
-            outcomes = [await self._config.on_document(job) or Done() for job in jobs]
+            answers = [await self._config.on_document(job) for job in jobs]
+            outcomes = [Done() if answer is None else answer for answer in answers]
         if len(outcomes) != len(jobs) or not all(isinstance(outcome, Done | Failed) for outcome in outcomes):
             raise TypeError(f"for {len(jobs)} jobs the handler returned {outcomes!r:.200}")
         return outcomes

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -173,12 +174,24 @@ async def test_what_is_late_but_not_too_late_is_not_skipped(scene: Scene) -> Non
     assert scene.told == []
 
 
-async def test_a_one_time_job_that_is_too_late_ends_without_a_run(scene: Scene) -> None:
-    await scene.jobs.add(once(1, START - HOUR, misfire=Misfire.SKIP))
+@pytest.mark.parametrize("auto_remove", [False, True])
+async def test_a_one_time_job_that_is_too_late_ends_without_a_run_and_says_why(scene: Scene, auto_remove: bool) -> None:
+    await scene.jobs.add(once(1, START - HOUR, misfire=Misfire.SKIP, auto_remove=auto_remove))
     await scene.until_idle()
     assert scene.ran == []
-    assert (await scene.job()).due_time is None
+    row = await scene.job()
+    assert (row.due_time, row.sleep_until) == (None, None)
+    assert "1:00:00 late" in str(row.last_error)
     assert [type(error) for error in scene.told] == [OccurrenceSkipped]
+
+
+@pytest.mark.parametrize("misfire", Misfire)
+async def test_delays_have_no_bound(scene: Scene, misfire: Misfire) -> None:
+    await scene.jobs.add(hourly(START - HOUR, misfire=misfire))
+    endless = dict.fromkeys(("idle_delay", "reprocess_delay", "misfire_after", "pace", "grace"), timedelta.max)
+    await scene.until_idle(**endless)
+    assert [job.due_time for job in scene.ran] == [START - HOUR]
+    assert scene.told == []
 
 
 async def test_a_second_attempt_is_never_too_late(scene: Scene) -> None:
@@ -353,6 +366,15 @@ async def test_a_batch_that_raises_failed_for_all(scene: Scene) -> None:
     await scene.jobs.add(once(1), once(2))
     await scene.until_idle(on_batch=together, batch=4)
     assert [(await scene.job(number)).sleep_until for number in (1, 2)] == [START + 5 * SECOND] * 2
+
+
+async def test_a_handler_that_answers_false_has_not_succeeded(scene: Scene) -> None:
+    async def deny(job: Job) -> Any:
+        return False
+
+    await scene.jobs.add(once())
+    await scene.until_idle(on_document=deny)
+    assert [type(error) for error in scene.told] == [AttemptFailed]
 
 
 async def test_a_handler_that_answers_nonsense_has_failed(scene: Scene) -> None:
@@ -743,6 +765,80 @@ async def test_what_does_not_finish_within_the_grace_is_cancelled_and_given_back
     assert (row.sleep_until, row.due_time, row.attempts) == (START - MINUTE, START - MINUTE, 0)
     await scene.until_idle()
     assert [job.attempts for job in scene.ran] == [1]
+
+
+@pytest.mark.parametrize("caller", ["on_document", "on_idle", "on_error", "on_start", "on_stop"])
+async def test_whatever_a_scheduler_calls_may_stop_it(scene: Scene, caller: str) -> None:
+    await scene.jobs.add(once())
+    called = 0
+
+    async def stop(*_: object) -> None:
+        nonlocal called
+        called += 1
+        await scheduler.stop()
+
+    settings: dict[str, Any] = {"on_document": fail if caller == "on_error" else scene.do}
+    scheduler = scene.scheduler(**(settings | {caller: stop}))
+    await scheduler.start()
+    if caller == "on_stop":
+        await scheduler.stop()
+    await eventually(lambda: not scheduler.is_running)
+    await scheduler.stop()
+    assert called == 1
+
+
+async def test_everybody_who_stops_a_scheduler_waits_for_its_end(scene: Scene) -> None:
+    ended: list[str] = []
+
+    async def end() -> None:
+        await asyncio.sleep(0)
+        ended.append("on_stop")
+
+    async def stop() -> None:
+        await scheduler.stop()
+        ended.append("stopped")
+
+    scheduler = scene.scheduler(on_stop=end)
+    await scheduler.start()
+    async with asyncio.TaskGroup() as group:
+        for _ in range(3):
+            group.create_task(stop())
+    assert ended == ["on_stop", "stopped", "stopped", "stopped"]
+
+
+async def test_a_stop_during_the_start_ends_it_before_anything_is_run(scene: Scene) -> None:
+    await scene.jobs.add(once())
+    starting, go_on = asyncio.Event(), asyncio.Event()
+
+    async def begin() -> None:
+        starting.set()
+        await go_on.wait()
+
+    scheduler = scene.scheduler(on_start=begin)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(scheduler.start())
+        await starting.wait()
+        await scheduler.stop()
+        go_on.set()
+    await eventually(lambda: not scheduler.is_running)
+    assert scene.ran == []
+
+
+@pytest.mark.parametrize("hook", ["on_idle", "on_error"])
+async def test_a_hook_that_hangs_does_not_hold_up_a_stop_for_ever(scene: Scene, hook: str) -> None:
+    await scene.jobs.add(once())
+    hangs = asyncio.Event()
+
+    async def hang(*_: object) -> None:
+        hangs.set()
+        await asyncio.Event().wait()
+
+    settings: dict[str, Any] = {"on_document": fail, hook: hang}
+    scheduler = scene.scheduler(**settings, grace=timedelta(0))
+    await scheduler.start()
+    await hangs.wait()
+    await scheduler.stop()
+    assert not scheduler.is_running
 
 
 async def test_a_stop_ends_also_while_the_store_is_away(scene: Scene) -> None:
