@@ -164,6 +164,13 @@ async def have_finished(stack: Stack) -> bool:
     return waiting == 0
 
 
+async def are_locked(stack: Stack) -> bool:
+    connection = await asyncpg.connect(stack.database_urls[SCHEDULE])
+    locked: int = await connection.fetchval("select count(*) from timer where attempts > 0 and sleep_until > due_time")
+    await connection.close()
+    return locked > 0
+
+
 async def test_a_crash_of_the_database_while_timers_fire_loses_and_repeats_none(stack: Stack) -> None:
     assert stack.postgres is not None
     start = soon()
@@ -177,9 +184,14 @@ async def test_a_crash_of_the_database_while_timers_fire_loses_and_repeats_none(
 async def test_two_replicas_share_the_timers_and_fire_each_occurrence_once(stack: Stack, replica: Stack) -> None:
     expected = await create(stack, soon())
     await check(stack, expected)
-    shares = [await counted(each) for each in (stack, replica)]
-    assert all(shares)
-    assert sum(shares) == len(expected)
+
+    async def all_counted() -> list[int]:
+        # Counted just after the commit.
+        shares = [await counted(each) for each in (stack, replica)]
+        assert sum(shares) == len(expected)
+        return shares
+
+    assert all(await eventually(all_counted))
 
 
 async def counted(stack: Stack) -> int:
@@ -201,16 +213,20 @@ async def test_a_replica_takes_over_from_one_that_is_killed(stack: Stack, replic
 async def test_a_process_that_was_frozen_with_timers_in_hand_fires_none_of_them_again(
     stack: Stack, replica: Stack
 ) -> None:
-    # The first stalls with each batch in its hand for a while; then it is frozen, for longer than its locks last.
+    # The first stalls with each batch in its hand for a while; then it is frozen, for longer than its locks last. Until
+    # it has its first batch the other is frozen: otherwise that might take them all.
     await stack.restart(SCHEDULE, {"POSTFLOW_SCHEDULE_FAILPOINTS": "schedule.timers.locked=sleep:1"})
-    start = soon()
-    expected = await create(replica, start)
-    await until(start + timedelta(seconds=0.5))
-    pid = stack.pid(SCHEDULE)
-    os.kill(pid, signal.SIGSTOP)
+    expected = await create(replica, soon())
+    frozen, other = stack.pid(SCHEDULE), replica.pid(SCHEDULE)
+    os.kill(other, signal.SIGSTOP)
     try:
-        await until(start + timedelta(seconds=5))
+        await eventually(lambda: are_locked(stack))
+        os.kill(frozen, signal.SIGSTOP)
     finally:
-        os.kill(pid, signal.SIGCONT)
+        os.kill(other, signal.SIGCONT)
+    try:
+        await until(SystemClock().now() + timedelta(seconds=4))
+    finally:
+        os.kill(frozen, signal.SIGCONT)
     await check(stack, expected)
     await eventually(lambda: [line for line in stack.output(SCHEDULE) if "the lock with fence" in line])
