@@ -22,7 +22,7 @@ from postflow.schedule.v1.timer_service_pb2 import (
 )
 from postflow.schedule.v1.timer_service_pb2_grpc import TimerServiceStub
 from schedule_service.application.create_timer import CreateTimer
-from schedule_service.domain.timer import Wish
+from schedule_service.domain.timer_wish import Wish
 from schedule_service.main import compose
 from schedule_service.settings import Settings
 from servicekit.ids import Uuid7Source

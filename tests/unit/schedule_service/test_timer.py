@@ -12,8 +12,6 @@ from schedule_service.domain.timer import (
     MisfirePolicy,
     Timer,
     TimerState,
-    Wish,
-    created,
     found,
     occurrence_key,
     paused,
@@ -21,6 +19,7 @@ from schedule_service.domain.timer import (
     rescheduled,
     resumed,
 )
+from schedule_service.domain.timer_wish import Wish, created
 from servicekit.faults import Conflict, InvalidField, NotFound, Refused
 
 NOW = datetime(2026, 3, 2, 9, 0, 0, 250_000, tzinfo=UTC)

@@ -15,8 +15,9 @@ from schedule_service.domain.account_schedule import AccountSchedule, Timetable,
 from schedule_service.domain.moved_times import HORIZON, MovedTime
 from schedule_service.domain.rule_targets import targets
 from schedule_service.domain.schedule_rule import AssetPolicy, ScheduleRule, Terms
-from schedule_service.domain.timer import Timer, Wish
-from schedule_service.domain.timer import created as created_timer
+from schedule_service.domain.timer import Timer
+from schedule_service.domain.timer_wish import Wish
+from schedule_service.domain.timer_wish import created as created_timer
 from schedule_service.domain.zone_changes import (
     Kind,
     announced_anew,

@@ -30,7 +30,8 @@ from schedule_service.application.get_timer import GetTimer
 from schedule_service.application.pause_timer import PauseTimer, ResumeTimer
 from schedule_service.application.put_account_schedule import PutAccountSchedule
 from schedule_service.domain.account_schedule import Timetable
-from schedule_service.domain.timer import MOST_TIMERS, Wish
+from schedule_service.domain.timer import MOST_TIMERS
+from schedule_service.domain.timer_wish import Wish
 from schedule_service.domain.upcoming_slot import UpcomingSlot
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock

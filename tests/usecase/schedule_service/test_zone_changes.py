@@ -25,8 +25,9 @@ from schedule_service.application.watch_zone_laws import WatchZoneLaws
 from schedule_service.domain.account_schedule import AccountSchedule, Timetable, created, deleted
 from schedule_service.domain.moved_times import MovedTime
 from schedule_service.domain.schedule_rule import AssetPolicy, ScheduleRule, Terms
-from schedule_service.domain.timer import Timer, Wish
-from schedule_service.domain.timer import created as created_timer
+from schedule_service.domain.timer import Timer
+from schedule_service.domain.timer_wish import Wish
+from schedule_service.domain.timer_wish import created as created_timer
 from schedule_service.domain.upcoming_slot import UpcomingSlot
 from schedule_service.domain.zone_changes import Kind, Law, ZoneChange
 from servicekit.ids import Uuid7Source

@@ -6,7 +6,8 @@ from datetime import timedelta
 from schedule_service.adapters.postgres import timer_room
 from schedule_service.adapters.postgres import timers as store
 from schedule_service.adapters.postgres.zone_data import record_zones
-from schedule_service.domain.timer import MOST_TIMERS, Wish, created, full, taken
+from schedule_service.domain.timer import MOST_TIMERS, full, taken
+from schedule_service.domain.timer_wish import Wish, created
 from schedule_service.wire import timers as wire
 from servicekit.ids import IdSource
 from servicekit.pg.clock import DatabaseClock
