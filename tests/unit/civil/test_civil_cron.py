@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from civil.cron import LONGEST, Cron, Dst, Firing, InvalidCron, _Field, _parse_field, _parse_range, firings, parse_cron
+from civil.cron import Cron, Dst, Firing, InvalidCron, firings, parse_cron
+from civil.cron_text import LONGEST, _Field, _parse_field, _parse_range
 from civil.zones import _changes, find_zone, zone_data, zone_from_data
 
 FACTS: dict[str, list[Any]] = json.loads(Path(__file__).with_name("robfig_cron.json").read_text())
