@@ -1,11 +1,14 @@
 """People and two engines at the same timers: whoever comes first, each occurrence fires once and none is lost."""
 
 import asyncio
+import logging
 import random
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
+
+import pytest
 
 from postflow.schedule.v1.timer_pb2 import TIMER_STATE_FINISHED, TIMER_STATE_PAUSED
 from schedule_service.domain.timer import MisfirePolicy
@@ -56,6 +59,19 @@ async def test_each_occurrence_fires_once_whoever_interferes(live_timers: "Timer
         assert fired[timer_id] == [f"{each.replace(tzinfo=None).isoformat()}Z" for each in due]
     assert len([event for event in timers.fired.events if event.manual]) == by_hand
     assert sum([(await timers.get(timer_id)).fire_count for timer_id in TIMERS]) == len(timers.fired.events)
+
+
+async def test_a_line_about_a_timer_names_it(live_timers: "Timers", caplog: pytest.LogCaptureFixture) -> None:
+    long_ago = datetime(2020, 1, 1, tzinfo=UTC)
+    await live_timers.create("late", fire_time=long_ago, misfire_policy=MisfirePolicy.SKIP)
+    engine, stop = TimerEngine(live_timers.engine(), poll=SECOND / 20, batch=5, lock=10 * SECOND), asyncio.Event()
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        with caplog.at_level(logging.INFO, logger="schedule_service"):
+            group.create_task(engine.run(stop))
+            await eventually(lambda: has_finished(live_timers, "late"), within=20)
+        stop.set()
+    [line] = [vars(record) for record in caplog.records if "2020-01-01" in record.getMessage()]
+    assert (line["organization_id"], line["timer_id"]) == ("acme", "late")
 
 
 async def interfere(timers: "Timers", chance: random.Random) -> int:

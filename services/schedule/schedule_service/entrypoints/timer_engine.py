@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from opentelemetry import metrics
 
-from jobkit.errors import LateWrite, LockLost, OccurrenceSkipped, SchedulerError, StoreFailed
+from jobkit.errors import JobError, LateWrite, LockLost, OccurrenceSkipped, SchedulerError, StoreFailed
 from jobkit.retry import RetryPolicy
 from jobkit.scheduler import Config, Scheduler
 from schedule_service.application.fire_due_timers import FireDueTimers
@@ -66,4 +66,12 @@ class TimerEngine:
         if isinstance(error, StoreFailed) and not is_transient(error.error):
             self._failure = error.error
             self._halt.set()
-        _log.log(logging.INFO if isinstance(error, _EXPECTED) else logging.WARNING, "%s: %s", self.name, error)
+        level = logging.INFO if isinstance(error, _EXPECTED) else logging.WARNING
+        _log.log(level, "%s: %s", self.name, error, extra=_timer(error))
+
+
+def _timer(error: SchedulerError) -> dict[str, str]:
+    """Which one it is about, as callers name it; what jobkit calls a job is a number of ours."""
+    if not isinstance(error, JobError):
+        return {}
+    return {"organization_id": error.job.data["organization_id"], "timer_id": error.job.data["id"]}

@@ -9,7 +9,7 @@ from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from civil.zones import tzdata_version
-from jobkit.job import JobUpdate, Lock
+from jobkit.job import Job, JobUpdate, Lock
 from jobkit.stores.columns import SqlColumns
 from jobkit.stores.sql import SqlStore
 from schedule_service.domain.timer import Fired
@@ -24,8 +24,24 @@ _COLUMNS = SqlColumns(
     misfire_after="skip_after",
     pace="catch_up_interval",
     last_error=None,
-    data=("last_occurrence_key", "tzdata_version", "traceparent"),
+    data=("organization_id", "id", "last_occurrence_key", "tzdata_version", "traceparent"),
 )
+
+_DEALT_EVERY = 4
+_POOL = 10_000
+_DEAL = text(f"""
+    select job_id from (
+        select job_id, sleep_until, row_number() over (
+            partition by organization_id order by sleep_until, job_id
+        ) as turn
+        from (
+            select job_id, organization_id, sleep_until from timer
+            where sleep_until <= :now order by sleep_until, job_id limit {_POOL}
+        ) as pool
+    ) as dealt
+    where turn <= :limit
+    order by turn, sleep_until, job_id limit :limit
+""")
 
 # The limit is the number of the changes: a planner that does not know it expects one, and looks each up by its key.
 _SETTLE = text("""
@@ -81,8 +97,38 @@ class Settled:
     """Occurrences that it had become too late for."""
 
 
-def timer_jobs(database: Database, clock: DatabaseClock) -> SqlStore:
-    return SqlStore(database.engine, "timer", columns=_COLUMNS, clock=clock.now)
+class DueTimers:
+    """Which timers are taken in hand next: the longest waiting; in a rush, not those of one organization alone.
+
+    While batches are full, every fourth is dealt out over the organizations in turn, of the oldest that are due: whoever
+    has few timers does not wait for the end of somebody's thousands. The others cost what they always do.
+    """
+
+    def __init__(self, database: Database, clock: DatabaseClock) -> None:
+        self._database = database
+        self._clock = clock
+        self._oldest = timer_jobs(database, clock)
+        self._full_batches = 0
+
+    async def lock_next(self, now: datetime, lock_until: datetime, limit: int) -> list[Job]:
+        is_dealt = self._full_batches % _DEALT_EVERY == 1
+        jobs = await (await self._dealt(now, limit) if is_dealt else self._oldest).lock_next(now, lock_until, limit)
+        self._full_batches = self._full_batches + 1 if len(jobs) == limit else 0
+        return jobs
+
+    async def _dealt(self, now: datetime, limit: int) -> SqlStore:
+        async with self._database.read() as connection:
+            dealt = await connection.execute(_DEAL, {"now": now, "limit": limit})
+            return timer_jobs(self._database, self._clock, only=dealt.scalars().all())
+
+
+def timer_jobs(database: Database, clock: DatabaseClock, *, only: Sequence[int] | None = None) -> SqlStore:
+    """All, or only these."""
+    condition = "true" if only is None else "job_id = any(cast(:only as bigint[]))"
+    parameters = {} if only is None else {"only": only}
+    return SqlStore(
+        database.engine, "timer", columns=_COLUMNS, condition=condition, parameters=parameters, clock=clock.now
+    )
 
 
 async def settle(
