@@ -1,17 +1,22 @@
 """Free ports that stay free while their server restarts: below the range that outgoing connections take theirs from."""
 
 import errno
+import fcntl
+import os
 import random
 import socket
+import tempfile
+from functools import cache
 from pathlib import Path
 
 LOWEST = 20_000
+SHARES = 8
 EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _given: set[int] = set()
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    for port in random.sample(range(LOWEST, _ephemeral_start()), k=200):
+    for port in random.sample(_share(), k=200):
         if port not in _given and _binds(host, port, reuse=False):
             _given.add(port)
             return port
@@ -26,6 +31,32 @@ def is_free(host: str, port: int) -> bool:
 def split(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port)
+
+
+@cache
+def _share() -> range:
+    """A part of the range in which no other process of ours chooses, as long as we live: between the choice of a port
+    and its use, and while its server restarts, it would find the port free. All of it for those who come late."""
+    whole = range(LOWEST, _ephemeral_start())
+    size = len(whole) // SHARES
+    for number in range(SHARES):
+        if _reserves(Path(tempfile.gettempdir(), f"postflow-ports-{number}")):
+            return whole[number * size : (number + 1) * size]
+    return whole
+
+
+def _reserves(file: Path) -> bool:
+    """The kernel lets go of it when this process ends."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        return False  # Another user's.
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return False
+    return True
 
 
 def _ephemeral_start() -> int:

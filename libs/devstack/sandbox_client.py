@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-CONTROL_SECONDS = 5.0
+CONTROL_SECONDS = 30.0
 
 
 class SandboxClient:

@@ -1,4 +1,7 @@
+import json
 import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -9,6 +12,37 @@ def test_a_free_port_can_be_listened_on_and_is_not_given_twice() -> None:
     ports = {free_port() for _ in range(50)}
     assert len(ports) == 50
     assert all(is_free("127.0.0.1", port) for port in ports)
+
+
+def test_two_processes_choose_from_different_ports() -> None:
+    """A port is free for others, too, until somebody listens on it."""
+    with _chooser() as one, _chooser() as other:
+        first, second = _chosen(one), _chosen(other)
+        assert len(first) == len(second) == 300
+        assert not first & second
+        one.communicate()
+        other.communicate()
+
+
+def _chooser() -> subprocess.Popen[str]:
+    program = """
+import json
+from devstack.ports import free_port
+print(json.dumps([free_port() for _ in range(300)]), flush=True)
+input()
+"""
+    return subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+
+
+def _chosen(process: subprocess.Popen[str]) -> set[int]:
+    assert process.stdout is not None
+    return set(json.loads(process.stdout.readline()))
 
 
 @pytest.mark.skipif(not EPHEMERAL_RANGE.exists(), reason="this kernel does not tell its range")
