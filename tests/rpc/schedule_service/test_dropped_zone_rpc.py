@@ -103,7 +103,7 @@ async def refusal(call: Awaitable[object]) -> Fault:
 
 def require_names_the_zone(refused: Fault, **names: str) -> None:
     assert isinstance(refused, Refused)
-    assert refused.reason == "TIME_ZONE_UNKNOWN"
+    assert refused.reason == "UNKNOWN_TIME_ZONE"
     assert refused.metadata == {"time_zone": GONE, "tzdata_version": tzdata_version()} | names
     assert GONE in refused.message
     assert "time_zone" in refused.message
@@ -183,7 +183,7 @@ async def test_a_rule_in_a_dropped_zone_is_named_beside_the_targets_of_the_other
     for rule_id in ("r1", "r3", "r4"):
         await drop_rule(database, rule_id)
     skipped = [
-        SkippedRule(schedule_rule_id=rule_id, reason="TIME_ZONE_UNKNOWN", time_zone=GONE) for rule_id in ("r1", "r3")
+        SkippedRule(schedule_rule_id=rule_id, reason="UNKNOWN_TIME_ZONE", time_zone=GONE) for rule_id in ("r1", "r3")
     ]
     first = await targets(stub, page_size=2)
     second = await targets(stub, page_size=2, page_token=first.next_page_token)

@@ -36,7 +36,7 @@ async def test_no_weekly_slot_is_given_in_it_and_the_answer_names_it(queue: "Que
     await drop(queue)
     with pytest.raises(Refused) as refused:
         await queue.add("d1")
-    assert refused.value.reason == "TIME_ZONE_UNKNOWN"
+    assert refused.value.reason == "UNKNOWN_TIME_ZONE"
     assert refused.value.metadata == {
         "social_account_id": "page",
         "time_zone": GONE,

@@ -60,7 +60,7 @@ class QueueServiceServicer:
         """AddToQueue gives a draft the next free weekly slot on each account, all accounts or none. A slot is free when no
         live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need not
         be approved yet; unapproved it is not sent. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`,
-        `ALREADY_QUEUED`, `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`, `TIME_ZONE_UNKNOWN` (a release of the IANA
+        `ALREADY_QUEUED`, `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`, `UNKNOWN_TIME_ZONE` (a release of the IANA
         database has dropped the zone of the schedule); UNAVAILABLE `SCHEDULE_CHANGING` while Schedule does not answer by the
         schedule that it has announced.
         """

@@ -136,7 +136,7 @@ class ScheduleServiceServicer:
     def FindSlotTimes(self, request, context):
         """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. NOT_FOUND
         `SCHEDULE_NOT_FOUND` without a schedule. A disabled schedule and one without slots have no times.
-        FAILED_PRECONDITION `TIME_ZONE_UNKNOWN` when the IANA database in use has dropped the schedule's zone.
+        FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when the IANA database in use has dropped the schedule's zone.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -146,7 +146,7 @@ class ScheduleServiceServicer:
         """CheckSendWindow tells whether posts of an account may be sent at an instant, until when, and else from when on, by
         its window alone: `enabled`, spacing and caps are not looked at.
         NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. A schedule without a window is always open. FAILED_PRECONDITION
-        `TIME_ZONE_UNKNOWN` when the IANA database in use has dropped the zone of a schedule with a window.
+        `UNKNOWN_TIME_ZONE` when the IANA database in use has dropped the zone of a schedule with a window.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -169,7 +169,7 @@ class ScheduleServiceServicer:
 
     def UpdateScheduleRule(self, request, context):
         """UpdateScheduleRule changes the fields that the mask names. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
-        `ETAG_MISMATCH` for a stale etag; FAILED_PRECONDITION `TIME_ZONE_UNKNOWN` when the rule would stay in a zone that the
+        `ETAG_MISMATCH` for a stale etag; FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when the rule would stay in a zone that the
         IANA database in use has dropped. Drafts already generated stay as they are.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

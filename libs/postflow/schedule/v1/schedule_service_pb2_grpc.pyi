@@ -50,13 +50,13 @@ class ScheduleServiceStub:
     FindSlotTimes: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.FindSlotTimesRequest, _schedule_service_pb2.FindSlotTimesResponse]
     """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. NOT_FOUND
     `SCHEDULE_NOT_FOUND` without a schedule. A disabled schedule and one without slots have no times.
-    FAILED_PRECONDITION `TIME_ZONE_UNKNOWN` when the IANA database in use has dropped the schedule's zone.
+    FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when the IANA database in use has dropped the schedule's zone.
     """
     CheckSendWindow: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.CheckSendWindowRequest, _schedule_service_pb2.CheckSendWindowResponse]
     """CheckSendWindow tells whether posts of an account may be sent at an instant, until when, and else from when on, by
     its window alone: `enabled`, spacing and caps are not looked at.
     NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. A schedule without a window is always open. FAILED_PRECONDITION
-    `TIME_ZONE_UNKNOWN` when the IANA database in use has dropped the zone of a schedule with a window.
+    `UNKNOWN_TIME_ZONE` when the IANA database in use has dropped the zone of a schedule with a window.
     """
     CreateScheduleRule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.CreateScheduleRuleRequest, _schedule_service_pb2.CreateScheduleRuleResponse]
     """CreateScheduleRule stores a new rule. ALREADY_EXISTS `SCHEDULE_RULE_EXISTS` for an id in use, also that of a rule
@@ -66,7 +66,7 @@ class ScheduleServiceStub:
     """GetScheduleRule returns a rule. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`."""
     UpdateScheduleRule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.UpdateScheduleRuleRequest, _schedule_service_pb2.UpdateScheduleRuleResponse]
     """UpdateScheduleRule changes the fields that the mask names. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
-    `ETAG_MISMATCH` for a stale etag; FAILED_PRECONDITION `TIME_ZONE_UNKNOWN` when the rule would stay in a zone that the
+    `ETAG_MISMATCH` for a stale etag; FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when the rule would stay in a zone that the
     IANA database in use has dropped. Drafts already generated stay as they are.
     """
     DeleteScheduleRule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.DeleteScheduleRuleRequest, _schedule_service_pb2.DeleteScheduleRuleResponse]
@@ -102,13 +102,13 @@ class ScheduleServiceAsyncStub(ScheduleServiceStub):
     FindSlotTimes: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.FindSlotTimesRequest, _schedule_service_pb2.FindSlotTimesResponse]  # type: ignore[assignment]
     """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. NOT_FOUND
     `SCHEDULE_NOT_FOUND` without a schedule. A disabled schedule and one without slots have no times.
-    FAILED_PRECONDITION `TIME_ZONE_UNKNOWN` when the IANA database in use has dropped the schedule's zone.
+    FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when the IANA database in use has dropped the schedule's zone.
     """
     CheckSendWindow: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.CheckSendWindowRequest, _schedule_service_pb2.CheckSendWindowResponse]  # type: ignore[assignment]
     """CheckSendWindow tells whether posts of an account may be sent at an instant, until when, and else from when on, by
     its window alone: `enabled`, spacing and caps are not looked at.
     NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. A schedule without a window is always open. FAILED_PRECONDITION
-    `TIME_ZONE_UNKNOWN` when the IANA database in use has dropped the zone of a schedule with a window.
+    `UNKNOWN_TIME_ZONE` when the IANA database in use has dropped the zone of a schedule with a window.
     """
     CreateScheduleRule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.CreateScheduleRuleRequest, _schedule_service_pb2.CreateScheduleRuleResponse]  # type: ignore[assignment]
     """CreateScheduleRule stores a new rule. ALREADY_EXISTS `SCHEDULE_RULE_EXISTS` for an id in use, also that of a rule
@@ -118,7 +118,7 @@ class ScheduleServiceAsyncStub(ScheduleServiceStub):
     """GetScheduleRule returns a rule. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`."""
     UpdateScheduleRule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.UpdateScheduleRuleRequest, _schedule_service_pb2.UpdateScheduleRuleResponse]  # type: ignore[assignment]
     """UpdateScheduleRule changes the fields that the mask names. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
-    `ETAG_MISMATCH` for a stale etag; FAILED_PRECONDITION `TIME_ZONE_UNKNOWN` when the rule would stay in a zone that the
+    `ETAG_MISMATCH` for a stale etag; FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when the rule would stay in a zone that the
     IANA database in use has dropped. Drafts already generated stay as they are.
     """
     DeleteScheduleRule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.DeleteScheduleRuleRequest, _schedule_service_pb2.DeleteScheduleRuleResponse]  # type: ignore[assignment]
@@ -181,7 +181,7 @@ class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_schedule_service_pb2.FindSlotTimesResponse, _abc.Awaitable[_schedule_service_pb2.FindSlotTimesResponse]]:
         """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. NOT_FOUND
         `SCHEDULE_NOT_FOUND` without a schedule. A disabled schedule and one without slots have no times.
-        FAILED_PRECONDITION `TIME_ZONE_UNKNOWN` when the IANA database in use has dropped the schedule's zone.
+        FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when the IANA database in use has dropped the schedule's zone.
         """
 
     @_abc_1.abstractmethod
@@ -193,7 +193,7 @@ class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
         """CheckSendWindow tells whether posts of an account may be sent at an instant, until when, and else from when on, by
         its window alone: `enabled`, spacing and caps are not looked at.
         NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. A schedule without a window is always open. FAILED_PRECONDITION
-        `TIME_ZONE_UNKNOWN` when the IANA database in use has dropped the zone of a schedule with a window.
+        `UNKNOWN_TIME_ZONE` when the IANA database in use has dropped the zone of a schedule with a window.
         """
 
     @_abc_1.abstractmethod
@@ -221,7 +221,7 @@ class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_service_pb2.UpdateScheduleRuleResponse, _abc.Awaitable[_schedule_service_pb2.UpdateScheduleRuleResponse]]:
         """UpdateScheduleRule changes the fields that the mask names. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
-        `ETAG_MISMATCH` for a stale etag; FAILED_PRECONDITION `TIME_ZONE_UNKNOWN` when the rule would stay in a zone that the
+        `ETAG_MISMATCH` for a stale etag; FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when the rule would stay in a zone that the
         IANA database in use has dropped. Drafts already generated stay as they are.
         """
 

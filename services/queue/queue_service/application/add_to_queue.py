@@ -288,7 +288,7 @@ def _zone_unknown(queue: AccountQueue) -> Refused:
     """As Schedule says it when it has the release, too."""
     account, zone, release = queue.social_account_id, queue.time_zone, tzdata_version()
     return Refused(
-        "TIME_ZONE_UNKNOWN",
+        "UNKNOWN_TIME_ZONE",
         f"the schedule of account {account} is in {zone!r}, which tzdata {release} does not have: give it another "
         "time_zone",
         metadata={"social_account_id": account, "time_zone": zone, "tzdata_version": release},

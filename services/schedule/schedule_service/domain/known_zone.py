@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from civil.zones import Zone, tzdata_version
 from servicekit.faults import Refused
 
-UNKNOWN = "TIME_ZONE_UNKNOWN"
+UNKNOWN = "UNKNOWN_TIME_ZONE"
 
 
 def require_known(zone: Zone, what: str, metadata: Mapping[str, str]) -> None:
