@@ -6,10 +6,10 @@ from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from civil.cron_text import Cron, InvalidCron, parse_cron
+from civil.cron_text import Cron, InvalidCron, UnknownCronZone, parse_cron
 from civil.zones import DAY, EARLIEST, LATEST, ZERO, Stretch, Zone, in_utc
 
-__all__ = ["Cron", "Dst", "Firing", "InvalidCron", "firings", "parse_cron"]
+__all__ = ["Cron", "Dst", "Firing", "InvalidCron", "UnknownCronZone", "firings", "parse_cron"]
 
 _HORIZON_YEARS = 5
 _SECOND = timedelta(seconds=1)

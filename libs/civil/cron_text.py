@@ -24,6 +24,10 @@ class InvalidCron(ValueError):
     """Not a cron expression; the message names the field."""
 
 
+class UnknownCronZone(InvalidCron):
+    """Its prefix names no zone of this database."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cron:
     """A parsed expression; `parse_cron` makes them. It has either `every` or fields of sorted numbers."""
@@ -107,7 +111,7 @@ def _zone_prefix(text: str) -> tuple[str | None, str]:
     try:
         return find_zone(name).name, expression.strip()
     except UnknownZone as unknown:
-        raise InvalidCron(f"time zone: {unknown}") from unknown
+        raise UnknownCronZone(f"time zone: {unknown}") from unknown
 
 
 def _words(expression: str, seconds: bool) -> list[str]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from civil.cron import Dst, InvalidCron, firings, parse_cron
+from civil.cron import Dst, InvalidCron, UnknownCronZone, firings, parse_cron
 from civil.zones import DAY, EARLIEST, LATEST, UnknownZone, Zone, find_zone, tzdata_version
 from schedule_service.domain.timer import MisfirePolicy, Timer
 from servicekit.faults import InvalidField
@@ -92,9 +92,10 @@ def _expression(text: str, time_zone: str) -> tuple[str, Zone]:
     """The expression without a zone of its own, and the zone."""
     try:
         cron = parse_cron(text)
+    except UnknownCronZone as unknown:
+        raise InvalidField("timer.cron", str(unknown), reason="UNKNOWN_TIME_ZONE") from unknown
     except InvalidCron as invalid:
-        reason = "UNKNOWN_TIME_ZONE" if isinstance(invalid.__cause__, UnknownZone) else "INVALID_FIELD"
-        raise InvalidField("timer.cron", str(invalid), reason=reason) from invalid
+        raise InvalidField("timer.cron", str(invalid)) from invalid
     if cron.zone_name is None:
         return text, _zone(time_zone or _UTC)
     if time_zone:
