@@ -1,5 +1,6 @@
 """Due timers of a real database: what fires, when, how often, and who may not."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -109,6 +110,42 @@ async def test_the_oldest_fires_first(timers: "Timers") -> None:
         await timers.create(f"t{minutes}", fire_time=START + timedelta(minutes=minutes))
     timers.clock.moment += HOUR
     assert await timers.fire_due(batch=2) == [f"2026-03-02T09:0{minutes}:00Z" for minutes in (1, 2, 3)]
+
+
+async def test_a_rush_of_one_organization_does_not_hold_up_another(timers: "Timers") -> None:
+    for number in range(30):
+        await timers.create(f"t{number:02}", fire_time=START + timedelta(seconds=number))
+    await timers.create("single", organization_id="umbrella", fire_time=START + timedelta(minutes=1))
+    timers.clock.moment += HOUR
+    await timers.fire_due(batch=5)
+    fired = [event.timer_id for event in timers.fired.events]
+    assert fired.index("single") < 10
+    # Nobody is passed over, and among their own they keep their order.
+    assert [each for each in fired if each != "single"] == [f"t{number:02}" for number in range(30)]
+
+
+async def test_in_a_rush_of_all_each_organization_gets_its_share(timers: "Timers") -> None:
+    organizations = ("acme", "umbrella", "initech")
+    for place, organization_id in enumerate(organizations):
+        for number in range(20):
+            due = START + timedelta(minutes=place, seconds=number)
+            await timers.create(f"t{number}", organization_id=organization_id, fire_time=due)
+    timers.clock.moment += HOUR
+    await timers.fire_due(batch=6)
+    second = [event.organization_id for event in timers.fired.events][6:12]
+    assert second == [organization_id for organization_id in organizations for _ in range(2)]
+    assert len(timers.fired.events) == 60
+
+
+async def test_two_engines_share_a_rush(timers: "Timers") -> None:
+    for number in range(40):
+        await timers.create(f"t{number}", organization_id=f"o{number % 3}", fire_time=START)
+    timers.clock.moment += HOUR
+    async with asyncio.TaskGroup() as group:
+        for _ in range(2):
+            group.create_task(timers.fire_due(batch=3))
+    assert len(timers.fired.events) == 40
+    assert len({(event.organization_id, event.timer_id) for event in timers.fired.events}) == 40
 
 
 async def test_one_firing_stands_for_all_that_passed(timers: "Timers") -> None:

@@ -93,6 +93,19 @@ async def test_among_many_a_look_for_due_timers_reads_none_of_the_future(many: D
     await check_the_look(many, timers)
 
 
+async def test_among_many_a_dealt_batch_reads_what_is_due_and_then_its_own(many: Database) -> None:
+    dealt = timer_engine.timer_jobs(many, DatabaseClock(), only=[1, 2])
+    lock = dealt._statements.lock_next(200, data_is_json=False)
+    for statement, index, key in (
+        (timer_engine._DEAL, "timer_due", "sleep_until"),
+        (lock, "timer_job_id_key", "job_id"),
+    ):
+        scans = [node for node in await planned(many, statement) if node.get("Relation Name") == "timer"]
+        scans = [scan for scan in scans if "Scan" in scan["Node Type"]]
+        assert {scan.get("Index Name") for scan in scans} == {index}, scans
+        assert all(key in scan["Index Cond"] for scan in scans), scans
+
+
 async def check_the_look(database: Database, timers: "Timers") -> None:
     await timers.create("due", delay=timedelta(0))
     now = timers.clock.moment

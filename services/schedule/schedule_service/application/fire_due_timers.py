@@ -53,6 +53,7 @@ class FireDueTimers:
         self._clock = clock
         self._outbox = outbox
         self._jobs = timer_engine.timer_jobs(database, clock)
+        self._due = timer_engine.DueTimers(database, clock)
         self._made: Mapping[Lock, Made] = {}
         self._recorded: set[str] = set()
         self._laws: dict[tuple[str, str], Zone] = {}
@@ -67,7 +68,7 @@ class FireDueTimers:
         return await self._jobs.now()
 
     async def lock_next(self, now: datetime, lock_until: datetime, limit: int) -> list[Job]:
-        return await self._jobs.lock_next(now, lock_until, limit)
+        return await self._due.lock_next(now, lock_until, limit)
 
     async def extend(self, locks: Sequence[Lock], lock_until: datetime) -> frozenset[Lock]:
         return await self._jobs.extend(locks, lock_until)

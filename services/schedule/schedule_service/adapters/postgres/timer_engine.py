@@ -100,8 +100,8 @@ class Settled:
 class DueTimers:
     """Which timers are taken in hand next: the longest waiting; in a rush, not those of one organization alone.
 
-    While batches are full, every fourth is dealt out over the organizations in turn, of the oldest that are due: whoever
-    has few timers does not wait for the end of somebody's thousands. The others cost what they always do.
+    While batches are full, every fourth is dealt out over the organizations in turn, of the oldest that are due. So who
+    has few timers does not wait for the end of somebody's thousands; the other batches cost what they always do.
     """
 
     def __init__(self, database: Database, clock: DatabaseClock) -> None:
