@@ -246,6 +246,12 @@ def test_a_paused_timer_moves_and_goes_on_resting() -> None:
     assert (moved.due_time, moved.sleep_until, moved.state) == (at("2026-03-03T14:00"), None, TimerState.PAUSED)
 
 
+def test_a_faulty_timer_moves_and_goes_on_resting() -> None:
+    before = replace(under("0 9 * * *", AS_PHOENIX, "2026-03-03T16:00"), sleep_until=None)
+    moved = rescheduled(before, AS_PHOENIX, NEW_YORK, now=NOW)
+    assert (moved.due_time, moved.sleep_until, moved.state) == (at("2026-03-03T14:00"), None, TimerState.FAULTY)
+
+
 def test_what_the_new_law_jumps_over_is_the_next_one_instead() -> None:
     # 02:30 of the eighth of March exists in Phoenix, not in New York.
     before = under("30 2 * * *", AS_PHOENIX, "2026-03-08T09:30")

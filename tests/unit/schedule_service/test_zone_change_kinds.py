@@ -219,11 +219,12 @@ def test_a_timer_keeps_its_instant_when_nobody_knows_the_law() -> None:
     assert follow(waits, None, now=NOW) == replace(waits, tzdata_version=tzdata_version())
 
 
-def test_a_timer_is_in_hand_from_its_time_on_unless_it_is_paused() -> None:
+def test_a_timer_is_in_hand_from_its_time_on_unless_it_rests() -> None:
     waits = timer("0 9 * * 1", BEFORE, after=utc(2026, 11, 1, 12))
     due = utc(2026, 11, 2, 17)
     assert [is_in_hand(waits, now=now) for now in (due - HOUR, due, due + HOUR)] == [False, True, True]
     assert not is_in_hand(replace(waits, paused=True), now=due + HOUR)
+    assert not is_in_hand(replace(waits, sleep_until=None), now=due + HOUR)
 
 
 def test_timers_are_looked_at_as_far_as_they_can_wait() -> None:
