@@ -8,7 +8,7 @@ import re
 import struct
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from importlib import resources
@@ -45,6 +45,19 @@ class WallClock:
         """What it shows at that minute of UTC, in minutes."""
         return minute + self._offsets[bisect_right(self._at, minute * 60)] // 60
 
+    def walls(self, minutes: range) -> list[int]:
+        """`wall` of each, a stretch between two changes at a time."""
+        shown: list[int] = []
+        at = minutes.start
+        while at < minutes.stop:
+            past = bisect_right(self._at, at * 60)
+            # A minute in the middle of which clocks change still shows the former offset.
+            end = min(-(-self._at[past] // 60), minutes.stop) if past < len(self._at) else minutes.stop
+            offset = self._offsets[past] // 60
+            shown += range(at + offset, end + offset)
+            at = end
+        return shown
+
 
 class Shown(NamedTuple):
     """A weekly time: the minute of UTC, what the wall shows then, and what was asked for."""
@@ -79,14 +92,13 @@ def weekly_times(wanted: Collection[int], zone: WallClock, after: int, until: in
     The policy in words, on a walk over every minute; a jump reaches a day at most, so the walk is longer by more.
     """
     walk = range(after - 30 * 60, until + 30 * 60)
-    walls = [zone.wall(minute) for minute in walk]
-    first_shown: dict[int, int] = {}
-    for minute, wall in zip(walk, walls, strict=True):
-        first_shown.setdefault(wall, minute)
+    walls = zone.walls(walk)
+    first_shown = first_minutes(walk, walls)
     dates = {wall // DAY for wall in first_shown}
     jumped_over = {
         skipped: later - earlier - 1
         for earlier, later in pairwise(walls)
+        if later > earlier + 1
         for skipped in range(earlier + 1, later)
         if skipped not in first_shown
     }
@@ -99,6 +111,11 @@ def weekly_times(wanted: Collection[int], zone: WallClock, after: int, until: in
         if (wall + 4 * DAY) % WEEK in wanted:
             found[minute] = Shown(minute, wall, wall)
     return [found[minute] for minute in sorted(found) if after < minute <= until]
+
+
+def first_minutes(walk: range, walls: Sequence[int]) -> dict[int, int]:
+    """When the wall shows something for the first time on the walk."""
+    return dict(zip(reversed(walls), reversed(walk), strict=True))
 
 
 def changes_by_kind(first_year: int, last_year: int) -> dict[Change, list[str]]:

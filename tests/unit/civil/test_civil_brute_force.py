@@ -106,8 +106,8 @@ def test_days_around_every_change_of_every_zone() -> None:
         middle = change.at // 60
         walk = range(middle - 3 * DAY, middle + 3 * DAY)
         shown = defaultdict[int, list[int]](list)
-        for minute in walk:
-            shown[clock(names[0]).wall(minute) // DAY].append(minute)
+        for minute, wall in zip(walk, clock(names[0]).walls(walk), strict=True):
+            shown[wall // DAY].append(minute)
         today = clock(names[0]).wall(middle) // DAY
         for day in range(today - 1, today + 2):
             minutes = shown[day] or [shown[day + 1][0], shown[day + 1][0] - 1]

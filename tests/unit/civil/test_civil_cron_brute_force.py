@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 
 from civil.cron import Dst, Firing, firings, parse_cron
 from civil.zones import find_zone
-from testkit.wall_clock import DAY, EPOCH, WallClock, changes_by_kind, clock, instant_of, moments, seconds
+from testkit.wall_clock import (
+    DAY,
+    EPOCH,
+    WallClock,
+    changes_by_kind,
+    clock,
+    first_minutes,
+    instant_of,
+    moments,
+    seconds,
+)
 
 MINUTE, HOUR, DATE, MONTH, WEEKDAY = (0, 59), (0, 23), (1, 31), (1, 12), (0, 6)
 MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
@@ -72,15 +82,15 @@ class Walk:
     """The minutes of a stretch of UTC with what the wall shows, known for a day and more beyond on either side."""
 
     def __init__(self, zone: WallClock, after: int, until: int) -> None:
-        walk = [(minute, zone.wall(minute)) for minute in range(after - 30 * 60, until + 30 * 60)]
-        self._asked = [(minute, wall) for minute, wall in walk if after < minute <= until]
-        self._first: dict[int, int] = {}
-        for minute, wall in walk:
-            self._first.setdefault(wall, minute)
+        minutes = range(after - 30 * 60, until + 30 * 60)
+        walls = zone.walls(minutes)
+        self._asked = [(n, wall) for n, wall in zip(minutes, walls, strict=True) if after < n <= until]
+        self._first = first_minutes(minutes, walls)
         dates = {wall // DAY for wall in self._first}
         self._shifted = {
             minute: skipped
-            for (_, before), (_, later) in pairwise(walk)
+            for before, later in pairwise(walls)
+            if later > before + 1
             for skipped in range(before + 1, later)
             if skipped not in self._first and skipped // DAY in dates
             if after < (minute := self._first[skipped + later - before - 1]) <= until

@@ -20,7 +20,7 @@ class Shown:
     """Everything that the wall shows around some minutes of UTC."""
 
     def __init__(self, zone: WallClock, first: int, last: int) -> None:
-        walls = [zone.wall(minute) for minute in range(first, last)]
+        walls = zone.walls(range(first, last))
         self.minutes = defaultdict[int, list[int]](list)
         for minute, wall in enumerate(walls, first):
             self.minutes[wall].append(minute)

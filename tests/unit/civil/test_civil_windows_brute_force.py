@@ -24,12 +24,12 @@ def minutes_of(window: SendWindow) -> set[int]:
 
 def runs(window: SendWindow, zone: WallClock, walk: range) -> list[Opening]:
     """Runs of minutes that lie in the window; those that reach an end of the walk may be longer."""
-    return runs_of(window, [zone.wall(minute) % WEEK for minute in walk], walk.start)
+    return runs_of(window, [wall % WEEK for wall in zone.walls(walk)], walk.start)
 
 
 def runs_of(window: SendWindow, shown: list[int], first: int) -> list[Opening]:
     wanted = minutes_of(window)
-    inside = [False, *(minute in wanted for minute in shown), False]
+    inside = [False, *map(wanted.__contains__, shown), False]
     edges = [n for n, (before, after) in enumerate(pairwise(inside), first) if before != after]
     return [Opening(instant_of(start), instant_of(end)) for start, end in zip(edges[::2], edges[1::2], strict=True)]
 
@@ -79,7 +79,7 @@ def test_windows_around_every_change_of_every_zone() -> None:
     for turn, (change, names) in enumerate(kinds.items()):
         middle = change.at // 60
         walk = range(middle - 30 * 60, middle + 30 * 60)
-        shown = [clock(names[0]).wall(minute) % WEEK for minute in walk]
+        shown = [wall % WEEK for wall in clock(names[0]).walls(walk)]
         for window in windows_around(change)[turn % 5 :: 5]:
             expected = runs_of(window, shown, walk.start)
             for name in names:

@@ -14,7 +14,7 @@ from civil.weekly import WeeklySlot
 from civil.zones import find_zone
 from schedule_service.domain.rule_targets import Span, page_of, targets
 from schedule_service.domain.schedule_rule import AssetPolicy, ScheduleRule, Terms, checked
-from testkit.wall_clock import DAY, WallClock, changes_by_kind, clock, instant_of, moments
+from testkit.wall_clock import DAY, WallClock, changes_by_kind, clock, first_minutes, instant_of, moments
 
 MADE = datetime(2020, 1, 1, tzinfo=UTC)
 _MONDAY = date(1970, 1, 5)
@@ -42,10 +42,8 @@ def wall_time(minute: int) -> datetime:
 def expected(terms: Terms, wants: Wants, zone: WallClock, after: int, until: int) -> list[tuple[int, str, int, bool]]:
     """(instant, nominal time, offset, shifted): the policy in words. A jump reaches a day at most, the walk more."""
     walk = range(after - 30 * 60, until + 30 * 60)
-    walls = [zone.wall(minute) for minute in walk]
-    first_shown: dict[int, int] = {}
-    for minute, wall in zip(walk, walls, strict=True):
-        first_shown.setdefault(wall, minute)
+    walls = zone.walls(walk)
+    first_shown = first_minutes(walk, walls)
     dates = {wall // DAY for wall in first_shown}
 
     def asks_for(wall: int) -> bool:
