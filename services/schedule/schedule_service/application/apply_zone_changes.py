@@ -6,11 +6,10 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 
-from civil.zones import find_zone
 from schedule_service.adapters.postgres import zone_changes as store
 from schedule_service.adapters.postgres.zone_data import record_zones
 from schedule_service.application.zone_followers import FOLLOWERS, Announced
-from schedule_service.application.zone_laws import ComparedLaws, compared_laws
+from schedule_service.application.zone_laws import ComparedLaws, compared_laws, zones_of
 from schedule_service.domain.zone_changes import Kind, Law, Place
 from servicekit.clock import Clock
 from servicekit.pg.clock import DatabaseClock
@@ -66,7 +65,7 @@ class ApplyZoneChanges:
     async def _compare(self, kind: Kind, tx: Transaction) -> ComparedLaws:
         laws = await compared_laws(tx.connection, kind, now=await self._clock.now(tx.connection))
         # Committed before any row is locked: those who save a row record its zone while they hold it.
-        await record_zones(tx.connection, [find_zone(law.time_zone) for law in (*laws.agreeing, *laws.differing)])
+        await record_zones(tx.connection, await zones_of((*laws.agreeing, *laws.differing)))
         return laws
 
     async def _mark(self, kind: Kind, law: Law, organization_id: str, tx: Transaction) -> int:

@@ -6,10 +6,10 @@ from functools import partial
 
 from opentelemetry import metrics
 
-from civil.zones import find_zone, tzdata_version
+from civil.zones import tzdata_version
 from schedule_service.adapters.postgres import zone_changes as store
 from schedule_service.adapters.postgres.zone_data import record_zones
-from schedule_service.application.zone_laws import laws_of_known_zones
+from schedule_service.application.zone_laws import laws_of_known_zones, zones_of
 from schedule_service.domain.zone_changes import UNKNOWN, Kind, Law
 from servicekit.pg.database import Database, Transaction
 
@@ -50,7 +50,7 @@ class WatchZoneLaws:
         laws = await laws_of_known_zones(tx.connection, kind)
         ours = {Law(tzdata_version(), law.time_zone) for law in laws if law.tzdata_version in _OF_OURS}
         missing = ours - self._recorded
-        await record_zones(tx.connection, [find_zone(law.time_zone) for law in missing])
+        await record_zones(tx.connection, await zones_of(missing))
         tx.after_commit(lambda: self._recorded.update(missing))
         return laws
 

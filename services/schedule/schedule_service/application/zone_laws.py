@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -37,6 +37,15 @@ async def laws_of_known_zones(connection: AsyncConnection, kind: Kind) -> list[L
         if law.time_zone not in zone_names() and law.tzdata_version <= tzdata_version():
             _log.error("%s in %s: tzdata %s has no such zone", kind.lower(), law.time_zone, tzdata_version())
     return [law for law in laws if law.time_zone in zone_names()]
+
+
+async def zones_of(laws: Iterable[Law]) -> list[Zone]:
+    """By the law in force."""
+    zones: list[Zone] = []
+    for law in laws:
+        zones.append(find_zone(law.time_zone))
+        await asyncio.sleep(0)  # to read one for the first time takes a part of a millisecond
+    return zones
 
 
 async def compared_laws(connection: AsyncConnection, kind: Kind, *, now: datetime) -> ComparedLaws:

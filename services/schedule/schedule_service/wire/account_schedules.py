@@ -1,5 +1,7 @@
 """Account schedules: protobuf <-> domain, both ways."""
 
+from collections.abc import Iterable
+
 from civil.weekly import Occurrence
 from civil.windows import SendWindow, shows
 from civil.zones import tzdata_version
@@ -32,6 +34,7 @@ __all__ = [
     "GetAccountScheduleResponse",
     "PutAccountScheduleResponse",
     "account_schedule_changed",
+    "add_slot_times",
     "checked_send_window",
     "found_slot_times",
     "shown",
@@ -86,9 +89,9 @@ def account_schedule_changed(schedule: AccountSchedule) -> Announcement:
 
 
 def found_slot_times(schedule: AccountSchedule, found: SlotTimes) -> FindSlotTimesResponse:
+    """All but the times, which `add_slot_times` adds, some at a time."""
     timetable = schedule.timetable
     return FindSlotTimesResponse(
-        slot_times=[_slot_time(each, timetable.send_window) for each in found.times],
         time_zone=timetable.zone.name,
         schedule_version=schedule.version,
         searched_until=found.searched_until,
@@ -96,6 +99,10 @@ def found_slot_times(schedule: AccountSchedule, found: SlotTimes) -> FindSlotTim
         enabled=timetable.enabled,
         tzdata_version=tzdata_version(),
     )
+
+
+def add_slot_times(response: FindSlotTimesResponse, schedule: AccountSchedule, times: Iterable[Occurrence]) -> None:
+    response.slot_times.extend(_slot_time(each, schedule.timetable.send_window) for each in times)
 
 
 def unchanged(edition: Edition) -> FindSlotTimesResponse:

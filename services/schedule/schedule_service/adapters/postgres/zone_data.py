@@ -1,5 +1,6 @@
 """The law of each zone in use, release by release: what later tells whether a new release moves what was announced."""
 
+import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 
@@ -49,6 +50,7 @@ async def recorded_zones(connection: AsyncConnection, laws: Sequence[Law]) -> di
     )
     found: dict[Law, Zone] = {}
     for row in rows:
+        await asyncio.sleep(0)  # to read a zone takes a part of a millisecond, and there may be hundreds
         try:
             found[Law(row.tzdata_version, row.time_zone)] = zone_from_data(row.time_zone, row.data)
         except ValueError as error:
