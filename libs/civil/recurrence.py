@@ -4,10 +4,11 @@ The answers are times on a wall and know no zone; `civil.wall.resolve` tells the
 start to a far question, and a rule that never occurs costs no more than the days that are asked about.
 """
 
-from calendar import isleap, monthrange
+from calendar import isleap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
+from functools import lru_cache
 from itertools import islice, product
 from typing import TypeVar
 
@@ -22,6 +23,7 @@ COUNTED_FOR = timedelta(days=100 * 366)
 
 _EARLIEST, _LATEST = EARLIEST.replace(tzinfo=None), LATEST.replace(tzinfo=None)
 _EVERY_HOUR = tuple(range(24))
+_MONTH_LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 _Item = TypeVar("_Item")
 
@@ -202,18 +204,16 @@ def _matches(rule: Rule, day: date) -> bool:
         return False
     if (rule.weekdays or rule.nth_weekdays) and not _is_wanted_weekday(rule, day):
         return False
-    if rule.month_days and not _counts(day.day, monthrange(day.year, day.month)[1], rule.month_days):
+    if rule.month_days and not _counts(day.day, _days_in_month(day), rule.month_days):
         return False
-    if rule.year_days and not _counts(_day_of_year(day), _days_in_year(day), rule.year_days):
+    if rule.year_days and not _counts(_day_of_year(day), _days_in_year(day.year), rule.year_days):
         return False
     return not rule.weeks or _in_week(rule, day)
 
 
 def _is_wanted_weekday(rule: Rule, day: date) -> bool:
     weekday = day.weekday()
-    if weekday in rule.weekdays:
-        return True
-    return any(each == weekday for _, each in rule.nth_weekdays) and _is_nth_weekday(rule, day)
+    return weekday in rule.weekdays or (weekday in rule.numbered_weekdays and _is_nth_weekday(rule, day, weekday))
 
 
 def _counts(number: int, of: int, wanted: frozenset[int]) -> bool:
@@ -223,23 +223,39 @@ def _counts(number: int, of: int, wanted: frozenset[int]) -> bool:
 
 def _in_week(rule: Rule, day: date) -> bool:
     """A week belongs to the year in which it has four days or more, that is its fourth."""
-    fourth = day + timedelta(days=3 - (day.weekday() - rule.week_start) % 7)
-    number = (_day_of_year(fourth) + 6) // 7
-    return _counts(number, number + (_days_in_year(fourth) - _day_of_year(fourth)) // 7, rule.weeks)
+    year = day.year
+    fourth = _day_of_year(day) + 3 - (day.weekday() - rule.week_start) % 7
+    if fourth < 1:
+        year -= 1
+        fourth += _days_in_year(year)
+    elif fourth > _days_in_year(year):
+        fourth -= _days_in_year(year)
+        year += 1
+    number = (fourth + 6) // 7
+    return _counts(number, number + (_days_in_year(year) - fourth) // 7, rule.weeks)
 
 
-def _is_nth_weekday(rule: Rule, day: date) -> bool:
-    within_month = rule.frequency == Frequency.MONTHLY or bool(rule.months)
-    number, of = (
-        (day.day, monthrange(day.year, day.month)[1]) if within_month else (_day_of_year(day), _days_in_year(day))
-    )
-    from_start, from_end = (number + 6) // 7, -((of - number) // 7 + 1)
-    return not rule.nth_weekdays.isdisjoint({(from_start, day.weekday()), (from_end, day.weekday())})
+def _is_nth_weekday(rule: Rule, day: date, weekday: int) -> bool:
+    if rule.months or rule.frequency is Frequency.MONTHLY:
+        number, of = day.day, _days_in_month(day)
+    else:
+        number, of = _day_of_year(day), _days_in_year(day.year)
+    nth = rule.nth_weekdays
+    return ((number + 6) // 7, weekday) in nth or (-((of - number) // 7 + 1), weekday) in nth
 
 
 def _day_of_year(day: date) -> int:
-    return day.toordinal() - date(day.year, 1, 1).toordinal() + 1
+    return day.toordinal() - _days_before(day.year)
 
 
-def _days_in_year(day: date) -> int:
-    return 366 if isleap(day.year) else 365
+@lru_cache(maxsize=256)
+def _days_before(year: int) -> int:
+    return date(year, 1, 1).toordinal() - 1
+
+
+def _days_in_month(day: date) -> int:
+    return 29 if day.month == 2 and isleap(day.year) else _MONTH_LENGTHS[day.month - 1]
+
+
+def _days_in_year(year: int) -> int:
+    return 366 if isleap(year) else 365

@@ -52,6 +52,8 @@ class Rule:
     weekdays: frozenset[int]
     nth_weekdays: frozenset[tuple[int, int]]
     """Such as (-1, 4), the last Friday of the month or year."""
+    numbered_weekdays: frozenset[int]
+    """Those that `nth_weekdays` names."""
     hours: tuple[int, ...]
     minutes: tuple[int, ...]
     positions: tuple[int, ...]
@@ -75,6 +77,7 @@ def parse_rule(text: str) -> tuple[Rule, str]:
         month_days=frozenset(_numbers(given, "BYMONTHDAY", 1, 31, from_end=True)),
         weekdays=frozenset(weekday for n, weekday in weekdays if not n),
         nth_weekdays=frozenset((n, weekday) for n, weekday in weekdays if n),
+        numbered_weekdays=frozenset(weekday for n, weekday in weekdays if n),
         hours=_numbers(given, "BYHOUR", 0, 23),
         minutes=_numbers(given, "BYMINUTE", 0, 59),
         positions=_numbers(given, "BYSETPOS", 1, 366, from_end=True),
