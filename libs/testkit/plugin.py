@@ -1,7 +1,5 @@
 """Fixtures on real servers. Each server is started by the first test that asks for it, and serves the whole session."""
 
-import shutil
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from devstack.postgres import EmbeddedPostgres, Mode
 from devstack.sandbox import Sandbox
 from testkit.clocks import FrozenClock
 from testkit.databases import Databases
+from testkit.server_folder import server_folder as folder_for_servers
 
 # How long an example takes is no property of the code: a busy machine is not a failure.
 settings.register_profile("postflow", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -23,9 +22,8 @@ settings.load_profile("postflow")
 @pytest.fixture(scope="session")
 def server_folder() -> Iterator[Path]:
     """For the servers' data: deleted at the end, while pytest would keep that of three runs."""
-    folder = Path(tempfile.mkdtemp(prefix="postflow-test-"))
-    yield folder
-    shutil.rmtree(folder)
+    with folder_for_servers() as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,54 @@
+"""Where the servers of a session keep their data: in memory, if there is room.
+
+Making and dropping a database touches three hundred files each; on a disk that takes most of the time of a small test.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from devstack.errors import FolderInUse
+from devstack.folders import LOCK, FolderLock
+
+MEMORY = Path("/dev/shm")  # noqa: S108 - what is made there has a name that nobody can know before
+ROOM = 2 * 1024**3
+PREFIX = "postflow-test-"
+
+
+@contextmanager
+def server_folder(memory: Path = MEMORY, *, room: int = ROOM) -> Iterator[Path]:
+    """Deleted at the end; by the next session, if this one is killed."""
+    parent = memory if _has_room(memory, room) else Path(tempfile.gettempdir())
+    _remove_leftovers(parent)
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+    lock = FolderLock(folder)
+    lock.acquire()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+        lock.release()
+
+
+def _has_room(folder: Path, room: int) -> bool:
+    """A container often has 64 MB there."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK | os.X_OK) and found.f_bavail * found.f_frsize >= room
+
+
+def _remove_leftovers(parent: Path) -> None:
+    for folder in parent.glob(f"{PREFIX}*"):
+        # One without a lock is being made just now.
+        if (folder / LOCK).exists() and os.access(folder / LOCK, os.W_OK):
+            lock = FolderLock(folder)
+            # Held, or removed by yet another session.
+            with suppress(FolderInUse, FileNotFoundError):
+                lock.acquire()
+                shutil.rmtree(folder, ignore_errors=True)
+            lock.release()
