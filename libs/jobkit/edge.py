@@ -28,6 +28,14 @@ async def result_of(work: Callable[[], Awaitable[T]]) -> T | Exception:
         return error
 
 
+def said(error: Exception) -> str:
+    """What kind of error it is, and what it says of itself, which may raise as well."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception as silent:  # noqa: BLE001 - code of others, as in `result_of`
+        return f"{type(error).__name__}, which cannot be shown: {type(silent).__name__}"
+
+
 async def wait(event: asyncio.Event, duration: timedelta | float) -> bool:
     """Until the event is set, but not longer; whether it is. In any case others get their turn."""
     seconds = duration.total_seconds() if isinstance(duration, timedelta) else duration

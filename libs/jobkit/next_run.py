@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from civil.cron import Cron, Dst, Firing, firings, parse_cron
 from civil.zones import EARLIEST, LATEST, Zone, find_zone, in_utc
+from jobkit.edge import said
 from jobkit.errors import AttemptFailed, InvalidJob, JobError, JobFailed, OccurrenceSkipped, WorkerLost
 from jobkit.job import Done, Failed, Job, JobUpdate, Misfire, Outcome
 from jobkit.retry import RetryPolicy
@@ -228,5 +229,5 @@ def _calendar(interval: str, time_zone: str, dst: str) -> _Calendar:
 
 def _text(error: Exception) -> str:
     """As a text column takes it: no zero byte, no half of a character."""
-    said = f"{type(error).__name__}: {error}"[:_LONGEST_ERROR].replace("\0", "\\0")
-    return said.encode(errors="backslashreplace").decode()
+    text = said(error)[:_LONGEST_ERROR].replace("\0", "\\0")
+    return text.encode(errors="backslashreplace").decode()

@@ -310,6 +310,23 @@ async def test_an_error_is_stored_whatever_stands_in_it(scene: Scene) -> None:
     assert len(error) < 1100
 
 
+class ShyError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+    __repr__ = __str__
+
+
+async def test_an_error_that_cannot_be_shown_is_one_like_any_other(scene: Scene) -> None:
+    async def shy(job: Job) -> None:
+        raise ShyError
+
+    await scene.jobs.add(once())
+    await scene.until_idle(on_document=shy)
+    assert str((await scene.job()).last_error).startswith("ShyError")
+    assert [type(error) for error in scene.told] == [AttemptFailed]
+
+
 async def test_a_job_that_ends_its_workers_ends_too(scene: Scene) -> None:
     await scene.jobs.add(once())
     for crash in range(5):
