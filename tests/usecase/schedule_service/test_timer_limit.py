@@ -114,7 +114,9 @@ async def test_the_limit_holds_when_many_create_at_the_same_time(three_timers: "
 
 
 async def test_timers_fire_while_somebody_counts(three_timers: "Timers") -> None:
-    await fill(three_timers, auto_remove=True)
+    await three_timers.create("t0", cron="@hourly")
+    await three_timers.create("t1", delay=timedelta(0))
+    await three_timers.create("t2", delay=timedelta(0), auto_remove=True)
     three_timers.clock.moment += HOUR
     async with three_timers.database.transaction() as tx:
         await tx.connection.execute(text("select from timer_room for update"))
