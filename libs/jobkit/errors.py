@@ -34,7 +34,7 @@ class JobFailed(JobError):
 
 
 class WorkerLost(Exception):
-    """Every attempt was begun, and none came to an end: whatever it does ends its worker."""
+    """As many attempts as may be were begun, and no end of the last was written: perhaps it ends its worker."""
 
 
 class OccurrenceSkipped(JobError):

@@ -96,13 +96,18 @@ def _before_run(job: Job, now: datetime, policy: Policy) -> Settlement | None:
     if recurring and job.repeat_until is not None and due > job.repeat_until:
         return Settlement(job=job, update=_end(job, now, job.last_error))
     if job.attempts is not None and job.attempts > policy.retry.max_attempts:
-        lost = WorkerLost(f"{policy.retry.max_attempts} attempts were begun, and none ended")
+        lost = WorkerLost(_how_it_was_lost(job, job.attempts - 1, policy))
         return _after_failure(job, Failed(error=lost, retry=False), begun=now, now=now, policy=policy, draw=0)
     # An attempt that follows another is late because of that one: the occurrence itself was in time.
     first_attempt = job.attempts is None or job.attempts == 1
     if misfire is Misfire.SKIP and first_attempt and now - due > _misfire_after(job, policy):
         return _skipped(job, due, now, policy)
     return None
+
+
+def _how_it_was_lost(job: Job, begun_before: int, policy: Policy) -> str:
+    begun = f"attempt {begun_before} of at most {policy.retry.max_attempts} was begun, and did not end"
+    return begun if job.last_error is None else f"{begun}; before it: {job.last_error}"
 
 
 def _skipped(job: Job, due: datetime, now: datetime, policy: Policy) -> Settlement:

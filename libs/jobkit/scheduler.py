@@ -82,6 +82,8 @@ class Scheduler:
         if self._shift is not None:
             raise RuntimeError(f"{self.name} runs already")
         self._stop = stop
+        # An event belongs to the loop that it has been waited on.
+        self._wake = asyncio.Event()
         shift = self._shift = Shift(self._config, self._wake)
         try:
             if self._config.on_start is not None:

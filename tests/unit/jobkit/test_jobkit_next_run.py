@@ -247,6 +247,14 @@ def test_a_failed_last_occurrence_is_kept_though_it_would_be_removed() -> None:
     assert (update.due_time, update.last_error) == (None, "ValueError: no")
 
 
+def test_of_a_job_that_lost_its_worker_the_error_before_is_kept() -> None:
+    job = Job(id=1, due_time=START, sleep_until=START, attempts=POLICY.retry.max_attempts + 1, last_error="OSError: no")
+    settlement = before_run(job, START, POLICY)
+    assert settlement is not None
+    assert isinstance(settlement.error, JobFailed)
+    assert str(written(settlement).last_error).endswith("before it: OSError: no")
+
+
 def test_where_attempts_are_not_counted_there_is_one() -> None:
     job = Job(id=1, due_time=START, sleep_until=START, attempts=None)
     settlement = failed(job, START)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from jobkit.config import Config
 from jobkit.errors import (
     AttemptFailed,
     HookFailed,
@@ -22,6 +23,8 @@ from jobkit.errors import (
 from jobkit.job import Done, Failed, Job, Misfire, Outcome
 from jobkit.next_run import occurrence_key
 from jobkit.retry import RetryPolicy
+from jobkit.scheduler import Scheduler
+from jobkit.stores.memory import MemoryStore
 from testkit.clocks import START
 from testkit.eventually import eventually, holds
 from testkit.jobs import Scene
@@ -624,6 +627,26 @@ async def test_a_scheduler_runs_until_an_event_is_set_and_can_run_again(scene: S
                 await scheduler.start()
             stop.set()
     assert [job.id for job in scene.ran] == [1, 2]
+
+
+def test_a_scheduler_can_run_again_on_another_loop() -> None:
+    store = MemoryStore()
+
+    async def do(job: Job) -> None:
+        ran.append(job.id)
+
+    async def once_more(number: int) -> None:
+        async with scheduler:
+            await eventually(lambda: scheduler.is_idle)
+            now = await store.now()
+            store.add(Job(id=number, due_time=now, sleep_until=now))
+            scheduler.wake()
+            await eventually(lambda: number in ran)
+
+    ran: list[object] = []
+    scheduler = Scheduler(Config(store=store, on_document=do, idle_delay=HOUR))
+    asyncio.run(once_more(1))
+    asyncio.run(once_more(2))
 
 
 async def test_an_error_at_the_start_is_raised_and_nothing_has_begun(scene: Scene) -> None:
