@@ -19,9 +19,9 @@ async def eventually(condition: Callable[[], T], *, within: float = ...) -> T: .
 async def eventually(condition: Callable[[], T | Awaitable[T]], *, within: float = 20.0) -> T:
     """The first true value of the condition. A condition that raises AssertionError is not met yet.
 
-    The time is for a machine that is busy with other things; what is usual is a fraction of a second. It is shorter than
-    the half minute after which things come again that were given back by nobody.
-    At the end of it the last AssertionError is raised, or one that shows the last value.
+    The time is for a machine that is busy with other things; what is usual is a fraction of a second. It is shorter
+    than the half minute after which things come again that were given back by nobody. At the end of it the last
+    AssertionError is raised, or one that shows the last value.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within
