@@ -314,6 +314,21 @@ async def test_rules_are_listed_in_the_order_of_their_ids_of_all_brands_or_of_on
     assert await rules.ids("z") == ""
 
 
+async def test_of_large_rules_no_more_are_read_than_an_answer_holds(rules: Rules) -> None:
+    # Of two hundred of them an answer would show a dozen, and to read the others held up every other call.
+    slots = tuple(
+        WeeklySlot(day=day, hour=hour, minute=minute) for day in range(5) for hour in (10, 11) for minute in range(50)
+    )
+    dates = tuple(date(2027, 1, 1) + timedelta(days=n) for n in range(1000))
+    made = [f"r{number:02}" for number in range(30)]
+    for rule_id in made:
+        await rules.create(rule_id, replace(WEEKLY, weekly_slots=slots, excluded_dates=dates))
+    first = (await rules.ids(size=201)).split()
+    assert 15 < len(first) < 25
+    rest = (await rules.ids(size=201, after=first[-1], brand_id="brand")).split()
+    assert first + rest == made
+
+
 async def test_two_changes_at_a_time_are_two_versions(rules: Rules) -> None:
     await rules.create()
     async with asyncio.TaskGroup() as group:
