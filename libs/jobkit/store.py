@@ -35,7 +35,10 @@ class JobStore(Protocol):
         ...
 
     async def extend(self, locks: Sequence[Lock], lock_until: datetime) -> frozenset[Lock]:
-        """Moves the end of the locks, for runs that last; those that still held."""
+        """Moves the end of the locks, for runs that last; those that still held.
+
+        One that cannot be moved at once, because a transaction has its row, holds nevertheless.
+        """
         ...
 
     async def next_due(self) -> datetime | None:

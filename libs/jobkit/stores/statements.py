@@ -146,10 +146,18 @@ class Statements:
         )
 
     def _extend(self, id_type: str) -> TextClause:
-        return text(
-            f"update {self._from} set {self._sleep_until} = :lock_until from {self._changes(id_type)}"
-            f" where {self._is_held} returning c.jobkit_ordinal"
-        )
+        # A row that a transaction has (an editor's, or that of a handler which holds its locks) is not waited for:
+        # nobody else takes it meanwhile, and the locks of all the others would end.
+        free = f"select from {self._from} where {self._is_held} for update skip locked"
+        return text(f"""
+            with extended as (
+                update {self._from} set {self._sleep_until} = :lock_until
+                from (select c.* from {self._changes(id_type)} cross join lateral ({free}) as free) as c
+                where {self._is_held}
+            )
+            select c.jobkit_ordinal from {self._changes(id_type)}
+            cross join lateral (select from {self._from} where {self._is_held}) as held
+        """)
 
     def _hold(self, id_type: str) -> TextClause:
         return text(

@@ -327,6 +327,20 @@ async def test_a_held_job_waits_for_the_transaction_that_holds_it(engine: AsyncE
             await connection.commit()
 
 
+async def test_locks_are_extended_past_a_row_that_another_transaction_has(engine: AsyncEngine) -> None:
+    jobs = SqlJobs(FrozenClock(), engine)
+    await jobs.add(*(Job(id=number, due_time=START, sleep_until=START) for number in (1, 2)))
+    locks = [job.lock for job in await jobs.store.lock_next(START, LOCK_END, 2)]
+    later = LOCK_END + LOCK_STEP
+    async with engine.connect() as holder, asyncio.timeout(30):
+        await holder.execute(text("update job set data = '{}' where id = 1"))
+        assert await jobs.store.extend([*locks, Lock(1, 99)], later) == set(locks)
+        assert await run(engine, "select id, sleep_until from job order by id") == [(1, LOCK_END), (2, later)]
+        await holder.rollback()
+    assert await jobs.store.extend(locks, later) == set(locks)
+    assert await run(engine, "select id, sleep_until from job order by id") == [(1, later), (2, later)]
+
+
 async def test_a_services_own_database_is_taken_as_it_is(empty_database: str) -> None:
     database = Database(empty_database, application="test")
     await create_table(database.engine)
