@@ -218,6 +218,9 @@ class PullLoop:
                 self._asked = max(self._asked - int(headers.get("Nats-Pending-Messages", self._asked)), 0)
             case status:
                 description = headers.get("Description", "").strip().partition("\n")[0]
+                # The server says so in the midst of deleting a stream. One that is made anew before it has finished
+                # loses its folder, and takes no message until the server restarts.
+                self._failures = max(self._failures, 1)
                 self._break(f"refused: {status} {description}")
         self._wake.set()
 

@@ -369,7 +369,7 @@ async def test_what_is_held_for_long_is_said_to_be_in_progress_until_it_is_answe
         await release.wait()
         await book.apply(tx, events, now)
 
-    consumer = _consumer(stream, books, book, ack_wait=timedelta(seconds=0.6))
+    consumer = _consumer(stream, books, book, ack_wait=timedelta(seconds=1.5))
     consumer._routes = {Duration.DESCRIPTOR.full_name: Route(message=Duration, apply=slowly)}
     # Ten make a transaction, the others wait for their turn.
     await _publish(stream, *(_envelope(map(_event, range(start, start + 50))) for start in range(0, 1000, 50)))

@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -81,6 +81,7 @@ async def _pulling(
     room: int = 1000,
     spec: ConsumerSpec = READER,
     stream: StreamSpec = WORK,
+    ensure: Callable[[], Awaitable[object]] | None = None,
     heartbeat: timedelta = timedelta(seconds=2),
 ) -> AsyncIterator[asyncio.Event]:
     js = connection.jetstream()
@@ -89,7 +90,7 @@ async def _pulling(
         spec,
         collector.receive,
         room=room,
-        ensure_stream=lambda: ensure_stream(js, stream),
+        ensure_stream=ensure or (lambda: ensure_stream(js, stream)),
         heartbeat=heartbeat,
     )
     stop = asyncio.Event()
@@ -225,6 +226,7 @@ async def test_a_wiped_server_gets_its_stream_and_consumer_again(
 
 
 async def _has_consumer(connection: Client) -> bool:
+    """A stream that was made anew takes messages by then: it can be seen before, while the old one still takes them."""
     try:
         return connection.is_connected and bool(await connection.jetstream().consumer_info("WORK", "reader"))
     except NotFoundError:
@@ -237,13 +239,28 @@ async def test_a_deleted_stream_is_made_anew(stream: Client) -> None:
         await _publish(stream, 10)
         await eventually(lambda: len(collector.seen) == 10)
         await stream.jetstream().delete_stream("WORK")
-        await eventually(lambda: _has_stream(stream))
+        await eventually(lambda: _has_consumer(stream))
         await _publish(stream, 10, start=100)
         await eventually(lambda: len(collector.seen) == 20)
 
 
-async def _has_stream(connection: Client) -> bool:
-    return "WORK" in {info.config.name for info in await connection.jetstream().streams_info()}
+async def test_a_stream_is_not_made_anew_while_the_server_may_still_delete_it(stream: Client) -> None:
+    """Made in the midst of that, it loses its folder and takes no message any more."""
+    loop = asyncio.get_running_loop()
+    made: list[float] = []
+
+    async def ensure() -> None:
+        made.append(loop.time())
+        await ensure_stream(stream.jetstream(), WORK)
+
+    collector = Collector()
+    async with _pulling(stream, collector, ensure=ensure):
+        await _publish(stream, 1)
+        await eventually(lambda: collector.deliveries)
+        deleted, made[:] = loop.time(), []
+        await stream.jetstream().delete_stream("WORK")
+        await eventually(lambda: made)
+        assert made[0] - deleted >= 0.3
 
 
 async def test_a_deleted_consumer_is_made_anew(stream: Client) -> None:
@@ -279,7 +296,7 @@ async def test_an_answer_to_a_wiped_stream_touches_nothing_in_the_new_one(stream
         await eventually(lambda: len(collector.deliveries) == 5)
         old, collector.deliveries = collector.deliveries, []
         await stream.jetstream().delete_stream("WORK")
-        await eventually(lambda: _has_stream(stream))
+        await eventually(lambda: _has_consumer(stream))
         await _publish(stream, 5, start=100)
         await eventually(lambda: len(collector.deliveries) == 5)
 
@@ -359,7 +376,7 @@ async def test_stopping_takes_a_moment_and_gives_back_what_is_on_its_way(stream:
     async with _pulling(stream, collector, room=400) as stop:
         await eventually(lambda: collector.deliveries)
         stop.set()
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(8):  # a request lasts half a minute
         await collector.finish(lambda delivery: delivery.retry_in(timedelta(0)))
         await stream.flush()
     info = await stream.jetstream().consumer_info("WORK", "reader")
