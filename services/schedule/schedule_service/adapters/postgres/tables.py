@@ -172,7 +172,6 @@ Index(
     postgresql_include=["paused", "finish_time"],
     postgresql_where=text("paused or finish_time is not null"),
 )
-Index("timer_live", timer.c.organization_id, postgresql_where=text("finish_time is null"))
 Index(
     "timer_faulty",
     timer.c.organization_id,

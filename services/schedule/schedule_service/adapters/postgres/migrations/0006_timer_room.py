@@ -13,8 +13,6 @@ STATEMENTS = (
         room integer not null check (room >= 0)
     ) with (fillfactor = 50)
     """,
-    # What is counted.
-    "create index timer_live on timer (organization_id) where finish_time is null",
     # Few, if any: the engine put them to rest.
     """
     create index timer_faulty on timer (organization_id, id)
