@@ -24,7 +24,7 @@ async def connect(client: Client, url: str, *, name: str) -> None:
         disconnected_cb=journal.disconnected,
         reconnected_cb=journal.reconnected,
         connect_timeout=2,
-        reconnect_time_wait=1,
+        reconnect_time_wait=0.25,  # type: ignore[arg-type]  # it is slept for
         max_reconnect_attempts=-1,
         ping_interval=10,
         max_outstanding_pings=2,
@@ -51,7 +51,7 @@ def check_open(client: Client) -> None:
 
 
 class _Journal:
-    """One line per change: the client reports every failed attempt, and there is one each second."""
+    """One line per change: the client reports every failed attempt, and there are several each second."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
