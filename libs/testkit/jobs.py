@@ -16,12 +16,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 import jobkit
 from jobkit.config import Config
 from jobkit.errors import SchedulerError
-from jobkit.job import Job, JobId, JobUpdate, Lock
+from jobkit.job import Job, JobId, JobUpdate, Lock, Misfire
 from jobkit.scheduler import Scheduler
 from jobkit.store import JobStore
 from jobkit.stores.memory import MemoryStore
 from jobkit.stores.sql import SqlStore
-from testkit.clocks import FrozenClock
+from testkit.clocks import START, FrozenClock
 from testkit.eventually import eventually
 
 COLUMNS = [field.name for field in fields(Job) if field.name != "flaw"]
@@ -34,6 +34,33 @@ async def create_table(engine: AsyncEngine) -> None:
     async with engine.begin() as connection:
         for statement in table.split(";")[:-1]:
             await connection.execute(text(statement))
+
+
+def once(number: int = 1, due: datetime = START, *, auto_remove: bool = False, misfire: str = Misfire.FIRE_ONCE) -> Job:
+    return Job(id=number, due_time=due, sleep_until=due, auto_remove=auto_remove, misfire=misfire)
+
+
+def hourly(
+    due: datetime = START,
+    *,
+    misfire: str = Misfire.FIRE_ONCE,
+    repeat_until: datetime | None = None,
+    auto_remove: bool = False,
+) -> Job:
+    return Job(
+        id=1,
+        due_time=due,
+        sleep_until=due,
+        interval="0 * * * *",
+        misfire=misfire,
+        repeat_until=repeat_until,
+        auto_remove=auto_remove,
+    )
+
+
+async def fail(job: Job) -> None:
+    """A handler."""
+    raise RuntimeError("no")
 
 
 class Jobs(Protocol):
