@@ -4,6 +4,7 @@ import asyncio
 
 from schedule_service.adapters.postgres import rules as store
 from schedule_service.adapters.postgres.zone_data import record_zones
+from schedule_service.application.beside_the_loop import places
 from schedule_service.domain.schedule_rule import Terms, created, require_room
 from schedule_service.wire import rules as wire
 from servicekit.faults import AlreadyExists
@@ -12,9 +13,6 @@ from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.ledger import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox
-
-_AT_ONCE = 2
-"""More would only take turns on one interpreter, and with everything else that waits for it."""
 
 
 class CreateScheduleRule:
@@ -26,7 +24,7 @@ class CreateScheduleRule:
         self._ids = ids
         self._ledger = ledger
         self._outbox = outbox
-        self._places = asyncio.Semaphore(_AT_ONCE)
+        self._places = places()
 
     async def __call__(
         self, key: RequestKey, *, rule_id: str, brand_id: str, terms: Terms

@@ -4,19 +4,17 @@ import asyncio
 from datetime import datetime, timedelta
 
 from schedule_service.adapters.postgres import rules as store
+from schedule_service.application.beside_the_loop import places
 from schedule_service.domain.rule_targets import Span, TargetPage, page_of, span
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-
-_AT_ONCE = 2
-"""More would only take turns on one interpreter, and with everything else that waits for it."""
 
 
 class ListRuleTargets:
     def __init__(self, *, database: Database, clock: DatabaseClock) -> None:
         self._database = database
         self._clock = clock
-        self._places = asyncio.Semaphore(_AT_ONCE)
+        self._places = places()
 
     async def __call__(
         self,

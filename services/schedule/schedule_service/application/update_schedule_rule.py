@@ -6,15 +6,13 @@ from typing import Any
 
 from schedule_service.adapters.postgres import rules as store
 from schedule_service.adapters.postgres.zone_data import record_zones
+from schedule_service.application.beside_the_loop import places
 from schedule_service.domain.schedule_rule import changed, found, require_etag
 from schedule_service.wire import rules as wire
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.ledger import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox
-
-_AT_ONCE = 2
-"""More would only take turns on one interpreter, and with everything else that waits for it."""
 
 
 class UpdateScheduleRule:
@@ -23,7 +21,7 @@ class UpdateScheduleRule:
         self._clock = clock
         self._ledger = ledger
         self._outbox = outbox
-        self._places = asyncio.Semaphore(_AT_ONCE)
+        self._places = places()
 
     async def __call__(
         self, key: RequestKey, *, rule_id: str, changes: Mapping[str, Any], etag: str
