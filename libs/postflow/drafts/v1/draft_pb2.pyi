@@ -84,7 +84,7 @@ class ChannelText(_message.Message):
     def __init__(self, channel: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
 
 class TargetState(_message.Message):
-    __slots__ = ("target", "post_job_id", "post_job_state", "schedule_time", "publish_time", "external_url", "error_message")
+    __slots__ = ("target", "post_job_id", "post_job_state", "schedule_time", "publish_time", "external_url", "error_message", "state_reason")
     TARGET_FIELD_NUMBER: _ClassVar[int]
     POST_JOB_ID_FIELD_NUMBER: _ClassVar[int]
     POST_JOB_STATE_FIELD_NUMBER: _ClassVar[int]
@@ -92,6 +92,7 @@ class TargetState(_message.Message):
     PUBLISH_TIME_FIELD_NUMBER: _ClassVar[int]
     EXTERNAL_URL_FIELD_NUMBER: _ClassVar[int]
     ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    STATE_REASON_FIELD_NUMBER: _ClassVar[int]
     target: _target_pb2.Target
     post_job_id: str
     post_job_state: str
@@ -99,4 +100,5 @@ class TargetState(_message.Message):
     publish_time: _timestamp_pb2.Timestamp
     external_url: str
     error_message: str
-    def __init__(self, target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., post_job_id: _Optional[str] = ..., post_job_state: _Optional[str] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., publish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., external_url: _Optional[str] = ..., error_message: _Optional[str] = ...) -> None: ...
+    state_reason: str
+    def __init__(self, target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., post_job_id: _Optional[str] = ..., post_job_state: _Optional[str] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., publish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., external_url: _Optional[str] = ..., error_message: _Optional[str] = ..., state_reason: _Optional[str] = ...) -> None: ...

@@ -1,9 +1,11 @@
 from postflow.publisher.v1 import post_job_pb2 as _post_job_pb2
 from postflow.publisher.v1 import social_account_pb2 as _social_account_pb2
+from postflow.target.v1 import target_pb2 as _target_pb2
+from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Mapping as _Mapping
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
@@ -48,6 +50,30 @@ class PostJobChanged(_message.Message):
     kind: PostJobEventKind
     post_job: _post_job_pb2.PostJob
     def __init__(self, organization_id: _Optional[str] = ..., kind: _Optional[_Union[PostJobEventKind, str]] = ..., post_job: _Optional[_Union[_post_job_pb2.PostJob, _Mapping]] = ...) -> None: ...
+
+class CommandsAccepted(_message.Message):
+    __slots__ = ("organization_id", "commands")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    COMMANDS_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    commands: _containers.RepeatedCompositeFieldContainer[AcceptedCommand]
+    def __init__(self, organization_id: _Optional[str] = ..., commands: _Optional[_Iterable[_Union[AcceptedCommand, _Mapping]]] = ...) -> None: ...
+
+class AcceptedCommand(_message.Message):
+    __slots__ = ("slot_id", "slot_revision", "draft_id", "target", "post_job_id", "version")
+    SLOT_ID_FIELD_NUMBER: _ClassVar[int]
+    SLOT_REVISION_FIELD_NUMBER: _ClassVar[int]
+    DRAFT_ID_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    POST_JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    slot_id: str
+    slot_revision: int
+    draft_id: str
+    target: _target_pb2.Target
+    post_job_id: str
+    version: int
+    def __init__(self, slot_id: _Optional[str] = ..., slot_revision: _Optional[int] = ..., draft_id: _Optional[str] = ..., target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., post_job_id: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
 
 class SocialAccountConnected(_message.Message):
     __slots__ = ("organization_id", "social_account")

@@ -22,11 +22,13 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from postflow.publisher.v1 import post_job_pb2 as postflow_dot_publisher_dot_v1_dot_post__job__pb2
 from postflow.rules.v1 import rules_pb2 as postflow_dot_rules_dot_v1_dot_rules__pb2
+from postflow.target.v1 import target_pb2 as postflow_dot_target_dot_v1_dot_target__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-postflow/publisher/v1/publisher_service.proto\x12\x15postflow.publisher.v1\x1a$postflow/publisher/v1/post_job.proto\x1a\x1dpostflow/rules/v1/rules.proto\"p\n\x11GetPostJobRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12(\n\x0bpost_job_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\tpostJobId\"\x8b\x01\n\x12GetPostJobResponse\x12\x39\n\x08post_job\x18\x01 \x01(\x0b\x32\x1e.postflow.publisher.v1.PostJobR\x07postJob\x12:\n\x08\x61ttempts\x18\x02 \x03(\x0b\x32\x1e.postflow.publisher.v1.AttemptR\x08\x61ttempts\"\xb4\x02\n\x13ListPostJobsRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12!\n\x08\x64raft_id\x18\x02 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x07\x64raftId\x12\x32\n\x11social_account_id\x18\x03 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x0fsocialAccountId\x12\x43\n\x06states\x18\x04 \x03(\x0e\x32#.postflow.publisher.v1.PostJobStateB\x06\xf2\xaf\x19\x02H\x14R\x06states\x12&\n\tpage_size\x18\x05 \x01(\x05\x42\t\xf2\xaf\x19\x05\x30\x00\x38\xc8\x01R\x08pageSize\x12&\n\npage_token\x18\x06 \x01(\tB\x07\xf2\xaf\x19\x03 \x80\x08R\tpageToken\"{\n\x14ListPostJobsResponse\x12;\n\tpost_jobs\x18\x01 \x03(\x0b\x32\x1e.postflow.publisher.v1.PostJobR\x08postJobs\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa1\x01\n\x16WithdrawContentRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12#\n\x08\x64raft_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x07\x64raftId\x12/\n\x0e\x62\x65low_revision\x18\x03 \x01(\x03\x42\x08\xf2\xaf\x19\x04\x08\x01\x30\x01R\rbelowRevision\"\x8f\x01\n\x17WithdrawContentResponse\x12@\n\x07outcome\x18\x01 \x01(\x0e\x32&.postflow.publisher.v1.WithdrawOutcomeR\x07outcome\x12\x32\n\x16in_flight_post_job_ids\x18\x02 \x03(\tR\x12inFlightPostJobIds*r\n\x0fWithdrawOutcome\x12 \n\x1cWITHDRAW_OUTCOME_UNSPECIFIED\x10\x00\x12\x1e\n\x1aWITHDRAW_OUTCOME_WITHDRAWN\x10\x01\x12\x1d\n\x19WITHDRAW_OUTCOME_TOO_LATE\x10\x02\x32\xd0\x02\n\x10PublisherService\x12\x61\n\nGetPostJob\x12(.postflow.publisher.v1.GetPostJobRequest\x1a).postflow.publisher.v1.GetPostJobResponse\x12g\n\x0cListPostJobs\x12*.postflow.publisher.v1.ListPostJobsRequest\x1a+.postflow.publisher.v1.ListPostJobsResponse\x12p\n\x0fWithdrawContent\x12-.postflow.publisher.v1.WithdrawContentRequest\x1a..postflow.publisher.v1.WithdrawContentResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-postflow/publisher/v1/publisher_service.proto\x12\x15postflow.publisher.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$postflow/publisher/v1/post_job.proto\x1a\x1dpostflow/rules/v1/rules.proto\x1a\x1fpostflow/target/v1/target.proto\"p\n\x11GetPostJobRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12(\n\x0bpost_job_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\tpostJobId\"\x8b\x01\n\x12GetPostJobResponse\x12\x39\n\x08post_job\x18\x01 \x01(\x0b\x32\x1e.postflow.publisher.v1.PostJobR\x07postJob\x12:\n\x08\x61ttempts\x18\x02 \x03(\x0b\x32\x1e.postflow.publisher.v1.AttemptR\x08\x61ttempts\"\xb4\x02\n\x13ListPostJobsRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12!\n\x08\x64raft_id\x18\x02 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x07\x64raftId\x12\x32\n\x11social_account_id\x18\x03 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x0fsocialAccountId\x12\x43\n\x06states\x18\x04 \x03(\x0e\x32#.postflow.publisher.v1.PostJobStateB\x06\xf2\xaf\x19\x02H\x14R\x06states\x12&\n\tpage_size\x18\x05 \x01(\x05\x42\t\xf2\xaf\x19\x05\x30\x00\x38\xc8\x01R\x08pageSize\x12&\n\npage_token\x18\x06 \x01(\tB\x07\xf2\xaf\x19\x03 \x80\x08R\tpageToken\"{\n\x14ListPostJobsResponse\x12;\n\tpost_jobs\x18\x01 \x03(\x0b\x32\x1e.postflow.publisher.v1.PostJobR\x08postJobs\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa1\x01\n\x16WithdrawContentRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12#\n\x08\x64raft_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x07\x64raftId\x12/\n\x0e\x62\x65low_revision\x18\x03 \x01(\x03\x42\x08\xf2\xaf\x19\x04\x08\x01\x30\x01R\rbelowRevision\"\xd5\x01\n\x17WithdrawContentResponse\x12@\n\x07outcome\x18\x01 \x01(\x0e\x32&.postflow.publisher.v1.WithdrawOutcomeR\x07outcome\x12\x32\n\x16in_flight_post_job_ids\x18\x02 \x03(\tR\x12inFlightPostJobIds\x12\x44\n\tpublished\x18\x03 \x03(\x0b\x32&.postflow.publisher.v1.PublishedTargetR\tpublished\"\x93\x02\n\x0fPublishedTarget\x12\x1e\n\x0bpost_job_id\x18\x01 \x01(\tR\tpostJobId\x12\x32\n\x06target\x18\x02 \x01(\x0b\x32\x1a.postflow.target.v1.TargetR\x06target\x12)\n\x10\x63ontent_revision\x18\x03 \x01(\x03R\x0f\x63ontentRevision\x12=\n\x0cpublish_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0bpublishTime\x12\x1f\n\x0b\x65xternal_id\x18\x05 \x01(\tR\nexternalId\x12!\n\x0c\x65xternal_url\x18\x06 \x01(\tR\x0b\x65xternalUrl*\x92\x01\n\x0fWithdrawOutcome\x12 \n\x1cWITHDRAW_OUTCOME_UNSPECIFIED\x10\x00\x12\x1e\n\x1aWITHDRAW_OUTCOME_WITHDRAWN\x10\x01\x12\x1d\n\x19WITHDRAW_OUTCOME_TOO_LATE\x10\x02\x12\x1e\n\x1aWITHDRAW_OUTCOME_PUBLISHED\x10\x03\x32\xd0\x02\n\x10PublisherService\x12\x61\n\nGetPostJob\x12(.postflow.publisher.v1.GetPostJobRequest\x1a).postflow.publisher.v1.GetPostJobResponse\x12g\n\x0cListPostJobs\x12*.postflow.publisher.v1.ListPostJobsRequest\x1a+.postflow.publisher.v1.ListPostJobsResponse\x12p\n\x0fWithdrawContent\x12-.postflow.publisher.v1.WithdrawContentRequest\x1a..postflow.publisher.v1.WithdrawContentResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -55,20 +57,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_WITHDRAWCONTENTREQUEST'].fields_by_name['draft_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
   _globals['_WITHDRAWCONTENTREQUEST'].fields_by_name['below_revision']._loaded_options = None
   _globals['_WITHDRAWCONTENTREQUEST'].fields_by_name['below_revision']._serialized_options = b'\362\257\031\004\010\0010\001'
-  _globals['_WITHDRAWOUTCOME']._serialized_start=1143
-  _globals['_WITHDRAWOUTCOME']._serialized_end=1257
-  _globals['_GETPOSTJOBREQUEST']._serialized_start=141
-  _globals['_GETPOSTJOBREQUEST']._serialized_end=253
-  _globals['_GETPOSTJOBRESPONSE']._serialized_start=256
-  _globals['_GETPOSTJOBRESPONSE']._serialized_end=395
-  _globals['_LISTPOSTJOBSREQUEST']._serialized_start=398
-  _globals['_LISTPOSTJOBSREQUEST']._serialized_end=706
-  _globals['_LISTPOSTJOBSRESPONSE']._serialized_start=708
-  _globals['_LISTPOSTJOBSRESPONSE']._serialized_end=831
-  _globals['_WITHDRAWCONTENTREQUEST']._serialized_start=834
-  _globals['_WITHDRAWCONTENTREQUEST']._serialized_end=995
-  _globals['_WITHDRAWCONTENTRESPONSE']._serialized_start=998
-  _globals['_WITHDRAWCONTENTRESPONSE']._serialized_end=1141
-  _globals['_PUBLISHERSERVICE']._serialized_start=1260
-  _globals['_PUBLISHERSERVICE']._serialized_end=1596
+  _globals['_WITHDRAWOUTCOME']._serialized_start=1558
+  _globals['_WITHDRAWOUTCOME']._serialized_end=1704
+  _globals['_GETPOSTJOBREQUEST']._serialized_start=207
+  _globals['_GETPOSTJOBREQUEST']._serialized_end=319
+  _globals['_GETPOSTJOBRESPONSE']._serialized_start=322
+  _globals['_GETPOSTJOBRESPONSE']._serialized_end=461
+  _globals['_LISTPOSTJOBSREQUEST']._serialized_start=464
+  _globals['_LISTPOSTJOBSREQUEST']._serialized_end=772
+  _globals['_LISTPOSTJOBSRESPONSE']._serialized_start=774
+  _globals['_LISTPOSTJOBSRESPONSE']._serialized_end=897
+  _globals['_WITHDRAWCONTENTREQUEST']._serialized_start=900
+  _globals['_WITHDRAWCONTENTREQUEST']._serialized_end=1061
+  _globals['_WITHDRAWCONTENTRESPONSE']._serialized_start=1064
+  _globals['_WITHDRAWCONTENTRESPONSE']._serialized_end=1277
+  _globals['_PUBLISHEDTARGET']._serialized_start=1280
+  _globals['_PUBLISHEDTARGET']._serialized_end=1555
+  _globals['_PUBLISHERSERVICE']._serialized_start=1707
+  _globals['_PUBLISHERSERVICE']._serialized_end=2043
 # @@protoc_insertion_point(module_scope)

@@ -1,5 +1,9 @@
+import datetime
+
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from postflow.publisher.v1 import post_job_pb2 as _post_job_pb2
 from postflow.rules.v1 import rules_pb2 as _rules_pb2
+from postflow.target.v1 import target_pb2 as _target_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -14,9 +18,11 @@ class WithdrawOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     WITHDRAW_OUTCOME_UNSPECIFIED: _ClassVar[WithdrawOutcome]
     WITHDRAW_OUTCOME_WITHDRAWN: _ClassVar[WithdrawOutcome]
     WITHDRAW_OUTCOME_TOO_LATE: _ClassVar[WithdrawOutcome]
+    WITHDRAW_OUTCOME_PUBLISHED: _ClassVar[WithdrawOutcome]
 WITHDRAW_OUTCOME_UNSPECIFIED: WithdrawOutcome
 WITHDRAW_OUTCOME_WITHDRAWN: WithdrawOutcome
 WITHDRAW_OUTCOME_TOO_LATE: WithdrawOutcome
+WITHDRAW_OUTCOME_PUBLISHED: WithdrawOutcome
 
 class GetPostJobRequest(_message.Message):
     __slots__ = ("organization_id", "post_job_id")
@@ -69,9 +75,27 @@ class WithdrawContentRequest(_message.Message):
     def __init__(self, organization_id: _Optional[str] = ..., draft_id: _Optional[str] = ..., below_revision: _Optional[int] = ...) -> None: ...
 
 class WithdrawContentResponse(_message.Message):
-    __slots__ = ("outcome", "in_flight_post_job_ids")
+    __slots__ = ("outcome", "in_flight_post_job_ids", "published")
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_POST_JOB_IDS_FIELD_NUMBER: _ClassVar[int]
+    PUBLISHED_FIELD_NUMBER: _ClassVar[int]
     outcome: WithdrawOutcome
     in_flight_post_job_ids: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, outcome: _Optional[_Union[WithdrawOutcome, str]] = ..., in_flight_post_job_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+    published: _containers.RepeatedCompositeFieldContainer[PublishedTarget]
+    def __init__(self, outcome: _Optional[_Union[WithdrawOutcome, str]] = ..., in_flight_post_job_ids: _Optional[_Iterable[str]] = ..., published: _Optional[_Iterable[_Union[PublishedTarget, _Mapping]]] = ...) -> None: ...
+
+class PublishedTarget(_message.Message):
+    __slots__ = ("post_job_id", "target", "content_revision", "publish_time", "external_id", "external_url")
+    POST_JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_REVISION_FIELD_NUMBER: _ClassVar[int]
+    PUBLISH_TIME_FIELD_NUMBER: _ClassVar[int]
+    EXTERNAL_ID_FIELD_NUMBER: _ClassVar[int]
+    EXTERNAL_URL_FIELD_NUMBER: _ClassVar[int]
+    post_job_id: str
+    target: _target_pb2.Target
+    content_revision: int
+    publish_time: _timestamp_pb2.Timestamp
+    external_id: str
+    external_url: str
+    def __init__(self, post_job_id: _Optional[str] = ..., target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., content_revision: _Optional[int] = ..., publish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., external_id: _Optional[str] = ..., external_url: _Optional[str] = ...) -> None: ...

@@ -10,7 +10,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class PublishCommand(_message.Message):
-    __slots__ = ("organization_id", "slot_id", "slot_revision", "emission", "draft_id", "target", "schedule_time", "not_after", "content_revision", "max_attempts", "traceparent")
+    __slots__ = ("organization_id", "slot_id", "slot_revision", "emission", "draft_id", "target", "schedule_time", "not_after", "content_revision", "max_attempts", "traceparent", "slot_sequence", "time_zone")
     ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
     SLOT_ID_FIELD_NUMBER: _ClassVar[int]
     SLOT_REVISION_FIELD_NUMBER: _ClassVar[int]
@@ -22,6 +22,8 @@ class PublishCommand(_message.Message):
     CONTENT_REVISION_FIELD_NUMBER: _ClassVar[int]
     MAX_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
+    SLOT_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    TIME_ZONE_FIELD_NUMBER: _ClassVar[int]
     organization_id: str
     slot_id: str
     slot_revision: int
@@ -33,4 +35,6 @@ class PublishCommand(_message.Message):
     content_revision: int
     max_attempts: int
     traceparent: str
-    def __init__(self, organization_id: _Optional[str] = ..., slot_id: _Optional[str] = ..., slot_revision: _Optional[int] = ..., emission: _Optional[int] = ..., draft_id: _Optional[str] = ..., target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., content_revision: _Optional[int] = ..., max_attempts: _Optional[int] = ..., traceparent: _Optional[str] = ...) -> None: ...
+    slot_sequence: int
+    time_zone: str
+    def __init__(self, organization_id: _Optional[str] = ..., slot_id: _Optional[str] = ..., slot_revision: _Optional[int] = ..., emission: _Optional[int] = ..., draft_id: _Optional[str] = ..., target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., content_revision: _Optional[int] = ..., max_attempts: _Optional[int] = ..., traceparent: _Optional[str] = ..., slot_sequence: _Optional[int] = ..., time_zone: _Optional[str] = ...) -> None: ...

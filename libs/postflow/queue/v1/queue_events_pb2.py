@@ -26,17 +26,17 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from postflow.target.v1 import target_pb2 as postflow_dot_target_dot_v1_dot_target__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$postflow/queue/v1/queue_events.proto\x12\x11postflow.queue.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fpostflow/target/v1/target.proto\"\xf6\x02\n\rSlotScheduled\x12\'\n\x0forganization_id\x18\x01 \x01(\tR\x0eorganizationId\x12\x17\n\x07slot_id\x18\x02 \x01(\tR\x06slotId\x12\x1a\n\x08revision\x18\x03 \x01(\x03R\x08revision\x12\x19\n\x08\x64raft_id\x18\x04 \x01(\tR\x07\x64raftId\x12*\n\x11social_account_id\x18\x05 \x01(\tR\x0fsocialAccountId\x12\x34\n\x07targets\x18\x06 \x03(\x0b\x32\x1a.postflow.target.v1.TargetR\x07targets\x12?\n\rschedule_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0cscheduleTime\x12\x1b\n\ttime_zone\x18\x08 \x01(\tR\x08timeZone\x12,\n\x12nominal_local_time\x18\t \x01(\tR\x10nominalLocalTime\"\xff\x03\n\tSlotMoved\x12\'\n\x0forganization_id\x18\x01 \x01(\tR\x0eorganizationId\x12\x17\n\x07slot_id\x18\x02 \x01(\tR\x06slotId\x12\x1a\n\x08revision\x18\x03 \x01(\x03R\x08revision\x12\x19\n\x08\x64raft_id\x18\x04 \x01(\tR\x07\x64raftId\x12*\n\x11social_account_id\x18\x05 \x01(\tR\x0fsocialAccountId\x12\x34\n\x07targets\x18\x06 \x03(\x0b\x32\x1a.postflow.target.v1.TargetR\x07targets\x12?\n\rschedule_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0cscheduleTime\x12P\n\x16previous_schedule_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x14previousScheduleTime\x12\x1b\n\ttime_zone\x18\t \x01(\tR\x08timeZone\x12,\n\x12nominal_local_time\x18\n \x01(\tR\x10nominalLocalTime\x12\x39\n\x06reason\x18\x0b \x01(\x0e\x32!.postflow.queue.v1.SlotMoveReasonR\x06reason*R\n\x0eSlotMoveReason\x12 \n\x1cSLOT_MOVE_REASON_UNSPECIFIED\x10\x00\x12\x1e\n\x1aSLOT_MOVE_REASON_ZONE_DATA\x10\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$postflow/queue/v1/queue_events.proto\x12\x11postflow.queue.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fpostflow/target/v1/target.proto\"\xd4\x03\n\rSlotScheduled\x12\'\n\x0forganization_id\x18\x01 \x01(\tR\x0eorganizationId\x12\x17\n\x07slot_id\x18\x02 \x01(\tR\x06slotId\x12\x1a\n\x08revision\x18\x03 \x01(\x03R\x08revision\x12\x19\n\x08\x64raft_id\x18\x04 \x01(\tR\x07\x64raftId\x12*\n\x11social_account_id\x18\x05 \x01(\tR\x0fsocialAccountId\x12\x34\n\x07targets\x18\x06 \x03(\x0b\x32\x1a.postflow.target.v1.TargetR\x07targets\x12?\n\rschedule_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0cscheduleTime\x12\x1b\n\ttime_zone\x18\x08 \x01(\tR\x08timeZone\x12,\n\x12nominal_local_time\x18\t \x01(\tR\x10nominalLocalTime\x12#\n\rslot_sequence\x18\n \x01(\x03R\x0cslotSequence\x12\x37\n\tnot_after\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x08notAfter\"\xdd\x04\n\tSlotMoved\x12\'\n\x0forganization_id\x18\x01 \x01(\tR\x0eorganizationId\x12\x17\n\x07slot_id\x18\x02 \x01(\tR\x06slotId\x12\x1a\n\x08revision\x18\x03 \x01(\x03R\x08revision\x12\x19\n\x08\x64raft_id\x18\x04 \x01(\tR\x07\x64raftId\x12*\n\x11social_account_id\x18\x05 \x01(\tR\x0fsocialAccountId\x12\x34\n\x07targets\x18\x06 \x03(\x0b\x32\x1a.postflow.target.v1.TargetR\x07targets\x12?\n\rschedule_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0cscheduleTime\x12P\n\x16previous_schedule_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x14previousScheduleTime\x12\x1b\n\ttime_zone\x18\t \x01(\tR\x08timeZone\x12,\n\x12nominal_local_time\x18\n \x01(\tR\x10nominalLocalTime\x12\x39\n\x06reason\x18\x0b \x01(\x0e\x32!.postflow.queue.v1.SlotMoveReasonR\x06reason\x12#\n\rslot_sequence\x18\x0c \x01(\x03R\x0cslotSequence\x12\x37\n\tnot_after\x18\r \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x08notAfter*R\n\x0eSlotMoveReason\x12 \n\x1cSLOT_MOVE_REASON_UNSPECIFIED\x10\x00\x12\x1e\n\x1aSLOT_MOVE_REASON_ZONE_DATA\x10\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'postflow.queue.v1.queue_events_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SLOTMOVEREASON']._serialized_start=1016
-  _globals['_SLOTMOVEREASON']._serialized_end=1098
+  _globals['_SLOTMOVEREASON']._serialized_start=1204
+  _globals['_SLOTMOVEREASON']._serialized_end=1286
   _globals['_SLOTSCHEDULED']._serialized_start=126
-  _globals['_SLOTSCHEDULED']._serialized_end=500
-  _globals['_SLOTMOVED']._serialized_start=503
-  _globals['_SLOTMOVED']._serialized_end=1014
+  _globals['_SLOTSCHEDULED']._serialized_end=594
+  _globals['_SLOTMOVED']._serialized_start=597
+  _globals['_SLOTMOVED']._serialized_end=1202
 # @@protoc_insertion_point(module_scope)
