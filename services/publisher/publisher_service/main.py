@@ -67,6 +67,7 @@ async def compose(settings: Settings) -> Process:
         server=parts.server(),
         starters={
             "database": partial(migrations.check, parts.database, MIGRATIONS),
+            "clock": partial(parts.steady.start, parts.clock, parts.database),
             "nats": partial(connect, nats, settings.nats_url, name="publisher"),
             "events stream": partial(ensure_stream, jetstream, EVENTS),
             "publish stream": partial(ensure_stream, jetstream, PUBLISH),

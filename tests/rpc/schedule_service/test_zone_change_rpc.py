@@ -1,6 +1,5 @@
 """Zone changes over the wire: a real server, a real stub, a real database, and a law that has really changed."""
 
-import time
 from collections.abc import AsyncIterator, Awaitable
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -249,9 +248,9 @@ class Apply:
     def __init__(self) -> None:
         self.left = 0.0
 
-    async def __call__(self, *, organization_id: str, until: float) -> AppliedZoneChanges:
+    async def __call__(self, *, organization_id: str, patience: float) -> AppliedZoneChanges:
         assert organization_id == "acme"
-        self.left = until - time.monotonic()
+        self.left = patience
         raise grpc.aio.UsageError("enough")
 
 

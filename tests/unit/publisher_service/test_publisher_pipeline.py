@@ -66,13 +66,15 @@ async def _run(pipeline: PublishPipeline, claims: Claims, done: int) -> None:
 
 def a_pipeline(claims: Claims) -> PublishPipeline:
     system = SystemClock()
+    steady = SteadyClock(system)
+    steady.learn(system.now(), asked=system.monotonic(), answered=system.monotonic())
     return PublishPipeline(
         claim=cast(Any, claims),
         send=UNUSED,
         settle=UNUSED,
         tell_started=UNUSED,
         clock=system,
-        steady=SteadyClock(system),
+        steady=steady,
         senders=1,
     )
 

@@ -37,8 +37,9 @@ class ApplyZoneChanges:
         self._outbox = outbox
         self._process_clock = process_clock
 
-    async def __call__(self, *, organization_id: str, until: float) -> AppliedZoneChanges:
-        """An empty `organization_id` means all. After `until`, in monotonic time, no other batch is begun."""
+    async def __call__(self, *, organization_id: str, patience: float) -> AppliedZoneChanges:
+        """An empty `organization_id` means all. After `patience` seconds no other batch is begun."""
+        until = self._process_clock.monotonic() + patience
         moved = Counter[Kind]()
         async with aclosing(self._batches(organization_id)) as batches:
             async for kind, count in batches:

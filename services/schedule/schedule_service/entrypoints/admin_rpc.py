@@ -43,14 +43,11 @@ class ScheduleAdminServicer(schedule_admin_service_pb2_grpc.ScheduleAdminService
     async def ApplyZoneChanges(
         self, request: messages.ApplyZoneChangesRequest, context: Context
     ) -> messages.ApplyZoneChangesResponse:
-        applied = await self._apply_zone_changes(organization_id=request.organization_id, until=_until())
+        applied = await self._apply_zone_changes(organization_id=request.organization_id, patience=_patience())
         return zone_changes.applied(applied.moved, done=applied.done)
 
 
-def _until() -> float:
-    """When most of the call's time is over, in monotonic time."""
+def _patience() -> float:
+    """Seconds until most of the call's time is over."""
     deadline = call_context.deadline.get()
-    if deadline is None:
-        return math.inf
-    now = time.monotonic()
-    return now + (deadline - now) * _SHARE_FOR_WORK
+    return math.inf if deadline is None else (deadline - time.monotonic()) * _SHARE_FOR_WORK
