@@ -102,6 +102,8 @@ GOOD: Mapping[str, Mapping[str, object]] = {
         "external_account_id": "page-1",
         "credentials": {"access_token": "sandbox-token"},
     },
+    "postflow.publisher.v1.SocialAccountService/GetAccount": {"social_account_id": "page"},
+    "postflow.publisher.v1.SocialAccountService/ListAccounts": {},
 }
 """A request of each method that is refused for nothing but what a test puts into it."""
 

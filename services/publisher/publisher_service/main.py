@@ -16,6 +16,7 @@ from publisher_service.adapters.providers.sandbox import SandboxProvider
 from publisher_service.adapters.vault import Vault
 from publisher_service.application.claim_jobs import ClaimJobs
 from publisher_service.application.connect_account import ConnectAccount
+from publisher_service.application.read_accounts import ReadAccounts
 from publisher_service.application.read_jobs import ReadJobs
 from publisher_service.application.recover_jobs import RecoverJobs
 from publisher_service.application.resolve_unknown import ResolveUnknown
@@ -144,11 +145,12 @@ class _Parts:
             wake_sweep=self.due_now.set,
         )
         publisher = PublisherServicer(read=ReadJobs(self.database), withdraw=WithdrawContent(self.database))
+        accounts = SocialAccountServicer(connect=connect_account, read=ReadAccounts(self.database))
         return RpcServer(
             listen=self.settings.listen,
             servicers=[
                 (add_PublisherServiceServicer_to_server, publisher),
-                (add_SocialAccountServiceServicer_to_server, SocialAccountServicer(connect=connect_account)),
+                (add_SocialAccountServiceServicer_to_server, accounts),
             ],
             ids=self.ids,
         )

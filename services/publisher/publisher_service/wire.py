@@ -34,6 +34,7 @@ __all__ = [
     "UnreadableMessage",
     "account_connected",
     "account_disconnected",
+    "account_states_from",
     "command_from",
     "content_from",
     "get_post_job_response",
@@ -202,11 +203,19 @@ def social_account(account: SocialAccount) -> social_account_pb2.SocialAccount:
         display_name=account.display_name,
         channels=account.channels,
         state=_ACCOUNT_STATES[account.state],
+        state_reason=account.state_reason,
+        error_message=account.error_message,
         version=account.version,
     )
     _set(message.create_time, account.create_time)
     _set(message.update_time, account.update_time)
+    if account.disconnect_time:
+        _set(message.disconnect_time, account.disconnect_time)
     return message
+
+
+def account_states_from(numbers: Sequence[int]) -> tuple[AccountState, ...]:
+    return tuple(state for state, number in _ACCOUNT_STATES.items() if number in numbers)
 
 
 def moment(message: Timestamp) -> datetime:

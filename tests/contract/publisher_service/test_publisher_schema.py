@@ -9,7 +9,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
 import channels
-from publisher_service.adapters.postgres import hot, store
+from publisher_service.adapters.postgres import accounts, hot, store
 from publisher_service.adapters.postgres.tables import metadata
 from publisher_service.adapters.providers.provider import Provider
 from publisher_service.adapters.providers.sandbox import SandboxProvider
@@ -240,7 +240,7 @@ async def test_the_claim_takes_exactly_what_may_be_sent(database: Database, stat
     async with database.transaction() as tx:
         await store.lock_contents(tx.connection, [("acme", "draft")])
         await store.save_contents(tx.connection, [draft])
-        await store.put_account(tx.connection, account, b"sealed")
+        await accounts.insert(tx.connection, account, b"sealed")
         await store.set_gate(tx.connection, "acme", "page", connected=True)
         judged = await hot.claim(tx.connection, [command], now=NOW, lease_end=NOW + timedelta(seconds=15))
         (after,) = await store.lock_jobs(tx.connection, [("acme", command.post_job_id)])

@@ -19,6 +19,7 @@ from postflow.publisher.v1.social_account_service_pb2_grpc import (
 from publisher_service.adapters.providers.sandbox import SandboxProvider
 from publisher_service.adapters.vault import Vault
 from publisher_service.application.connect_account import ConnectAccount
+from publisher_service.application.read_accounts import ReadAccounts
 from publisher_service.application.read_jobs import ReadJobs
 from publisher_service.application.withdraw_content import WithdrawContent
 from publisher_service.entrypoints.rpc import PublisherServicer, SocialAccountServicer
@@ -67,7 +68,10 @@ async def channel(database: Database, sandbox: Sandbox) -> AsyncIterator[grpc.ai
             listen="127.0.0.1:0",
             servicers=[
                 (add_PublisherServiceServicer_to_server, publisher),
-                (add_SocialAccountServiceServicer_to_server, SocialAccountServicer(connect=connect)),
+                (
+                    add_SocialAccountServiceServicer_to_server,
+                    SocialAccountServicer(connect=connect, read=ReadAccounts(database)),
+                ),
             ],
             ids=ids,
         )

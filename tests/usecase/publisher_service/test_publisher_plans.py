@@ -13,7 +13,8 @@ import pytest
 from sqlalchemy import CursorResult, TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from publisher_service.adapters.postgres import hot, store
+from publisher_service.adapters.postgres import accounts, hot, store
+from publisher_service.adapters.postgres.accounts import AccountFilter
 from publisher_service.adapters.postgres.store import JobFilter
 from publisher_service.domain.account import AccountState, SocialAccount
 from publisher_service.domain.claim import Command, Verdict
@@ -117,7 +118,7 @@ async def full(databases: Databases, request: pytest.FixtureRequest) -> AsyncIte
         await store.lock_contents(tx.connection, [(draft.organization_id, draft.draft_id) for draft in drafts])
         await store.save_contents(tx.connection, drafts)
         for number in range(BATCH):
-            await store.put_account(tx.connection, _account(number), b"sealed")
+            await accounts.insert(tx.connection, _account(number), b"sealed")
     if request.param == "analyzed":
         async with database.read() as connection:
             await connection.execute(text("vacuum analyze"))
@@ -194,14 +195,22 @@ async def test_a_look_at_one_thing_reads_one_thing(explaining: Explaining) -> No
     job = _job(1)
     assert await store.get_job(connection, "acme", job.id)
     assert len(await store.attempts_of(connection, "acme", "b7")) == 1
-    assert await store.lock_account(connection, "acme", "b7")
-    await store.credentials_of(connection, "acme", "b7")
+    assert await accounts.lock(connection, "acme", "b7")
+    await accounts.credentials_of(connection, "acme", "b7")
     await store.set_gate(connection, "acme", "b7", connected=False)
-    await store.set_account_state(connection, _account(1), now=NOW)
-    await store.put_account(connection, _account(1), b"sealed")
+    await accounts.save(connection, _account(1), b"sealed")
+    await accounts.insert(connection, _account(1), b"sealed")
+    await accounts.get(connection, "acme", "b7")
     assert await store.lock_blocked_of_account(connection, "acme", "account-1") == []
     assert await store.withdraw(connection, "acme", job.draft_id, 2) == []
     explaining.check(1)
+
+
+async def test_a_page_of_accounts_reads_a_page(explaining: Explaining) -> None:
+    connection: Any = explaining
+    wanted = AccountFilter(organization_id="acme")
+    assert len(await accounts.page(connection, wanted, after="b7", limit=BATCH)) == BATCH
+    explaining.check(BATCH)
 
 
 async def test_nothing_blocked_among_many_costs_nothing(explaining: Explaining) -> None:

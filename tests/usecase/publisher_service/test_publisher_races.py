@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Row, text
 
+from publisher_service.adapters.postgres import accounts as account_rows
 from publisher_service.adapters.postgres import store
 from publisher_service.adapters.providers.provider import Post
 from publisher_service.adapters.vault import Vault
@@ -115,7 +116,7 @@ class Office:
             async with self.database.transaction() as tx:
                 for each in sorted(set(accounts.values())):
                     sealed = self._vault.seal("token", organization_id="acme", account_id=each)
-                    await store.put_account(tx.connection, an_account(each), sealed)
+                    await account_rows.insert(tx.connection, an_account(each), sealed)
                     await store.set_gate(tx.connection, "acme", each, connected=True)
         return names
 

@@ -25,15 +25,15 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*postflow/publisher/v1/social_account.proto\x12\x15postflow.publisher.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xff\x02\n\rSocialAccount\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n\x08provider\x18\x02 \x01(\tR\x08provider\x12.\n\x13\x65xternal_account_id\x18\x03 \x01(\tR\x11\x65xternalAccountId\x12!\n\x0c\x64isplay_name\x18\x04 \x01(\tR\x0b\x64isplayName\x12\x1a\n\x08\x63hannels\x18\x05 \x03(\tR\x08\x63hannels\x12?\n\x05state\x18\x06 \x01(\x0e\x32).postflow.publisher.v1.SocialAccountStateR\x05state\x12\x18\n\x07version\x18\x07 \x01(\x03R\x07version\x12;\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0bupdate_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime*\x85\x01\n\x12SocialAccountState\x12$\n SOCIAL_ACCOUNT_STATE_UNSPECIFIED\x10\x00\x12\"\n\x1eSOCIAL_ACCOUNT_STATE_CONNECTED\x10\x01\x12%\n!SOCIAL_ACCOUNT_STATE_DISCONNECTED\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*postflow/publisher/v1/social_account.proto\x12\x15postflow.publisher.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8c\x04\n\rSocialAccount\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n\x08provider\x18\x02 \x01(\tR\x08provider\x12.\n\x13\x65xternal_account_id\x18\x03 \x01(\tR\x11\x65xternalAccountId\x12!\n\x0c\x64isplay_name\x18\x04 \x01(\tR\x0b\x64isplayName\x12\x1a\n\x08\x63hannels\x18\x05 \x03(\tR\x08\x63hannels\x12?\n\x05state\x18\x06 \x01(\x0e\x32).postflow.publisher.v1.SocialAccountStateR\x05state\x12\x18\n\x07version\x18\x07 \x01(\x03R\x07version\x12;\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0bupdate_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12!\n\x0cstate_reason\x18\n \x01(\tR\x0bstateReason\x12#\n\rerror_message\x18\x0b \x01(\tR\x0c\x65rrorMessage\x12\x43\n\x0f\x64isconnect_time\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0e\x64isconnectTime*\x85\x01\n\x12SocialAccountState\x12$\n SOCIAL_ACCOUNT_STATE_UNSPECIFIED\x10\x00\x12\"\n\x1eSOCIAL_ACCOUNT_STATE_CONNECTED\x10\x01\x12%\n!SOCIAL_ACCOUNT_STATE_DISCONNECTED\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'postflow.publisher.v1.social_account_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SOCIALACCOUNTSTATE']._serialized_start=489
-  _globals['_SOCIALACCOUNTSTATE']._serialized_end=622
+  _globals['_SOCIALACCOUNTSTATE']._serialized_start=630
+  _globals['_SOCIALACCOUNTSTATE']._serialized_end=763
   _globals['_SOCIALACCOUNT']._serialized_start=103
-  _globals['_SOCIALACCOUNT']._serialized_end=486
+  _globals['_SOCIALACCOUNT']._serialized_end=627
 # @@protoc_insertion_point(module_scope)

@@ -20,7 +20,7 @@ SOCIAL_ACCOUNT_STATE_CONNECTED: SocialAccountState
 SOCIAL_ACCOUNT_STATE_DISCONNECTED: SocialAccountState
 
 class SocialAccount(_message.Message):
-    __slots__ = ("id", "provider", "external_account_id", "display_name", "channels", "state", "version", "create_time", "update_time")
+    __slots__ = ("id", "provider", "external_account_id", "display_name", "channels", "state", "version", "create_time", "update_time", "state_reason", "error_message", "disconnect_time")
     ID_FIELD_NUMBER: _ClassVar[int]
     PROVIDER_FIELD_NUMBER: _ClassVar[int]
     EXTERNAL_ACCOUNT_ID_FIELD_NUMBER: _ClassVar[int]
@@ -30,6 +30,9 @@ class SocialAccount(_message.Message):
     VERSION_FIELD_NUMBER: _ClassVar[int]
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
     UPDATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    STATE_REASON_FIELD_NUMBER: _ClassVar[int]
+    ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    DISCONNECT_TIME_FIELD_NUMBER: _ClassVar[int]
     id: str
     provider: str
     external_account_id: str
@@ -39,4 +42,7 @@ class SocialAccount(_message.Message):
     version: int
     create_time: _timestamp_pb2.Timestamp
     update_time: _timestamp_pb2.Timestamp
-    def __init__(self, id: _Optional[str] = ..., provider: _Optional[str] = ..., external_account_id: _Optional[str] = ..., display_name: _Optional[str] = ..., channels: _Optional[_Iterable[str]] = ..., state: _Optional[_Union[SocialAccountState, str]] = ..., version: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    state_reason: str
+    error_message: str
+    disconnect_time: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., provider: _Optional[str] = ..., external_account_id: _Optional[str] = ..., display_name: _Optional[str] = ..., channels: _Optional[_Iterable[str]] = ..., state: _Optional[_Union[SocialAccountState, str]] = ..., version: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., state_reason: _Optional[str] = ..., error_message: _Optional[str] = ..., disconnect_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...

@@ -26,7 +26,7 @@ from postflow.publisher.v1 import social_account_pb2 as postflow_dot_publisher_d
 from postflow.rules.v1 import rules_pb2 as postflow_dot_rules_dot_v1_dot_rules__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n2postflow/publisher/v1/social_account_service.proto\x12\x15postflow.publisher.v1\x1a*postflow/publisher/v1/social_account.proto\x1a\x1dpostflow/rules/v1/rules.proto\"\xa8\x03\n\x15\x43onnectAccountRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x32\n\x11social_account_id\x18\x02 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x0fsocialAccountId\x12$\n\x08provider\x18\x03 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01 @R\x08provider\x12\x39\n\x13\x65xternal_account_id\x18\x04 \x01(\tB\t\xf2\xaf\x19\x05\x08\x01 \xc8\x01R\x11\x65xternalAccountId\x12*\n\x0c\x64isplay_name\x18\x05 \x01(\tB\x07\xf2\xaf\x19\x03 \xc8\x01R\x0b\x64isplayName\x12&\n\x08\x63hannels\x18\x06 \x03(\tB\n\xf2\xaf\x19\x06\x18\x01 @H\x19R\x08\x63hannels\x12L\n\x0b\x63redentials\x18\x07 \x01(\x0b\x32\".postflow.publisher.v1.CredentialsB\x06\xf2\xaf\x19\x02\x08\x01R\x0b\x63redentials\x12%\n\nrequest_id\x18\x08 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\";\n\x0b\x43redentials\x12,\n\x0c\x61\x63\x63\x65ss_token\x18\x01 \x01(\tB\t\xf2\xaf\x19\x05\x08\x01 \x80@R\x0b\x61\x63\x63\x65ssToken\"e\n\x16\x43onnectAccountResponse\x12K\n\x0esocial_account\x18\x01 \x01(\x0b\x32$.postflow.publisher.v1.SocialAccountR\rsocialAccount2\x85\x01\n\x14SocialAccountService\x12m\n\x0e\x43onnectAccount\x12,.postflow.publisher.v1.ConnectAccountRequest\x1a-.postflow.publisher.v1.ConnectAccountResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n2postflow/publisher/v1/social_account_service.proto\x12\x15postflow.publisher.v1\x1a*postflow/publisher/v1/social_account.proto\x1a\x1dpostflow/rules/v1/rules.proto\"\xa8\x03\n\x15\x43onnectAccountRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x32\n\x11social_account_id\x18\x02 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x0fsocialAccountId\x12$\n\x08provider\x18\x03 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01 @R\x08provider\x12\x39\n\x13\x65xternal_account_id\x18\x04 \x01(\tB\t\xf2\xaf\x19\x05\x08\x01 \xc8\x01R\x11\x65xternalAccountId\x12*\n\x0c\x64isplay_name\x18\x05 \x01(\tB\x07\xf2\xaf\x19\x03 \xc8\x01R\x0b\x64isplayName\x12&\n\x08\x63hannels\x18\x06 \x03(\tB\n\xf2\xaf\x19\x06\x18\x01 @H\x19R\x08\x63hannels\x12L\n\x0b\x63redentials\x18\x07 \x01(\x0b\x32\".postflow.publisher.v1.CredentialsB\x06\xf2\xaf\x19\x02\x08\x01R\x0b\x63redentials\x12%\n\nrequest_id\x18\x08 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\";\n\x0b\x43redentials\x12,\n\x0c\x61\x63\x63\x65ss_token\x18\x01 \x01(\tB\t\xf2\xaf\x19\x05\x08\x01 \x80@R\x0b\x61\x63\x63\x65ssToken\"e\n\x16\x43onnectAccountResponse\x12K\n\x0esocial_account\x18\x01 \x01(\x0b\x32$.postflow.publisher.v1.SocialAccountR\rsocialAccount\"|\n\x11GetAccountRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x34\n\x11social_account_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0fsocialAccountId\"a\n\x12GetAccountResponse\x12K\n\x0esocial_account\x18\x01 \x01(\x0b\x32$.postflow.publisher.v1.SocialAccountR\rsocialAccount\"\x87\x02\n\x13ListAccountsRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12I\n\x06states\x18\x02 \x03(\x0e\x32).postflow.publisher.v1.SocialAccountStateB\x06\xf2\xaf\x19\x02H\x14R\x06states\x12\"\n\x08provider\x18\x03 \x01(\tB\x06\xf2\xaf\x19\x02 @R\x08provider\x12&\n\tpage_size\x18\x04 \x01(\x05\x42\t\xf2\xaf\x19\x05\x30\x00\x38\xc8\x01R\x08pageSize\x12&\n\npage_token\x18\x05 \x01(\tB\x07\xf2\xaf\x19\x03 \x80\x08R\tpageToken\"\x8d\x01\n\x14ListAccountsResponse\x12M\n\x0fsocial_accounts\x18\x01 \x03(\x0b\x32$.postflow.publisher.v1.SocialAccountR\x0esocialAccounts\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\xd1\x02\n\x14SocialAccountService\x12m\n\x0e\x43onnectAccount\x12,.postflow.publisher.v1.ConnectAccountRequest\x1a-.postflow.publisher.v1.ConnectAccountResponse\x12\x61\n\nGetAccount\x12(.postflow.publisher.v1.GetAccountRequest\x1a).postflow.publisher.v1.GetAccountResponse\x12g\n\x0cListAccounts\x12*.postflow.publisher.v1.ListAccountsRequest\x1a+.postflow.publisher.v1.ListAccountsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -51,12 +51,34 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CONNECTACCOUNTREQUEST'].fields_by_name['request_id']._serialized_options = b'\362\257\031\002\020\001'
   _globals['_CREDENTIALS'].fields_by_name['access_token']._loaded_options = None
   _globals['_CREDENTIALS'].fields_by_name['access_token']._serialized_options = b'\362\257\031\005\010\001 \200@'
+  _globals['_GETACCOUNTREQUEST'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_GETACCOUNTREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_GETACCOUNTREQUEST'].fields_by_name['social_account_id']._loaded_options = None
+  _globals['_GETACCOUNTREQUEST'].fields_by_name['social_account_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_LISTACCOUNTSREQUEST'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_LISTACCOUNTSREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_LISTACCOUNTSREQUEST'].fields_by_name['states']._loaded_options = None
+  _globals['_LISTACCOUNTSREQUEST'].fields_by_name['states']._serialized_options = b'\362\257\031\002H\024'
+  _globals['_LISTACCOUNTSREQUEST'].fields_by_name['provider']._loaded_options = None
+  _globals['_LISTACCOUNTSREQUEST'].fields_by_name['provider']._serialized_options = b'\362\257\031\002 @'
+  _globals['_LISTACCOUNTSREQUEST'].fields_by_name['page_size']._loaded_options = None
+  _globals['_LISTACCOUNTSREQUEST'].fields_by_name['page_size']._serialized_options = b'\362\257\031\0050\0008\310\001'
+  _globals['_LISTACCOUNTSREQUEST'].fields_by_name['page_token']._loaded_options = None
+  _globals['_LISTACCOUNTSREQUEST'].fields_by_name['page_token']._serialized_options = b'\362\257\031\003 \200\010'
   _globals['_CONNECTACCOUNTREQUEST']._serialized_start=153
   _globals['_CONNECTACCOUNTREQUEST']._serialized_end=577
   _globals['_CREDENTIALS']._serialized_start=579
   _globals['_CREDENTIALS']._serialized_end=638
   _globals['_CONNECTACCOUNTRESPONSE']._serialized_start=640
   _globals['_CONNECTACCOUNTRESPONSE']._serialized_end=741
-  _globals['_SOCIALACCOUNTSERVICE']._serialized_start=744
-  _globals['_SOCIALACCOUNTSERVICE']._serialized_end=877
+  _globals['_GETACCOUNTREQUEST']._serialized_start=743
+  _globals['_GETACCOUNTREQUEST']._serialized_end=867
+  _globals['_GETACCOUNTRESPONSE']._serialized_start=869
+  _globals['_GETACCOUNTRESPONSE']._serialized_end=966
+  _globals['_LISTACCOUNTSREQUEST']._serialized_start=969
+  _globals['_LISTACCOUNTSREQUEST']._serialized_end=1232
+  _globals['_LISTACCOUNTSRESPONSE']._serialized_start=1235
+  _globals['_LISTACCOUNTSRESPONSE']._serialized_end=1376
+  _globals['_SOCIALACCOUNTSERVICE']._serialized_start=1379
+  _globals['_SOCIALACCOUNTSERVICE']._serialized_end=1716
 # @@protoc_insertion_point(module_scope)

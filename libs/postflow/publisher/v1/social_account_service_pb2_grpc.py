@@ -40,6 +40,16 @@ class SocialAccountServiceStub:
                 request_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ConnectAccountRequest.SerializeToString,
                 response_deserializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ConnectAccountResponse.FromString,
                 _registered_method=True)
+        self.GetAccount = channel.unary_unary(
+                '/postflow.publisher.v1.SocialAccountService/GetAccount',
+                request_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.GetAccountRequest.SerializeToString,
+                response_deserializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.GetAccountResponse.FromString,
+                _registered_method=True)
+        self.ListAccounts = channel.unary_unary(
+                '/postflow.publisher.v1.SocialAccountService/ListAccounts',
+                request_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ListAccountsRequest.SerializeToString,
+                response_deserializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ListAccountsResponse.FromString,
+                _registered_method=True)
 
 
 class SocialAccountServiceServicer:
@@ -57,6 +67,20 @@ class SocialAccountServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetAccount(self, request, context):
+        """GetAccount returns an account, without its credentials. NOT_FOUND `ACCOUNT_NOT_FOUND`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListAccounts(self, request, context):
+        """ListAccounts pages through the accounts of an organization, in the order of their ids.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SocialAccountServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -64,6 +88,16 @@ def add_SocialAccountServiceServicer_to_server(servicer, server):
                     servicer.ConnectAccount,
                     request_deserializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ConnectAccountRequest.FromString,
                     response_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ConnectAccountResponse.SerializeToString,
+            ),
+            'GetAccount': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetAccount,
+                    request_deserializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.GetAccountRequest.FromString,
+                    response_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.GetAccountResponse.SerializeToString,
+            ),
+            'ListAccounts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAccounts,
+                    request_deserializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ListAccountsRequest.FromString,
+                    response_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ListAccountsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -94,6 +128,60 @@ class SocialAccountService:
             '/postflow.publisher.v1.SocialAccountService/ConnectAccount',
             postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ConnectAccountRequest.SerializeToString,
             postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ConnectAccountResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetAccount(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.publisher.v1.SocialAccountService/GetAccount',
+            postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.GetAccountRequest.SerializeToString,
+            postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.GetAccountResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAccounts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.publisher.v1.SocialAccountService/ListAccounts',
+            postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ListAccountsRequest.SerializeToString,
+            postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ListAccountsResponse.FromString,
             options,
             channel_credentials,
             insecure,

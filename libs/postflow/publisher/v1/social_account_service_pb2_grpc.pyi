@@ -40,6 +40,10 @@ class SocialAccountServiceStub:
     FAILED_PRECONDITION `PROVIDER_CHANGED` for a known account of another provider, `EXTERNAL_ACCOUNT_CHANGED` for a known
     account that is another one there: posts whose outcome is open could not be looked up any more.
     """
+    GetAccount: _grpc.UnaryUnaryMultiCallable[_social_account_service_pb2.GetAccountRequest, _social_account_service_pb2.GetAccountResponse]
+    """GetAccount returns an account, without its credentials. NOT_FOUND `ACCOUNT_NOT_FOUND`."""
+    ListAccounts: _grpc.UnaryUnaryMultiCallable[_social_account_service_pb2.ListAccountsRequest, _social_account_service_pb2.ListAccountsResponse]
+    """ListAccounts pages through the accounts of an organization, in the order of their ids."""
 
 @_typing.type_check_only
 class SocialAccountServiceAsyncStub(SocialAccountServiceStub):
@@ -53,6 +57,10 @@ class SocialAccountServiceAsyncStub(SocialAccountServiceStub):
     FAILED_PRECONDITION `PROVIDER_CHANGED` for a known account of another provider, `EXTERNAL_ACCOUNT_CHANGED` for a known
     account that is another one there: posts whose outcome is open could not be looked up any more.
     """
+    GetAccount: _aio.UnaryUnaryMultiCallable[_social_account_service_pb2.GetAccountRequest, _social_account_service_pb2.GetAccountResponse]  # type: ignore[assignment]
+    """GetAccount returns an account, without its credentials. NOT_FOUND `ACCOUNT_NOT_FOUND`."""
+    ListAccounts: _aio.UnaryUnaryMultiCallable[_social_account_service_pb2.ListAccountsRequest, _social_account_service_pb2.ListAccountsResponse]  # type: ignore[assignment]
+    """ListAccounts pages through the accounts of an organization, in the order of their ids."""
 
 class SocialAccountServiceServicer(metaclass=_abc_1.ABCMeta):
     """SocialAccountService keeps the accounts that post, and their credentials."""
@@ -69,5 +77,21 @@ class SocialAccountServiceServicer(metaclass=_abc_1.ABCMeta):
         FAILED_PRECONDITION `PROVIDER_CHANGED` for a known account of another provider, `EXTERNAL_ACCOUNT_CHANGED` for a known
         account that is another one there: posts whose outcome is open could not be looked up any more.
         """
+
+    @_abc_1.abstractmethod
+    def GetAccount(
+        self,
+        request: _social_account_service_pb2.GetAccountRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_social_account_service_pb2.GetAccountResponse, _abc.Awaitable[_social_account_service_pb2.GetAccountResponse]]:
+        """GetAccount returns an account, without its credentials. NOT_FOUND `ACCOUNT_NOT_FOUND`."""
+
+    @_abc_1.abstractmethod
+    def ListAccounts(
+        self,
+        request: _social_account_service_pb2.ListAccountsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_social_account_service_pb2.ListAccountsResponse, _abc.Awaitable[_social_account_service_pb2.ListAccountsResponse]]:
+        """ListAccounts pages through the accounts of an organization, in the order of their ids."""
 
 def add_SocialAccountServiceServicer_to_server(servicer: SocialAccountServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from publisher_service.adapters.postgres import store
+from publisher_service.adapters.postgres import accounts, store
 from publisher_service.adapters.providers.provider import CredentialsRefused, Provider, ProviderAway
 from publisher_service.adapters.vault import Vault
 from publisher_service.domain.account import AccountState, SocialAccount
@@ -87,12 +87,7 @@ class ConnectAccount:
         if remembered and remembered.response is not None:
             return ConnectAccountResponse.FromString(remembered.response)
         account_id = wanted.account_id or self._ids.new()
-        known = await store.lock_account(tx.connection, wanted.organization_id, account_id)
-        account = self._connected(wanted, account_id, known, now)
-        sealed = self._vault.seal(
-            wanted.access_token.reveal(), organization_id=account.organization_id, account_id=account.id
-        )
-        await store.put_account(tx.connection, account, sealed)
+        account = await self._put(tx, wanted, account_id, now)
         await store.set_gate(tx.connection, account.organization_id, account.id, connected=True)
         waiting = await store.lock_blocked_of_account(tx.connection, account.organization_id, account.id)
         jobs = [released(job, now=now) for job in waiting]
@@ -104,23 +99,23 @@ class ConnectAccount:
             tx.after_commit(self._wake_sweep)
         return response
 
-    def _connected(
-        self, wanted: Connection, account_id: str, known: SocialAccount | None, now: datetime
-    ) -> SocialAccount:
-        if known and known.provider != wanted.provider:
-            raise Refused(
-                "PROVIDER_CHANGED",
-                f"the account is one of {known.provider}; connect another account for {wanted.provider}",
-                metadata={"social_account_id": account_id, "provider": known.provider},
-            )
-        if known and known.external_account_id != wanted.external_account_id:
-            # A look-up there would find none of the posts that went out under the old name, and send them again.
-            raise Refused(
-                "EXTERNAL_ACCOUNT_CHANGED",
-                "the account is another one at the provider; connect a new account for it",
-                metadata={"social_account_id": account_id},
-            )
-        fresh = SocialAccount(
+    async def _put(self, tx: Transaction, wanted: Connection, account_id: str, now: datetime) -> SocialAccount:
+        sealed = self._vault.seal(
+            wanted.access_token.reveal(), organization_id=wanted.organization_id, account_id=account_id
+        )
+        fresh = self._fresh(wanted, account_id, now)
+        # A row that is not there cannot be locked: of concurrent first connections one inserts, the others wait for it.
+        if await accounts.insert(tx.connection, fresh, sealed):
+            return fresh
+        known = await accounts.lock(tx.connection, wanted.organization_id, account_id)
+        assert known is not None, "an account is never deleted"
+        _require_same(known, wanted)
+        account = replace(fresh, version=known.version + 1, create_time=known.create_time)
+        await accounts.save(tx.connection, account, sealed)
+        return account
+
+    def _fresh(self, wanted: Connection, account_id: str, now: datetime) -> SocialAccount:
+        return SocialAccount(
             organization_id=wanted.organization_id,
             id=account_id,
             provider=wanted.provider,
@@ -132,4 +127,19 @@ class ConnectAccount:
             create_time=now,
             update_time=now,
         )
-        return replace(fresh, version=known.version + 1, create_time=known.create_time) if known else fresh
+
+
+def _require_same(known: SocialAccount, wanted: Connection) -> None:
+    if known.provider != wanted.provider:
+        raise Refused(
+            "PROVIDER_CHANGED",
+            f"the account is one of {known.provider}; connect another account for {wanted.provider}",
+            metadata={"social_account_id": known.id, "provider": known.provider},
+        )
+    if known.external_account_id != wanted.external_account_id:
+        # A look-up there would find none of the posts that went out under the old name, and send them again.
+        raise Refused(
+            "EXTERNAL_ACCOUNT_CHANGED",
+            "the account is another one at the provider; connect a new account for it",
+            metadata={"social_account_id": known.id},
+        )

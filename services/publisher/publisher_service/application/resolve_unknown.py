@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 
-from publisher_service.adapters.postgres import store
+from publisher_service.adapters.postgres import accounts, store
 from publisher_service.adapters.providers.provider import Post, Provider
 from publisher_service.adapters.vault import CredentialsUnreadable, Vault
 from publisher_service.domain.outcome import Finding, NoProof
@@ -44,7 +44,7 @@ class ResolveUnknown:
     async def _look(self, question: PostJob) -> Finding:
         organization_id, account_id = question.organization_id, question.target.social_account_id
         async with self._database.read() as connection:
-            name, external_account_id, sealed = await store.credentials_of(connection, organization_id, account_id)
+            name, external_account_id, sealed = await accounts.credentials_of(connection, organization_id, account_id)
             key = await store.open_idempotency_key(connection, question)
         if key is None:
             return NoProof(message="the question has been answered meanwhile")

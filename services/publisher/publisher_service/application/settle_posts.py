@@ -8,10 +8,10 @@ from datetime import datetime
 
 from opentelemetry import metrics
 
-from publisher_service.adapters.postgres import hot, store
+from publisher_service.adapters.postgres import accounts, hot, store
 from publisher_service.adapters.postgres.hot import SettleRow
 from publisher_service.application.send_post import Sent
-from publisher_service.domain.account import AccountState
+from publisher_service.domain.account import AccountReason, AccountState, disconnected
 from publisher_service.domain.outcome import Accepted, Found
 from publisher_service.domain.plan import released
 from publisher_service.domain.policy import Policy
@@ -107,10 +107,10 @@ class SettlePosts:
 
     async def _disconnect(self, tx: Transaction, sent: Sent, refused: Settlement, now: datetime) -> None:
         organization_id, account_id = refused.job.organization_id, refused.job.target.social_account_id
-        account = await store.lock_account(tx.connection, organization_id, account_id)
+        account = await accounts.lock(tx.connection, organization_id, account_id)
         if account is None or account.state is AccountState.DISCONNECTED:
             return
-        *_, credentials = await store.credentials_of(tx.connection, organization_id, account_id)
+        *_, credentials = await accounts.credentials_of(tx.connection, organization_id, account_id)
         if credentials != sent.claimed.credentials:
             # Connected anew while this try was out: what was refused is not what the account has now.
             waiting = await store.lock_blocked_of_account(tx.connection, organization_id, account_id)
@@ -118,8 +118,8 @@ class SettlePosts:
             await store.save_jobs(tx.connection, jobs)
             await self._outbox.append(tx, [post_job_changed(job) for job in jobs], now=now)
             return
-        gone = replace(account, state=AccountState.DISCONNECTED, version=account.version + 1, update_time=now)
-        await store.set_account_state(tx.connection, gone, now=now)
+        gone = disconnected(account, AccountReason.CREDENTIALS_REFUSED, refused.error_message, now=now)
+        await accounts.save(tx.connection, gone)
         await store.set_gate(tx.connection, organization_id, account_id, connected=False)
         await self._outbox.append(tx, [account_disconnected(gone, refused.error_message)], now=now)
 

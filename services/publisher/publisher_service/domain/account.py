@@ -1,13 +1,22 @@
 """A social account: who posts, where, and whether it can."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+
+from servicekit.faults import NotFound
 
 
 class AccountState(StrEnum):
     CONNECTED = "CONNECTED"
     DISCONNECTED = "DISCONNECTED"
+
+
+class AccountReason(StrEnum):
+    """Why an account is disconnected."""
+
+    NONE = ""
+    CREDENTIALS_REFUSED = "CREDENTIALS_REFUSED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +28,31 @@ class SocialAccount:
     display_name: str
     channels: tuple[str, ...]
     state: AccountState
+    state_reason: AccountReason = AccountReason.NONE
+    error_message: str = ""
+    disconnect_time: datetime | None = None
     version: int
     create_time: datetime
     update_time: datetime
+
+
+def disconnected(account: SocialAccount, reason: AccountReason, error_message: str, *, now: datetime) -> SocialAccount:
+    """The account as it cannot post any more."""
+    return replace(
+        account,
+        state=AccountState.DISCONNECTED,
+        state_reason=reason,
+        error_message=error_message,
+        disconnect_time=now,
+        version=account.version + 1,
+        update_time=now,
+    )
+
+
+def found(account: SocialAccount | None, account_id: str) -> SocialAccount:
+    """The account; raises ACCOUNT_NOT_FOUND when there is none."""
+    if account is None:
+        raise NotFound(
+            "ACCOUNT_NOT_FOUND", "there is no such social account", metadata={"social_account_id": account_id}
+        )
+    return account

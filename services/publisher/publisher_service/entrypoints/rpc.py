@@ -10,8 +10,10 @@ from postflow.publisher.v1 import publisher_service_pb2, social_account_service_
 from postflow.publisher.v1.publisher_service_pb2_grpc import PublisherServiceServicer
 from postflow.publisher.v1.social_account_service_pb2_grpc import SocialAccountServiceServicer
 from publisher_service import wire
+from publisher_service.adapters.postgres.accounts import AccountFilter
 from publisher_service.adapters.postgres.store import JobFilter
 from publisher_service.application.connect_account import ConnectAccount, Connection
+from publisher_service.application.read_accounts import ReadAccounts
 from publisher_service.application.read_jobs import ReadJobs
 from publisher_service.application.withdraw_content import WithdrawContent
 from servicekit.faults import InvalidField
@@ -59,8 +61,9 @@ class PublisherServicer(PublisherServiceServicer):
 
 
 class SocialAccountServicer(SocialAccountServiceServicer):
-    def __init__(self, *, connect: ConnectAccount) -> None:
+    def __init__(self, *, connect: ConnectAccount, read: ReadAccounts) -> None:
         self._connect = connect
+        self._read = read
 
     async def ConnectAccount(
         self, request: social_account_service_pb2.ConnectAccountRequest, context: Context
@@ -76,6 +79,29 @@ class SocialAccountServicer(SocialAccountServiceServicer):
             access_token=Secret(request.credentials.access_token),
         )
         return await self._connect(wanted, request_key("ConnectAccount", request))
+
+    async def GetAccount(
+        self, request: social_account_service_pb2.GetAccountRequest, context: Context
+    ) -> social_account_service_pb2.GetAccountResponse:
+        account = await self._read.get(request.organization_id, request.social_account_id)
+        return social_account_service_pb2.GetAccountResponse(social_account=wire.social_account(account))
+
+    async def ListAccounts(
+        self, request: social_account_service_pb2.ListAccountsRequest, context: Context
+    ) -> social_account_service_pb2.ListAccountsResponse:
+        page = read_page(request)
+        wanted = AccountFilter(
+            organization_id=request.organization_id,
+            states=wire.account_states_from(request.states),
+            provider=request.provider,
+        )
+        after = str(page.after[0]) if page.after else ""
+        found = await self._read.list(wanted, after=after, limit=page.size + 1)
+        shown = found[: page.size]
+        return social_account_service_pb2.ListAccountsResponse(
+            social_accounts=[wire.social_account(account) for account in shown],
+            next_page_token=next_page_token(request, (shown[-1].id,)) if len(found) > len(shown) else "",
+        )
 
 
 def _check_credentials(request: social_account_service_pb2.ConnectAccountRequest) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from publisher_service.domain.account import AccountState, SocialAccount
 from publisher_service.domain.attempt import Attempt
 from publisher_service.domain.plan import SavedDraft
 from publisher_service.domain.post_job import JobState, PostJob, Reason, Target
@@ -19,9 +18,6 @@ _JOB = """
     slot_revision, schedule_time, not_after, next_action_time, max_attempts, attempts, fence, content_revision,
     withdrawn_below, publish_time, external_id, external_url, evidence_kind, error_reason, error_message,
     last_attempt_time, target_month, traceparent, create_time, update_time
-"""
-_ACCOUNT = """
-    organization_id, id, provider, external_account_id, display_name, channels, state, version, create_time, update_time
 """
 
 # Column and array type, in the order of the table: what an insert writes.
@@ -193,26 +189,6 @@ _ATTEMPTS = text("""
         error_message
     from attempt where organization_id = :organization_id and post_job_id = :id order by fence
 """)
-_PUT_ACCOUNT = text(f"""
-    insert into social_account ({_ACCOUNT}, credentials)
-    values (:organization_id, :id, :provider, :external_account_id, :display_name, :channels, :state, :version,
-        :create_time, :update_time, :credentials)
-    on conflict (organization_id, id) do update set
-        external_account_id = excluded.external_account_id, display_name = excluded.display_name,
-        channels = excluded.channels, state = excluded.state, credentials = excluded.credentials,
-        version = excluded.version, update_time = excluded.update_time
-""")
-_LOCK_ACCOUNT = text(f"""
-    select {_ACCOUNT} from social_account where organization_id = :organization_id and id = :id for update
-""")
-_CREDENTIALS = text("""
-    select provider, external_account_id, credentials from social_account
-    where organization_id = :organization_id and id = :id
-""")
-_SET_ACCOUNT_STATE = text("""
-    update social_account set state = :state, version = :version, update_time = :now
-    where organization_id = :organization_id and id = :id
-""")
 _SET_GATE = text("""
     insert into account_gate (organization_id, social_account_id, connected) values (:organization_id, :id, :connected)
     on conflict (organization_id, social_account_id) do update set connected = excluded.connected
@@ -377,54 +353,9 @@ async def list_jobs(
     return [_job(row) for row in await connection.execute(statement, names | more)]
 
 
-async def lock_account(connection: AsyncConnection, organization_id: str, account_id: str) -> SocialAccount | None:
-    row = (
-        await connection.execute(_LOCK_ACCOUNT, {"organization_id": organization_id, "id": account_id})
-    ).one_or_none()
-    return None if row is None else _account(row)
-
-
-async def put_account(connection: AsyncConnection, account: SocialAccount, credentials: bytes) -> None:
-    await connection.execute(
-        _PUT_ACCOUNT,
-        {
-            "organization_id": account.organization_id,
-            "id": account.id,
-            "provider": account.provider,
-            "external_account_id": account.external_account_id,
-            "display_name": account.display_name,
-            "channels": list(account.channels),
-            "state": account.state.value,
-            "version": account.version,
-            "create_time": account.create_time,
-            "update_time": account.update_time,
-            "credentials": credentials,
-        },
-    )
-
-
-async def set_account_state(connection: AsyncConnection, account: SocialAccount, *, now: datetime) -> None:
-    await connection.execute(
-        _SET_ACCOUNT_STATE,
-        {
-            "organization_id": account.organization_id,
-            "id": account.id,
-            "state": account.state.value,
-            "version": account.version,
-            "now": now,
-        },
-    )
-
-
 async def set_gate(connection: AsyncConnection, organization_id: str, account_id: str, *, connected: bool) -> None:
     names = {"organization_id": organization_id, "id": account_id, "connected": connected}
     await connection.execute(_SET_GATE, names)
-
-
-async def credentials_of(connection: AsyncConnection, organization_id: str, account_id: str) -> tuple[str, str, bytes]:
-    """Provider, the account's name there, sealed credentials."""
-    row = (await connection.execute(_CREDENTIALS, {"organization_id": organization_id, "id": account_id})).one()
-    return row.provider, row.external_account_id, row.credentials
 
 
 async def moving_jobs_by_state(connection: AsyncConnection) -> dict[str, int]:
@@ -484,8 +415,3 @@ def _job(row: Row[Any]) -> PostJob:
         create_time=create_time,
         update_time=update_time,
     )
-
-
-def _account(row: Row[Any]) -> SocialAccount:
-    fields = row._asdict()
-    return SocialAccount(**fields | {"channels": tuple(fields["channels"]), "state": AccountState(fields["state"])})

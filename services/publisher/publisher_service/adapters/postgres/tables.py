@@ -48,6 +48,9 @@ social_account = Table(
     _number("version"),
     Column("create_time", Timestamp, nullable=False),
     Column("update_time", Timestamp, nullable=False),
+    Column("state_reason", Text, nullable=False, server_default=""),
+    Column("error_message", Text, nullable=False, server_default=""),
+    Column("disconnect_time", Timestamp),
     PrimaryKeyConstraint("organization_id", "id"),
 )
 

@@ -1,0 +1,125 @@
+"""Social accounts, and what is sealed in their rows."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from publisher_service.domain.account import AccountReason, AccountState, SocialAccount
+
+_ACCOUNT = """
+    organization_id, id, provider, external_account_id, display_name, channels, state, state_reason,
+    error_message, disconnect_time, version, create_time, update_time
+"""
+
+# A concurrent insert of the same account is waited for; the one that comes second inserts nothing.
+_INSERT = text(f"""
+    insert into social_account ({_ACCOUNT}, credentials)
+    values (:organization_id, :id, :provider, :external_account_id, :display_name, :channels, :state, :state_reason,
+        :error_message, :disconnect_time, :version, :create_time, :update_time, :credentials)
+    on conflict (organization_id, id) do nothing
+    returning id
+""")
+_GET = text(f"select {_ACCOUNT} from social_account where organization_id = :organization_id and id = :id")
+_LOCK = text(f"""
+    select {_ACCOUNT} from social_account where organization_id = :organization_id and id = :id for update
+""")
+_PAGE = f"""
+    select {_ACCOUNT} from social_account
+    where organization_id = :organization_id and id > :after {{conditions}} order by id limit :limit
+"""
+_SAVE = text("""
+    update social_account set
+        external_account_id = :external_account_id, display_name = :display_name, channels = :channels,
+        state = :state, state_reason = :state_reason, error_message = :error_message,
+        disconnect_time = :disconnect_time, version = :version, update_time = :update_time
+    where organization_id = :organization_id and id = :id
+""")
+_SET_CREDENTIALS = text("""
+    update social_account set credentials = :credentials where organization_id = :organization_id and id = :id
+""")
+_CREDENTIALS = text("""
+    select provider, external_account_id, credentials from social_account
+    where organization_id = :organization_id and id = :id
+""")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountFilter:
+    organization_id: str
+    states: tuple[AccountState, ...] = ()
+    provider: str = ""
+
+
+async def insert(connection: AsyncConnection, account: SocialAccount, credentials: bytes) -> bool:
+    """False: the account is there already, and its row has been committed."""
+    result = await connection.execute(_INSERT, _values(account) | {"credentials": credentials})
+    return result.one_or_none() is not None
+
+
+async def get(connection: AsyncConnection, organization_id: str, account_id: str) -> SocialAccount | None:
+    row = (await connection.execute(_GET, {"organization_id": organization_id, "id": account_id})).one_or_none()
+    return None if row is None else _account(row)
+
+
+async def lock(connection: AsyncConnection, organization_id: str, account_id: str) -> SocialAccount | None:
+    row = (await connection.execute(_LOCK, {"organization_id": organization_id, "id": account_id})).one_or_none()
+    return None if row is None else _account(row)
+
+
+async def page(connection: AsyncConnection, wanted: AccountFilter, *, after: str, limit: int) -> list[SocialAccount]:
+    """Those behind the id `after`, in the order of their ids."""
+    conditions = ""
+    names: dict[str, Any] = {"organization_id": wanted.organization_id, "after": after, "limit": limit}
+    if wanted.states:
+        conditions += " and state = any(cast(:states as text[]))"
+        names["states"] = sorted(state.value for state in set(wanted.states))
+    if wanted.provider:
+        conditions += " and provider = :provider"
+        names["provider"] = wanted.provider
+    return [_account(row) for row in await connection.execute(text(_PAGE.format(conditions=conditions)), names)]
+
+
+async def save(connection: AsyncConnection, account: SocialAccount, credentials: bytes | None = None) -> None:
+    """The account is locked by this transaction; None leaves the credentials as they are."""
+    await connection.execute(_SAVE, _values(account))
+    if credentials is not None:
+        names = {"organization_id": account.organization_id, "id": account.id, "credentials": credentials}
+        await connection.execute(_SET_CREDENTIALS, names)
+
+
+async def credentials_of(connection: AsyncConnection, organization_id: str, account_id: str) -> tuple[str, str, bytes]:
+    """Provider, the account's name there, sealed credentials."""
+    row = (await connection.execute(_CREDENTIALS, {"organization_id": organization_id, "id": account_id})).one()
+    return row.provider, row.external_account_id, row.credentials
+
+
+def _values(account: SocialAccount) -> dict[str, Any]:
+    return {
+        "organization_id": account.organization_id,
+        "id": account.id,
+        "provider": account.provider,
+        "external_account_id": account.external_account_id,
+        "display_name": account.display_name,
+        "channels": list(account.channels),
+        "state": account.state.value,
+        "version": account.version,
+        "create_time": account.create_time,
+        "update_time": account.update_time,
+        "state_reason": account.state_reason.value,
+        "error_message": account.error_message,
+        "disconnect_time": account.disconnect_time,
+    }
+
+
+def _account(row: Row[Any]) -> SocialAccount:
+    fields = row._asdict()
+    return SocialAccount(
+        **fields
+        | {
+            "channels": tuple(fields["channels"]),
+            "state": AccountState(fields["state"]),
+            "state_reason": AccountReason(fields["state_reason"]),
+        }
+    )
