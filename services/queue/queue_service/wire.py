@@ -252,6 +252,8 @@ def slot_scheduled(slot: QueueSlot) -> Announcement:
             schedule_time=timestamp(slot.schedule_time),
             time_zone=slot.time_zone,
             nominal_local_time=_wall(slot.nominal),
+            slot_sequence=slot.sequence,
+            not_after=timestamp(slot.not_after),
         ),
         traceparent=slot.traceparent,
     )
@@ -278,6 +280,8 @@ def slot_moved(slot: MovedSlot) -> Announcement:
             time_zone=slot.time_zone,
             nominal_local_time=_wall(slot.nominal),
             reason=queue_events_pb2.SLOT_MOVE_REASON_ZONE_DATA,
+            slot_sequence=slot.sequence,
+            not_after=timestamp(slot.not_after),
         ),
         traceparent=slot.traceparent,
     )
@@ -303,6 +307,8 @@ def publish_command(emission: Emission, max_attempts: int) -> Outgoing:
         content_revision=emission.content_revision,
         max_attempts=max_attempts,
         traceparent=emission.traceparent,
+        slot_sequence=emission.slot_sequence,
+        time_zone=emission.time_zone,
     )
     return Outgoing(
         subject=publish_subject(emission.organization_id, emission.social_account_id),

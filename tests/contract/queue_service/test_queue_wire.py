@@ -91,6 +91,8 @@ EMISSION = Emission(
     not_after=NOW,
     content_revision=4,
     traceparent="00-0123-01",
+    slot_sequence=0,
+    time_zone="",
 )
 
 
@@ -135,6 +137,12 @@ def test_a_command_is_what_it_was() -> None:
     assert outgoing.subject == "publish.52.acme"
 
 
+def test_a_command_says_which_slot_is_the_newer_and_the_zone() -> None:
+    payload = wire.publish_command(EMISSION._replace(slot_sequence=7, time_zone="Europe/Berlin"), 5).payload
+    command = PublishCommand.FromString(payload)
+    assert (command.slot_sequence, command.time_zone) == (7, "Europe/Berlin")
+
+
 def test_a_message_id_names_the_slot_its_revision_the_target_and_the_copy() -> None:
     others = [
         EMISSION,
@@ -154,9 +162,17 @@ def test_a_message_id_names_the_slot_its_revision_the_target_and_the_copy() -> N
 
 def test_the_announcement_of_a_slot_is_what_it_was() -> None:
     announced = wire.slot_scheduled(replace(SLOT, time_zone="UTC"))
-    assert announced.message == SlotScheduled.FromString(SLOT_SCHEDULED)
+    expected = SlotScheduled.FromString(SLOT_SCHEDULED)
+    expected.not_after.FromDatetime(NOW + timedelta(days=1))
+    assert announced.message == expected
     assert (announced.subject, announced.aggregate_id) == ("events.queue.acme.slot", "s1")
     assert announced.traceparent == "00-0123-01"
+
+
+def test_the_announcement_of_a_slot_says_which_is_the_newer() -> None:
+    announced = wire.slot_scheduled(replace(SLOT, sequence=7)).message
+    assert isinstance(announced, SlotScheduled)
+    assert announced.slot_sequence == 7
 
 
 def test_a_slot_says_what_its_weekly_slot_asked_for() -> None:
@@ -173,8 +189,10 @@ def test_a_moved_slot_is_announced_as_a_whole() -> None:
             revision=3,
             draft_id="d1",
             social_account_id="page",
+            sequence=7,
             schedule_time=NOW,
             previous_schedule_time=NOW - timedelta(hours=1),
+            not_after=NOW + timedelta(days=1),
             time_zone="Europe/Berlin",
             nominal=datetime(2026, 3, 2, 10, 0),
             traceparent="00-0123-01",
@@ -183,7 +201,10 @@ def test_a_moved_slot_is_announced_as_a_whole() -> None:
     )
     assert (announced.subject, announced.aggregate_id) == ("events.queue.acme.slot", "s1")
     assert (announced.organization_id, announced.traceparent) == ("acme", "00-0123-01")
-    assert announced.message == SlotMoved.FromString(SLOT_MOVED)
+    expected = SlotMoved.FromString(SLOT_MOVED)
+    expected.slot_sequence = 7
+    expected.not_after.FromDatetime(NOW + timedelta(days=1))
+    assert announced.message == expected
 
 
 ASKED = FindSlotTimesRequest(

@@ -374,6 +374,8 @@ class Queue:
             not_after=slot.not_after.ToDatetime(UTC),
             content_revision=1,
             traceparent="",
+            slot_sequence=1,
+            time_zone="",
         )
         return self.report(about, state, version, **changes)
 

@@ -32,6 +32,8 @@ def emission(number: int, copy: int = 1) -> Emission:
         not_after=START + timedelta(days=1),
         content_revision=1,
         traceparent="",
+        slot_sequence=1,
+        time_zone="",
     )
 
 

@@ -1,6 +1,7 @@
 """What every way of giving a draft its times ends with: slots are stored, announced, remembered, in one transaction."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
@@ -71,8 +72,9 @@ class SlotBook:
 
     async def record(self, tx: Transaction, key: RequestKey, slots: Sequence[QueueSlot], now: datetime) -> bytes:
         """The accounts' rows are locked. Returns the answer to the call."""
-        await store.insert_slots(tx.connection, slots)
-        await self._outbox.append(tx, [wire.slot_scheduled(slot) for slot in slots], now=now)
+        sequences = await store.insert_slots(tx.connection, slots)
+        news = [wire.slot_scheduled(replace(slot, sequence=sequences[slot.id])) for slot in slots]
+        await self._outbox.append(tx, news, now=now)
         answer = wire.encoded_slots(slots)
         await self._ledger.answer(tx, key, answer)
         tx.after_commit(self._on_slots)

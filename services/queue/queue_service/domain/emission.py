@@ -32,6 +32,9 @@ class Emission(NamedTuple):
     not_after: datetime
     content_revision: int
     traceparent: str
+    # Which of two slots of a draft on an account is the newer.
+    slot_sequence: int
+    time_zone: str
 
 
 class Addressee(Protocol):

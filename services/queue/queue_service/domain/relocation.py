@@ -88,8 +88,10 @@ class MovedSlot:
     revision: int
     draft_id: str
     social_account_id: str
+    sequence: int
     schedule_time: datetime
     previous_schedule_time: datetime
+    not_after: datetime
     time_zone: str
     nominal: datetime | None
     traceparent: str

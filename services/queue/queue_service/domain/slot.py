@@ -58,6 +58,8 @@ class QueueSlot:
     state: SlotState
     origin: SlotOrigin
     revision: int
+    # Of two slots of a draft on an account the newer has the greater one; given by the database when it is stored.
+    sequence: int = 0
     targets: tuple[SlotTarget, ...]
     not_after: datetime
     time_zone: str

@@ -87,7 +87,7 @@ _CLAIM = text("""
         returning s.*
     )
     select e.organization_id, e.id, e.revision, e.emission, e.draft_id, e.social_account_id, t.channel, t.destination,
-        e.schedule_time, e.not_after, e.content_revision, e.traceparent, t.job_state
+        e.schedule_time, e.not_after, e.content_revision, e.traceparent, e.sequence, e.time_zone, t.job_state
     from emitted e join slot_target t on t.organization_id = e.organization_id and t.slot_id = e.id
 """)
 
@@ -109,7 +109,7 @@ _EMIT_AGAIN = text("""
         returning s.*
     )
     select e.organization_id, e.id, e.revision, e.emission, e.draft_id, e.social_account_id, t.channel, t.destination,
-        e.schedule_time, e.not_after, e.content_revision, e.traceparent, t.job_state
+        e.schedule_time, e.not_after, e.content_revision, e.traceparent, e.sequence, e.time_zone, t.job_state
     from emitted e join slot_target t on t.organization_id = e.organization_id and t.slot_id = e.id
 """)
 

@@ -65,8 +65,8 @@ _PLACE = text("""
         where s.organization_id = r.organization_id and s.id = r.id
         returning s.*, r.is_moved, r.previous_time
     )
-    select p.organization_id, p.id, p.revision, p.draft_id, p.social_account_id, p.schedule_time, p.previous_time,
-        p.time_zone, p.nominal_local_time, p.traceparent, t.channel, t.destination
+    select p.organization_id, p.id, p.revision, p.draft_id, p.social_account_id, p.sequence, p.schedule_time,
+        p.previous_time, p.not_after, p.time_zone, p.nominal_local_time, p.traceparent, t.channel, t.destination
     from placed p join slot_target t on t.organization_id = p.organization_id and t.slot_id = p.id
     where p.is_moved
     order by p.organization_id, p.id, t.channel, t.destination
@@ -170,8 +170,10 @@ def _moved(rows: Sequence[Any]) -> MovedSlot:
         revision=row.revision,
         draft_id=row.draft_id,
         social_account_id=row.social_account_id,
+        sequence=row.sequence,
         schedule_time=row.schedule_time,
         previous_schedule_time=row.previous_time,
+        not_after=row.not_after,
         time_zone=row.time_zone,
         nominal=row.nominal_local_time,
         traceparent=row.traceparent,

@@ -134,21 +134,41 @@ _COUNTED = text("""
     ) as found
 """)
 
-# The accounts' rows are locked by who inserts slots, so that a claim never overlooks one.
+# An insert needs the locks of the accounts, so that a claim never overlooks a slot and the numbers of an account grow.
+# Neither a clock that steps back nor a restore from a backup, which knows too few of them, stops them from growing.
 _INSERT_SLOTS = text("""
-    with added as (
+    with numbered as (
+        update account_queue set
+            next_due_time = least(
+                next_due_time,
+                (cast(:schedule_times as timestamptz[]))[
+                    array_position(cast(:social_account_ids as text[]), social_account_id)
+                ]
+            ),
+            -- Found by an older law than Schedule has told of meanwhile.
+            slots_behind = slots_behind or (time_zone <> '' and tzdata_version > (cast(:tzdata_versions as text[]))[
+                array_position(cast(:social_account_ids as text[]), social_account_id)
+            ]),
+            last_sequence = greatest(last_sequence + 1, cast(extract(epoch from cast(:now as timestamptz)) * 1000000
+                as bigint))
+        where organization_id = :organization_id and social_account_id = any(cast(:social_account_ids as text[]))
+        returning social_account_id, last_sequence
+    ),
+    added as (
         insert into slot (organization_id, id, draft_id, social_account_id, schedule_time, state, origin, revision,
             emission, not_after, time_zone, local_date, local_time, content_revision, traceparent, create_time,
-            update_time, nominal_local_time, tzdata_version)
-        select :organization_id, id, :draft_id, social_account_id, schedule_time, 'SCHEDULED', :origin, 1, 0, not_after,
-            time_zone, local_date, local_time, :content_revision, :traceparent, :now, :now, nominal,
-            nullif(tzdata_version, '')
+            update_time, nominal_local_time, tzdata_version, sequence)
+        select :organization_id, s.id, :draft_id, s.social_account_id, s.schedule_time, 'SCHEDULED', :origin, 1, 0,
+            s.not_after, s.time_zone, s.local_date, s.local_time, :content_revision, :traceparent, :now, :now,
+            s.nominal, nullif(s.tzdata_version, ''), n.last_sequence
         from unnest(
             cast(:ids as text[]), cast(:social_account_ids as text[]), cast(:schedule_times as timestamptz[]),
             cast(:not_afters as timestamptz[]), cast(:time_zones as text[]), cast(:local_dates as date[]),
             cast(:local_times as time[]), cast(:nominals as timestamp[]), cast(:tzdata_versions as text[])
         ) as s (id, social_account_id, schedule_time, not_after, time_zone, local_date, local_time, nominal,
             tzdata_version)
+        join numbered n on n.social_account_id = s.social_account_id
+        returning id, sequence
     ),
     targeted as (
         insert into slot_target (organization_id, slot_id, channel, destination, post_job_id, job_version, external_url,
@@ -157,18 +177,7 @@ _INSERT_SLOTS = text("""
         from unnest(cast(:slot_ids as text[]), cast(:channels as text[]), cast(:destinations as text[]))
             as t (slot_id, channel, destination)
     )
-    update account_queue set
-        next_due_time = least(
-            next_due_time,
-            (cast(:schedule_times as timestamptz[]))[
-                array_position(cast(:social_account_ids as text[]), social_account_id)
-            ]
-        ),
-        -- Found by an older law than Schedule has told of meanwhile.
-        slots_behind = slots_behind or (time_zone <> '' and tzdata_version > (cast(:tzdata_versions as text[]))[
-            array_position(cast(:social_account_ids as text[]), social_account_id)
-        ])
-    where organization_id = :organization_id and social_account_id = any(cast(:social_account_ids as text[]))
+    select id, sequence from added
 """)
 
 _SLOT = """
@@ -375,11 +384,11 @@ async def count_slots(
     return {(row.social_account_id, row.local_date): row.slots for row in result}
 
 
-async def insert_slots(connection: AsyncConnection, slots: Sequence[QueueSlot]) -> None:
-    """New slots of one draft, one per account, whose rows are locked."""
+async def insert_slots(connection: AsyncConnection, slots: Sequence[QueueSlot]) -> dict[str, int]:
+    """New slots of one draft, one per account, whose rows are locked. Returns their sequences, by their ids."""
     first = slots[0]
     targets = [(slot.id, target) for slot in slots for target in slot.targets]
-    await connection.execute(
+    result = await connection.execute(
         _INSERT_SLOTS,
         {
             "organization_id": first.organization_id,
@@ -402,6 +411,7 @@ async def insert_slots(connection: AsyncConnection, slots: Sequence[QueueSlot]) 
             "destinations": [target.destination for _, target in targets],
         },
     )
+    return {row.id: row.sequence for row in result}
 
 
 async def list_slots(connection: AsyncConnection, wanted: Filter, *, after: Position, size: int) -> list[QueueSlot]:

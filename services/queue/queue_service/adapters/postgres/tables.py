@@ -22,6 +22,8 @@ from servicekit.pg.tables import Timestamp, add_service_tables
 
 _LIVE = text("state in ('SCHEDULED', 'DISPATCHED')")
 
+_BY_THE_CLOCK = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
+
 metadata = MetaData()
 add_service_tables(metadata)
 
@@ -44,6 +46,8 @@ account_queue = Table(
     # older one.
     Column("tzdata_version", Text(collation="C"), nullable=False, server_default=""),
     Column("slots_behind", Boolean, nullable=False, server_default=text("false")),
+    # The greatest sequence of the account's slots.
+    Column("last_sequence", BigInteger, nullable=False, server_default=text("0")),
     PrimaryKeyConstraint("organization_id", "social_account_id"),
 )
 Index("account_queue_due", account_queue.c.next_due_time, postgresql_where=text("next_due_time is not null"))
@@ -90,6 +94,8 @@ slot = Table(
     Column("nominal_local_time", DateTime),
     # The release of the IANA database by which the instant and the wall agree.
     Column("tzdata_version", Text(collation="C")),
+    # Of two slots of a draft on an account the newer has the greater one. The default is for the release before.
+    Column("sequence", BigInteger, nullable=False, server_default=text(_BY_THE_CLOCK)),
     PrimaryKeyConstraint("organization_id", "id"),
 )
 # A slot takes one instant of its account, and a draft has one live slot on an account.
