@@ -1,7 +1,7 @@
 """The consumer of events: batches of envelopes, one transaction each, an acknowledgement after the commit.
 
-A message that cannot be read, or an event whose handler fails for a reason of its own, is parked as a dead letter and
-the consumer goes on. A database or broker that is away is waited for.
+A message that cannot be read is parked as a dead letter; what happens to an event that cannot be applied is the rule of
+`servicekit.bus.troubles`. A database or broker that is away is waited for.
 """
 
 import asyncio
@@ -9,26 +9,27 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import assert_never
 
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import DecodeError
 from nats.aio.client import Client
-from opentelemetry import metrics, trace
-from opentelemetry.trace import SpanKind
+from opentelemetry import metrics
 
 from postflow.bus.v1 import bus_pb2
+from servicekit.bus.applier import Apply, EventApplier, Received, Route, Unreadable, envelope_of
 from servicekit.bus.delivery import Ack, Delivery, Disposition, Park, RetryIn
 from servicekit.bus.pull import PullLoop
 from servicekit.bus.streams import ConsumerSpec
+from servicekit.bus.troubles import Patience
 from servicekit.failpoints import declare, failpoint
 from servicekit.pg.clock import DatabaseClock
-from servicekit.pg.database import Database, Transaction
+from servicekit.pg.database import Database
 from servicekit.pg.dead_letters import DeadLetters
-from servicekit.pg.inbox import Inbox
 from servicekit.run.loops import wait
-from servicekit.run.telemetry import linked_trace
 from servicekit.run.transient import is_transient
+
+__all__ = ["Apply", "EventConsumer", "Patience", "Received", "Route"]
 
 log = logging.getLogger(__name__)
 
@@ -40,38 +41,9 @@ _EVENTS_PER_TRANSACTION = 500
 _ENOUGH = 100  # messages that make a batch worth while
 _LONGEST_ID = 200
 
-_tracer = trace.get_tracer("servicekit.bus")
-_meter = metrics.get_meter("servicekit.bus")
-_applied = _meter.create_counter("postflow.events.applied", description="Events applied by a consumer")
-_ignored = _meter.create_counter(
+_ignored = metrics.get_meter("servicekit.bus").create_counter(
     "postflow.events.ignored", description="Events of a type that the consumer does not know"
 )
-_parked = _meter.create_counter("postflow.events.parked", description="Messages put into the dead letters")
-
-
-@dataclass(frozen=True, slots=True)
-class Received:
-    """One event of an envelope, decoded."""
-
-    event: bus_pb2.Event
-    message: Message
-
-
-Apply = Callable[[Transaction, Sequence[Received], datetime], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
-    """One message type and the use case that applies a batch of it."""
-
-    message: type[Message]
-    apply: Apply
-
-
-@dataclass(frozen=True, slots=True)
-class _Unreadable:
-    reason: str
-    payload: bytes
 
 
 @dataclass(slots=True)
@@ -80,7 +52,7 @@ class _Letter:
 
     delivery: Delivery
     events: list[Received] = field(default_factory=list)
-    unreadable: list[_Unreadable] = field(default_factory=list)
+    unreadable: list[Unreadable] = field(default_factory=list)
     answer: Disposition = field(default_factory=Ack)
 
 
@@ -96,14 +68,18 @@ class EventConsumer:
         dead_letters: DeadLetters,
         ensure_stream: Callable[[], Awaitable[object]],
         linger: timedelta = timedelta(milliseconds=50),
+        patience: Patience | None = None,
     ) -> None:
         self.name = f"consumer {spec.durable}"
         self._spec = spec
-        self._routes: Mapping[str, Route] = {route.message.DESCRIPTOR.full_name: route for route in routes}
-        self._database = database
-        self._clock = clock
-        self._inbox = Inbox(spec.durable)
-        self._dead_letters = dead_letters
+        self.applier = EventApplier(
+            consumer=spec.durable,
+            routes=routes,
+            database=database,
+            clock=clock,
+            dead_letters=dead_letters,
+            patience=patience or Patience(),
+        )
         self._linger = linger.total_seconds()
         self._arrived: deque[Delivery] = deque()
         self._unanswered: set[Delivery] = set()
@@ -131,6 +107,7 @@ class EventConsumer:
             for delivery in tuple(self._unanswered):
                 if delivery in self._unanswered:  # said after the answer, it would delay a redelivery
                     await delivery.in_progress()
+            self.applier.look_again()
 
     async def _wake_when(self, stop: asyncio.Event) -> None:
         await stop.wait()
@@ -157,92 +134,29 @@ class EventConsumer:
         return batch
 
     async def _take(self, batch: Sequence[_Letter]) -> bool:
-        """False: the database is away, and everything comes again."""
+        """False: something that all of them need is away or broken, and everything comes again."""
         try:
-            await self._apply_each([received for letter in batch for received in letter.events])
-            await self._park_unreadable(batch)
-        except Exception as error:
-            if not is_transient(error):
-                raise
-            log.warning("%s: waiting, the database is away: %r", self._spec.durable, error)
+            later = await self.applier.apply([received for letter in batch for received in letter.events])
             for letter in batch:
-                await self._answer(letter.delivery, RetryIn(_AWAY_PAUSE))
+                _keep(letter, later)
+            done = (letter for letter in batch if not isinstance(letter.answer, RetryIn))
+            await self.applier.park_unreadable([each for letter in done for each in letter.unreadable])
+        except Exception as error:  # noqa: BLE001 - the supervised edge of a consumer
+            pause = self._pause_after(error)
+            for letter in batch:
+                await self._answer(letter.delivery, RetryIn(pause))
             return False
+        self.applier.works()
         await failpoint(_APPLIED)
         for letter in batch:
             await self._answer(letter.delivery, letter.answer)
         return True
 
-    async def _apply_each(self, events: Sequence[Received]) -> None:
-        """One bad event must not hold up its neighbours: a batch that fails is halved until it is found, and parked."""
-        if not events:
-            return
-        try:
-            await self._apply(events)
-        except Exception as error:
-            if is_transient(error):
-                raise
-            if len(events) == 1:
-                await self._park_event(events[0], error)
-                return
-            middle = len(events) // 2
-            await self._apply_each(events[:middle])
-            await self._apply_each(events[middle:])
-
-    async def _apply(self, events: Sequence[Received]) -> None:
-        origins = (received.event.traceparent for received in events if received.event.traceparent)
-        with linked_trace(_tracer, f"{self._spec.durable} apply", origins, kind=SpanKind.CONSUMER):
-            count = await self._database.run(lambda tx: self._apply_in(tx, events))
-        _applied.add(count, {"consumer": self._spec.durable})
-
-    async def _apply_in(self, tx: Transaction, events: Sequence[Received]) -> int:
-        """How many of them were new."""
-        now = await self._clock.now(tx.connection)
-        fresh = await self._inbox.add(tx, [received.event.id for received in events], now=now)
-        by_type: dict[str, dict[str, Received]] = {}
-        for received in events:
-            if received.event.id in fresh:
-                by_type.setdefault(received.event.type, {}).setdefault(received.event.id, received)
-        for name, route in self._routes.items():
-            if ours := by_type.get(name):
-                await route.apply(tx, list(ours.values()), now)
-        return len(fresh)
-
-    async def _park_event(self, received: Received, error: Exception) -> None:
-        """Together with its inbox row: an event is parked once, however often it is delivered."""
-        event = received.event
-        log.error("%s: cannot apply event %s of type %s", self._spec.durable, event.id, event.type, exc_info=error)
-        async with self._database.transaction() as tx:
-            now = await self._clock.now(tx.connection)
-            if await self._inbox.add(tx, [event.id], now=now):
-                await self._dead_letters.add_in(
-                    tx,
-                    consumer=self._spec.durable,
-                    subject=event.type,
-                    reason=f"{type(error).__name__} while applying",
-                    payload=_envelope_of(event),
-                    now=now,
-                )
-        _parked.add(1, {"consumer": self._spec.durable})
-
-    async def _park_unreadable(self, batch: Sequence[_Letter]) -> None:
-        parked = [(letter.delivery.subject, each) for letter in batch for each in letter.unreadable]
-        if not parked:
-            return
-        async with self._database.transaction() as tx:
-            now = await self._clock.now(tx.connection)
-            for subject, each in parked:
-                await self._dead_letters.add_in(
-                    tx,
-                    consumer=self._spec.durable,
-                    subject=subject,
-                    reason=each.reason,
-                    payload=each.payload,
-                    now=now,
-                )
-        for subject, each in parked:
-            log.error("%s: parked a message on %s: %s", self._spec.durable, subject, each.reason)
-        _parked.add(len(parked), {"consumer": self._spec.durable})
+    def _pause_after(self, error: Exception) -> timedelta:
+        if is_transient(error):
+            log.warning("%s: waiting, the database is away: %r", self._spec.durable, error)
+            return _AWAY_PAUSE
+        return timedelta(seconds=self.applier.broken(error))
 
     def _read(self, delivery: Delivery) -> _Letter:
         try:
@@ -252,25 +166,25 @@ class EventConsumer:
         if not envelope.events:
             return _refused(delivery, "the envelope holds no event")
         letter = _Letter(delivery)
-        for read in self._decode(envelope.events):
+        for read in self._decode(envelope.events, delivery.subject):
             if isinstance(read, Received):
                 letter.events.append(read)
             else:
                 letter.unreadable.append(read)
         return letter
 
-    def _decode(self, events: Sequence[bus_pb2.Event]) -> Iterator[Received | _Unreadable]:
+    def _decode(self, events: Sequence[bus_pb2.Event], subject: str) -> Iterator[Received | Unreadable]:
         for event in events:
-            route = self._routes.get(event.type)
+            route = self.applier.routes.get(event.type)
             if route is None:
                 _ignored.add(1, {"consumer": self._spec.durable, "type": event.type})
             elif not (_is_id(event.id) and _is_id(event.organization_id)):
-                yield _Unreadable(f"a {event.type} has no usable id or organization", _envelope_of(event))
+                yield _unreadable(event, subject, f"a {event.type} has no usable id or organization")
             else:
                 try:
                     yield Received(event, route.message.FromString(event.payload))
                 except DecodeError:
-                    yield _Unreadable(f"a {event.type} cannot be decoded", _envelope_of(event))
+                    yield _unreadable(event, subject, f"a {event.type} cannot be decoded")
 
     async def _answer(self, delivery: Delivery, disposition: Disposition) -> None:
         self._unanswered.discard(delivery)
@@ -286,12 +200,20 @@ class EventConsumer:
         self._pull.finished()
 
 
+def _keep(letter: _Letter, later: Mapping[str, float]) -> None:
+    """A message is given back while one of its events is wanted again; the inbox knows the others."""
+    pauses = [later[received.event.id] for received in letter.events if received.event.id in later]
+    if pauses:
+        letter.answer = RetryIn(timedelta(seconds=min(pauses)))
+
+
 def _refused(delivery: Delivery, reason: str) -> _Letter:
-    return _Letter(delivery, unreadable=[_Unreadable(reason, delivery.payload)], answer=Park(reason))
+    unreadable = Unreadable(subject=delivery.subject, reason=reason, payload=delivery.payload)
+    return _Letter(delivery, unreadable=[unreadable], answer=Park(reason))
 
 
-def _envelope_of(event: bus_pb2.Event) -> bytes:
-    return bus_pb2.Envelope(events=[event]).SerializeToString()
+def _unreadable(event: bus_pb2.Event, subject: str, reason: str) -> Unreadable:
+    return Unreadable(subject=subject, reason=reason, payload=envelope_of(event))
 
 
 def _is_id(text: str) -> bool:

@@ -13,6 +13,9 @@ _RERUN = frozenset({"40P01", "40001"})  # deadlock detected, serialization failu
 # a statement that was not done in time, or was canceled; a transaction that sat idle; a primary that is one no more.
 _AWAY = ("08", "57P", "53", "55P03", "57014", "25P03", "25006")
 
+_DATA_EXCEPTION = "22"
+_PROGRAM_LIMIT_EXCEEDED = "54000"  # an index row larger than a third of a page
+
 
 def sqlstate(error: BaseException) -> str:
     original = error.orig if isinstance(error, DBAPIError) else error
@@ -32,6 +35,19 @@ def is_transient(error: BaseException) -> bool:
         return True
     # Before there is a connection, the operating system's own errors come through.
     return isinstance(error, PoolTimeout | ConnectionError | TimeoutError | socket.gaierror) or type(error) is OSError
+
+
+def is_data_error(error: BaseException) -> bool:
+    """The database cannot store or read these values: a NUL in a text, a number out of range, a key too long to index.
+
+    asyncpg reports a value of the wrong type under the same SQLSTATE; that is a mistake in our code, not in the data.
+    """
+    if sqlstate(error) == _PROGRAM_LIMIT_EXCEEDED:
+        return True
+    if not sqlstate(error).startswith(_DATA_EXCEPTION):
+        return False
+    cause = _cause(error)
+    return not (cause and isinstance(cause.__cause__, TypeError))
 
 
 def _cause(error: BaseException) -> BaseException | None:

@@ -77,6 +77,8 @@ class ProcessSettings:
     log_level: LogLevel = LogLevel.INFO
     failpoints: str = ""  # see servicekit.failpoints
     grace: timedelta = timedelta(seconds=20)  # for what is in flight when the process is told to stop
+    # How long an event that trips a defect, though others of its type do not, is tried again before it is parked.
+    park_poison_after: timedelta = timedelta(minutes=5)
 
 
 def load(cls: type[T], service: str, environ: Mapping[str, str]) -> T:

@@ -18,7 +18,7 @@ from drafts_service.entrypoints.rpc import DraftsServicer
 from drafts_service.settings import Settings
 from postflow.drafts.v1.drafts_service_pb2_grpc import add_DraftsServiceServicer_to_server
 from servicekit.bus.connection import close, connect
-from servicekit.bus.consumer import EventConsumer
+from servicekit.bus.consumer import EventConsumer, Patience
 from servicekit.bus.publisher import PipelinedPublisher
 from servicekit.bus.stream_view import StreamView
 from servicekit.bus.streams import ensure_stream
@@ -64,6 +64,7 @@ async def compose(settings: Settings) -> Process:
         clock=clock,
         dead_letters=DeadLetters(database, clock, ids),
         ensure_stream=lambda: ensure_stream(jetstream, EVENTS),
+        patience=Patience(give_up_after=settings.park_poison_after),
     )
     return Process(
         name="drafts",

@@ -33,7 +33,7 @@ from publisher_service.entrypoints.pipeline import PublishPipeline
 from publisher_service.entrypoints.rpc import PublisherServicer, SocialAccountServicer
 from publisher_service.settings import Settings
 from servicekit.bus.connection import close, connect
-from servicekit.bus.consumer import EventConsumer
+from servicekit.bus.consumer import EventConsumer, Patience
 from servicekit.bus.publisher import PipelinedPublisher
 from servicekit.bus.stream_view import StreamView
 from servicekit.bus.streams import ensure_stream
@@ -129,6 +129,7 @@ class _Parts:
             clock=self.clock,
             dead_letters=self.dead_letters,
             ensure_stream=partial(ensure_stream, jetstream, EVENTS),
+            patience=Patience(give_up_after=settings.park_poison_after),
         )
         self.look_ups = self._look_ups()
         self.sweep = self._sweep()

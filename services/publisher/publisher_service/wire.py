@@ -26,6 +26,7 @@ from publisher_service.domain.claim import Command
 from publisher_service.domain.content import Content
 from publisher_service.domain.plan import SavedDraft, Slot
 from publisher_service.domain.post_job import EventKind, JobState, PostJob, Target, kind_of
+from servicekit.faults import InvalidRequest
 from servicekit.pg.outbox import Announcement
 from topology import events_subject
 
@@ -69,8 +70,11 @@ _ACCOUNT_STATES = {
 }
 
 
-class UnreadableMessage(ValueError):
+class UnreadableMessage(InvalidRequest):
     """The message decodes, but does not say what it must."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("MALFORMED_EVENT", message)
 
 
 def command_from(message: publish_command_pb2.PublishCommand) -> Command:

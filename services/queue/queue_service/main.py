@@ -25,7 +25,7 @@ from queue_service.entrypoints.loops import loops
 from queue_service.entrypoints.rpc import QueueServicer
 from queue_service.settings import Settings
 from servicekit.bus.connection import close, connect
-from servicekit.bus.consumer import EventConsumer
+from servicekit.bus.consumer import EventConsumer, Patience
 from servicekit.bus.publisher import PipelinedPublisher
 from servicekit.bus.stream_view import StreamView
 from servicekit.bus.streams import ensure_stream
@@ -99,6 +99,7 @@ async def compose(settings: Settings) -> Process:
         clock=clock,
         dead_letters=DeadLetters(database, clock, ids),
         ensure_stream=lambda: ensure_stream(jetstream, EVENTS),
+        patience=Patience(give_up_after=settings.park_poison_after),
     )
     _tell_tzdata()
     return Process(

@@ -45,7 +45,7 @@ from schedule_service.entrypoints.timer_engine import TimerEngine
 from schedule_service.entrypoints.timer_rpc import TimerServicer
 from schedule_service.settings import Settings
 from servicekit.bus.connection import close, connect
-from servicekit.bus.consumer import EventConsumer
+from servicekit.bus.consumer import EventConsumer, Patience
 from servicekit.bus.publisher import PipelinedPublisher
 from servicekit.bus.stream_view import StreamView
 from servicekit.bus.streams import ensure_stream
@@ -118,6 +118,7 @@ async def compose(settings: Settings) -> Process:
         clock=clock,
         dead_letters=DeadLetters(database, clock, ids),
         ensure_stream=lambda: ensure_stream(events, EVENTS),
+        patience=Patience(give_up_after=settings.park_poison_after),
     )
     _tell_tzdata()
     return Process(

@@ -24,6 +24,7 @@ from servicekit import failpoints
 from servicekit.bus.consumer import EventConsumer, Received, Route
 from servicekit.bus.publisher import Outgoing, PipelinedPublisher
 from servicekit.bus.streams import ConsumerSpec, StreamSpec, ensure_stream
+from servicekit.faults import InvalidRequest
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
@@ -40,16 +41,17 @@ SPEC = ConsumerSpec(
 )
 
 
-class BadEvent(Exception):
-    """What a handler with a mistake raises."""
+class BadEvent(InvalidRequest):
+    """What a handler raises that refuses an event."""
 
 
 class Book:
-    """A use case: writes down each number it is told, refuses those that it was told to refuse."""
+    """A use case: writes down each number it is told, refuses those that it was told to refuse, and has a defect."""
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
         self.refused: set[int] = set()
+        self.trips: Callable[[int], bool] = lambda _number: False
 
     async def apply(self, tx: Transaction, events: Sequence[Received], now: datetime) -> None:
         numbers = [_number(received.message) for received in events]
@@ -59,7 +61,9 @@ class Book:
             {"numbers": numbers, "now": now},
         )
         if self.refused & set(numbers):
-            raise BadEvent("the text of somebody's post")
+            raise BadEvent("REFUSED", "the text of somebody's post")
+        if any(map(self.trips, numbers)):
+            raise AttributeError("a mistake in the handler")
 
 
 def _number(message: Message) -> int:
@@ -266,7 +270,7 @@ async def test_an_event_whose_handler_fails_is_put_aside_without_its_neighbours(
     assert await _written(books) == [number for number in range(200) if number not in book.refused]
     letters = await _parked(books)
     assert {bus_pb2.Envelope.FromString(letter.payload).events[0].id for letter in letters} == {"event-7", "event-130"}
-    assert {letter.reason for letter in letters} == {"BadEvent while applying"}
+    assert {letter.reason for letter in letters} == {"REFUSED while applying"}
     assert len(book.batches) < 60, "found by halves, not one by one"
 
 
@@ -306,6 +310,32 @@ async def test_what_was_committed_but_not_acknowledged_comes_again_and_changes_n
     assert book.batches == [[1, 2]], "the second time it did not even reach the handler"
 
 
+async def test_a_defect_that_hits_every_event_parks_none_and_all_are_applied_when_it_is_mended(
+    stream: Client, books: Database, book: Book, caplog: pytest.LogCaptureFixture
+) -> None:
+    book.trips = lambda _number: True
+    await _publish(stream, *(_envelope(map(_event, range(start, start + 10))) for start in range(0, 200, 10)))
+    async with _running(_consumer(stream, books, book, linger_ms=100)):
+        await eventually(lambda: len(book.batches) > 20)
+        assert not await _parked(books)
+        assert not await _written(books)
+        book.trips = lambda _number: False
+        await eventually(_becomes(lambda: _written(books), list(range(200))), within=40)
+        await eventually(_becomes(lambda: _unanswered(stream), 0))
+    assert not await _parked(books)
+    stacks = [each for each in caplog.records if each.levelname == "ERROR" and each.exc_info]
+    assert len(stacks) == 1, "once for each kind of error"
+
+
+async def test_an_event_that_trips_a_defect_holds_up_no_other_one(stream: Client, books: Database, book: Book) -> None:
+    book.trips = lambda number: number == 7
+    await _publish(stream, *(_envelope(map(_event, range(start, start + 10))) for start in range(0, 200, 10)))
+    async with _running(_consumer(stream, books, book, linger_ms=100)):
+        await eventually(_becomes(lambda: _written(books), [number for number in range(200) if number != 7]))
+        assert await _unanswered(stream) == 1
+        assert not await _parked(books)
+
+
 async def test_nothing_is_acknowledged_before_its_commit(stream: Client, books: Database, book: Book) -> None:
     applied, release = asyncio.Event(), asyncio.Event()
 
@@ -315,7 +345,7 @@ async def test_nothing_is_acknowledged_before_its_commit(stream: Client, books: 
         await release.wait()
 
     consumer = _consumer(stream, books, book)
-    consumer._routes = {Duration.DESCRIPTOR.full_name: Route(message=Duration, apply=slowly)}
+    consumer.applier.routes = {Duration.DESCRIPTOR.full_name: Route(message=Duration, apply=slowly)}
     async with _running(consumer):
         await _publish(stream, _envelope([_event(1)]))
         await applied.wait()
@@ -338,7 +368,7 @@ async def test_stopping_finishes_the_batch_in_hand_and_gives_the_rest_back(
 
     long = timedelta(minutes=1)
     consumer = _consumer(stream, books, book, ack_wait=long)
-    consumer._routes = {Duration.DESCRIPTOR.full_name: Route(message=Duration, apply=slowly)}
+    consumer.applier.routes = {Duration.DESCRIPTOR.full_name: Route(message=Duration, apply=slowly)}
     await _publish(stream, *(_envelope(map(_event, range(start, start + 50))) for start in range(0, 1000, 50)))
     async with _running(consumer) as stop:
         await applying.wait()
@@ -370,7 +400,7 @@ async def test_what_is_held_for_long_is_said_to_be_in_progress_until_it_is_answe
         await book.apply(tx, events, now)
 
     consumer = _consumer(stream, books, book, ack_wait=timedelta(seconds=1.5))
-    consumer._routes = {Duration.DESCRIPTOR.full_name: Route(message=Duration, apply=slowly)}
+    consumer.applier.routes = {Duration.DESCRIPTOR.full_name: Route(message=Duration, apply=slowly)}
     # Ten make a transaction, the others wait for their turn.
     await _publish(stream, *(_envelope(map(_event, range(start, start + 50))) for start in range(0, 1000, 50)))
     async with _running(consumer):

@@ -169,4 +169,4 @@ async def test_what_cannot_be_understood_is_put_aside_and_the_rest_is_heard(rig:
     async with database.read() as connection:
         reasons = (await connection.execute(text("select reason from dead_letter order by reason"))).scalars().all()
     await database.dispose()
-    assert reasons == ["InvalidRequest while applying", "the envelope cannot be decoded"]
+    assert reasons == ["MALFORMED_EVENT while applying", "the envelope cannot be decoded"]

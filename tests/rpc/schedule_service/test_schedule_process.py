@@ -90,7 +90,7 @@ async def test_a_slot_that_cannot_be_understood_is_put_aside_and_the_next_is_hea
         await tell(settings.nats_url, SlotScheduled(**slot))
         await tell(settings.nats_url, SlotScheduled(**slot, social_account_id="page"))
         await heard(settings, revision=1)
-        assert await asked(settings, "select reason from dead_letter") == ["InvalidRequest while applying"]
+        assert await asked(settings, "select reason from dead_letter") == ["MALFORMED_EVENT while applying"]
 
 
 async def tell(url: str, message: Message) -> None:

@@ -1,0 +1,303 @@
+"""Applies the events of a consumer: a transaction for a batch, and around it the rule of `servicekit.bus.troubles`."""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from google.protobuf.message import DecodeError, Message
+from opentelemetry import metrics, trace
+from opentelemetry.trace import SpanKind
+
+from postflow.bus.v1 import bus_pb2
+from servicekit.bus.troubles import Patience, Round, Troubles
+from servicekit.faults import Fault
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database, Transaction
+from servicekit.pg.dead_letters import DeadLetters
+from servicekit.pg.errors import is_data_error, sqlstate
+from servicekit.pg.inbox import Inbox
+from servicekit.run.telemetry import linked_trace
+from servicekit.run.transient import is_transient
+
+log = logging.getLogger(__name__)
+
+_tracer = trace.get_tracer("servicekit.bus")
+_meter = metrics.get_meter("servicekit.bus")
+_applied = _meter.create_counter("postflow.events.applied", description="Events applied by a consumer")
+_parked = _meter.create_counter("postflow.events.parked", description="Messages put into the dead letters")
+_failed = _meter.create_counter(
+    "postflow.events.failed", description="Tries of single events that failed because of a defect on our side"
+)
+_failing = _meter.create_gauge(
+    "postflow.consumer.failing", description="1 while events cannot be applied because of a defect on our side"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One event of an envelope, decoded."""
+
+    event: bus_pb2.Event
+    message: Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """What cannot even be decoded, or names no event that an inbox could hold."""
+
+    subject: str
+    reason: str
+    payload: bytes
+
+
+Apply = Callable[[Transaction, Sequence[Received], datetime], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One message type and the use case that applies a batch of it."""
+
+    message: type[Message]
+    apply: Apply
+
+
+class EventApplier:
+    """`consumer` names the inbox and the dead letters."""
+
+    def __init__(
+        self,
+        *,
+        consumer: str,
+        routes: Sequence[Route],
+        database: Database,
+        clock: DatabaseClock,
+        dead_letters: DeadLetters,
+        patience: Patience,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.consumer = consumer
+        self.routes: Mapping[str, Route] = {route.message.DESCRIPTOR.full_name: route for route in routes}
+        self._database = database
+        self._clock = clock
+        self._dead_letters = dead_letters
+        self._inbox = Inbox(consumer)
+        self._troubles = Troubles(patience)
+        self._first_pause = patience.first_pause.total_seconds()
+        self._monotonic = monotonic
+        self._said: set[tuple[str, str]] = set()
+        for counter in (_applied, _parked, _failed):
+            counter.add(0, {"consumer": consumer})
+        self._show()
+
+    @property
+    def is_failing(self) -> bool:
+        return self._troubles.is_failing
+
+    async def apply(self, events: Sequence[Received]) -> dict[str, float]:
+        """Applies or parks what can be; the others by id, each with the seconds after which it is wanted again.
+
+        Raises what is transient: the database is away, and all of them are wanted again.
+        """
+        this = Round(each.event.id for each in events if self._pause(each))
+        ready = [each for each in events if each.event.id not in this.kept]
+        suspects = [each for each in ready if self._is_suspect(each)]
+        await self._try([each for each in ready if not self._is_suspect(each)], this)
+        for each in suspects:
+            await self._try([each], this)
+        for name in this.resting():
+            self._troubles.rests(name, self._monotonic())
+        self._show()
+        return {each.event.id: self._pause(each) or self._first_pause for each in events if each.event.id in this.kept}
+
+    async def apply_once(self, received: Received) -> None:
+        """One event, whether or not it was parked before; what its handler raises comes out."""
+        events = [received]
+        await self._database.run(lambda tx: self._apply_in(tx, events, redriven=True))
+
+    def broken(self, error: Exception) -> float:
+        """The consumer failed outside of a handler; seconds before it goes on."""
+        pause = self._troubles.broken()
+        self._complain("", error)
+        self._show()
+        return pause
+
+    def works(self) -> None:
+        self._troubles.works()
+        self._show()
+
+    def look_again(self) -> None:
+        """From time to time: what other replicas have settled is no trouble of this one."""
+        self._troubles.forget_stale(self._monotonic())
+        self._show()
+
+    def _pause(self, received: Received) -> float:
+        return self._troubles.pause(received.event.type, received.event.id, self._monotonic())
+
+    def _is_suspect(self, received: Received) -> bool:
+        return self._troubles.is_suspect(received.event.type, received.event.id)
+
+    async def _try(self, events: Sequence[Received], this: Round) -> None:
+        """Halves what fails until the culprit is found: one event must not hold up its neighbours."""
+        events = [each for each in events if not self._is_hopeless(each, this)]
+        if not events:
+            return
+        try:
+            fresh = await self._apply(events)
+        except Exception as error:
+            if is_transient(error):
+                raise
+            if len(events) == 1:
+                await self._blame(events[0], error, this)
+                return
+            for part in _parts(events):
+                await self._try(part, this)
+        else:
+            self._succeeded(events, fresh, this)
+
+    def _is_hopeless(self, received: Received, this: Round) -> bool:
+        if not this.is_over_for(received.event.type):
+            return False
+        this.kept.add(received.event.id)
+        return True
+
+    def _succeeded(self, events: Sequence[Received], fresh: set[str], this: Round) -> None:
+        _applied.add(len(fresh), {"consumer": self.consumer})
+        for name, each in _by_type(events).items():
+            ids = [received.event.id for received in each]
+            self._troubles.applied(name, ids, len(fresh.intersection(ids)))
+            if fresh.intersection(ids):
+                this.applied(name)
+
+    async def _apply(self, events: Sequence[Received]) -> set[str]:
+        """Which of them were new."""
+        origins = (received.event.traceparent for received in events if received.event.traceparent)
+        with linked_trace(_tracer, f"{self.consumer} apply", origins, kind=SpanKind.CONSUMER):
+            return await self._database.run(lambda tx: self._apply_in(tx, events))
+
+    async def _apply_in(self, tx: Transaction, events: Sequence[Received], *, redriven: bool = False) -> set[str]:
+        now = await self._clock.now(tx.connection)
+        fresh = await self._inbox.add(tx, [received.event.id for received in events], now=now)
+        wanted = {received.event.id for received in events} if redriven else fresh
+        by_type = _by_type([received for received in events if received.event.id in wanted])
+        for name, route in self.routes.items():
+            if ours := by_type.get(name):
+                await route.apply(tx, list({received.event.id: received for received in ours}.values()), now)
+        return fresh
+
+    async def _blame(self, received: Received, error: Exception, this: Round) -> None:
+        """`received` failed alone."""
+        if is_bad(error):
+            log.error("%s: event %s is bad", self.consumer, received.event.id, exc_info=error, extra=_about(received))
+            await self._park_or_keep(received, reason_of(error), this)
+            return
+        event = received.event
+        if self._failed(received, error, this):
+            tries = self._troubles.tries_of(event.type, event.id)
+            log.error("%s: event %s alone keeps failing, it is parked", self.consumer, event.id, exc_info=error)
+            await self._park_or_keep(
+                received, f"{reason_of(error)}; tried {tries} times while others were applied", this
+            )
+
+    async def _park_or_keep(self, received: Received, reason: str, this: Round) -> None:
+        """When it cannot be parked either, it stays in the stream."""
+        try:
+            await self._park(received, reason)
+        except Exception as error:
+            if is_transient(error):
+                raise
+            self._failed(received, error, this)
+        else:
+            this.kept.discard(received.event.id)
+
+    def _failed(self, received: Received, error: Exception, this: Round) -> bool:
+        event = received.event
+        _failed.add(1, {"consumer": self.consumer})
+        this.failed_alone(event.type, event.id)
+        self._complain(event.type, error)
+        return self._troubles.failed_alone(event.type, event.id, self._monotonic())
+
+    async def _park(self, received: Received, reason: str) -> None:
+        """Together with its inbox row: an event is parked once, however often it is delivered."""
+        event = received.event
+        async with self._database.transaction() as tx:
+            now = await self._clock.now(tx.connection)
+            if await self._inbox.add(tx, [event.id], now=now):
+                await self._dead_letters.add_in(
+                    tx, consumer=self.consumer, subject=event.type, reason=reason, payload=envelope_of(event), now=now
+                )
+        self._troubles.parked(event.type, event.id)
+        _parked.add(1, {"consumer": self.consumer})
+
+    async def park_unreadable(self, parked: Sequence[Unreadable]) -> None:
+        if not parked:
+            return
+        async with self._database.transaction() as tx:
+            now = await self._clock.now(tx.connection)
+            for each in parked:
+                await self._dead_letters.add_in(
+                    tx,
+                    consumer=self.consumer,
+                    subject=each.subject,
+                    reason=each.reason,
+                    payload=each.payload,
+                    now=now,
+                )
+        for each in parked:
+            log.error("%s: parked a message on %s: %s", self.consumer, each.subject, each.reason)
+        _parked.add(len(parked), {"consumer": self.consumer})
+
+    def _complain(self, type_name: str, error: Exception) -> None:
+        """Once for each kind of error, with its stack; again when the type has worked in between."""
+        kind = (type_name, f"{type(error).__name__} {sqlstate(error)}")
+        if kind not in self._said:
+            self._said.add(kind)
+            what = type_name or "its messages"
+            log.error("%s: cannot apply %s, they stay in the stream", self.consumer, what, exc_info=error)
+
+    def _show(self) -> None:
+        troubled = {*self._troubles.failing_types(), *([""] if self._troubles.is_broken else [])}
+        for name in {name for name, _ in self._said} - troubled:
+            log.warning("%s: applies %s again", self.consumer, name or "its messages")
+        self._said = {(name, error) for name, error in self._said if name in troubled}
+        _failing.set(int(bool(troubled)), {"consumer": self.consumer})
+
+
+def is_bad(error: BaseException) -> bool:
+    """The event is to blame, not our code: refused deliberately, undecodable, or of values that no column takes."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(is_bad(one) for one in error.exceptions)
+    return isinstance(error, Fault | DecodeError) or is_data_error(error)
+
+
+def reason_of(error: BaseException) -> str:
+    """For the dead letter: nothing of what stands in the event."""
+    if isinstance(error, BaseExceptionGroup):
+        return reason_of(error.exceptions[0])
+    if isinstance(error, Fault):
+        return f"{error.reason} while applying"
+    state = sqlstate(error)
+    return f"{type(error).__name__}{f' (SQLSTATE {state})' if state else ''} while applying"
+
+
+def envelope_of(event: bus_pb2.Event) -> bytes:
+    return bus_pb2.Envelope(events=[event]).SerializeToString()
+
+
+def _parts(events: Sequence[Received]) -> list[Sequence[Received]]:
+    """By type first: most defects hit one."""
+    types = list(_by_type(events).values())
+    middle = len(events) // 2
+    return list(types) if len(types) > 1 else [events[:middle], events[middle:]]
+
+
+def _by_type(events: Sequence[Received]) -> dict[str, list[Received]]:
+    found: dict[str, list[Received]] = {}
+    for received in events:
+        found.setdefault(received.event.type, []).append(received)
+    return found
+
+
+def _about(received: Received) -> dict[str, str]:
+    return {"event_type": received.event.type, "organization_id": received.event.organization_id}

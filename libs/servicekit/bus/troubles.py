@@ -1,0 +1,178 @@
+"""What a consumer remembers of events that it could not apply because of a defect, and when it tries them again.
+
+The rule. An event is *bad* when something refuses it deliberately (a `Fault`, bytes that do not decode) or when the
+database cannot store its values (`is_data_error`); it is parked at once. Every other error says that *we* are broken:
+a missing column, a missing permission, a mistake in a handler. Then nothing is parked. The event stays in the stream
+and is tried again, after 1 s, then twice as long each time, up to 30 s.
+
+One event that trips a defect which its neighbours do not is a poison event. It is parked in the end, once all of this
+is true: it was tried alone `tries` times; that took `give_up_after` or longer; and meanwhile, for each event of its
+type that keeps failing, `neighbours` others of the type were applied. A defect that hits every event of a type, or
+more than one in a few, therefore parks nothing, however long it lasts.
+
+When several events of a type fail and none is applied, the whole type rests, so that a bad release costs some
+transactions each half minute and not two for each event. All this is in memory: a new process starts afresh.
+"""
+
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+_MOST_SUSPECTS = 200  # of one type, each tried alone; with more of them the type as a whole rests
+_ENOUGH_FAILURES = 3  # in one batch, without a success: the type as a whole rests
+_MOST_FAILURES = 20  # of one type in one batch, also when others of it are applied
+_FORGOTTEN_AFTER = 10.0  # longest pauses without a sign of it: another replica has settled the matter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long a consumer keeps trying; see the rule above."""
+
+    first_pause: timedelta = timedelta(seconds=1)
+    longest_pause: timedelta = timedelta(seconds=30)
+    tries: int = 5
+    give_up_after: timedelta = timedelta(minutes=5)
+    neighbours: int = 3
+
+    def pause(self, failures: int) -> float:
+        """Seconds before the next try, with jitter so that replicas do not try together."""
+        doubled = self.first_pause.total_seconds() * 2.0 ** min(max(failures - 1, 0), 30)
+        return min(doubled, self.longest_pause.total_seconds()) * random.uniform(0.8, 1.0)
+
+
+@dataclass(slots=True)
+class _Suspect:
+    first: float
+    applied_before: int  # events of its type that had been applied when it failed first
+    tries: int = 0
+    resume_at: float = 0.0
+
+
+@dataclass(slots=True)
+class _Type:
+    applied: int = 0
+    failures: int = 0  # rounds in a row in which several failed and none was applied
+    resume_at: float = 0.0
+    suspects: dict[str, _Suspect] = field(default_factory=dict)
+
+    @property
+    def is_troubled(self) -> bool:
+        return bool(self.failures or self.suspects)
+
+
+class Troubles:
+    """Of one consumer in one process. `now` is monotonic time in seconds."""
+
+    def __init__(self, patience: Patience) -> None:
+        self._patience = patience
+        self._types: dict[str, _Type] = {}
+        self._broken = 0
+
+    @property
+    def is_broken(self) -> bool:
+        return self._broken > 0
+
+    @property
+    def is_failing(self) -> bool:
+        return self.is_broken or any(each.is_troubled for each in self._types.values())
+
+    def failing_types(self) -> list[str]:
+        return sorted(name for name, each in self._types.items() if each.is_troubled)
+
+    def pause(self, type_name: str, event_id: str, now: float) -> float:
+        """Seconds for which this event is not tried; 0: it may be tried now."""
+        kind = self._types.get(type_name)
+        if kind is None:
+            return 0.0
+        suspect = kind.suspects.get(event_id)
+        return max(kind.resume_at - now, suspect.resume_at - now if suspect else 0.0, 0.0)
+
+    def is_suspect(self, type_name: str, event_id: str) -> bool:
+        return type_name in self._types and event_id in self._types[type_name].suspects
+
+    def applied(self, type_name: str, event_ids: list[str], fresh: int) -> None:
+        """`fresh` of them were new; the others had been applied before, perhaps elsewhere."""
+        kind = self._type(type_name)
+        kind.applied += fresh
+        if fresh:
+            kind.failures, kind.resume_at = 0, 0.0
+        for event_id in event_ids:
+            kind.suspects.pop(event_id, None)
+
+    def failed_alone(self, type_name: str, event_id: str, now: float) -> bool:
+        """Whether the event is to be parked now."""
+        kind = self._type(type_name)
+        if event_id not in kind.suspects and len(kind.suspects) >= _MOST_SUSPECTS:
+            self.rests(type_name, now)
+            return False
+        suspect = kind.suspects.setdefault(event_id, _Suspect(first=now, applied_before=kind.applied))
+        suspect.tries += 1
+        suspect.resume_at = now + self._patience.pause(suspect.tries)
+        return self._is_poison(kind, suspect, now)
+
+    def parked(self, type_name: str, event_id: str) -> None:
+        self._type(type_name).suspects.pop(event_id, None)
+
+    def rests(self, type_name: str, now: float) -> None:
+        """Several events of the type failed, and none was applied."""
+        kind = self._type(type_name)
+        kind.failures += 1
+        kind.resume_at = now + self._patience.pause(kind.failures)
+
+    def broken(self) -> float:
+        """The consumer itself failed, outside any handler: seconds before it goes on."""
+        self._broken += 1
+        return self._patience.pause(self._broken)
+
+    def works(self) -> None:
+        self._broken = 0
+
+    def forget_stale(self, now: float) -> None:
+        """Another replica may have applied what failed here: what does not come back is no trouble of this process."""
+        horizon = now - _FORGOTTEN_AFTER * self._patience.longest_pause.total_seconds()
+        for kind in self._types.values():
+            for event_id in [each for each, suspect in kind.suspects.items() if suspect.resume_at < horizon]:
+                del kind.suspects[event_id]
+            if kind.failures and kind.resume_at < horizon:
+                kind.failures = 0
+
+    def tries_of(self, type_name: str, event_id: str) -> int:
+        suspect = self._type(type_name).suspects.get(event_id)
+        return suspect.tries if suspect else 0
+
+    def _is_poison(self, kind: _Type, suspect: _Suspect, now: float) -> bool:
+        patience = self._patience
+        applied = kind.applied - suspect.applied_before
+        return (
+            suspect.tries >= patience.tries
+            and now - suspect.first >= patience.give_up_after.total_seconds()
+            and applied >= patience.neighbours * len(kind.suspects)
+        )
+
+    def _type(self, name: str) -> _Type:
+        return self._types.setdefault(name, _Type())
+
+
+class Round:
+    """One batch: which types have shown in it that trying the rest of them is a waste."""
+
+    def __init__(self, kept: Iterable[str]) -> None:
+        self.kept = set(kept)  # events that stay in the stream
+        self._failed: dict[str, int] = {}
+        self._applied: set[str] = set()
+
+    def applied(self, type_name: str) -> None:
+        self._applied.add(type_name)
+
+    def failed_alone(self, type_name: str, event_id: str) -> None:
+        self.kept.add(event_id)
+        self._failed[type_name] = self._failed.get(type_name, 0) + 1
+
+    def is_over_for(self, type_name: str) -> bool:
+        failed = self._failed.get(type_name, 0)
+        return failed >= _MOST_FAILURES or (failed >= _ENOUGH_FAILURES and type_name not in self._applied)
+
+    def resting(self) -> Iterator[str]:
+        """Types of which several events failed and none was applied."""
+        return (name for name in self._failed if self.is_over_for(name) and name not in self._applied)
