@@ -97,6 +97,7 @@ def queue_slot(slot: QueueSlot) -> queue_slot_pb2.QueueSlot:
         publish_time=timestamp(slot.publish_time),
         create_time=timestamp(slot.create_time),
         update_time=timestamp(slot.update_time),
+        state_reason=slot.state_reason,
     )
 
 
@@ -107,6 +108,7 @@ def _slot_target(slot: QueueSlot, target: SlotTarget) -> queue_slot_pb2.QueueSlo
         post_job_state=target.job_state or "",
         external_url=target.external_url,
         error_message=target.error_message,
+        state_reason=target.state_reason,
     )
 
 
@@ -215,10 +217,36 @@ def job_report(message: publisher_events_pb2.PostJobChanged) -> JobReport:
         state=state,
         version=job.version,
         external_url=job.external_url,
-        error_message=job.error_message or job.state_reason,
+        error_message=job.error_message,
+        state_reason=job.state_reason,
         next_action_time=moment(job.next_action_time) if job.HasField("next_action_time") else None,
         publish_time=moment(job.publish_time) if job.HasField("publish_time") else None,
     )
+
+
+def accepted_commands(message: publisher_events_pb2.CommandsAccepted) -> list[JobReport]:
+    """A report for each command: its job is READY."""
+    organization_id = _known(message.organization_id, "organization_id")
+    return [
+        JobReport(
+            organization_id=organization_id,
+            slot_id=_known(each.slot_id, "slot_id"),
+            slot_revision=each.slot_revision,
+            draft_id=_known(each.draft_id, "draft_id"),
+            social_account_id=_known(each.target.social_account_id, "social_account_id"),
+            channel=each.target.channel,
+            destination=each.target.destination,
+            job_id=_known(each.post_job_id, "post_job_id"),
+            state=JobState.READY,
+            version=each.version,
+            external_url="",
+            error_message="",
+            state_reason="",
+            next_action_time=None,
+            publish_time=None,
+        )
+        for each in message.commands
+    ]
 
 
 def _targets(messages: Iterable[target_pb2.Target]) -> tuple[Target, ...]:

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from civil.zones import UnknownZone
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
-from postflow.publisher.v1.publisher_events_pb2 import PostJobChanged
+from postflow.publisher.v1.publisher_events_pb2 import AcceptedCommand, CommandsAccepted, PostJobChanged
 from postflow.queue.v1.publish_command_pb2 import PublishCommand
 from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
 from postflow.queue.v1.queue_service_pb2 import AddToQueueResponse, ScheduleAtResponse
 from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule, SlotTime
 from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged
 from postflow.schedule.v1.schedule_service_pb2 import FindSlotTimesRequest, FindSlotTimesResponse
+from postflow.target.v1 import target_pb2
 from queue_service import wire
 from queue_service.domain.account import ToldSchedule
 from queue_service.domain.draft import Draft, SavedDraft, Target
@@ -29,6 +30,7 @@ from queue_service.domain.settlement import JobReport
 from queue_service.domain.slot import QueueSlot, SlotOrigin, SlotState, SlotTarget
 from servicekit.faults import InvalidRequest
 
+SLOT_TARGET = target_pb2.Target(social_account_id="page", channel="facebook", destination="42")
 NOW = datetime(2026, 3, 2, 9, 0, 0, 123456, tzinfo=UTC)
 
 # Messages as the first release encoded them: they may wait in a stream for a month.
@@ -331,10 +333,25 @@ def test_stored_events_still_decode() -> None:
         state=JobState.WAITING,
         version=9,
         external_url="",
-        error_message="RATE_LIMITED",
+        error_message="",
+        state_reason="RATE_LIMITED",
         next_action_time=NOW,
         publish_time=None,
     )
+
+
+def test_accepted_commands_are_jobs_that_are_ready() -> None:
+    command = AcceptedCommand(
+        slot_id="s1", slot_revision=2, draft_id="d1", post_job_id="j1", version=9, target=SLOT_TARGET
+    )
+    other = AcceptedCommand()
+    other.CopyFrom(command)
+    other.slot_id = "s2"
+    first, second = wire.accepted_commands(CommandsAccepted(organization_id="acme", commands=[command, other]))
+    assert first == wire.job_report(PostJobChanged.FromString(POST_JOB_CHANGED))._replace(
+        state=JobState.READY, state_reason="", next_action_time=None
+    )
+    assert second == first._replace(slot_id="s2")
 
 
 @pytest.mark.parametrize("state", JobState)
@@ -356,6 +373,7 @@ def test_an_event_that_lacks_what_it_is_about_is_refused() -> None:
         (DraftSaved(organization_id="acme"), wire.saved_draft),
         (AccountScheduleChanged(organization_id="acme"), wire.changed_schedule),
         (PostJobChanged(organization_id="acme"), wire.job_report),
+        (CommandsAccepted(organization_id="acme", commands=[AcceptedCommand()]), wire.accepted_commands),
     ]
     for message, read in reads:
         with pytest.raises(InvalidRequest) as refused:

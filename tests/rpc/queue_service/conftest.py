@@ -11,6 +11,7 @@ import pytest
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from nats.aio.client import Client
+from sqlalchemy import text
 
 from civil.zones import tzdata_version
 from devstack.nats import EmbeddedNats
@@ -33,6 +34,7 @@ from queue_service.main import compose
 from queue_service.settings import Settings
 from servicekit.faults import Fault, NotFound
 from servicekit.ids import Uuid7Source
+from servicekit.pg.database import Database
 from servicekit.rpc import RpcServer, calling
 from servicekit.run import Secret
 from testkit.eventually import eventually
@@ -162,6 +164,13 @@ class Rig:
         job.publish_time.CopyFrom(command.schedule_time)
         job.external_url = "https://example.org/1"
         await self.announce("publisher", changed, job.id)
+
+    async def rows(self, sql: str) -> list[Any]:
+        database = Database(self.database_url, application="test", pool_size=1)
+        async with database.read() as connection:
+            found = list((await connection.execute(text(sql))).all())
+        await database.dispose()
+        return found
 
     async def messages(self, stream: str) -> Sequence[tuple[str, dict[str, str], bytes]]:
         """(subject, headers, payload) of everything in a stream."""

@@ -8,11 +8,12 @@ from sqlalchemy import text
 from postflow.bus.v1.bus_pb2 import Envelope
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from postflow.publisher.v1.post_job_pb2 import POST_JOB_STATE_PUBLISHED, POST_JOB_STATE_READY
-from postflow.publisher.v1.publisher_events_pb2 import PostJobChanged
+from postflow.publisher.v1.publisher_events_pb2 import AcceptedCommand, CommandsAccepted, PostJobChanged
 from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
 from postflow.queue.v1.queue_service_pb2 import AddToQueueRequest, ListQueueSlotsRequest, ScheduleAtRequest
 from postflow.queue.v1.queue_slot_pb2 import QUEUE_SLOT_STATE_DISPATCHED, QUEUE_SLOT_STATE_PUBLISHED, QueueSlot
 from postflow.target.v1.target_pb2 import Target
+from queue_service.domain.emission import ANSWERED_DELAY
 from servicekit.clock import SystemClock
 from servicekit.pg.database import Database
 from testkit.eventually import eventually
@@ -128,6 +129,32 @@ async def test_a_command_that_nobody_answers_is_sent_again(rig: "Rig") -> None:
     first.emission = second.emission = 0
     assert first == second
     await rig.tell(first, POST_JOB_STATE_READY, 2)
+
+
+async def test_one_event_answers_many_commands(rig: "Rig") -> None:
+    rig.draft("d1", ("page", "facebook", ""), ("page", "instagram_feed", ""))
+    await schedule(rig, "d1", timedelta(seconds=20))
+    commands = await rig.commands(2)
+    accepted = [
+        AcceptedCommand(
+            slot_id=each.slot_id,
+            slot_revision=each.slot_revision,
+            draft_id=each.draft_id,
+            target=each.target,
+            post_job_id=f"job-{each.target.channel}",
+            version=2,
+        )
+        for each in commands
+    ]
+    await rig.announce("publisher", CommandsAccepted(organization_id="acme", commands=accepted), "page")
+
+    async def answered() -> list[str]:
+        states = [target.post_job_state for target in (await only_slot(rig)).targets]
+        return states if all(states) else []
+
+    assert await eventually(answered) == ["READY", "READY"]
+    [row] = await rig.rows("select is_answered, next_emit_at - update_time as pause from slot")
+    assert (row.is_answered, row.pause) == (True, ANSWERED_DELAY)
 
 
 async def test_a_draft_that_was_announced_needs_no_question(rig: "Rig") -> None:

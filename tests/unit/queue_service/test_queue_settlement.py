@@ -29,6 +29,8 @@ def slot(*targets: tuple[str, str], state: SlotState = SlotState.DISPATCHED) -> 
         next_emit_at=NINE + timedelta(seconds=4) if state is SlotState.DISPATCHED else None,
         expected_time=None,
         publish_time=None,
+        is_answered=False,
+        state_reason="",
         targets=tuple(TargetProgress(channel, place, None, 0, None, None) for channel, place in targets or (FEED,)),
     )
 
@@ -56,6 +58,7 @@ def report(
         version=version,
         external_url="https://example.org/1" if state is JobState.PUBLISHED else "",
         error_message="no" if state is JobState.FAILED else "",
+        state_reason="",
         next_action_time=next_action_time,
         publish_time=publish_time,
     )
@@ -132,8 +135,46 @@ def test_an_answer_to_another_revision_or_slot_is_none() -> None:
 
 
 @pytest.mark.parametrize("final", [JobState.PUBLISHED, JobState.NEEDS_ATTENTION])
-def test_what_has_gone_out_has_gone_out_whichever_slot_asked(final: JobState) -> None:
-    assert settle(slot(), [report(final, 2, slot_id="s0", revision=7)], now=NOW).state is SlotState(final)
+def test_what_has_gone_out_has_gone_out_whichever_revision_asked(final: JobState) -> None:
+    assert settle(slot(), [report(final, 2, revision=7)], now=NOW).state is SlotState(final)
+
+
+@pytest.mark.parametrize(
+    ("final", "reason"), [(JobState.PUBLISHED, "DRAFT_PUBLISHED"), (JobState.NEEDS_ATTENTION, "NEEDS_ATTENTION")]
+)
+def test_a_slot_whose_targets_another_slot_has_sent_is_canceled_and_says_why(final: JobState, reason: str) -> None:
+    ended = settle(slot(), [report(final, 2, slot_id="s0", publish_time=NOW)], now=NOW)
+    assert (ended.state, ended.state_reason) == (SlotState.CANCELED, reason)
+    assert (ended.publish_time, ended.next_emit_at) == (None, None)
+
+
+@pytest.mark.parametrize("own", [JobState.PUBLISHED, JobState.FAILED, JobState.MISSED, JobState.CANCELED])
+def test_the_outcome_of_a_slot_is_that_of_what_it_sent_itself(own: JobState) -> None:
+    earlier = report(JobState.PUBLISHED, 5, slot_id="s0", publish_time=NINE - timedelta(days=1))
+    ended = settle(slot(FEED, STORY), [earlier, report(own, 2, STORY, publish_time=NOW)], now=NOW)
+    assert ended.state is SlotState(own)
+    assert ended.publish_time == NOW
+
+
+def test_a_target_that_comes_back_is_asked_for_at_once() -> None:
+    canceled = settle(slot(FEED, STORY), [report(JobState.CANCELED, 2, STORY)], now=NOW)
+    for told in ([], [report(JobState.READY, 2)]):
+        before = settle(canceled, told, now=NOW)
+        assert before.is_answered == bool(told)
+        later = NOW + timedelta(seconds=1)
+        revived = settle(before, [report(JobState.SCHEDULED, 3, STORY)], now=later)
+        assert (revived.is_answered, revived.next_emit_at) == (False, later)
+        assert "instagram_story" in [target.channel for target in still_wanted(revived.targets)]
+
+
+def test_a_revived_target_completes_a_slot_that_was_partially_published() -> None:
+    both = [report(JobState.PUBLISHED, 3, publish_time=NOW), report(JobState.CANCELED, 2, STORY)]
+    partial = settle(slot(FEED, STORY), both, now=NOW)
+    assert partial.state is SlotState.PARTIALLY_PUBLISHED
+    revived = settle(partial, [report(JobState.READY, 3, STORY)], now=NOW)
+    assert (revived.state, revived.next_emit_at) == (SlotState.PARTIALLY_PUBLISHED, None)
+    complete = settle(revived, [report(JobState.PUBLISHED, 4, STORY, publish_time=NOW)], now=NOW)
+    assert complete.state is SlotState.PUBLISHED
 
 
 def test_a_deferral_shows_when_the_post_is_expected() -> None:

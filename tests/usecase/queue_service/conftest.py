@@ -395,6 +395,7 @@ class Queue:
             "version": version,
             "external_url": "https://example.org/1" if state is JobState.PUBLISHED else "",
             "error_message": "no" if state is JobState.FAILED else "",
+            "state_reason": "",
             "next_action_time": None,
             "publish_time": emission.schedule_time if state is JobState.PUBLISHED else None,
         }

@@ -89,10 +89,10 @@ async def test_old_news_changes_nothing(queue: "Queue") -> None:
 async def test_a_deferral_shows_when_the_post_is_expected(queue: "Queue") -> None:
     [command] = await handed_over(queue)
     until = START + timedelta(minutes=7)
-    await queue.settle(queue.report(command, JobState.WAITING, 2, next_action_time=until, error_message="RATE_LIMITED"))
+    await queue.settle(queue.report(command, JobState.WAITING, 2, next_action_time=until, state_reason="RATE_LIMITED"))
     slot = await shown(queue)
     assert slot.expected_time.ToDatetime(UTC) == until
-    assert slot.targets[0].error_message == "RATE_LIMITED"
+    assert (slot.targets[0].state_reason, slot.targets[0].error_message) == ("RATE_LIMITED", "")
     await queue.settle(queue.report(command, JobState.PUBLISHED, 3))
     assert not (await shown(queue)).HasField("expected_time")
 

@@ -42,7 +42,7 @@ QUEUE_SLOT_ORIGIN_QUEUE: QueueSlotOrigin
 QUEUE_SLOT_ORIGIN_EXACT: QueueSlotOrigin
 
 class QueueSlot(_message.Message):
-    __slots__ = ("id", "social_account_id", "draft_id", "schedule_time", "time_zone", "local_date", "local_time", "state", "origin", "revision", "targets", "not_after", "expected_time", "publish_time", "create_time", "update_time")
+    __slots__ = ("id", "social_account_id", "draft_id", "schedule_time", "time_zone", "local_date", "local_time", "state", "origin", "revision", "targets", "not_after", "expected_time", "publish_time", "create_time", "update_time", "state_reason")
     ID_FIELD_NUMBER: _ClassVar[int]
     SOCIAL_ACCOUNT_ID_FIELD_NUMBER: _ClassVar[int]
     DRAFT_ID_FIELD_NUMBER: _ClassVar[int]
@@ -59,6 +59,7 @@ class QueueSlot(_message.Message):
     PUBLISH_TIME_FIELD_NUMBER: _ClassVar[int]
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
     UPDATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    STATE_REASON_FIELD_NUMBER: _ClassVar[int]
     id: str
     social_account_id: str
     draft_id: str
@@ -75,18 +76,21 @@ class QueueSlot(_message.Message):
     publish_time: _timestamp_pb2.Timestamp
     create_time: _timestamp_pb2.Timestamp
     update_time: _timestamp_pb2.Timestamp
-    def __init__(self, id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., draft_id: _Optional[str] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., time_zone: _Optional[str] = ..., local_date: _Optional[str] = ..., local_time: _Optional[str] = ..., state: _Optional[_Union[QueueSlotState, str]] = ..., origin: _Optional[_Union[QueueSlotOrigin, str]] = ..., revision: _Optional[int] = ..., targets: _Optional[_Iterable[_Union[QueueSlotTarget, _Mapping]]] = ..., not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expected_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., publish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    state_reason: str
+    def __init__(self, id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., draft_id: _Optional[str] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., time_zone: _Optional[str] = ..., local_date: _Optional[str] = ..., local_time: _Optional[str] = ..., state: _Optional[_Union[QueueSlotState, str]] = ..., origin: _Optional[_Union[QueueSlotOrigin, str]] = ..., revision: _Optional[int] = ..., targets: _Optional[_Iterable[_Union[QueueSlotTarget, _Mapping]]] = ..., not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expected_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., publish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., state_reason: _Optional[str] = ...) -> None: ...
 
 class QueueSlotTarget(_message.Message):
-    __slots__ = ("target", "post_job_id", "post_job_state", "external_url", "error_message")
+    __slots__ = ("target", "post_job_id", "post_job_state", "external_url", "error_message", "state_reason")
     TARGET_FIELD_NUMBER: _ClassVar[int]
     POST_JOB_ID_FIELD_NUMBER: _ClassVar[int]
     POST_JOB_STATE_FIELD_NUMBER: _ClassVar[int]
     EXTERNAL_URL_FIELD_NUMBER: _ClassVar[int]
     ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    STATE_REASON_FIELD_NUMBER: _ClassVar[int]
     target: _target_pb2.Target
     post_job_id: str
     post_job_state: str
     external_url: str
     error_message: str
-    def __init__(self, target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., post_job_id: _Optional[str] = ..., post_job_state: _Optional[str] = ..., external_url: _Optional[str] = ..., error_message: _Optional[str] = ...) -> None: ...
+    state_reason: str
+    def __init__(self, target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., post_job_id: _Optional[str] = ..., post_job_state: _Optional[str] = ..., external_url: _Optional[str] = ..., error_message: _Optional[str] = ..., state_reason: _Optional[str] = ...) -> None: ...

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from queue_service.domain.emission import ANSWERED_DELAY
 from queue_service.domain.job import ANSWERED, ENDED, FINAL, JobState
-from queue_service.domain.slot import LIVE, SlotState
+from queue_service.domain.slot import DRAFT_PUBLISHED, LIVE, SlotState
 
 
 class JobReport(NamedTuple):
@@ -27,12 +27,16 @@ class JobReport(NamedTuple):
     version: int
     external_url: str
     error_message: str
+    state_reason: str
     next_action_time: datetime | None
     publish_time: datetime | None
 
 
 class TargetProgress(NamedTuple):
-    """What is known of the job of one target; `news` is the report that this comes from, if it is not stored yet."""
+    """The job of one target as Publisher announced it; `news` is the report that this comes from until it is stored.
+
+    `of_another_slot`: the job ended with another slot of the draft, so this slot has nothing to send.
+    """
 
     channel: str
     destination: str
@@ -40,6 +44,7 @@ class TargetProgress(NamedTuple):
     job_version: int
     next_action_time: datetime | None
     publish_time: datetime | None
+    of_another_slot: bool = False
     news: JobReport | None = None
 
 
@@ -56,6 +61,8 @@ class Progress(NamedTuple):
     next_emit_at: datetime | None
     expected_time: datetime | None
     publish_time: datetime | None
+    is_answered: bool
+    state_reason: str
     targets: tuple[TargetProgress, ...]
 
 
@@ -64,13 +71,16 @@ def settle(slot: Progress, reports: Sequence[JobReport], *, now: datetime) -> Pr
     heard = [report for report in reports if _concerns(slot, report)]
     if not heard:
         return slot
-    targets = _told(slot.targets, heard)
+    targets = _told(slot, heard)
     state = _state(slot.state, targets)
+    is_answered = all(target.job_state in ANSWERED for target in targets)
     return slot._replace(
         state=state,
         next_emit_at=_next_emission(slot, state, targets, now),
         expected_time=_expected(slot, targets) if state in LIVE else None,
         publish_time=_published(slot, state, targets, now),
+        is_answered=is_answered,
+        state_reason=_reason(state, targets),
         targets=targets,
     )
 
@@ -94,16 +104,18 @@ def _concerns(slot: Progress, report: JobReport) -> bool:
     return report.state in FINAL or (report.slot_id == slot.slot_id and report.slot_revision == slot.revision)
 
 
-def _told(targets: tuple[TargetProgress, ...], reports: Sequence[JobReport]) -> tuple[TargetProgress, ...]:
+def _told(slot: Progress, reports: Sequence[JobReport]) -> tuple[TargetProgress, ...]:
     newest: dict[tuple[str, str], JobReport] = {}
     for report in reports:
         key = (report.channel, report.destination)
         if key not in newest or newest[key].version < report.version:
             newest[key] = report
-    return tuple(_updated(target, newest.get((target.channel, target.destination))) for target in targets)
+    return tuple(
+        _updated(target, newest.get((target.channel, target.destination)), slot.slot_id) for target in slot.targets
+    )
 
 
-def _updated(target: TargetProgress, report: JobReport | None) -> TargetProgress:
+def _updated(target: TargetProgress, report: JobReport | None, slot_id: str) -> TargetProgress:
     if report is None or report.version <= target.job_version:
         return target
     return TargetProgress(
@@ -113,15 +125,28 @@ def _updated(target: TargetProgress, report: JobReport | None) -> TargetProgress
         report.version,
         report.next_action_time,
         report.publish_time,
+        report.slot_id != slot_id,
         report,
     )
 
 
 def _state(state: SlotState, targets: tuple[TargetProgress, ...]) -> SlotState:
-    """A slot that has ended does not come back to life: its time may be another's by now. Its outcome may change."""
-    if all(target.job_state in ENDED for target in targets):
-        return outcome(target.job_state for target in targets)
-    return state
+    """A slot that has ended does not come back to life: its time may be another's by now. Its outcome may change.
+
+    What another slot sent is not this slot's outcome; with nothing else to send the slot gives its time back.
+    """
+    if not all(target.job_state in ENDED for target in targets):
+        return state
+    own = [target.job_state for target in targets if not target.of_another_slot]
+    return outcome(own) if own else SlotState.CANCELED
+
+
+def _reason(state: SlotState, targets: tuple[TargetProgress, ...]) -> str:
+    """Why a slot that sent nothing is CANCELED."""
+    elsewhere = {target.job_state for target in targets if target.of_another_slot}
+    if state is not SlotState.CANCELED or not elsewhere:
+        return ""
+    return JobState.NEEDS_ATTENTION if JobState.NEEDS_ATTENTION in elsewhere else DRAFT_PUBLISHED
 
 
 def _next_emission(
@@ -131,7 +156,13 @@ def _next_emission(
         return None
     if all(target.job_state in ANSWERED for target in targets):
         return now + ANSWERED_DELAY
-    return slot.next_emit_at
+    # A job that was taken off and came back needs a command.
+    return now if _came_back(slot.targets, targets) else slot.next_emit_at
+
+
+def _came_back(before: tuple[TargetProgress, ...], after: tuple[TargetProgress, ...]) -> bool:
+    pairs = zip(before, after, strict=True)
+    return any(old.job_state in ANSWERED and new.job_state not in ANSWERED for old, new in pairs)
 
 
 def _expected(slot: Progress, targets: tuple[TargetProgress, ...]) -> datetime | None:
@@ -145,7 +176,7 @@ def _expected(slot: Progress, targets: tuple[TargetProgress, ...]) -> datetime |
 
 
 def _published(slot: Progress, state: SlotState, targets: tuple[TargetProgress, ...], now: datetime) -> datetime | None:
-    told = [target.publish_time for target in targets if target.publish_time is not None]
+    told = [target.publish_time for target in targets if target.publish_time is not None and not target.of_another_slot]
     if told:
         return min(told)
     went_out = state in {SlotState.PUBLISHED, SlotState.PARTIALLY_PUBLISHED}

@@ -33,9 +33,13 @@ LIVE = frozenset({SlotState.SCHEDULED, SlotState.DISPATCHED})
 COUNTED = LIVE | {SlotState.PUBLISHED, SlotState.PARTIALLY_PUBLISHED, SlotState.NEEDS_ATTENTION}
 
 
+# Of a slot that sent nothing because its targets were out already, and of a call that asks for such a slot.
+DRAFT_PUBLISHED = "DRAFT_PUBLISHED"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotTarget:
-    """One target of a slot, and what Publisher has told of its job; `job_version` 0 and no state: nothing yet."""
+    """One target of a slot, and its job as Publisher announced it; `job_version` 0 and no state: not announced yet."""
 
     channel: str
     destination: str
@@ -44,6 +48,7 @@ class SlotTarget:
     job_version: int = 0
     external_url: str = ""
     error_message: str = ""
+    state_reason: str = ""
     next_action_time: datetime | None = None
     publish_time: datetime | None = None
 
@@ -71,6 +76,7 @@ class QueueSlot:
     update_time: datetime
     expected_time: datetime | None = None
     publish_time: datetime | None = None
+    state_reason: str = ""
     # What the weekly slot asked for on the wall, and the release of the IANA database that made an instant of it.
     nominal: datetime | None = None
     tzdata_version: str = ""

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
-from postflow.publisher.v1.publisher_events_pb2 import PostJobChanged
+from postflow.publisher.v1.publisher_events_pb2 import CommandsAccepted, PostJobChanged
 from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged
 from queue_service import wire
 from queue_service.application.follow_drafts import follow_drafts
@@ -18,6 +18,7 @@ from topology import event_consumer
 CONSUMER = event_consumer("queue", "drafts", "schedule", "publisher")
 
 T = TypeVar("T")
+UseCase = Callable[[Transaction, Sequence[T], datetime], Awaitable[None]]
 
 
 def routes(settle_slots: SettleSlots) -> list[Route]:
@@ -25,13 +26,21 @@ def routes(settle_slots: SettleSlots) -> list[Route]:
         Route(message=DraftSaved, apply=_decoded(wire.saved_draft, follow_drafts)),
         Route(message=AccountScheduleChanged, apply=_decoded(wire.changed_schedule, follow_schedules)),
         Route(message=PostJobChanged, apply=_decoded(wire.job_report, settle_slots)),
+        Route(message=CommandsAccepted, apply=_flattened(wire.accepted_commands, settle_slots)),
     ]
 
 
-def _decoded(
-    decode: Callable[[Any], T], use_case: Callable[[Transaction, Sequence[T], datetime], Awaitable[None]]
-) -> Apply:
+def _decoded(decode: Callable[[Any], T], use_case: UseCase[T]) -> Apply:
     async def apply(tx: Transaction, events: Sequence[Received], now: datetime) -> None:
         await use_case(tx, [decode(received.message) for received in events], now)
+
+    return apply
+
+
+def _flattened(decode: Callable[[Any], Sequence[T]], use_case: UseCase[T]) -> Apply:
+    """For a message that stands for many."""
+
+    async def apply(tx: Transaction, events: Sequence[Received], now: datetime) -> None:
+        await use_case(tx, [each for received in events for each in decode(received.message)], now)
 
     return apply

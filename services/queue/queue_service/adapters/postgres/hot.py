@@ -124,8 +124,8 @@ _EMIT_SOON = text("""
 # In the order of the fields of Progress, then of TargetProgress.
 _PROGRESS = """
     s.organization_id, s.id, s.draft_id, s.social_account_id, s.revision, s.schedule_time, s.state, s.next_emit_at,
-    s.expected_time, s.publish_time, t.channel, t.destination, t.job_state, t.job_version, t.next_action_time,
-    t.publish_time
+    s.expected_time, s.publish_time, s.is_answered, s.state_reason, t.channel, t.destination, t.job_state,
+    t.job_version, t.next_action_time, t.publish_time, t.of_another_slot
 """
 # Locks in one order, and returns the newest version of what it has locked, however long it had to wait.
 _LOCK_PROGRESS = text(f"""
@@ -150,26 +150,27 @@ _SAVE_PROGRESS = text("""
     with told as (
         update slot_target t set
             post_job_id = r.post_job_id, job_state = r.job_state, job_version = r.job_version,
-            external_url = r.external_url, error_message = r.error_message, next_action_time = r.next_action_time,
-            publish_time = r.publish_time
+            external_url = r.external_url, error_message = r.error_message, state_reason = r.state_reason,
+            next_action_time = r.next_action_time, publish_time = r.publish_time, of_another_slot = r.of_another_slot
         from unnest(
             cast(:target_organization_ids as text[]), cast(:target_slot_ids as text[]), cast(:channels as text[]),
             cast(:destinations as text[]), cast(:post_job_ids as text[]), cast(:job_states as text[]),
             cast(:job_versions as bigint[]), cast(:external_urls as text[]), cast(:error_messages as text[]),
-            cast(:next_action_times as timestamptz[]), cast(:target_publish_times as timestamptz[])
+            cast(:target_state_reasons as text[]), cast(:next_action_times as timestamptz[]),
+            cast(:target_publish_times as timestamptz[]), cast(:of_another_slot as boolean[])
         ) as r (organization_id, slot_id, channel, destination, post_job_id, job_state, job_version, external_url,
-            error_message, next_action_time, publish_time)
+            error_message, state_reason, next_action_time, publish_time, of_another_slot)
         where t.organization_id = r.organization_id and t.slot_id = r.slot_id and t.channel = r.channel
             and t.destination = r.destination and t.job_version < r.job_version
     )
     update slot s set
         state = r.state, next_emit_at = r.next_emit_at, expected_time = r.expected_time,
-        publish_time = r.publish_time, update_time = :now
+        publish_time = r.publish_time, is_answered = r.is_answered, state_reason = r.state_reason, update_time = :now
     from unnest(
         cast(:organization_ids as text[]), cast(:ids as text[]), cast(:states as text[]),
         cast(:next_emissions as timestamptz[]), cast(:expected_times as timestamptz[]),
-        cast(:publish_times as timestamptz[])
-    ) as r (organization_id, id, state, next_emit_at, expected_time, publish_time)
+        cast(:publish_times as timestamptz[]), cast(:are_answered as boolean[]), cast(:state_reasons as text[])
+    ) as r (organization_id, id, state, next_emit_at, expected_time, publish_time, is_answered, state_reason)
     where s.organization_id = r.organization_id and s.id = r.id
 """)
 
@@ -317,7 +318,7 @@ async def save_frontiers(connection: AsyncConnection, frontiers: Mapping[tuple[s
 
 
 async def save_progress(connection: AsyncConnection, slots: Sequence[Progress], *, now: datetime) -> None:
-    told = [(slot, target.news) for slot in slots for target in slot.targets if target.news]
+    told = [(slot, target, target.news) for slot in slots for target in slot.targets if target.news]
     await connection.execute(
         _SAVE_PROGRESS,
         {
@@ -327,18 +328,22 @@ async def save_progress(connection: AsyncConnection, slots: Sequence[Progress], 
             "next_emissions": [slot.next_emit_at for slot in slots],
             "expected_times": [slot.expected_time for slot in slots],
             "publish_times": [slot.publish_time for slot in slots],
+            "are_answered": [slot.is_answered for slot in slots],
+            "state_reasons": [slot.state_reason for slot in slots],
             "now": now,
-            "target_organization_ids": [slot.organization_id for slot, _ in told],
-            "target_slot_ids": [slot.slot_id for slot, _ in told],
-            "channels": [news.channel for _, news in told],
-            "destinations": [news.destination for _, news in told],
-            "post_job_ids": [news.job_id for _, news in told],
-            "job_states": [news.state for _, news in told],
-            "job_versions": [news.version for _, news in told],
-            "external_urls": [news.external_url for _, news in told],
-            "error_messages": [news.error_message for _, news in told],
-            "next_action_times": [news.next_action_time for _, news in told],
-            "target_publish_times": [news.publish_time for _, news in told],
+            "target_organization_ids": [slot.organization_id for slot, _, _ in told],
+            "target_slot_ids": [slot.slot_id for slot, _, _ in told],
+            "of_another_slot": [target.of_another_slot for _, target, _ in told],
+            "target_state_reasons": [news.state_reason for _, _, news in told],
+            "channels": [news.channel for _, _, news in told],
+            "destinations": [news.destination for _, _, news in told],
+            "post_job_ids": [news.job_id for _, _, news in told],
+            "job_states": [news.state for _, _, news in told],
+            "job_versions": [news.version for _, _, news in told],
+            "external_urls": [news.external_url for _, _, news in told],
+            "error_messages": [news.error_message for _, _, news in told],
+            "next_action_times": [news.next_action_time for _, _, news in told],
+            "target_publish_times": [news.publish_time for _, _, news in told],
         },
     )
 
@@ -349,10 +354,10 @@ def _progress(rows: Sequence[Any]) -> list[Progress]:
             (
                 *targets[0][:6],
                 _SLOT_STATES[targets[0].state],
-                *targets[0][7:10],
+                *targets[0][7:12],
                 tuple(
                     TargetProgress(channel, destination, _JOB_STATES[job_state], *rest)
-                    for channel, destination, job_state, *rest in (row[10:] for row in targets)
+                    for channel, destination, job_state, *rest in (row[12:] for row in targets)
                 ),
             )
         )

@@ -183,11 +183,11 @@ _INSERT_SLOTS = text("""
 _SLOT = """
     s.organization_id, s.id, s.draft_id, s.social_account_id, s.schedule_time, s.state, s.origin, s.revision,
     s.not_after, s.time_zone, s.local_date, s.local_time, s.expected_time, s.publish_time, s.content_revision,
-    s.traceparent, s.create_time, s.update_time, s.nominal_local_time, s.tzdata_version
+    s.traceparent, s.create_time, s.update_time, s.nominal_local_time, s.tzdata_version, s.sequence, s.state_reason
 """
 _OF_TARGETS = """
     t.channel, t.destination, t.post_job_id, t.job_state, t.job_version, t.external_url, t.error_message,
-    t.next_action_time, t.publish_time as target_publish_time
+    t.next_action_time, t.publish_time as target_publish_time, t.state_reason as target_state_reason
 """
 _PAGE = f"""
     select {_SLOT}, {_OF_TARGETS}
@@ -466,6 +466,7 @@ def _slot(rows: Sequence[Row[Any]]) -> QueueSlot:
         state=SlotState(row.state),
         origin=SlotOrigin(row.origin),
         revision=row.revision,
+        sequence=row.sequence,
         targets=tuple(map(_slot_target, rows)),
         not_after=row.not_after,
         time_zone=row.time_zone,
@@ -477,6 +478,7 @@ def _slot(rows: Sequence[Row[Any]]) -> QueueSlot:
         update_time=row.update_time,
         expected_time=row.expected_time,
         publish_time=row.publish_time,
+        state_reason=row.state_reason,
         nominal=row.nominal_local_time,
         tzdata_version=row.tzdata_version or "",
     )
@@ -491,6 +493,7 @@ def _slot_target(row: Row[Any]) -> SlotTarget:
         job_version=row.job_version,
         external_url=row.external_url,
         error_message=row.error_message,
+        state_reason=row.target_state_reason,
         next_action_time=row.next_action_time,
         publish_time=row.target_publish_time,
     )

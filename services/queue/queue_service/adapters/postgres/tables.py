@@ -96,6 +96,10 @@ slot = Table(
     Column("tzdata_version", Text(collation="C")),
     # Of two slots of a draft on an account the newer has the greater one. The default is for the release before.
     Column("sequence", BigInteger, nullable=False, server_default=text(_BY_THE_CLOCK)),
+    # Each target's job is READY or further: nobody waits for an answer to its commands.
+    Column("is_answered", Boolean, nullable=False, server_default=text("false")),
+    # Why a slot that sent nothing is CANCELED.
+    Column("state_reason", Text, nullable=False, server_default=""),
     PrimaryKeyConstraint("organization_id", "id"),
 )
 # A slot takes one instant of its account, and a draft has one live slot on an account.
@@ -143,6 +147,9 @@ slot_target = Table(
     Column("error_message", Text, nullable=False),
     Column("next_action_time", Timestamp),
     Column("publish_time", Timestamp),
+    Column("state_reason", Text, nullable=False, server_default=""),
+    # The job ended with another slot of the draft.
+    Column("of_another_slot", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("organization_id", "slot_id", "channel", "destination"),
     ForeignKeyConstraint(["organization_id", "slot_id"], ["slot.organization_id", "slot.id"]),
 )
