@@ -20,6 +20,7 @@ from queue_service.application.schedule_at import ScheduleAt
 from queue_service.application.settle_slots import SettleSlots
 from queue_service.application.slot_book import SlotBook
 from queue_service.application.slot_mover import SlotMover
+from queue_service.application.watch_overdue import WatchOverdue
 from queue_service.entrypoints.events import CONSUMER, routes
 from queue_service.entrypoints.loops import loops
 from queue_service.entrypoints.rpc import QueueServicer
@@ -90,7 +91,6 @@ async def compose(settings: Settings) -> Process:
         max_attempts=settings.max_attempts,
     )
     hand_over = HandOver(database=database, clock=clock, commands=commands, policy=policy, wake=new_slots)
-    catch_up = CatchUp(database=database, clock=clock, mover=mover)
     consumer = EventConsumer(
         connection=nats,
         spec=CONSUMER,
@@ -112,7 +112,16 @@ async def compose(settings: Settings) -> Process:
             "publish stream": lambda: ensure_stream(jetstream, PUBLISH),
         },
         consumers=[consumer],
-        loops=[relay, *loops(hand_over, catch_up, Housekeeping(database, clock, Retention()), new_slots)],
+        loops=[
+            relay,
+            *loops(
+                hand_over=hand_over,
+                catch_up=CatchUp(database=database, clock=clock, mover=mover),
+                watch_overdue=WatchOverdue(database=database, clock=clock),
+                housekeeping=Housekeeping(database, clock, Retention()),
+                wake=new_slots,
+            ),
+        ],
         closers={
             "outbox relay": relay.flush,
             "nats": lambda: close(nats),

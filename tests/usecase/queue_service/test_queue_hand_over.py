@@ -1,6 +1,7 @@
 """Handing slots over, and again."""
 
 import asyncio
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from queue_service.adapters.postgres import dispatch
 from queue_service.domain.job import JobState
 from queue_service.domain.policy import Policy
 from servicekit import failpoints
@@ -162,7 +164,7 @@ async def test_an_unanswered_command_is_sent_again_at_growing_intervals(queue: "
     assert not await queue.hand_over.repeat()
     emissions = queue.stream.taken()
     elapsed: list[float] = []
-    while len(elapsed) < 6:
+    while len(elapsed) < 9:
         [row] = await queue.rows("select next_emit_at from slot")
         queue.now = row.next_emit_at - seconds(0.001)
         assert not await queue.hand_over.repeat()
@@ -170,8 +172,8 @@ async def test_an_unanswered_command_is_sent_again_at_growing_intervals(queue: "
         assert await queue.hand_over.repeat()
         elapsed.append((queue.now - DUE).total_seconds())
         emissions += queue.stream.taken()
-    assert elapsed == [4, 12, 28, 58, 88, 118]
-    assert [each.emission for each in emissions] == [1, 2, 3, 4, 5, 6, 7]
+    assert elapsed == [4, 12, 28, 58, 118, 238, 538, 838, 1138]
+    assert [each.emission for each in emissions] == list(range(1, 11))
     assert len({(each.slot_id, each.revision, each.channel, each.schedule_time) for each in emissions}) == 1
 
 
@@ -191,6 +193,50 @@ async def test_an_answer_ends_the_repetition_but_for_a_slow_one(queue: "Queue") 
     await queue.settle(queue.report(command, JobState.PUBLISHED, 3))
     queue.now = DUE + timedelta(days=1)
     assert not await queue.hand_over.repeat()
+
+
+async def test_a_slot_that_never_ends_is_asked_for_ever_more_rarely_and_shown(
+    queue: "Queue", caplog: pytest.LogCaptureFixture
+) -> None:
+    await queue.save_draft("d1", ("page", "facebook", ""), ("page", "instagram_feed", ""))
+    await queue.at("d1", DUE)
+    queue.now = DUE
+    await queue.hand_over.dispatch()
+    latest, times = DUE + queue.policy.late_limit, []
+    while queue.now < latest + timedelta(days=3):
+        [row] = await queue.rows("select next_emit_at from slot")
+        queue.now = row.next_emit_at
+        await queue.hand_over.repeat()
+        times.append(queue.now)
+    before, after = [at for at in times if at < latest], [at for at in times if at >= latest]
+    assert len(before) < 24 * 12 + 10
+    assert len(after) < 3 * 24 + 10
+    pauses = [later - earlier for earlier, later in itertools.pairwise(after)]
+    assert pauses == sorted(pauses)
+    assert (pauses[0], pauses[-1]) == (timedelta(minutes=5), timedelta(hours=1))
+    warnings = [record.message for record in caplog.records if "has not ended" in record.message]
+    assert len(warnings) == 1
+    async with queue.database.read() as connection:
+        assert await dispatch.find_overdue(connection) == dispatch.Overdue(slots=1, oldest=latest)
+    await queue.settle(*(queue.report(each, JobState.MISSED, 3) for each in queue.stream.taken()[:2]))
+    async with queue.database.read() as connection:
+        assert await dispatch.find_overdue(connection) == dispatch.Overdue(slots=0, oldest=None)
+    queue.now += timedelta(days=1)
+    assert not await queue.hand_over.repeat()
+
+
+async def test_copies_of_an_answered_command_stay_rare_without_another_answer(queue: "Queue") -> None:
+    await queue.save_draft("d1", "page")
+    await queue.at("d1", DUE)
+    queue.now = DUE
+    await queue.hand_over.dispatch()
+    [command] = queue.stream.taken()
+    await queue.settle(queue.report(command, JobState.BLOCKED, 2))
+    for _ in range(3):
+        queue.now += timedelta(minutes=5)
+        assert await queue.hand_over.repeat()
+        [row] = await queue.rows("select next_emit_at from slot")
+        assert row.next_emit_at == queue.now + timedelta(minutes=5)
 
 
 async def test_only_the_targets_without_an_answer_are_asked_for_again(queue: "Queue") -> None:

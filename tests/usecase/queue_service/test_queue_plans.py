@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import TextClause, text
 
-from queue_service.adapters.postgres import hot, relocation, store
-from queue_service.domain.emission import REPEAT_DELAYS
+from queue_service.adapters.postgres import dispatch, relocation, settlement, store
+from queue_service.domain.emission import ANSWERED_DELAY, LONGEST_DELAY, OVERDUE_GRACE, REPEAT_DELAYS
 from testkit.clocks import START
 
 if TYPE_CHECKING:
@@ -64,14 +64,22 @@ def claim_names(horizon: datetime) -> dict[str, object]:
 
 
 STATEMENTS: dict[str, tuple[TextClause, dict[str, object]]] = {
-    "next due": (hot._NEXT_DUE, {}),
-    "next emission": (hot._NEXT_EMISSION, {}),
-    "due accounts": (hot._LOCK_DUE, {"horizon": HORIZON, "pool": 2000, "limit": 500}),
-    "claim": (hot._CLAIM, claim_names(HORIZON)),
+    "next due": (dispatch._NEXT_DUE, {}),
+    "next emission": (dispatch._NEXT_EMISSION, {}),
+    "due accounts": (dispatch._LOCK_DUE, {"horizon": HORIZON, "pool": 2000, "limit": 500}),
+    "claim": (dispatch._CLAIM, claim_names(HORIZON)),
     "emit again": (
-        hot._EMIT_AGAIN,
-        {"now": START + timedelta(seconds=4), "limit": 500, "delays": list(REPEAT_DELAYS)},
+        dispatch._EMIT_AGAIN,
+        {
+            "now": START + timedelta(seconds=4),
+            "limit": 500,
+            "delays": list(REPEAT_DELAYS),
+            "answered_delay": ANSWERED_DELAY,
+            "longest_delay": LONGEST_DELAY,
+            "grace": OVERDUE_GRACE,
+        },
     ),
+    "overdue": (dispatch._OVERDUE, {}),
     "near": (
         store._NEAR,
         {
@@ -159,12 +167,12 @@ async def test_settlement_finds_its_rows_by_their_keys(crowded: "Queue") -> None
         "full_until": some,
     }
     for statement in (
-        hot._LOCK_PROGRESS,
-        hot._LOCK_LIVE_PROGRESS,
-        hot._LOCK_QUEUES,
-        hot._SAVE_PROGRESS,
-        hot._SAVE_FRONTIERS,
-        hot._EMIT_SOON,
+        settlement._LOCK_PROGRESS,
+        settlement._LOCK_LIVE_PROGRESS,
+        settlement._LOCK_QUEUES,
+        settlement._SAVE_PROGRESS,
+        settlement._SAVE_FRONTIERS,
+        dispatch._EMIT_SOON,
     ):
         names = {name: keys[name] for name in statement.compile().params}
         scans = await reads(crowded, statement, names)

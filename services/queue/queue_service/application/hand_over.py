@@ -5,14 +5,15 @@ Whatever is lost after the commit, a slot without a durable answer is emitted ag
 """
 
 import asyncio
-from collections.abc import Sequence
+import logging
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from opentelemetry import metrics, trace
 from opentelemetry.trace import SpanKind
 
-from queue_service.adapters.postgres import hot
+from queue_service.adapters.postgres import dispatch
 from queue_service.domain.emission import UNSTORED_DELAY, Emission
 from queue_service.domain.policy import Policy
 from servicekit import failpoints
@@ -27,6 +28,7 @@ PUBLISHED = failpoints.declare("queue.dispatch.published")
 # What is due but locked by somebody else, or does not fit into the stream, is looked at again after this.
 _SOON = timedelta(milliseconds=250)
 
+_log = logging.getLogger(__name__)
 _tracer = trace.get_tracer("queue_service")
 _meter = metrics.get_meter("queue_service")
 _batches = _meter.create_histogram(
@@ -69,7 +71,7 @@ class HandOver:
         """Hands over a batch of slots that are due within the lead. True: call again at once."""
         async with self._database.read() as connection:
             now = await self._clock.now(connection)
-            due = await hot.next_due_time(connection)
+            due = await dispatch.next_due_time(connection)
         horizon = now + self._policy.lead
         if due is None:
             return False
@@ -84,17 +86,18 @@ class HandOver:
         """Emits a batch of slots again whose answer is overdue. True: call again at once."""
         async with self._database.read() as connection:
             now = await self._clock.now(connection)
-            due = await hot.next_emission_time(connection)
+            due = await dispatch.next_emission_time(connection)
         if due is None or due > now:
             return False
         limit = min(await self._commands.room(), self._policy.batch)
         if not limit:
             return False
 
-        async def emit_again(tx: Transaction) -> list[Emission]:
-            return await hot.emit_again(tx.connection, now=now, limit=limit)
+        async def emit_again(tx: Transaction) -> tuple[list[Emission], set[tuple[str, str]]]:
+            return await dispatch.emit_again(tx.connection, now=now, limit=limit)
 
-        emissions = await self._database.run(emit_again)
+        emissions, overdue = await self._database.run(emit_again)
+        _warn_of(overdue, emissions)
         _repeated.add(len(emissions))
         await self._send(emissions, now)
         return bool(emissions)
@@ -105,7 +108,7 @@ class HandOver:
             return False
 
         async def claim(tx: Transaction) -> list[Emission]:
-            return await hot.claim(
+            return await dispatch.claim(
                 tx.connection,
                 now=now,
                 horizon=horizon,
@@ -130,7 +133,7 @@ class HandOver:
             missing = await self._commands.send(emissions)
         if missing:
             at = now + UNSTORED_DELAY
-            await self._database.run(lambda tx: hot.emit_soon(tx.connection, missing, at=at))
+            await self._database.run(lambda tx: dispatch.emit_soon(tx.connection, missing, at=at))
 
     def _wake_in(self, delay: timedelta) -> None:
         """The loop looks by itself every second; this is for what comes sooner."""
@@ -138,3 +141,16 @@ class HandOver:
             self._alarm.cancel()
         seconds = min(delay.total_seconds(), 1.0)
         self._alarm = asyncio.get_running_loop().call_later(seconds, self._wake.set)
+
+
+def _warn_of(overdue: Collection[tuple[str, str]], emissions: Sequence[Emission]) -> None:
+    """Once for each slot: it becomes overdue once."""
+    slots = {(each.organization_id, each.slot_id): each for each in emissions}
+    for slot in overdue:
+        _log.warning(
+            "slot %s of account %s of %s has not ended though its latest time was %s: no report of Publisher ends it",
+            slots[slot].slot_id,
+            slots[slot].social_account_id,
+            slots[slot].organization_id,
+            slots[slot].not_after,
+        )

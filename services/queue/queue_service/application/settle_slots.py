@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from queue_service.adapters.postgres import hot, store
+from queue_service.adapters.postgres import settlement, store
 from queue_service.domain.account import AccountQueue
 from queue_service.domain.allocation import reopened_by
 from queue_service.domain.frontier import Frontier
@@ -31,12 +31,12 @@ class SettleSlots:
         # before its time may too, and locks late: should that ever meet a dispatcher, the transaction is run again.
         await store.pin_plans(tx.connection)
         losses = {(each.organization_id, each.social_account_id) for each in reports if each.state in ENDED - FINAL}
-        queues = await hot.lock_queues(tx.connection, losses)
+        queues = await settlement.lock_queues(tx.connection, losses)
         pairs = await _settle_by_slot(tx, reports, now)
         pairs += await _settle_by_draft(tx, _strangers(reports, pairs), now)
         changed = [(before, after) for before, after in pairs if before != after]
         if changed:
-            await hot.save_progress(tx.connection, [after for _, after in changed], now=now)
+            await settlement.save_progress(tx.connection, [after for _, after in changed], now=now)
             await self._reopen(tx, changed, queues, now)
             await failpoint(APPLIED)
 
@@ -47,7 +47,7 @@ class SettleSlots:
         earliest = now + self._policy.notice
         left = [(before, after) for before, after in changed if _may_reopen(before, after, earliest)]
         others = {_account(slot) for slot, _ in left} - queues.keys()
-        locked = {**queues, **await hot.lock_queues(tx.connection, others)}
+        locked = {**queues, **await settlement.lock_queues(tx.connection, others)}
         frontiers: dict[_Key, Frontier] = {}
         for before, after in left:
             queue = locked[_account(after)]
@@ -60,7 +60,7 @@ class SettleSlots:
             )
             if reopened and reopened[1] > earliest:
                 frontiers[_account(after)] = frontiers.get(_account(after), queue.frontier).reopened(*reopened)
-        await hot.save_frontiers(tx.connection, frontiers)
+        await settlement.save_frontiers(tx.connection, frontiers)
 
 
 async def _settle_by_slot(tx: Transaction, reports: Sequence[JobReport], now: datetime) -> list[_Pair]:
@@ -68,7 +68,7 @@ async def _settle_by_slot(tx: Transaction, reports: Sequence[JobReport], now: da
     for report in reports:
         if report.slot_id:
             by_slot[report.organization_id, report.slot_id].append(report)
-    slots = await hot.lock_progress(tx.connection, by_slot)
+    slots = await settlement.lock_progress(tx.connection, by_slot)
     return [(slot, settle(slot, by_slot[slot.organization_id, slot.slot_id], now=now)) for slot in slots]
 
 
@@ -77,7 +77,7 @@ async def _settle_by_draft(tx: Transaction, reports: Sequence[JobReport], now: d
     by_draft = defaultdict[tuple[str, str, str], list[JobReport]](list)
     for report in reports:
         by_draft[report.organization_id, report.draft_id, report.social_account_id].append(report)
-    slots = await hot.lock_live_progress(tx.connection, by_draft)
+    slots = await settlement.lock_live_progress(tx.connection, by_draft)
     return [
         (slot, settle(slot, by_draft[slot.organization_id, slot.draft_id, slot.social_account_id], now=now))
         for slot in slots

@@ -11,8 +11,13 @@ from typing import NamedTuple, Protocol, TypeVar
 from queue_service.domain.job import ANSWERED, ENDED, JobState
 
 # Counted from the slot's time (from the emission, when that is later): before the first repetition, the second, ...
-REPEAT_DELAYS = (timedelta(seconds=4), timedelta(seconds=8), timedelta(seconds=16), timedelta(seconds=30))
+REPEAT_DELAYS = tuple(timedelta(seconds=pause) for pause in (4, 8, 16, 30, 60, 120, 300))
 ANSWERED_DELAY = timedelta(minutes=5)
+# From the latest time on a slot is asked for at growing intervals, from ANSWERED_DELAY up to this one. Publisher ends
+# every command then, so the slot waits for a report that was lost, or for a Publisher that is away.
+LONGEST_DELAY = timedelta(hours=1)
+# A slot that has not ended so long after its latest time is overdue.
+OVERDUE_GRACE = timedelta(minutes=5)
 # The stream has said that it did not take a command, or has said nothing.
 UNSTORED_DELAY = timedelta(seconds=1)
 

@@ -5,15 +5,24 @@ from datetime import timedelta
 
 from queue_service.application.catch_up import CatchUp
 from queue_service.application.hand_over import HandOver
+from queue_service.application.watch_overdue import WatchOverdue
 from servicekit.pg.housekeeping import Housekeeping
 from servicekit.run import Loop
 
 
-def loops(hand_over: HandOver, catch_up: CatchUp, housekeeping: Housekeeping, wake: asyncio.Event) -> list[Loop]:
-    """`wake` is set by whoever makes a slot that may be due at once."""
+def loops(
+    *,
+    hand_over: HandOver,
+    catch_up: CatchUp,
+    watch_overdue: WatchOverdue,
+    housekeeping: Housekeeping,
+    wake: asyncio.Event,
+) -> list[Loop]:
+    """`wake` is set when a slot is made that may be due at once."""
     return [
         Loop("dispatch", hand_over.dispatch, timedelta(seconds=1), wake),
         Loop("repeat", hand_over.repeat, timedelta(seconds=1)),
         Loop("catch up", catch_up, timedelta(seconds=1)),
+        Loop("watch overdue", watch_overdue, timedelta(seconds=15)),
         Loop("housekeeping", housekeeping.step, timedelta(minutes=1)),
     ]

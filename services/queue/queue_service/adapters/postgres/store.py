@@ -437,6 +437,14 @@ async def list_slots(connection: AsyncConnection, wanted: Filter, *, after: Posi
 # rows
 
 
+def rows_by_slot(rows: Sequence[Any]) -> Iterable[list[Any]]:
+    """One row per target in, which begins with the slot's key; one list per slot out."""
+    slots: dict[tuple[str, str], list[Any]] = {}
+    for row in rows:
+        slots.setdefault(row[:2], []).append(row)
+    return slots.values()
+
+
 def _encoded(targets: Iterable[Target]) -> str:
     return json.dumps([(target.social_account_id, target.channel, target.destination) for target in targets])
 

@@ -100,6 +100,8 @@ slot = Table(
     Column("is_answered", Boolean, nullable=False, server_default=text("false")),
     # Why a slot that sent nothing is CANCELED.
     Column("state_reason", Text, nullable=False, server_default=""),
+    # Since when it is known that the slot should have ended.
+    Column("overdue_time", Timestamp),
     PrimaryKeyConstraint("organization_id", "id"),
 )
 # A slot takes one instant of its account, and a draft has one live slot on an account.
@@ -120,6 +122,11 @@ Index(
     postgresql_where=_LIVE,
 )
 Index("slot_emission_due", slot.c.next_emit_at, postgresql_where=text("next_emit_at is not null"))
+Index(
+    "slot_overdue",
+    slot.c.not_after,
+    postgresql_where=text("overdue_time is not null and next_emit_at is not null"),
+)
 # The state stands before the time, so that a list of some states walks over no others.
 Index("slot_by_time", slot.c.organization_id, slot.c.state, slot.c.schedule_time, slot.c.id)
 Index(

@@ -1,0 +1,221 @@
+"""The statements of dispatch, which every post passes: claim, emit, emit again. All of them take batches.
+
+Each was written to these rules, all of them measured: instants are parameters, never clock functions (an index bound
+must not be volatile); rows are found by key from one materialized list, and two such lists are never joined (that is
+quadratic in the batch); plans are pinned.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_service.adapters.postgres.store import pin_plans, rows_by_slot
+from queue_service.domain.emission import (
+    ANSWERED_DELAY,
+    LONGEST_DELAY,
+    OVERDUE_GRACE,
+    REPEAT_DELAYS,
+    Emission,
+    still_wanted,
+)
+
+_NEXT_DUE = text("select min(next_due_time) from account_queue where next_due_time is not null")
+_NEXT_EMISSION = text("select min(next_emit_at) from slot where next_emit_at is not null")
+
+# The oldest due accounts, dealt out over the organizations in turn. Nobody is waited for: what another dispatcher, or
+# a caller, has locked is passed over, and found by the next batch.
+_LOCK_DUE = text("""
+    select q.organization_id, q.social_account_id
+    from (
+        select organization_id, social_account_id, next_due_time,
+            row_number() over (partition by organization_id order by next_due_time, social_account_id) as turn
+        from (
+            select organization_id, social_account_id, next_due_time from account_queue
+            where next_due_time <= :horizon
+            order by next_due_time limit :pool
+        ) as due
+        order by turn, next_due_time, organization_id
+    ) as ranked
+    join account_queue q
+        on q.organization_id = ranked.organization_id and q.social_account_id = ranked.social_account_id
+    where q.next_due_time <= :horizon
+    order by ranked.turn, ranked.next_due_time, ranked.organization_id
+    limit :limit
+    for update of q skip locked
+""")
+
+# A statement of its own, because its snapshot must be younger than the locks: a slot added in between would be
+# overlooked when the account's next due time is set. One more row than may be claimed is read per account; the first
+# one that is left is what the account is due for next.
+_CLAIM = text("""
+    with waiting as materialized (
+        select a.organization_id, a.social_account_id, s.id, s.schedule_time,
+            s.schedule_time <= :horizon and s.turn <= :per_account and row_number() over (
+                order by s.schedule_time > :horizon, s.turn, s.schedule_time
+            ) <= :limit as is_claimed
+        from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]))
+            as a (organization_id, social_account_id)
+        left join lateral (
+            select first.*, row_number() over (order by first.schedule_time, first.id) as turn
+            from (
+                select s.id, s.schedule_time from slot s
+                where s.organization_id = a.organization_id and s.social_account_id = a.social_account_id
+                    and s.state = 'SCHEDULED'
+                order by s.schedule_time, s.id limit cast(:per_account as bigint) + 1
+            ) as first
+        ) as s on true
+    ),
+    advanced as (
+        update account_queue q set next_due_time = remaining.next_due_time
+        from (
+            select organization_id, social_account_id,
+                min(schedule_time) filter (where not is_claimed) as next_due_time
+            from waiting group by organization_id, social_account_id
+        ) as remaining
+        where q.organization_id = remaining.organization_id and q.social_account_id = remaining.social_account_id
+    ),
+    emitted as (
+        update slot s set
+            state = 'DISPATCHED', emission = s.emission + 1, update_time = :now,
+            next_emit_at = greatest(s.schedule_time, :now) + cast(:delay as interval)
+        from waiting w
+        where w.is_claimed and s.organization_id = w.organization_id and s.id = w.id and s.state = 'SCHEDULED'
+        returning s.*
+    )
+    select e.organization_id, e.id, e.revision, e.emission, e.draft_id, e.social_account_id, t.channel, t.destination,
+        e.schedule_time, e.not_after, e.content_revision, e.traceparent, e.sequence, e.time_zone, t.job_state
+    from emitted e join slot_target t on t.organization_id = e.organization_id and t.slot_id = e.id
+""")
+
+_EMIT_AGAIN = text("""
+    with due as materialized (
+        select organization_id, id from slot
+        where next_emit_at <= :now
+        order by next_emit_at limit :limit
+        for update skip locked
+    ),
+    emitted as (
+        update slot s set
+            emission = s.emission + 1,
+            next_emit_at = greatest(s.schedule_time, :now) + case
+                when s.is_answered then cast(:answered_delay as interval)
+                when s.not_after <= :now
+                    then least(greatest(:now - s.not_after, cast(:answered_delay as interval)), :longest_delay)
+                else (cast(:delays as interval[]))[least(s.emission + 1, cardinality(cast(:delays as interval[])))]
+            end,
+            overdue_time = case
+                when s.not_after + cast(:grace as interval) <= :now then coalesce(s.overdue_time, :now)
+            end
+        from due o
+        where s.organization_id = o.organization_id and s.id = o.id and s.state = 'DISPATCHED'
+            and s.next_emit_at <= :now
+        returning s.*
+    )
+    select e.organization_id, e.id, e.revision, e.emission, e.draft_id, e.social_account_id, t.channel, t.destination,
+        e.schedule_time, e.not_after, e.content_revision, e.traceparent, e.sequence, e.time_zone, t.job_state,
+        e.overdue_time = :now as is_new_overdue
+    from emitted e join slot_target t on t.organization_id = e.organization_id and t.slot_id = e.id
+""")
+
+_OVERDUE = text("""
+    select count(*) as slots, min(not_after) as oldest from slot
+    where overdue_time is not null and next_emit_at is not null
+""")
+
+_EMIT_SOON = text("""
+    update slot s set next_emit_at = least(s.next_emit_at, :at)
+    from unnest(cast(:organization_ids as text[]), cast(:ids as text[]), cast(:emissions as integer[]))
+        as u (organization_id, id, emission)
+    where s.organization_id = u.organization_id and s.id = u.id and s.state = 'DISPATCHED'
+        and s.emission = u.emission
+""")
+
+
+_FIELDS = len(Emission._fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overdue:
+    """Slots that should have ended: how many, and the latest time of the oldest."""
+
+    slots: int
+    oldest: datetime | None
+
+
+async def next_due_time(connection: AsyncConnection) -> datetime | None:
+    found: datetime | None = (await connection.execute(_NEXT_DUE)).scalar_one()
+    return found
+
+
+async def claim(
+    connection: AsyncConnection, *, now: datetime, horizon: datetime, limit: int, pool: int, per_account: int
+) -> list[Emission]:
+    """Marks slots that are due until `horizon` as handed over. Returns their commands, to be sent after the commit."""
+    await pin_plans(connection)
+    names = {"horizon": horizon, "pool": pool, "limit": limit}
+    accounts = (await connection.execute(_LOCK_DUE, names)).all()
+    if not accounts:
+        return []
+    result = await connection.execute(
+        _CLAIM,
+        {
+            "organization_ids": [account.organization_id for account in accounts],
+            "social_account_ids": [account.social_account_id for account in accounts],
+            "now": now,
+            "horizon": horizon,
+            "limit": limit,
+            "per_account": per_account,
+            "delay": REPEAT_DELAYS[0],
+        },
+    )
+    return _emissions(result.all())
+
+
+async def next_emission_time(connection: AsyncConnection) -> datetime | None:
+    found: datetime | None = (await connection.execute(_NEXT_EMISSION)).scalar_one()
+    return found
+
+
+async def emit_again(
+    connection: AsyncConnection, *, now: datetime, limit: int
+) -> tuple[list[Emission], set[tuple[str, str]]]:
+    """The commands of slots that have waited for an answer for too long, and the slots that are overdue since now."""
+    await pin_plans(connection)
+    names = {
+        "now": now,
+        "limit": limit,
+        "delays": list(REPEAT_DELAYS),
+        "answered_delay": ANSWERED_DELAY,
+        "longest_delay": LONGEST_DELAY,
+        "grace": OVERDUE_GRACE,
+    }
+    rows = (await connection.execute(_EMIT_AGAIN, names)).all()
+    return _emissions(rows), {(row.organization_id, row.id) for row in rows if row.is_new_overdue}
+
+
+async def emit_soon(connection: AsyncConnection, emissions: Iterable[Emission], *, at: datetime) -> None:
+    """For slots of which a command did not get through."""
+    slots = sorted({(each.organization_id, each.slot_id, each.emission) for each in emissions})
+    await pin_plans(connection)
+    await connection.execute(
+        _EMIT_SOON,
+        {
+            "organization_ids": [organization for organization, _, _ in slots],
+            "ids": [slot_id for _, slot_id, _ in slots],
+            "emissions": [emission for _, _, emission in slots],
+            "at": at,
+        },
+    )
+
+
+def _emissions(rows: Sequence[Any]) -> list[Emission]:
+    return [Emission._make(row[:_FIELDS]) for targets in rows_by_slot(rows) for row in still_wanted(targets)]
+
+
+async def find_overdue(connection: AsyncConnection) -> Overdue:
+    row = (await connection.execute(_OVERDUE)).one()
+    return Overdue(slots=row.slots, oldest=row.oldest)
