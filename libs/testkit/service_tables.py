@@ -10,7 +10,7 @@ from servicekit.pg.database import Database
 from testkit.databases import Databases
 
 MIGRATION = """
-from servicekit.pg.migrations.service_tables import create_v1
+from servicekit.pg.migrations.service_tables import create_v1, upgrade_to_v2
 
 revision = "0001"
 down_revision = None
@@ -18,6 +18,7 @@ down_revision = None
 
 def upgrade() -> None:
     create_v1()
+    upgrade_to_v2()
 """
 
 

@@ -15,7 +15,7 @@ from servicekit.bus.troubles import Patience, Round, Troubles
 from servicekit.faults import Fault
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
-from servicekit.pg.dead_letters import DeadLetters
+from servicekit.pg.dead_letters import DeadLetters, show_none
 from servicekit.pg.errors import is_data_error, sqlstate
 from servicekit.pg.inbox import Inbox
 from servicekit.run.telemetry import linked_trace
@@ -89,6 +89,7 @@ class EventApplier:
         self._said: set[tuple[str, str]] = set()
         for counter in (_applied, _parked, _failed):
             counter.add(0, {"consumer": consumer})
+        show_none(consumer)
         self._show()
 
     @property
@@ -225,7 +226,13 @@ class EventApplier:
             now = await self._clock.now(tx.connection)
             if await self._inbox.add(tx, [event.id], now=now):
                 await self._dead_letters.add_in(
-                    tx, consumer=self.consumer, subject=event.type, reason=reason, payload=envelope_of(event), now=now
+                    tx,
+                    consumer=self.consumer,
+                    subject=event.type,
+                    reason=reason,
+                    payload=envelope_of(event),
+                    now=now,
+                    organization_id=event.organization_id,
                 )
         self._troubles.parked(event.type, event.id)
         _parked.add(1, {"consumer": self.consumer})

@@ -2,9 +2,11 @@
 
 from sqlalchemy import (
     BigInteger,
+    CheckConstraint,
     Column,
     Identity,
     Index,
+    Integer,
     LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
@@ -74,5 +76,22 @@ def add_service_tables(metadata: MetaData) -> None:
         Column("reason", Text, nullable=False),
         Column("payload", LargeBinary, nullable=False),
         Column("create_time", Timestamp, nullable=False),
+        # Empty when the message could not be read.
+        Column("organization_id", Text, nullable=False, server_default=""),
+        Column("state", Text, nullable=False, server_default="OPEN"),
+        Column("redrives", Integer, nullable=False, server_default="0"),
+        Column("redrive_time", Timestamp),
+        # When it was redriven or archived; null while it is open.
+        Column("end_time", Timestamp),
+        CheckConstraint("state in ('OPEN', 'REDRIVEN', 'ARCHIVED')", name="dead_letter_state"),
+        CheckConstraint("(end_time is null) = (state = 'OPEN')", name="dead_letter_end"),
     )
-    Index("dead_letter_age", letters.c.create_time)
+    Index("dead_letter_age", letters.c.create_time, letters.c.id)
+    Index(
+        "dead_letter_open",
+        letters.c.consumer,
+        letters.c.create_time,
+        letters.c.id,
+        postgresql_where=text("state = 'OPEN'"),
+    )
+    Index("dead_letter_ended", letters.c.end_time, postgresql_where=text("end_time is not null"))

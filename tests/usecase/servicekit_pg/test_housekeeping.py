@@ -1,18 +1,21 @@
 from datetime import timedelta
+from typing import Any
 
+import pytest
 from sqlalchemy import text
 
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.dead_letters import DeadLetters
+from servicekit.pg.dead_letters import DeadLetters, DeadLettersFull
 from servicekit.pg.housekeeping import Housekeeping, Retention
 
 HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
 
 
 def _housekeeping(database: Database) -> Housekeeping:
-    retention = Retention(outbox=HOUR, inbox=HOUR, request_ledger=HOUR, dead_letter=HOUR)
+    retention = Retention(outbox=HOUR, inbox=HOUR, request_ledger=HOUR, redriven_letters=HOUR, archived_letters=DAY)
     return Housekeeping(database, DatabaseClock(), retention)
 
 
@@ -21,7 +24,7 @@ async def _execute(database: Database, statement: str) -> None:
         await connection.execute(text(statement))
 
 
-async def _ids(database: Database, statement: str) -> list[str]:
+async def _ids(database: Database, statement: str) -> list[Any]:
     async with database.read() as connection:
         return [each for (each,) in await connection.execute(text(statement))]
 
@@ -40,20 +43,63 @@ async def test_only_acknowledged_events_are_forgotten_however_old_the_others_are
     assert await _ids(database, "select event_id from outbox order by position") == ["old and open", "young"]
 
 
-async def test_inbox_ledger_and_dead_letters_are_forgotten_by_age(database: Database) -> None:
+async def test_inbox_and_ledger_are_forgotten_by_age(database: Database) -> None:
     await _execute(
         database,
         """
         with age (name, moment) as (values ('old', now() - interval '2 hours'), ('young', now() - interval '1 minute')),
-        a as (insert into inbox select 'c', name, moment from age),
-        b as (insert into request_ledger select 'o', 'm', name, '', null, null, moment from age)
-        insert into dead_letter select name, 'c', 's', 'r', '', moment from age
+        a as (insert into inbox select 'c', name, moment from age)
+        insert into request_ledger select 'o', 'm', name, '', null, null, moment from age
         """,
     )
     await _housekeeping(database).step()
     assert await _ids(database, "select event_id from inbox") == ["young"]
     assert await _ids(database, "select request_id from request_ledger") == ["young"]
-    assert await _ids(database, "select id from dead_letter") == ["young"]
+
+
+async def test_only_dead_letters_that_somebody_has_dealt_with_are_forgotten(database: Database) -> None:
+    await _execute(
+        database,
+        """
+        insert into dead_letter (id, consumer, subject, reason, payload, create_time, state, end_time) values
+        ('open', 'c', 's', 'r', '', now() - interval '9 years', 'OPEN', null),
+        ('redriven', 'c', 's', 'r', '', now() - interval '9 years', 'REDRIVEN', now() - interval '2 hours'),
+        ('redriven now', 'c', 's', 'r', '', now() - interval '9 years', 'REDRIVEN', now()),
+        ('archived', 'c', 's', 'r', '', now() - interval '9 years', 'ARCHIVED', now() - interval '2 days'),
+        ('archived late', 'c', 's', 'r', '', now() - interval '9 years', 'ARCHIVED', now() - interval '2 hours')
+        """,
+    )
+    await _housekeeping(database).step()
+    assert await _ids(database, "select id from dead_letter order by id") == ["archived late", "open", "redriven now"]
+
+
+async def test_the_outbox_is_emptied_behind_events_that_the_stream_does_not_take(database: Database) -> None:
+    await _execute(
+        database,
+        """
+        insert into outbox (event_id, subject, payload, create_time, stream_time, stream_sequence)
+        select n::text, 's', '', now() - interval '2 hours', taken, case when taken is not null then n end
+        from generate_series(1, 12000) as n, lateral (select case when n > 6000 then now() end) as answer (taken)
+        """,
+    )
+    housekeeping = _housekeeping(database)
+    for _ in range(2):
+        while await housekeeping.step():
+            pass
+        left = await _ids(database, "select count(*) from outbox where stream_sequence is not null")
+        assert (left, await _ids(database, "select count(*) from outbox")) == ([0], [6000])
+
+
+async def test_replicas_that_clean_up_together_do_not_wait_for_each_other(database: Database) -> None:
+    await _execute(
+        database,
+        "insert into inbox select 'c', n::text, now() - interval '2 hours' from generate_series(1, 8000) as n",
+    )
+    async with database.transaction() as other:
+        taken = text("select event_id from inbox order by receive_time limit 5000 for update")
+        assert len((await other.connection.execute(taken)).all()) == 5000
+        await _housekeeping(database).step()
+        assert await _ids(database, "select count(*) from inbox") == [5000]
 
 
 async def test_a_long_neglected_table_is_emptied_in_bounded_steps(database: Database) -> None:
@@ -95,3 +141,15 @@ async def test_a_dead_letter_is_kept_with_its_reason(database: Database) -> None
     assert first.reason == "the envelope cannot be decoded"
     assert second.create_time >= first.create_time
     assert len(await letters.list(limit=1)) == 1
+
+
+async def test_a_full_store_of_dead_letters_takes_no_other_until_one_is_dealt_with(database: Database) -> None:
+    letters = DeadLetters(database, DatabaseClock(), Uuid7Source(), most_open=2)
+    for consumer in ("a", "b"):
+        await letters.add(consumer=consumer, subject="s", reason="r", payload=b"")
+    with pytest.raises(DeadLettersFull):
+        await letters.add(consumer="a", subject="s", reason="r", payload=b"")
+    first = (await letters.list())[0]
+    assert await letters.archive([first.id]) == [first.id]
+    await letters.add(consumer="a", subject="s", reason="r", payload=b"")
+    assert await letters.count_open() == {"a": 1, "b": 1}

@@ -58,7 +58,8 @@ async def _pages(database: Database, statement: TextClause, **parameters: object
         (relay._NEWEST, {"stream_time": STREAM, "below": 2**62, "skip": 0}),
         (housekeeping._BY_AGE["inbox"], {"cutoff": LONG_AGO}),
         (housekeeping._BY_AGE["request_ledger"], {"cutoff": LONG_AGO}),
-        (housekeeping._BY_AGE["dead_letter"], {"cutoff": LONG_AGO}),
+        (housekeeping._BY_AGE["redriven_letters"], {"cutoff": LONG_AGO}),
+        (housekeeping._BY_AGE["archived_letters"], {"cutoff": LONG_AGO}),
     ],
 )
 async def test_what_is_asked_periodically_reads_a_few_pages(

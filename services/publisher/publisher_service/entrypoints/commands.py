@@ -20,12 +20,15 @@ from servicekit.bus.pull import PullLoop
 from servicekit.bus.streams import ConsumerSpec, ensure_stream
 from servicekit.clock import Clock
 from servicekit.pg.clock import SteadyClock
-from servicekit.pg.dead_letters import DeadLetters
+from servicekit.pg.dead_letters import DeadLetters, DeadLettersFull, show_none
 from servicekit.run.loops import wait
 from servicekit.run.transient import is_transient
 from topology import PUBLISH
 
 log = logging.getLogger(__name__)
+
+CONSUMER = "publisher"
+"""As which its dead letters are listed."""
 
 # The stream's redelivery is some milliseconds late, and up to a second early after a restart: the end is ours.
 _HELD_HERE = timedelta(milliseconds=500)
@@ -57,6 +60,8 @@ class CommandIntake:
         self._clock = clock
         self._steady = steady
         self._dead_letters = dead_letters
+        show_none(CONSUMER)
+        _malformed.add(0)
         self._timer: DueTimer[Work] = DueTimer(steady, due)
         self._arrived: list[tuple[PullLoop, Delivery]] = []
         self._some = asyncio.Event()
@@ -132,15 +137,15 @@ class CommandIntake:
     async def _park(self, pull: PullLoop, delivery: Delivery, error: Exception) -> None:
         try:
             await self._dead_letters.add(
-                consumer="publisher",
+                consumer=CONSUMER,
                 subject=delivery.subject,
                 reason="a publish command cannot be read",
                 payload=delivery.payload,
             )
         except Exception as away:
-            if not is_transient(away):
+            if not (is_transient(away) or isinstance(away, DeadLettersFull)):
                 raise
-            log.warning("a publish command cannot be read, nor parked while the database is away: %r", away)
+            log.warning("a publish command can neither be read nor parked: %r", away)
             await delivery.retry_in(_AWAY)
         else:
             log.error("parked a publish command: %s", error)
