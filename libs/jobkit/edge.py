@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
 
@@ -26,6 +27,19 @@ async def result_of(work: Callable[[], Awaitable[T]]) -> T | Exception:
         return cancelled
     except Exception as error:  # noqa: BLE001 - the one place for it; whoever calls tells `on_error`
         return error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raised:
+    error: BaseException
+
+
+def ended(work: Callable[[], T]) -> T | Raised:
+    """What work in a thread came to: the one that waits for it raises its error, of whatever kind."""
+    try:
+        return work()
+    except BaseException as error:  # noqa: BLE001 - raised again on the event loop
+        return Raised(error=error)
 
 
 def said(error: Exception) -> str:

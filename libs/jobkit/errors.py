@@ -1,6 +1,6 @@
 """What a scheduler tells `on_error`: each says which job, hook or call it is about."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from jobkit.edge import said
 from jobkit.job import Job
@@ -57,6 +57,36 @@ class LockLost(JobError):
 
     def __init__(self, job: Job) -> None:
         super().__init__(job, f"the lock with fence {job.fence} was lost during the run, which is cancelled")
+
+
+class RunTimedOut(JobError):
+    """The run took longer than `run_timeout`. It is cancelled, and has failed."""
+
+    def __init__(self, job: Job, timeout: timedelta) -> None:
+        super().__init__(job, f"the run of attempt {job.attempts} took longer than {timeout}; it is cancelled")
+
+
+class RunLost(JobError):
+    """The run was cancelled and goes on. Its worker leaves it behind, and its lock is not extended any more."""
+
+    def __init__(self, job: Job, waited: timedelta) -> None:
+        super().__init__(job, f"the run was cancelled and has not ended within {waited}; it may still be going on")
+
+
+class TooManyLostRuns(SchedulerError):
+    """Nothing is begun until one of the runs ends that were cancelled and go on."""
+
+    def __init__(self) -> None:
+        super().__init__("too many runs were cancelled and do not end; no other is begun before one of them has ended")
+
+
+class LoopBlocked(SchedulerError):
+    """The event loop stood still for as long as locks last: other workers may have taken over what is running here."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"the event loop stood still for {seconds:.1f} s: a handler blocks it, and locks may have ended"
+        )
 
 
 class StoreFailed(SchedulerError):

@@ -1,17 +1,9 @@
-"""What a worker has in hand."""
+"""What a worker has locked."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 
-from jobkit.edge import result_of
-from jobkit.job import Job, Lock
-
-T = TypeVar("T")
-
-
-class Interrupted(Exception):
-    """The run was cancelled: its locks are lost, or the time to stop has come."""
+from jobkit.job import Job
+from jobkit.run import Interruption, Run
 
 
 class Hand:
@@ -21,8 +13,7 @@ class Hand:
         self._jobs = {job.lock: job for job in jobs}
         self.lock_end = lock_end
         """On the monotonic clock, and never later than the store's."""
-        self._running: frozenset[Lock] = frozenset()
-        self._scope: asyncio.Timeout | None = None
+        self.run: Run | None = None
 
     @property
     def jobs(self) -> list[Job]:
@@ -35,24 +26,16 @@ class Hand:
         for job in jobs:
             self._jobs.pop(job.lock, None)
 
-    def lose(self, jobs: Iterable[Job]) -> None:
+    def lose(self, jobs: Sequence[Job]) -> None:
         """A run goes on as long as it holds one lock."""
         self.put_down(jobs)
-        if self._running.isdisjoint(self._jobs):
-            self.interrupt()
+        if jobs and self.run is not None and self.run.current and not self.still(self.run.current):
+            self.interrupt(Interruption.LOCK_LOST)
 
-    def interrupt(self) -> None:
-        """Once: a run that takes its time to end is not cancelled a second time."""
-        if self._scope is not None and not self._scope.expired():
-            self._scope.reschedule(asyncio.get_running_loop().time())
+    def interrupt(self, reason: Interruption) -> None:
+        if self.run is not None:
+            self.run.interrupt(reason)
 
-    async def run(self, work: Callable[[], Awaitable[T]], jobs: Sequence[Job]) -> T | Exception:
-        """The result; or Interrupted. Without a task of its own: most runs end soon."""
-        self._running = frozenset(job.lock for job in jobs)
-        try:
-            async with asyncio.timeout(None) as self._scope:
-                return await result_of(work)
-        except TimeoutError as error:
-            return Interrupted(error)
-        finally:
-            self._scope = None
+    def look(self) -> None:
+        if self.run is not None:
+            self.run.look()

@@ -73,12 +73,25 @@ def before_run(job: Job, now: datetime, policy: Policy) -> Settlement | None:
         return _paused(job, error)
 
 
-def after_run(job: Job, outcome: Outcome, *, begun: datetime, now: datetime, policy: Policy, draw: float) -> Settlement:
-    """`begun` is when the run was: what has become due by then, it has dealt with."""
+def after_run(
+    job: Job,
+    outcome: Outcome,
+    *,
+    begun: datetime,
+    now: datetime,
+    policy: Policy,
+    draw: float,
+    not_before: datetime | None = None,
+) -> Settlement:
+    """`begun` is when the run began, which has dealt with what was due by then.
+
+    A job whose run failed is not run again before `not_before`.
+    """
     try:
         if isinstance(outcome, Done):
             return Settlement(job=job, update=_next_occurrence(job, begun, now, policy, last_error=None))
-        return _after_failure(job, outcome, begun=begun, now=now, policy=policy, draw=draw)
+        settlement = _after_failure(job, outcome, begun=begun, now=now, policy=policy, draw=draw)
+        return settlement if not_before is None else _postponed(settlement, not_before)
     except _NO_SENSE as error:
         return _paused(job, error)
 
@@ -94,7 +107,7 @@ def _before_run(job: Job, now: datetime, policy: Policy) -> Settlement | None:
     due, misfire = _due_time(job), Misfire(job.misfire)
     recurring = _calendar_of(job) is not None
     if recurring and job.repeat_until is not None and due > job.repeat_until:
-        return Settlement(job=job, update=_end(job, now, job.last_error))
+        return _dropped(job, due, now)
     if job.attempts is not None and job.attempts > policy.retry.max_attempts:
         lost = WorkerLost(_how_it_was_lost(job, job.attempts - 1, policy))
         return _after_failure(job, Failed(error=lost, retry=False), begun=now, now=now, policy=policy, draw=0)
@@ -108,6 +121,12 @@ def _before_run(job: Job, now: datetime, policy: Policy) -> Settlement | None:
 def _how_it_was_lost(job: Job, begun_before: int, policy: Policy) -> str:
     begun = f"attempt {begun_before} of at most {policy.retry.max_attempts} was begun, and did not end"
     return begun if job.last_error is None else f"{begun}; before it: {job.last_error}"
+
+
+def _dropped(job: Job, due: datetime, now: datetime) -> Settlement:
+    dropped = OccurrenceSkipped(job, f"the occurrence of {due.isoformat()} is after repeat_until, {job.repeat_until}")
+    # It did not end by a run: it is kept, and says so.
+    return Settlement(job=job, update=_finished(job, now, _text(dropped)), error=dropped)
 
 
 def _skipped(job: Job, due: datetime, now: datetime, policy: Policy) -> Settlement:
@@ -134,6 +153,13 @@ def _after_failure(
     # A job that failed for good is never removed: somebody has to look at it.
     update = following or _finished(job, now, reason)
     return Settlement(job=job, update=update, error=JobFailed(job, outcome.error))
+
+
+def _postponed(settlement: Settlement, not_before: datetime) -> Settlement:
+    update = settlement.update
+    if update is None or update.sleep_until is None:
+        return settlement
+    return replace(settlement, update=replace(update, sleep_until=max(update.sleep_until, not_before)))
 
 
 def _next_occurrence(

@@ -11,6 +11,10 @@ class RetryPolicy:
     cap: timedelta = timedelta(minutes=15)
 
     def __post_init__(self) -> None:
+        for name, kind in (("max_attempts", int), ("first", timedelta), ("cap", timedelta)):
+            value = getattr(self, name)
+            if not isinstance(value, kind) or isinstance(value, bool):
+                raise TypeError(f"{name} is of type {kind.__name__}, not {value!r:.100}")
         if self.max_attempts < 1 or not timedelta(0) < self.first <= self.cap:
             raise ValueError("a job has at least one attempt, and a back-off that is positive and at most its cap")
 

@@ -1,10 +1,12 @@
 """A scheduler: workers on one store, from a start to a stop."""
 
 import asyncio
+import signal
 from contextvars import ContextVar
 from typing import Self
 
 from jobkit.config import Config
+from jobkit.run import LostRuns
 from jobkit.shift import Shift
 
 __all__ = ["Config", "Scheduler"]
@@ -23,6 +25,7 @@ class Scheduler:
         self._shift: Shift | None = None
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._lost_runs = LostRuns()
 
     @property
     def is_running(self) -> bool:
@@ -45,38 +48,78 @@ class Scheduler:
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set; then what is in hand is finished, or given back after the grace.
 
-        An error of `on_start` is raised, and nothing was begun.
+        An error of `on_start` is raised, and nothing was begun. When the call is cancelled, as Ctrl-C does under
+        `asyncio.run`, what is in hand is cancelled and given back without a grace before it ends.
         """
-        await self._work(await self._open(asyncio.Event()), stop)
+        shift = await self._open(asyncio.Event())
+        await self._until_over(shift, self._begin(shift, stop))
+
+    async def run_until_signal(self, *signals: signal.Signals) -> None:
+        """As `run`, until the process gets one of the signals (SIGINT or SIGTERM, if none is named).
+
+        A second one leaves out the grace. For the main thread, and not for Windows.
+        """
+        loop, stop = asyncio.get_running_loop(), asyncio.Event()
+
+        def stop_or_hurry() -> None:
+            if stop.is_set() and self._shift is not None:
+                self._shift.hurry()
+            stop.set()
+
+        named = signals or (signal.SIGINT, signal.SIGTERM)
+        for number in named:
+            loop.add_signal_handler(number, stop_or_hurry)
+        try:
+            await self.run(stop)
+        finally:
+            for number in named:
+                loop.remove_signal_handler(number)
 
     async def start(self) -> None:
         """Returns when `on_start` is done; the work goes on in the background."""
         stop = asyncio.Event()
         shift = await self._open(stop)
-        # No group could own it: it is `stop` that waits for it, and raises what it raised.
-        self._task = asyncio.get_running_loop().create_task(self._work(shift, stop), name=self.name)
+        self._task = self._begin(shift, stop)
 
     async def stop(self) -> None:
         """As at the end of `run`; returns when `on_stop` is done. Without a start nothing happens.
 
-        A handler or a hook may call it, and gets an answer at once: it would wait for itself.
+        A handler or a hook may call it, and gets an answer at once: it would wait for itself. When the call is
+        cancelled, what is in hand is cancelled and given back without a grace.
         """
         self._stop.set()
-        task = self._task
+        task, shift = self._task, self._shift
         if task is None or _working.get() is self:
             return
         try:
-            await task
+            await self._until_over(shift, task)
         finally:
-            if self._task is task:
+            if self._task is task and task.done():
                 self._task = None
 
     async def __aenter__(self) -> Self:
         await self.start()
         return self
 
-    async def __aexit__(self, *exc: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Stops. When the body was cancelled, as Ctrl-C does, what is in hand is given back without a grace."""
+        if self._shift is not None and kind is not None and issubclass(kind, asyncio.CancelledError):
+            self._shift.hurry()
         await self.stop()
+
+    async def _until_over(self, shift: Shift | None, task: asyncio.Task[None]) -> None:
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if shift is not None:
+                shift.hurry()
+            # A second cancellation is let through, and leaves the locks to their ends.
+            await asyncio.wait({task})
+            raise
+
+    def _begin(self, shift: Shift, stop: asyncio.Event) -> asyncio.Task[None]:
+        # No group could own it: it goes on when the call is cancelled, to give back what is in hand.
+        return asyncio.get_running_loop().create_task(self._work(shift, stop), name=self.name)
 
     async def _open(self, stop: asyncio.Event) -> Shift:
         if self._shift is not None:
@@ -84,7 +127,7 @@ class Scheduler:
         self._stop = stop
         # An event belongs to the loop that it has been waited on.
         self._wake = asyncio.Event()
-        shift = self._shift = Shift(self._config, self._wake)
+        shift = self._shift = Shift(self._config, self._wake, self._lost_runs)
         try:
             if self._config.on_start is not None:
                 await self._config.on_start()
@@ -100,6 +143,6 @@ class Scheduler:
                 await shift.work(stop)
             finally:
                 self._shift = None
-            await shift.hook("on_stop", self._config.on_stop)
+            await shift.hooks.stop()
         finally:
             _working.reset(outside)

@@ -148,6 +148,7 @@ class Watched:
     def __init__(self, store: JobStore) -> None:
         self._store = store
         self.calls: Counter[str] = Counter()
+        self.limits: list[int] = []
         self.failing: set[str] = set()
         self.gates: dict[str, asyncio.Event] = {}
 
@@ -156,6 +157,7 @@ class Watched:
         return await self._store.now()
 
     async def lock_next(self, now: datetime, lock_until: datetime, limit: int) -> list[Job]:
+        self.limits.append(limit)
         await self._called("lock_next")
         return await self._store.lock_next(now, lock_until, limit)
 

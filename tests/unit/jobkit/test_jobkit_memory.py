@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 
-from jobkit.config import Config
 from jobkit.job import Job, JobUpdate
 from jobkit.stores.memory import MemoryStore, StoreFull
 from testkit.clocks import START
@@ -73,23 +72,3 @@ async def test_a_condition_that_raises_loses_no_job() -> None:
 async def test_the_system_clock_is_the_default() -> None:
     store = MemoryStore()
     assert await store.now() <= await store.now()
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"on_document": None},
-        {"on_batch": lambda jobs: None},
-        {"batch": 0},
-        {"workers": 0},
-        {"idle_delay": timedelta(0)},
-        {"lock_duration": timedelta(0)},
-        {"lock_duration": timedelta.max},
-        {"pace": timedelta(seconds=-1)},
-    ],
-    ids=str,
-)
-def test_a_configuration_that_makes_no_sense_is_refused(settings: dict[str, object]) -> None:
-    plain: dict[str, object] = {"store": MemoryStore(), "on_document": lambda job: None}
-    with pytest.raises(ValueError, match=r"either|at least one|positive|negative|at most"):
-        Config(**(plain | settings))  # type: ignore[arg-type]

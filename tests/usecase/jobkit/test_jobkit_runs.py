@@ -71,11 +71,15 @@ async def test_nothing_repeats_after_repeat_until(scene: Scene) -> None:
     assert (row.due_time, row.sleep_until) == (None, None)
 
 
-async def test_an_occurrence_after_repeat_until_is_not_run(scene: Scene) -> None:
-    await scene.jobs.add(hourly(repeat_until=START - SECOND))
+@pytest.mark.parametrize("auto_remove", [False, True])
+async def test_an_occurrence_after_repeat_until_is_reported_instead_of_run(scene: Scene, auto_remove: bool) -> None:
+    await scene.jobs.add(hourly(repeat_until=START - SECOND, auto_remove=auto_remove))
     await scene.until_idle()
     assert scene.ran == []
-    assert (await scene.job()).due_time is None
+    row = await scene.job()
+    assert (row.due_time, row.sleep_until) == (None, None)
+    assert "is after repeat_until" in str(row.last_error)
+    assert [type(error) for error in scene.told] == [OccurrenceSkipped]
 
 
 async def test_an_occurrence_before_repeat_until_runs_also_when_it_is_late(scene: Scene) -> None:

@@ -1,0 +1,56 @@
+"""Calls the hooks of a scheduler and reports its errors."""
+
+import asyncio
+import logging
+from functools import partial
+
+from jobkit.config import Config, Hook
+from jobkit.edge import result_of
+from jobkit.errors import HookFailed, SchedulerError
+
+_LAST_WORDS = 1.0
+"""Seconds that a hook still has when the grace is over."""
+
+_log = logging.getLogger(__name__)
+
+
+class Hooks:
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._scopes: set[asyncio.Timeout] = set()
+        self._out_of_time = False
+
+    async def tell(self, error: SchedulerError) -> None:
+        if self._config.on_error is None:
+            _log.warning("%s: %s", self._config.name, error)
+            return
+        failure = await result_of(partial(self._in_time, partial(self._config.on_error, error)))
+        if isinstance(failure, Exception):
+            _log.error("%s: on_error failed", self._config.name, exc_info=failure)
+
+    async def idle(self) -> None:
+        if self._config.on_idle is not None:
+            await self._call("on_idle", partial(self._in_time, self._config.on_idle))
+
+    async def stop(self) -> None:
+        if self._config.on_stop is not None:
+            await self._call("on_stop", self._config.on_stop)
+
+    def end(self) -> None:
+        """The time to stop is over: a hook that hangs is cancelled soon."""
+        self._out_of_time = True
+        for scope in self._scopes:
+            scope.reschedule(asyncio.get_running_loop().time() + _LAST_WORDS)
+
+    async def _call(self, name: str, hook: Hook) -> None:
+        failure = await result_of(hook)
+        if isinstance(failure, Exception):
+            await self.tell(HookFailed(name, failure))
+
+    async def _in_time(self, hook: Hook) -> None:
+        async with asyncio.timeout(_LAST_WORDS if self._out_of_time else None) as scope:
+            self._scopes.add(scope)
+            try:
+                await hook()
+            finally:
+                self._scopes.discard(scope)

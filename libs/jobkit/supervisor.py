@@ -1,0 +1,185 @@
+"""Watches the run of a batch: settles what has ended, gives back what waits too long, ends what does not end."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from jobkit.config import Config
+from jobkit.edge import WaitCancelled
+from jobkit.errors import RunLost, RunTimedOut
+from jobkit.hand import Hand
+from jobkit.handling import Handling
+from jobkit.hooks import Hooks
+from jobkit.job import Failed, Job, Outcome
+from jobkit.next_run import Policy, Settlement, after_run, before_run, given_back
+from jobkit.run import Ended, Interruption, LostRuns, Run
+from jobkit.settler import Settler
+
+_LINGER = 0.005
+"""Seconds that a finished job waits for others, to be settled with them in one statement."""
+
+
+class Supervisor:
+    def __init__(
+        self,
+        config: Config,
+        *,
+        hooks: Hooks,
+        settler: Settler,
+        handling: Handling,
+        lost_runs: LostRuns,
+        stopping: asyncio.Event,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._config = config
+        self._hooks = hooks
+        self._settler = settler
+        self._handling = handling
+        self._lost_runs = lost_runs
+        self._stopping = stopping
+        self._now = now
+        self._policy = Policy(
+            retry=config.retry,
+            reprocess_delay=config.reprocess_delay,
+            misfire_after=config.misfire_after,
+            pace=config.pace,
+        )
+        self.limit = config.batch
+        """How many jobs a worker locks at once: fewer than `batch` while they take long."""
+        self._timeout = None if config.run_timeout is None else config.run_timeout.total_seconds()
+        self._batch_time = config.batch_time.total_seconds()
+        self._cancel_grace = config.cancel_grace.total_seconds()
+
+    async def do(self, hand: Hand) -> None:
+        """Runs and settles the jobs."""
+        jobs = await self._sort_out(hand)
+        if not jobs:
+            return
+        run = hand.run = self._begin(hand, jobs)
+        try:
+            while not run.is_done and not self._is_lost(run):
+                await run.news(self._patience(run))
+                await self._look_after(hand, run)
+            await self._end(hand, run)
+        finally:
+            if not run.is_done:
+                run.interrupt(Interruption.STOPPED)
+                self._lost_runs.add(run.task)
+        run.check()
+
+    async def _sort_out(self, hand: Hand) -> list[Job]:
+        """Those that are to be run; the others are settled."""
+        now = self._now()
+        verdicts = [(job, before_run(job, now, self._policy)) for job in hand.jobs]
+        await self._settler.settle(hand, [verdict for _, verdict in verdicts if verdict is not None])
+        return [job for job, verdict in verdicts if verdict is None]
+
+    def _begin(self, hand: Hand, jobs: Sequence[Job]) -> Run:
+        return Run(
+            [[job] for job in jobs] if self._config.on_batch is None else [jobs],
+            self._handling.handle,
+            still=hand.still,
+            may_begin=lambda: not self._stopping.is_set(),
+            now=self._now,
+            linger=_LINGER,
+        )
+
+    def _patience(self, run: Run) -> float | None:
+        """Seconds to the next thing that is to be looked at."""
+        times: list[float] = []
+        if run.first_ended_at is not None:
+            times.append(run.first_ended_at + _LINGER)
+        if run.has_more:
+            times.append(run.started_at + self._batch_time)
+        if run.interruption is not None:
+            times.append(run.interrupted_at + self._cancel_grace)
+        elif self._timeout is not None:
+            times.append(run.begun_at + self._timeout)
+        return max(min(times) - _loop_time(), 0) if times else None
+
+    async def _look_after(self, hand: Hand, run: Run) -> None:
+        settlements: list[Settlement] = []
+        if run.has_more and (self._stopping.is_set() or _loop_time() >= run.started_at + self._batch_time):
+            # Behind a run that is slow or hangs; another worker may have time for them.
+            settlements += map(given_back, run.begin_no_more())
+            self.limit = max(run.groups_begun, 1)
+        timed_out = self._has_timed_out(run)
+        if timed_out:
+            run.interrupt(Interruption.TIMED_OUT)
+        if run.first_ended_at is not None and _loop_time() >= run.first_ended_at + _LINGER:
+            settlements += self._outcomes(run.take_ended())
+        await self._settler.settle(hand, settlements)
+        if timed_out:
+            for job in run.current:
+                await self._hooks.tell(self._timed_out(job))
+
+    def _has_timed_out(self, run: Run) -> bool:
+        if self._timeout is None or run.is_done or run.interruption is not None:
+            return False
+        return _loop_time() >= run.begun_at + self._timeout
+
+    def _is_lost(self, run: Run) -> bool:
+        return run.interruption is not None and _loop_time() >= run.interrupted_at + self._cancel_grace
+
+    async def _end(self, hand: Hand, run: Run) -> None:
+        settlements = self._outcomes(run.take_ended())
+        current = hand.still(run.current)
+        if not run.is_done:
+            for job in run.current:
+                await self._hooks.tell(RunLost(job, self._config.cancel_grace))
+        match run.interruption:
+            case Interruption.TIMED_OUT:
+                settlements += self._failed(hand, run, [(job, self._timed_out(job)) for job in current])
+            case Interruption.STOPPED | Interruption.LOCK_LOST:
+                if not run.is_done:
+                    # It may still be going on: nobody takes it over before its lock has ended.
+                    hand.put_down(current)
+            case None:
+                # The handler has cancelled the task in which it runs.
+                settlements += self._failed(hand, run, [(job, WaitCancelled("it cancelled itself")) for job in current])
+            case other:
+                assert_never(other)
+        settled = {settlement.job.lock for settlement in settlements}
+        settlements += [given_back(job) for job in hand.jobs if job.lock not in settled]
+        await self._settler.settle(hand, settlements)
+        if run.interruption is None and _loop_time() < run.started_at + self._batch_time / 2:
+            self.limit = min(2 * self.limit, self._config.batch)
+
+    def _timed_out(self, job: Job) -> RunTimedOut:
+        assert self._config.run_timeout is not None
+        return RunTimedOut(job, self._config.run_timeout)
+
+    def _failed(self, hand: Hand, run: Run, failures: Sequence[tuple[Job, Exception]]) -> list[Settlement]:
+        """Those of a run that goes on are tried again when their lock would have ended, and not before."""
+        now = self._now()
+        lock_left = timedelta(seconds=max(hand.lock_end - self._config.monotonic(), 0))
+        return [
+            after_run(
+                job,
+                Failed(error=error),
+                begun=run.begun,
+                now=now,
+                policy=self._policy,
+                draw=self._config.draw(),
+                not_before=None if run.is_done else now + lock_left,
+            )
+            for job, error in failures
+        ]
+
+    def _outcomes(self, ended: Sequence[Ended]) -> list[Settlement]:
+        return [
+            after_run(job, outcome, begun=one.begun, now=one.now, policy=self._policy, draw=self._config.draw())
+            for one in ended
+            for job, outcome in zip(one.jobs, _each(one), strict=True)
+        ]
+
+
+def _each(ended: Ended) -> Sequence[Outcome]:
+    if isinstance(ended.result, Exception):
+        return [Failed(error=ended.result)] * len(ended.jobs)
+    return ended.result
+
+
+def _loop_time() -> float:
+    return asyncio.get_running_loop().time()

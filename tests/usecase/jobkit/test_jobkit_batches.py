@@ -1,0 +1,122 @@
+"""What a worker has locked together: settled in groups, and given back when it would wait too long; on both stores."""
+
+import asyncio
+from datetime import timedelta
+
+from jobkit.job import Job
+from testkit.clocks import START
+from testkit.eventually import eventually
+from testkit.jobs import Scene, once
+
+SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+BRIEF = timedelta(milliseconds=30)
+
+
+async def test_a_batch_done_one_by_one_is_settled_together(scene: Scene) -> None:
+    await scene.jobs.add(*(once(number, auto_remove=number % 2 == 0) for number in range(100)))
+    await scene.until_idle(batch=100)
+    assert len(scene.ran) == 100
+    assert (scene.store.calls["update"], scene.store.calls["remove"]) == (1, 1)
+
+
+async def test_what_has_ended_is_settled_while_the_next_run_lasts(scene: Scene) -> None:
+    finish = asyncio.Event()
+
+    async def do(job: Job) -> None:
+        scene.ran.append(job)
+        if job.id == 3:
+            await finish.wait()
+
+    await scene.jobs.add(*(once(number) for number in (1, 2, 3)))
+
+    async def two_are_finished() -> bool:
+        return [(await scene.job(number)).due_time for number in (1, 2)] == [None, None]
+
+    async with scene.scheduler(on_document=do, batch=3) as scheduler:
+        await eventually(two_are_finished)
+        assert scheduler.is_processing
+        assert (await scene.job(3)).due_time == START
+        finish.set()
+        await eventually(lambda: scheduler.is_idle)
+    assert scene.store.calls["update"] == 2
+
+
+async def test_what_a_worker_has_not_begun_is_given_back_to_others(scene: Scene) -> None:
+    finish = asyncio.Event()
+
+    async def hang(job: Job) -> None:
+        if job.id != 1:
+            scene.ran.append(job)
+            return
+        await finish.wait()
+
+    await scene.jobs.add(*(once(number) for number in range(1, 21)))
+    async with scene.scheduler(on_document=hang, batch=20, batch_time=BRIEF):
+        await eventually(lambda: scene.store.calls["update"])
+        assert scene.ran == []
+        async with scene.scheduler(batch=20, idle_delay=BRIEF):
+            await eventually(lambda: len(scene.ran) == 19)
+        finish.set()
+    assert {job.attempts for job in scene.ran} == {1}
+    assert scene.told == []
+
+
+async def test_a_worker_locks_fewer_at_once_while_jobs_take_long(scene: Scene) -> None:
+    async def linger(job: Job) -> None:
+        scene.ran.append(job)
+        # Longer than the time for which it keeps the others.
+        calls = scene.store.calls["update"]
+        if len(scene.ran) == 1:
+            await eventually(lambda: scene.store.calls["update"] > calls)
+
+    await scene.jobs.add(*(once(number) for number in range(1, 9)))
+    await scene.until_idle(on_document=linger, batch=8, batch_time=BRIEF)
+    assert scene.store.limits[:2] == [8, 1]
+    assert len(scene.ran) == 8
+
+
+async def test_two_schedulers_share_a_batch_of_slow_jobs(scene: Scene) -> None:
+    ran: dict[str, list[object]] = {"a": [], "b": []}
+    both = asyncio.Event()
+
+    def slow(name: str) -> object:
+        async def do(job: Job) -> None:
+            ran[name].append(job.id)
+            if ran["a"] and ran["b"]:
+                both.set()
+            # As if each lasted until the other scheduler has work, too.
+            await both.wait()
+
+        return do
+
+    await scene.jobs.add(*(once(number) for number in range(10)))
+    settings = {"batch": 10, "batch_time": BRIEF, "idle_delay": BRIEF}
+    async with (
+        scene.scheduler(on_document=slow("a"), **settings) as first,
+        scene.scheduler(on_document=slow("b"), **settings) as second,
+    ):
+        await eventually(lambda: len(ran["a"]) + len(ran["b"]) == 10)
+        await eventually(lambda: first.is_idle and second.is_idle)
+    assert sorted(map(str, ran["a"] + ran["b"])) == [str(number) for number in range(10)]
+    assert scene.told == []
+
+
+async def test_a_stop_gives_back_what_is_not_begun_while_a_run_lasts(scene: Scene) -> None:
+    going_on, finish = asyncio.Event(), asyncio.Event()
+
+    async def linger(job: Job) -> None:
+        going_on.set()
+        await finish.wait()
+
+    await scene.jobs.add(once(1), once(2))
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(scene.scheduler(on_document=linger, batch=2, batch_time=HOUR).run(stop))
+        await going_on.wait()
+        stop.set()
+
+        async def is_given_back() -> bool:
+            return (await scene.job(2)).sleep_until == START
+
+        await eventually(is_given_back)
+        finish.set()
