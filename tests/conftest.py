@@ -1,1 +1,1 @@
-pytest_plugins = ["testkit.plugin"]
+pytest_plugins = ["testkit.plugin", "testkit.parallel"]

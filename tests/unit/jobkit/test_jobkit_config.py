@@ -25,7 +25,7 @@ from jobkit.stores.memory import MemoryStore
         {"cancel_grace": timedelta(seconds=-1)},
         {"batch_time": timedelta(seconds=-1)},
     ],
-    ids=str,
+    ids=", ".join,
 )
 def test_a_configuration_that_makes_no_sense_is_refused(settings: dict[str, object]) -> None:
     plain: dict[str, object] = {"store": MemoryStore(), "on_document": lambda job: None}

@@ -1,0 +1,50 @@
+"""How a run is spread over processes. Each process starts servers of its own; a file is never divided.
+
+`addopts` says `--numprocesses=auto`. What that means is decided here; `-n 0` or `-n 3` on the command line comes first.
+"""
+
+import os
+from collections.abc import Generator, Iterable
+from pathlib import Path
+
+import pytest
+
+FIRST = ("faults", "e2e", "contract", "usecase", "rpc")
+"""The tiers with the longest files run first, so that no process is left alone with one of them at the end."""
+
+NARROWING = ("keyword", "markexpr", "lf", "failedfirst", "stepwise")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One process per core for folders; none but this one for a few tests, or where somebody watches the output."""
+    narrowed = any(config.getoption(name, default=False) for name in NARROWING)
+    watched = config.getoption("capture") == "no"
+    if narrowed or watched or not _names_folders(config.args, config.invocation_params.dir):
+        return 0
+    return len(os.sched_getaffinity(0))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=_place)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A lone surrogate in captured output would end the worker: reports travel to the main process as UTF-8."""
+    report = yield
+    report.sections = [(title, _encodable(text)) for title, text in report.sections]
+    return report
+
+
+def _names_folders(arguments: Iterable[str], here: Path) -> bool:
+    return any((here / argument).is_dir() for argument in arguments)
+
+
+def _place(item: pytest.Item) -> int:
+    parts = item.path.parts
+    return next((place for place, tier in enumerate(FIRST) if tier in parts), len(FIRST))
+
+
+def _encodable(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()
