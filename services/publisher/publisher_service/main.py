@@ -19,6 +19,7 @@ from publisher_service.application.connect_account import ConnectAccount
 from publisher_service.application.read_accounts import ReadAccounts
 from publisher_service.application.read_jobs import ReadJobs
 from publisher_service.application.recover_jobs import RecoverJobs
+from publisher_service.application.relabel_lines import RelabelLines
 from publisher_service.application.resolve_unknown import ResolveUnknown
 from publisher_service.application.save_drafts import SaveDrafts
 from publisher_service.application.send_post import SendPost
@@ -28,6 +29,7 @@ from publisher_service.application.tell_started import TellStarted
 from publisher_service.application.withdraw_content import WithdrawContent
 from publisher_service.entrypoints.commands import CommandIntake
 from publisher_service.entrypoints.events import CONSUMER, routes
+from publisher_service.entrypoints.lanes import ProviderLane
 from publisher_service.entrypoints.loops import CountJobs, LookUps, Sweep
 from publisher_service.entrypoints.pipeline import PublishPipeline
 from publisher_service.entrypoints.rpc import PublisherServicer, SocialAccountServicer
@@ -78,6 +80,7 @@ async def compose(settings: Settings) -> Process:
             parts.relay,
             Loop("sweep", parts.sweep.step, settings.sweep_period, parts.due_now),
             Loop("look-ups", parts.look_ups.step, settings.lookup_again, parts.look_ups.some),
+            Loop("relabel lines", parts.relabel, timedelta(seconds=1), parts.connection_changed),
             Loop("count jobs", CountJobs(parts.database).step, timedelta(seconds=15)),
             Loop("housekeeping", parts.housekeeping.step, timedelta(minutes=1)),
         ],
@@ -117,7 +120,7 @@ class _Parts:
         )
         sandbox = SandboxProvider(self.http, settings.sandbox_url, settings.request_timeout)
         self.providers: Mapping[str, Provider] = {sandbox.name: sandbox}
-        self.due_now = asyncio.Event()
+        self.due_now, self.connection_changed = asyncio.Event(), asyncio.Event()
         self.dead_letters = DeadLetters(self.database, self.clock, self.ids)
         self.housekeeping = Housekeeping(self.database, self.clock, Retention())
         self.pipeline = self._pipeline()
@@ -131,6 +134,7 @@ class _Parts:
             ensure_stream=partial(ensure_stream, jetstream, EVENTS),
             patience=Patience(give_up_after=settings.park_poison_after),
         )
+        self.relabel = RelabelLines(database=self.database, clock=self.clock, outbox=self.outbox)
         self.look_ups = self._look_ups()
         self.sweep = self._sweep()
 
@@ -143,7 +147,7 @@ class _Parts:
             outbox=self.outbox,
             vault=self.vault,
             providers=self.providers,
-            wake_sweep=self.due_now.set,
+            on_connected=self._on_connected,
         )
         publisher = PublisherServicer(read=ReadJobs(self.database), withdraw=WithdrawContent(self.database))
         accounts = SocialAccountServicer(connect=connect_account, read=ReadAccounts(self.database))
@@ -159,28 +163,31 @@ class _Parts:
     def _pipeline(self) -> PublishPipeline:
         settings = self.settings
         pipeline = PublishPipeline(
-            claim=ClaimJobs(
-                database=self.database,
-                clock=self.clock,
-                steady=self.steady,
-                outbox=self.outbox,
-                policy=settings.policy,
-                lease=settings.lease,
-            ),
+            claim=ClaimJobs(database=self.database, clock=self.clock, steady=self.steady, outbox=self.outbox),
             send=SendPost(
                 providers=self.providers,
                 vault=self.vault,
                 clock=self.system,
                 steady=self.steady,
-                lease=settings.lease,
+                lease_margin=settings.lease_margin,
             ),
             settle=SettlePosts(
-                database=self.database, clock=self.clock, ids=self.ids, outbox=self.outbox, policy=settings.policy
+                database=self.database,
+                clock=self.clock,
+                ids=self.ids,
+                outbox=self.outbox,
+                policy=settings.policy,
+                wake_lines=self._wake_lines,
             ),
             tell_started=TellStarted(database=self.database, clock=self.clock, outbox=self.outbox),
             clock=self.system,
             steady=self.steady,
-            senders=settings.senders,
+            lanes={
+                name: ProviderLane(
+                    name, senders=settings.senders, lease=provider.request_timeout + settings.lease_margin
+                )
+                for name, provider in self.providers.items()
+            },
         )
         pipeline.intake = CommandIntake(
             connection=self.nats,
@@ -191,6 +198,13 @@ class _Parts:
             dead_letters=self.dead_letters,
         )
         return pipeline
+
+    def _wake_lines(self) -> None:
+        self.pipeline.wake_lines()
+
+    def _on_connected(self) -> None:
+        self.pipeline.wake_lines()
+        self.connection_changed.set()
 
     def _look_ups(self) -> LookUps:
         resolve = ResolveUnknown(

@@ -27,10 +27,6 @@ class Settings(ProcessSettings):
     sweep_period: timedelta = timedelta(seconds=1)  # of the look at what stands still
 
     @property
-    def lease(self) -> timedelta:
-        return self.request_timeout + self.lease_margin
-
-    @property
     def policy(self) -> Policy:
         return Policy(
             retry_first=self.retry_first,

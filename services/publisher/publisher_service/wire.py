@@ -37,8 +37,10 @@ __all__ = [
     "account_disconnected",
     "account_states_from",
     "command_from",
+    "commands_accepted",
     "content_from",
     "get_post_job_response",
+    "local_month",
     "moment",
     "post_job",
     "post_job_changed",
@@ -88,6 +90,7 @@ def command_from(message: publish_command_pb2.PublishCommand) -> Command:
         organization_id=message.organization_id,
         draft_id=message.draft_id,
         target=target_from(target),
+        slot_sequence=message.slot_sequence,
         slot_id=message.slot_id,
         slot_revision=message.slot_revision,
         emission=message.emission,
@@ -96,6 +99,7 @@ def command_from(message: publish_command_pb2.PublishCommand) -> Command:
         content_revision=message.content_revision,
         max_attempts=max(message.max_attempts, 1),
         traceparent=message.traceparent,
+        time_zone=message.time_zone,
     )
 
 
@@ -124,11 +128,13 @@ def slot_from(message: queue_events_pb2.SlotScheduled | queue_events_pb2.SlotMov
     return Slot(
         organization_id=message.organization_id,
         slot_id=message.slot_id,
+        sequence=message.slot_sequence,
         revision=message.revision,
         draft_id=message.draft_id,
         targets=tuple(target_from(target) for target in message.targets),
         schedule_time=time,
-        target_month=_month(time, message.time_zone),
+        not_after=moment(message.not_after) if message.HasField("not_after") else None,
+        target_month=local_month(time, message.time_zone),
         traceparent=traceparent,
     )
 
@@ -161,6 +167,31 @@ def post_job_changed(job: PostJob, kind: EventKind | None = None) -> Announcemen
         aggregate_id=job.id,
         message=message,
         traceparent=job.traceparent,
+    )
+
+
+def commands_accepted(organization_id: str, accepted: Sequence[tuple[Command, int]]) -> Announcement:
+    """Commands whose jobs stand in line, each with the version of its job."""
+    commands = [
+        publisher_events_pb2.AcceptedCommand(
+            slot_id=command.slot_id,
+            slot_revision=command.slot_revision,
+            draft_id=command.draft_id,
+            target=target_pb2.Target(
+                social_account_id=command.target.social_account_id,
+                channel=command.target.channel,
+                destination=command.target.destination,
+            ),
+            post_job_id=command.post_job_id,
+            version=version,
+        )
+        for command, version in accepted
+    ]
+    return Announcement(
+        subject=events_subject("publisher", organization_id, "command"),
+        organization_id=organization_id,
+        aggregate_id=commands[0].post_job_id,
+        message=publisher_events_pb2.CommandsAccepted(organization_id=organization_id, commands=commands),
     )
 
 
@@ -298,7 +329,7 @@ def _set(message: Timestamp, time: datetime) -> None:
     message.nanos = since.microseconds * 1000
 
 
-def _month(time: datetime, zone: str) -> str:
+def local_month(time: datetime, zone: str) -> str:
     """The first day of the local month; of the UTC month when the slot names no zone that is known here."""
     try:
         day = local_day(time, find_zone(zone)) if zone else time.date()

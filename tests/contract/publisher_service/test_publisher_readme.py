@@ -55,4 +55,4 @@ async def test_every_query_runs(service_database: Callable[[str], Awaitable[str]
 
 
 def test_there_are_queries() -> None:
-    assert len(STATEMENTS) == 3
+    assert len(STATEMENTS) == 4

@@ -9,12 +9,13 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
 import channels
-from publisher_service.adapters.postgres import accounts, hot, store
+from publisher_service.adapters.postgres import accounts, store
+from publisher_service.adapters.postgres.claim import claim
 from publisher_service.adapters.postgres.tables import metadata
 from publisher_service.adapters.providers.provider import Provider
 from publisher_service.adapters.providers.sandbox import SandboxProvider
 from publisher_service.domain.account import AccountState, SocialAccount
-from publisher_service.domain.claim import Command, Verdict
+from publisher_service.domain.claim import Command, Lane, Verdict
 from publisher_service.domain.plan import SavedDraft
 from publisher_service.domain.post_job import TRANSITIONS, WITH_NEXT_ACTION, JobState, Target, job_id
 from publisher_service.domain.settlement import AttemptState
@@ -24,6 +25,7 @@ from servicekit.pg.database import Database
 from servicekit.pg.migrations.alembic_run import drift
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+LANE = Lane(provider="sandbox", room=10, lease=timedelta(seconds=15))
 PAGE = Target(social_account_id="page", channel="facebook")
 
 ATTEMPT = {
@@ -241,8 +243,8 @@ async def test_the_claim_takes_exactly_what_may_be_sent(database: Database, stat
         await store.lock_contents(tx.connection, [("acme", "draft")])
         await store.save_contents(tx.connection, [draft])
         await accounts.insert(tx.connection, account, b"sealed")
-        await store.set_gate(tx.connection, "acme", "page", connected=True)
-        judged = await hot.claim(tx.connection, [command], now=NOW, lease_end=NOW + timedelta(seconds=15))
+        await tx.connection.execute(text("insert into account_gate values ('acme', 'page', true, null, 'sandbox')"))
+        judged = await claim(tx.connection, [command], [LANE], now=NOW)
         (after,) = await store.lock_jobs(tx.connection, [("acme", command.post_job_id)])
     may = JobState.SENDING in TRANSITIONS[state]
     assert (judged[0].verdict is Verdict.CLAIMED) == may

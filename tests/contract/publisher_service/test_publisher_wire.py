@@ -113,7 +113,16 @@ def test_a_post_job_survives_the_wire_in_every_state(job: PostJob) -> None:
 
 
 # What no other context has to know.
-OURS_ALONE = {"organization_id", "state", "max_attempts", "fence", "withdrawn_below", "traceparent"}
+OURS_ALONE = {
+    "organization_id",
+    "state",
+    "max_attempts",
+    "fence",
+    "slot_sequence",
+    "wanted_revision",
+    "withdrawn_below",
+    "traceparent",
+}
 
 
 def shown(message: PostJobMessage, name: str) -> object:
@@ -160,10 +169,12 @@ def test_the_stored_slot_still_decodes() -> None:
     assert wire.slot_from(SlotScheduled.FromString(SLOT), traceparent="00-trace") == Slot(
         organization_id="org",
         slot_id="slot",
+        sequence=0,
         revision=3,
         draft_id="draft",
         targets=(PAGE,),
         schedule_time=NOW,
+        not_after=None,
         target_month="2026-03-01",
         traceparent="00-trace",
     )

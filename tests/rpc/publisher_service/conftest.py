@@ -61,7 +61,7 @@ async def channel(database: Database, sandbox: Sandbox) -> AsyncIterator[grpc.ai
             outbox=Outbox(ids, lambda rows: None),
             vault=Vault(KEY),
             providers={provider.name: provider},
-            wake_sweep=lambda: None,
+            on_connected=lambda: None,
         )
         publisher = PublisherServicer(read=ReadJobs(database), withdraw=WithdrawContent(database))
         server = RpcServer(

@@ -3,13 +3,17 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-from publisher_service.application.claim_jobs import Claim, Over
-from publisher_service.domain.claim import Command
+from publisher_service.application.claim_jobs import Claim, Over, Turns
+from publisher_service.domain.claim import Command, Lane
 from publisher_service.domain.post_job import Target
+from publisher_service.entrypoints.lanes import ProviderLane
 from publisher_service.entrypoints.pipeline import PublishPipeline
+from publisher_service.entrypoints.turns import TurnQueue
+from publisher_service.entrypoints.work import Work
 from servicekit.clock import SystemClock
 from servicekit.pg.clock import SteadyClock
 from testkit.eventually import eventually
@@ -30,10 +34,16 @@ class Claims:
         self.asked: Counter[str] = Counter()
         self.may_answer = asyncio.Event()
 
-    async def __call__(self, commands: Sequence[Command]) -> list[Claim]:
+    async def __call__(self, commands: Sequence[Command], lanes: Sequence[Lane]) -> list[Claim]:
         self.asked.update(command.draft_id for command in commands)
         await self.may_answer.wait()
         return [Over() for _ in commands]
+
+    async def next_turn(self, lanes: Sequence[Lane]) -> tuple[datetime | None, datetime]:
+        return None, NOW
+
+    async def from_lines(self, lanes: Sequence[Lane], *, limit: int) -> Turns:
+        return Turns(claimed=[], more=False)
 
 
 def commands(count: int, *, first: int = 0, accounts: int = 7) -> list[Command]:
@@ -75,7 +85,7 @@ def a_pipeline(claims: Claims) -> PublishPipeline:
         tell_started=UNUSED,
         clock=system,
         steady=steady,
-        senders=1,
+        lanes={"sandbox": ProviderLane("sandbox", senders=1, lease=timedelta(seconds=15))},
     )
 
 
@@ -107,3 +117,44 @@ async def test_of_very_many_only_so_many_are_kept() -> None:
     pipeline.submit_commands(commands(5000))
     await _run(pipeline, claims, done=2000)
     assert claims.asked.total() == 2000
+
+
+def a_work(organization: str, account: str, name: str) -> Work:
+    (command,) = commands(1)
+    target = Target(social_account_id=account, channel="facebook")
+    return Work(command=replace(command, organization_id=organization, draft_id=name, target=target), since=0)
+
+
+def test_turns_go_round_organizations_and_their_accounts() -> None:
+    queue = TurnQueue()
+    for number in range(3):
+        queue.add(a_work("big", "one", f"one-{number}"))
+    queue.add(a_work("big", "two", "two-0"))
+    queue.add(a_work("small", "page", "page-0"))
+    taken = [work.command.draft_id for work in queue.take(4)]
+    assert taken == ["one-0", "page-0", "two-0", "one-1"]
+    assert [work.command.draft_id for work in queue.take_all()] == ["one-2"]
+    assert not queue
+
+
+def test_a_lane_takes_as_many_as_its_senders_finish_soon() -> None:
+    lane = ProviderLane("sandbox", senders=4, lease=timedelta(seconds=15))
+    assert lane.now.room > 100
+    for _ in range(lane.now.room):
+        lane.enter(a_work("acme", "page", "d"))
+    assert lane.now.room == 0
+    lane.leave()
+    assert lane.now.room == 0  # it has not been sent yet
+
+
+async def test_a_slow_provider_is_given_no_more_than_its_senders_take() -> None:
+    lane = ProviderLane("sandbox", senders=4, lease=timedelta(seconds=15))
+    times = iter(range(0, 1000, 10))
+
+    async def send(work: Work) -> None:
+        lane.leave()
+
+    lane.enter(a_work("acme", "page", "d"))
+    lane.end()
+    await lane.run(send, lambda: float(next(times)))
+    assert lane.now.room == 4

@@ -42,6 +42,7 @@ from publisher_service.domain.settlement import AttemptState, evidence, resolve,
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
+LATE = LATER + timedelta(hours=24)
 POLICY = Policy()
 PAGE = Target(social_account_id="page", channel="facebook")
 
@@ -57,10 +58,17 @@ outcomes: st.SearchStrategy[Outcome] = st.one_of(
 )
 
 
+_REASONS: dict[JobState, list[Reason]] = {state: [Reason.NONE] for state in JobState} | {
+    JobState.READY: [Reason.NONE, Reason.IN_LINE],
+    JobState.WAITING: [Reason.CONTENT_PENDING, Reason.RATE_LIMITED, Reason.RETRY],
+    JobState.BLOCKED: [Reason.NOT_APPROVED, Reason.WITHDRAWN, Reason.ACCOUNT_NOT_CONNECTED],
+    JobState.CANCELED: [Reason.NONE, Reason.TARGET_REMOVED],
+}
+
+
 @st.composite
 def jobs(draw: st.DrawFn, *states: JobState) -> PostJob:
     state = draw(st.sampled_from(states or tuple(JobState)))
-    waits = state in (JobState.WAITING, JobState.BLOCKED)
     most = draw(st.integers(1, 5))
     return PostJob(
         organization_id="acme",
@@ -68,9 +76,10 @@ def jobs(draw: st.DrawFn, *states: JobState) -> PostJob:
         draft_id="draft",
         target=PAGE,
         state=state,
-        state_reason=draw(st.sampled_from([each for each in Reason if each])) if waits else Reason.NONE,
+        state_reason=draw(st.sampled_from(_REASONS[state])),
         version=draw(st.integers(1, 9)),
         run=draw(st.integers(1, 3)),
+        slot_sequence=draw(st.integers(0, 2)),
         slot_id=draw(st.sampled_from(["", "slot-1", "slot-2"])),
         slot_revision=draw(st.integers(1, 3)),
         schedule_time=NOW,
@@ -84,6 +93,7 @@ def jobs(draw: st.DrawFn, *states: JobState) -> PostJob:
         evidence_kind="PROVIDER_ID" if state is JobState.PUBLISHED else "",
         error_reason="" if state in (JobState.PUBLISHED, JobState.PENDING) else "EARLIER",
         withdrawn_below=draw(st.integers(0, 3)),
+        wanted_revision=draw(st.integers(0, 3)),
         create_time=NOW,
         update_time=NOW,
     )
@@ -196,36 +206,67 @@ def test_proof_counts_in_every_state(job: PostJob) -> None:
 def test_a_saved_draft_cancels_releases_or_leaves_alone(
     job: PostJob, has_target: bool, approved: bool, revision: int
 ) -> None:
-    after = after_save(job, draft(has_target=has_target, approved=approved, revision=revision), now=LATER)
+    saved = draft(has_target=has_target, approved=approved, revision=revision)
+    after = after_save(job, saved, live_slots=frozenset(), now=LATER)
     check(job, after)
-    waits_for_content = (
-        job.state in (JobState.WAITING, JobState.BLOCKED)
-        and job.state_reason in (Reason.NOT_APPROVED, Reason.WITHDRAWN, Reason.CONTENT_PENDING)
-    )  # fmt: skip
+    waits_for_approval = job.state is JobState.BLOCKED and job.state_reason in (Reason.NOT_APPROVED, Reason.WITHDRAWN)
+    waits_for_content = job.state is JobState.WAITING and job.state_reason is Reason.CONTENT_PENDING
     if not has_target:
         assert after.state is (JobState.CANCELED if job.state in NOT_STARTED else job.state)
-    elif waits_for_content and approved and revision >= job.withdrawn_below:
+    elif (waits_for_approval and approved and revision >= job.withdrawn_below) or (
+        waits_for_content and revision >= job.wanted_revision
+    ):
         assert (after.state, after.next_action_time) == (JobState.READY, LATER)
+    elif job.state is JobState.CANCELED and job.state_reason is Reason.TARGET_REMOVED:
+        assert (after.state, after.run) == (JobState.PENDING, job.run + 1)
     else:
         assert after is job
 
 
-@given(jobs(), st.sampled_from(["slot-0", "slot-1", "slot-2", "slot-3"]), st.integers(1, 4))
-def test_a_job_takes_a_newer_slot_unless_a_try_is_open_or_it_is_out(job: PostJob, slot_id: str, revision: int) -> None:
-    after = after_slot(job, slot(slot_id, revision), now=LATER)
+@pytest.mark.parametrize(
+    ("live_slots", "schedule_time", "not_after", "state", "until"),
+    [
+        ({"slot-1"}, NOW, NOW + timedelta(days=1), JobState.READY, LATER),
+        ({"slot-1"}, LATER + timedelta(hours=1), LATER + timedelta(days=1), JobState.READY, LATER + timedelta(hours=1)),
+        ({"slot-1"}, NOW, LATER, JobState.PENDING, None),
+        ({"slot-1"}, None, None, JobState.PENDING, None),
+        ({"slot-2"}, NOW, NOW + timedelta(days=1), JobState.PENDING, None),
+    ],
+    ids=["due", "not due", "too late", "without a time", "slot is gone"],
+)
+def test_a_target_that_comes_back_goes_out_while_its_slot_lives(
+    live_slots: set[str],
+    schedule_time: datetime | None,
+    not_after: datetime | None,
+    state: JobState,
+    until: datetime | None,
+) -> None:
+    removed = canceled(replace(sending(JobState.SCHEDULED), slot_id="slot-1"), now=NOW)
+    removed = replace(removed, schedule_time=schedule_time, not_after=not_after, error_message="of the old run")
+    after = after_save(removed, draft(has_target=True, approved=True, revision=2), live_slots=live_slots, now=LATER)
+    assert (after.state, after.next_action_time, after.run) == (state, until, removed.run + 1)
+    assert (after.attempts, after.error_message) == (0, "")
+
+
+@given(jobs(), st.integers(0, 3), st.sampled_from(["slot-0", "slot-1", "slot-2", "slot-3"]), st.integers(1, 4))
+def test_a_job_takes_a_newer_slot_unless_an_attempt_is_open_or_it_is_out(
+    job: PostJob, sequence: int, slot_id: str, revision: int
+) -> None:
+    after = after_slot(job, slot(slot_id, revision, sequence=sequence), now=LATER)
     check(job, after)
-    newer = (slot_id, revision) > (job.slot_id, job.slot_revision)
+    newer = (sequence, slot_id, revision) > (job.slot_sequence, job.slot_id, job.slot_revision)
     takes = newer and job.state in NOT_STARTED | ENDED_RUN
     assert (after is not job) == takes
     if takes:
         assert (after.state, after.slot_id, after.slot_revision) == (JobState.SCHEDULED, slot_id, revision)
-        assert (after.schedule_time, after.not_after, after.target_month) == (LATER, None, "2026-03-01")
+        assert (after.schedule_time, after.not_after, after.target_month) == (LATER, LATE, "2026-03-01")
         assert after.attempts == (0 if job.state in ENDED_RUN else job.attempts)
+        assert after.error_message == ("" if job.state in ENDED_RUN else job.error_message)
 
 
 @given(jobs(), st.sampled_from(sorted(CHANGING)), st.sampled_from(["", "slot-1", "slot-3"]))
 def test_a_refusal_waits_blocks_or_misses(job: PostJob, verdict: Verdict, slot_id: str) -> None:
-    after = refused(job, command(slot_id), verdict, policy=POLICY, now=NOW)
+    after = refused(job, command(slot_id), verdict, now=NOW)
     if job.state in OPEN_ATTEMPT or job.state in (JobState.PUBLISHED, JobState.NEEDS_ATTENTION):
         assert after is job
         return
@@ -235,6 +276,7 @@ def test_a_refusal_waits_blocks_or_misses(job: PostJob, verdict: Verdict, slot_i
         return
     check(job, after)
     assert (after.slot_id, after.not_after, after.max_attempts) == (slot_id, LATER, 7)
+    assert after.error_message == ("" if job.state in ENDED_RUN else job.error_message)
     match verdict:
         case Verdict.MISSED:
             assert after.state is JobState.MISSED
@@ -242,17 +284,17 @@ def test_a_refusal_waits_blocks_or_misses(job: PostJob, verdict: Verdict, slot_i
             assert after.state is JobState.CANCELED
         case Verdict.CONTENT_PENDING:
             assert (after.state, after.state_reason) == (JobState.WAITING, Reason.CONTENT_PENDING)
-            assert after.next_action_time == NOW + POLICY.content_pending
+            assert after.next_action_time == LATER
         case _:
             assert (after.state, after.state_reason) == (JobState.BLOCKED, verdict.value)
             assert after.next_action_time == LATER
 
 
 def test_the_same_refusal_again_is_no_news() -> None:
-    blocked = refused(sending(JobState.SCHEDULED), command("slot-1"), Verdict.NOT_APPROVED, policy=POLICY, now=NOW)
-    again = refused(blocked, command("slot-1"), Verdict.NOT_APPROVED, policy=POLICY, now=LATER)
+    blocked = refused(sending(JobState.SCHEDULED), command("slot-1"), Verdict.NOT_APPROVED, now=NOW)
+    again = refused(blocked, command("slot-1"), Verdict.NOT_APPROVED, now=LATER)
     assert again == blocked
-    withdrawn = refused(blocked, command("slot-1"), Verdict.WITHDRAWN, policy=POLICY, now=LATER)
+    withdrawn = refused(blocked, command("slot-1"), Verdict.WITHDRAWN, now=LATER)
     assert withdrawn.version == blocked.version + 1
 
 
@@ -292,7 +334,7 @@ def test_a_move_has_a_next_action_exactly_where_one_is_due(state: JobState) -> N
 
 def test_the_table_of_transitions_knows_every_state_and_leads_everywhere() -> None:
     assert set(TRANSITIONS) == set(JobState)
-    assert set().union(*TRANSITIONS.values()) == set(JobState) - {JobState.PENDING}
+    assert set().union(*TRANSITIONS.values()) == set(JobState)
     assert TRANSITIONS[JobState.PUBLISHED] == frozenset()
     assert all(JobState.SENDING not in TRANSITIONS[state] for state in OPEN_ATTEMPT), "never two open tries"
     assert {kind_of(state) for state in JobState}
@@ -378,14 +420,16 @@ def draft(*, has_target: bool, approved: bool, revision: int) -> SavedDraft:
     )
 
 
-def slot(slot_id: str, revision: int) -> Slot:
+def slot(slot_id: str, revision: int, *, sequence: int = 0) -> Slot:
     return Slot(
         organization_id="acme",
         slot_id=slot_id,
+        sequence=sequence,
         revision=revision,
         draft_id="draft",
         targets=(PAGE,),
         schedule_time=LATER,
+        not_after=LATE,
         target_month="2026-03-01",
         traceparent="",
     )

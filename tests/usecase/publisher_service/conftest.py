@@ -42,6 +42,8 @@ from topology import events_subject, publish_subject
 ORGANIZATION = "acme"
 KEY = Secret(base64.b64encode(bytes(range(32))).decode())
 
+LATE_LIMIT = timedelta(hours=24)
+
 Start = Callable[..., AbstractAsyncContextManager["Rig"]]
 
 
@@ -55,6 +57,7 @@ class Rig:
     publisher: Any
     accounts: Any
     ids: Uuid7Source = field(default_factory=Uuid7Source)
+    sequences: dict[str, int] = field(default_factory=dict)
     clock: SystemClock = field(default_factory=SystemClock)
 
     async def connect(
@@ -98,15 +101,22 @@ class Rig:
         )
 
     async def schedule(self, draft: str, due: datetime, *, account: str = "page", slot: str | None = None) -> str:
-        slot = slot or self.ids.new()
+        slot = slot or self.new_slot()
         await self.announce("queue", "slot", self.scheduled(draft, slot, due, account=account), ORGANIZATION)
+        return slot
+
+    def new_slot(self) -> str:
+        """Each is newer than the one before."""
+        slot = self.ids.new()
+        self.sequences[slot] = len(self.sequences) + 1
         return slot
 
     async def move(self, draft: str, slot: str, due: datetime, *, revision: int = 2) -> None:
         await self.announce("queue", "slot", self.moved(draft, slot, due, revision=revision), ORGANIZATION)
 
-    @staticmethod
-    def scheduled(draft: str, slot: str, due: datetime, *, account: str = "page") -> queue_events_pb2.SlotScheduled:
+    def scheduled(
+        self, draft: str, slot: str, due: datetime, *, account: str = "page"
+    ) -> queue_events_pb2.SlotScheduled:
         message = queue_events_pb2.SlotScheduled(
             organization_id=ORGANIZATION,
             slot_id=slot,
@@ -114,12 +124,13 @@ class Rig:
             draft_id=draft,
             social_account_id=account,
             targets=[_target(account)],
+            slot_sequence=self.sequences.get(slot, 0),
         )
         message.schedule_time.FromDatetime(due)
+        message.not_after.FromDatetime(due + LATE_LIMIT)
         return message
 
-    @staticmethod
-    def moved(draft: str, slot: str, due: datetime, *, revision: int = 2) -> queue_events_pb2.SlotMoved:
+    def moved(self, draft: str, slot: str, due: datetime, *, revision: int = 2) -> queue_events_pb2.SlotMoved:
         message = queue_events_pb2.SlotMoved(
             organization_id=ORGANIZATION,
             slot_id=slot,
@@ -129,8 +140,10 @@ class Rig:
             targets=[_target("page")],
             time_zone="UTC",
             reason=queue_events_pb2.SLOT_MOVE_REASON_ZONE_DATA,
+            slot_sequence=self.sequences.get(slot, 0),
         )
         message.schedule_time.FromDatetime(due)
+        message.not_after.FromDatetime(due + LATE_LIMIT)
         return message
 
     async def command(
@@ -155,9 +168,10 @@ class Rig:
             target=_target(account),
             content_revision=revision,
             max_attempts=5,
+            slot_sequence=self.sequences.get(slot, 0),
         )
         message.schedule_time.FromDatetime(due)
-        message.not_after.FromDatetime(not_after or due + timedelta(hours=24))
+        message.not_after.FromDatetime(not_after or due + LATE_LIMIT)
         await self.client.jetstream().publish(publish_subject(organization, account), message.SerializeToString())
 
     async def announce(self, context: str, aggregate: str, message: Message, organization: str) -> None:

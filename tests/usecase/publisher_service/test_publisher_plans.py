@@ -13,11 +13,12 @@ import pytest
 from sqlalchemy import CursorResult, TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from publisher_service.adapters.postgres import accounts, hot, store
+from publisher_service.adapters.postgres import accounts, hot, line, store
 from publisher_service.adapters.postgres.accounts import AccountFilter
+from publisher_service.adapters.postgres.claim import claim
 from publisher_service.adapters.postgres.store import JobFilter
 from publisher_service.domain.account import AccountState, SocialAccount
-from publisher_service.domain.claim import Command, Verdict
+from publisher_service.domain.claim import Command, Lane, Verdict
 from publisher_service.domain.outcome import Accepted, Ambiguous, Found
 from publisher_service.domain.plan import SavedDraft
 from publisher_service.domain.policy import Policy
@@ -29,7 +30,7 @@ from testkit.databases import Databases
 ROWS = 20_000
 BATCH = 50
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
-LEASE_END = NOW + timedelta(seconds=15)
+LANES = [Lane(provider="sandbox", room=BATCH, lease=timedelta(seconds=15))]
 GROWING = {"post_job", "attempt", "content", "account_gate", "social_account", "activity"}
 # What a statement may read for each row that it is about: the row, its index entry, and the odd neighbour.
 ROWS_READ_PER_ROW = 4
@@ -52,6 +53,8 @@ FILL = (
     from generate_series(1, :rows) n,
         lateral (select (array['SCHEDULED', 'PUBLISHED', 'BLOCKED', 'FAILED', 'PUBLISHED'])[1 + n % 5] as state) s
     """,
+    "update post_job set state_reason = 'ACCOUNT_NOT_CONNECTED' where state = 'BLOCKED'",
+    "update account_gate set lined = true, provider = 'sandbox', wake_time = cast(:later as timestamptz)",
     """
     insert into attempt
     select 'acme', 'b' || n, 1, 1, 1, case when n % 5 in (1, 4) then 'ACCEPTED' else 'REJECTED' end, '', 1, '',
@@ -113,7 +116,7 @@ async def full(databases: Databases, request: pytest.FixtureRequest) -> AsyncIte
             used = {name: value for name, value in names.items() if f":{name}" in statement}
             await tx.connection.execute(text(statement), used)
         await store.insert_jobs(tx.connection, [_job(number) for number in range(BATCH)])
-        await tx.connection.execute(text("update account_gate set connected = true"))
+        await tx.connection.execute(text("update account_gate set connected = true, provider = 'sandbox'"))
         drafts = [_draft(number) for number in range(BATCH)]
         await store.lock_contents(tx.connection, [(draft.organization_id, draft.draft_id) for draft in drafts])
         await store.save_contents(tx.connection, drafts)
@@ -136,13 +139,11 @@ async def explaining(full: Database) -> AsyncIterator[Explaining]:
 
 async def test_the_claim_and_the_settling_touch_what_they_are_about(explaining: Explaining) -> None:
     connection: Any = explaining
-    judged = await hot.claim(connection, [_command(number) for number in range(BATCH)], now=NOW, lease_end=LEASE_END)
+    judged = await claim(connection, [_command(number) for number in range(BATCH)], LANES, now=NOW)
     assert [each.verdict for each in judged.values()] == [Verdict.CLAIMED] * BATCH
     rows = [
         hot.SettleRow(
-            settlement=settle(
-                each.claimed.job, Accepted(external_id="x", external_url=""), policy=Policy(), now=LEASE_END
-            ),
+            settlement=settle(each.claimed.job, Accepted(external_id="x", external_url=""), policy=Policy(), now=NOW),
             activity_id=f"activity-{number}",
             outcome="SUCCESS",
             event_id=f"event-{number}",
@@ -152,7 +153,7 @@ async def test_the_claim_and_the_settling_touch_what_they_are_about(explaining: 
         for number, each in judged.items()
         if each.claimed
     ]
-    assert len(await hot.settle(connection, rows, now=NOW)) == BATCH
+    assert len((await hot.settle(connection, rows, now=NOW)).positions) == BATCH
     explaining.check(BATCH)
 
 
@@ -174,7 +175,7 @@ async def test_what_a_batch_of_events_or_of_answers_asks_is_bounded_by_the_batch
     jobs = [_job(number) for number in range(BATCH)]
     keys = [(job.organization_id, job.id) for job in jobs]
     drafts = [(job.organization_id, job.draft_id) for job in jobs]
-    await hot.claim(connection, [_command(number) for number in range(BATCH)], now=NOW, lease_end=LEASE_END)
+    await claim(connection, [_command(number) for number in range(BATCH)], LANES, now=NOW)
     assert len(await store.lock_contents(connection, drafts)) == BATCH
     await store.save_contents(connection, [_draft(number, version=2) for number in range(BATCH)])
     assert len(await store.lock_jobs_of_drafts(connection, drafts)) == BATCH
@@ -197,11 +198,10 @@ async def test_a_look_at_one_thing_reads_one_thing(explaining: Explaining) -> No
     assert len(await store.attempts_of(connection, "acme", "b7")) == 1
     assert await accounts.lock(connection, "acme", "b7")
     await accounts.credentials_of(connection, "acme", "b7")
-    await store.set_gate(connection, "acme", "b7", connected=False)
+    await line.set_connection(connection, "acme", "b7", provider="sandbox", connected=False, now=NOW)
     await accounts.save(connection, _account(1), b"sealed")
     await accounts.insert(connection, _account(1), b"sealed")
     await accounts.get(connection, "acme", "b7")
-    assert await store.lock_blocked_of_account(connection, "acme", "account-1") == []
     assert await store.withdraw(connection, "acme", job.draft_id, 2) == []
     explaining.check(1)
 
@@ -213,11 +213,36 @@ async def test_a_page_of_accounts_reads_a_page(explaining: Explaining) -> None:
     explaining.check(BATCH)
 
 
-async def test_nothing_blocked_among_many_costs_nothing(explaining: Explaining) -> None:
-    """All the blocked jobs of the account wait for something else."""
+async def test_the_head_of_a_long_line_costs_one_row(explaining: Explaining) -> None:
     connection: Any = explaining
-    assert await store.lock_blocked_of_account(connection, "acme", "page") == []
+    keys = [("acme", "page"), *(("acme", f"b{number}") for number in range(1, BATCH))]
+    (head,) = await line.heads(connection, keys)
+    assert head.state_reason == "ACCOUNT_NOT_CONNECTED"
+    await line.emptied(connection, keys)
+    explaining.check(BATCH)
+
+
+async def test_a_look_at_lines_of_which_none_has_its_turn_reads_none(explaining: Explaining) -> None:
+    connection: Any = explaining
+    assert await line.next_wake_time(connection, ["sandbox"]) == NOW + timedelta(days=1)
+    assert await line.lock_due(connection, LANES, now=NOW, limit=BATCH) == []
+    assert await line.lock_relabeled(connection) is None
     explaining.check(1)
+
+
+async def test_turns_are_taken_from_a_bounded_pool(explaining: Explaining) -> None:
+    connection: Any = explaining
+    due = await line.lock_due(connection, LANES, now=NOW + timedelta(days=2), limit=BATCH)
+    assert len(due) == BATCH
+    explaining.check(1000)
+
+
+async def test_a_page_of_a_long_line_reads_a_page(explaining: Explaining) -> None:
+    connection: Any = explaining
+    page = line.Relabeled(organization_id="acme", account_id="page", connected=True)
+    jobs = await line.lock_mislabeled(connection, page, label="ACCOUNT_NOT_CONNECTED", limit=BATCH)
+    assert len(jobs) == BATCH
+    explaining.check(BATCH)
 
 
 @pytest.mark.parametrize(

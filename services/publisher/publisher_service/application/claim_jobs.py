@@ -1,23 +1,26 @@
 """Claims the jobs of commands that are due, or says what keeps them from being sent."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from publisher_service.adapters.postgres import hot, store
-from publisher_service.domain.claim import Claimed, Command, Judged, Verdict
-from publisher_service.domain.policy import Policy
+from publisher_service.adapters.postgres import line, store
+from publisher_service.adapters.postgres.claim import claim
+from publisher_service.domain.claim import IN_LINE, Claimed, Command, Judged, Lane, Verdict, command_of
+from publisher_service.domain.plan import new_job
 from publisher_service.domain.post_job import JobState, PostJob
 from publisher_service.domain.refusal import CHANGING, DOUBTED, refused
-from publisher_service.wire import post_job_changed
+from publisher_service.wire import commands_accepted, local_month, post_job_changed
 from servicekit.pg.clock import DatabaseClock, SteadyClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Announcement, Outbox
 
-# Somebody else holds the job or its account for the length of a transaction or of a send.
+# Another transaction holds the job or its account.
 _BUSY = timedelta(milliseconds=250)
-# The command has overtaken the event that makes its job.
-_NOT_KNOWN_YET = timedelta(milliseconds=500)
+_AT_ONCE = timedelta(milliseconds=1)
+# The command has overtaken the events that make its job. They come within this time after it is due, or are lost.
+_NOT_KNOWN_YET = timedelta(milliseconds=250)
+_EVENTS_ARE_LATE = timedelta(seconds=2)
 # A wait up to this long is left to the stream; a longer one is the database's.
 _CARRIED_BY_STREAM = timedelta(minutes=2)
 
@@ -37,99 +40,191 @@ class Over:
 Claim = Claimed | Again | Over
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turns:
+    """Posts whose turn has come in the lines of their accounts."""
+
+    claimed: Sequence[tuple[Command, Claimed]]
+    # Some line may have its turn at once.
+    more: bool
+
+
 class ClaimJobs:
-    def __init__(
-        self,
-        *,
-        database: Database,
-        clock: DatabaseClock,
-        steady: SteadyClock,
-        outbox: Outbox,
-        policy: Policy,
-        lease: timedelta,
-    ) -> None:
+    def __init__(self, *, database: Database, clock: DatabaseClock, steady: SteadyClock, outbox: Outbox) -> None:
         self._database = database
         self._clock = clock
         self._steady = steady
         self._outbox = outbox
-        self._policy = policy
-        self._lease = lease
 
-    async def __call__(self, commands: Sequence[Command]) -> list[Claim]:
-        """One answer per command. When this raises, nothing may be sent: the commit is not known to have happened."""
-        return await self._database.run(lambda tx: self._claim(tx, commands))
+    async def __call__(self, commands: Sequence[Command], lanes: Sequence[Lane]) -> list[Claim]:
+        """Returns one answer per command. When this raises, nothing may be sent: the commit is in doubt."""
+        first = _one_per_job(commands)
+        unique = list(first.values())
+        judged, now, absent = await self._database.run(lambda tx: self._claim(tx, unique, lanes))
+        lost = [command for command in absent if _events_are_lost(command, now)]
+        if lost:
+            await self._database.run(lambda tx: self._make_jobs(tx, lost))
+        answers: dict[str, Claim] = {
+            command.post_job_id: self._answer(judged.get(index), now) for index, command in enumerate(unique)
+        }
+        answers |= {command.post_job_id: Again(_NOT_KNOWN_YET) for command in absent}
+        answers |= {command.post_job_id: Again(_AT_ONCE) for command in lost}
+        # The answer to a copy is the same question again, once the first has its answer.
+        return [answers[each.post_job_id] if first[each.post_job_id] is each else Again(_BUSY) for each in commands]
 
-    async def _claim(self, tx: Transaction, commands: Sequence[Command]) -> list[Claim]:
+    async def from_lines(self, lanes: Sequence[Lane], *, limit: int) -> Turns:
+        """Claims the first post of each line that has its turn, as far as there is room. Raises as the call does."""
+        return await self._database.run(lambda tx: self._take_turns(tx, lanes, limit))
+
+    async def next_turn(self, lanes: Sequence[Lane]) -> tuple[datetime | None, datetime]:
+        """When the next line has its turn, and what time it is."""
+        async with self._database.read() as connection:
+            now = await self._steady.observe(self._clock, connection)
+            return await line.next_wake_time(connection, [lane.provider for lane in lanes]), now
+
+    async def _claim(
+        self, tx: Transaction, commands: Sequence[Command], lanes: Sequence[Lane]
+    ) -> tuple[Mapping[int, Judged], datetime, Sequence[Command]]:
         now = await self._steady.observe(self._clock, tx.connection)
-        judged = await self._judge(tx, commands, now)
-        if any(each.verdict is not Verdict.CLAIMED for each in judged.values()):
-            await self._refuse(tx, commands, judged, now)
-        return [self._answer(judged.get(index), now) for index in range(len(commands))]
+        judged = await self._judge(tx, commands, lanes, now)
+        return judged, now, await self._absent(tx, commands, judged)
 
-    async def _judge(self, tx: Transaction, commands: Sequence[Command], now: datetime) -> dict[int, Judged]:
-        """A refusal is believed only when it is said again under the lock of the job.
+    async def _take_turns(self, tx: Transaction, lanes: Sequence[Lane], limit: int) -> Turns:
+        now = await self._steady.observe(self._clock, tx.connection)
+        accounts = await line.lock_due(tx.connection, lanes, now=now, limit=limit)
+        heads = await line.heads(tx.connection, accounts) if accounts else []
+        waited_for = {(job.organization_id, job.target.social_account_id) for job in heads}
+        await line.emptied(tx.connection, [account for account in accounts if account not in waited_for])
+        commands = [command_of(job, from_line=True) for job in heads]
+        judged = await self._judge(tx, commands, lanes, now) if commands else {}
+        claimed = [
+            (commands[index], each.claimed) for index, each in sorted(judged.items()) if each.claimed is not None
+        ]
+        return Turns(claimed=claimed, more=len(accounts) == limit or len(claimed) < len(judged))
 
-        The statement reads contents and accounts as they were when it began, and locks later: what was approved or
-        connected between the two has found no job to release. Nothing can come between the second look and the commit.
+    async def _judge(
+        self, tx: Transaction, commands: Sequence[Command], lanes: Sequence[Lane], now: datetime
+    ) -> dict[int, Judged]:
+        """Claims what may be sent, and writes down why the rest is not.
+
+        A refusal is believed only when it is repeated under the lock of the job. The statement reads contents and
+        accounts as they were when it began, and locks later: what was approved or connected between the two has found
+        no job to release. Nothing can come between the second look and the commit.
         """
-        lease_end = now + self._lease
-        judged = await hot.claim(tx.connection, commands, now=now, lease_end=lease_end)
+        judged = await claim(tx.connection, commands, lanes, now=now)
         doubted = [index for index, each in judged.items() if each.verdict in DOUBTED]
         if doubted:
-            again = await hot.claim(tx.connection, [commands[index] for index in doubted], now=now, lease_end=lease_end)
+            again = await claim(tx.connection, [commands[index] for index in doubted], lanes, now=now)
             judged |= {doubted[index]: each for index, each in again.items()}
+        if any(each.verdict is not Verdict.CLAIMED for each in judged.values()):
+            await self._refuse(tx, commands, judged, now)
+            await self._accept(tx, commands, judged, now)
         return judged
 
     async def _refuse(
-        self, tx: Transaction, commands: Sequence[Command], judged: dict[int, Judged], now: datetime
+        self, tx: Transaction, commands: Sequence[Command], judged: Mapping[int, Judged], now: datetime
     ) -> None:
-        """Writes down why a job is not sent, and tells Queue again what it has not heard."""
-        told = {
+        """Writes down why a job is not sent, and repeats to Queue what it has not heard."""
+        asked = {
             index: each
             for index, each in judged.items()
-            if each.verdict in CHANGING or (each.verdict is not Verdict.CLAIMED and commands[index].emission > 1)
+            if each.verdict in CHANGING
+            or (each.verdict not in IN_LINE | {Verdict.CLAIMED} and commands[index].emission > 1)
         }
-        found = await store.lock_jobs(tx.connection, [(each.organization_id, each.id) for each in told.values()])
+        if not asked:
+            return
+        found = await store.lock_jobs(tx.connection, [(each.organization_id, each.id) for each in asked.values()])
         jobs = {(job.organization_id, job.id): job for job in found}
         saved: list[PostJob] = []
         announced: list[Announcement] = []
-        for index, each in told.items():
+        for index, each in asked.items():
             job = jobs[each.organization_id, each.id]
-            after = self._after(job, commands[index], each.verdict, now)
+            after = refused(job, commands[index], each.verdict, now=now) if each.verdict in CHANGING else job
             if after is not job:
                 saved.append(after)
-            if after.version > job.version or commands[index].emission > 1:
+            if after is not job or commands[index].emission > 1:
                 announced.append(post_job_changed(after))
         await store.save_jobs(tx.connection, saved)
         await self._outbox.append(tx, announced, now=now)
 
-    def _after(self, job: PostJob, command: Command, verdict: Verdict, now: datetime) -> PostJob:
-        if verdict not in CHANGING:
-            return job
-        return refused(job, command, verdict, policy=self._policy, now=now)
+    async def _accept(
+        self, tx: Transaction, commands: Sequence[Command], judged: Mapping[int, Judged], now: datetime
+    ) -> None:
+        """Answers for what waits in line: one event for all of an organization, so that a backlog costs no event each.
 
-    def _answer(self, judged: Judged | None, now: datetime) -> Claim:
+        What has just come into the line is news; a copy of its command asks for the answer once more.
+        """
+        accepted: dict[str, list[tuple[Command, int]]] = {}
+        for index, each in judged.items():
+            if each.verdict in IN_LINE and (each.is_lined or commands[index].emission > 1):
+                accepted.setdefault(each.organization_id, []).append((commands[index], each.version))
+        await self._outbox.append(tx, [commands_accepted(*each) for each in accepted.items()], now=now)
+
+    async def _absent(
+        self, tx: Transaction, commands: Sequence[Command], judged: Mapping[int, Judged]
+    ) -> Sequence[Command]:
+        """Commands whose job does not exist; that of the others is locked, if it was not judged."""
+        unjudged = [command for index, command in enumerate(commands) if index not in judged]
+        if not unjudged:
+            return []
+        keys = [(command.organization_id, command.post_job_id) for command in unjudged]
+        known = await store.known_jobs(tx.connection, keys)
+        return [command for command, key in zip(unjudged, keys, strict=True) if key not in known]
+
+    async def _make_jobs(self, tx: Transaction, commands: Sequence[Command]) -> None:
+        """Makes the jobs of commands that have overtaken, or outlived, the events that make jobs."""
+        now = await self._clock.now(tx.connection)
+        drafts = {(command.organization_id, command.draft_id) for command in commands}
+        # The lock on the content keeps everybody else from making the same job.
+        contents = await store.lock_contents(tx.connection, drafts)
+        known = await store.known_jobs(tx.connection, [(each.organization_id, each.post_job_id) for each in commands])
+        jobs = [
+            _job_of(command, contents[command.organization_id, command.draft_id][1], now)
+            for command in commands
+            if (command.organization_id, command.post_job_id) not in known
+        ]
+        await store.insert_jobs(tx.connection, jobs)
+        await self._outbox.append(tx, [post_job_changed(job) for job in jobs], now=now)
+
+    @staticmethod
+    def _answer(judged: Judged | None, now: datetime) -> Claim:
         if judged is None:
-            return Again(_NOT_KNOWN_YET)
+            return Again(_BUSY)
         match judged.verdict:
             case Verdict.CLAIMED:
                 assert judged.claimed is not None
                 return judged.claimed
-            case Verdict.ACCOUNT_BUSY:
-                return Again(_BUSY)
-            case Verdict.CONTENT_PENDING:
-                return Again(self._policy.content_pending)
             case Verdict.EARLY:
-                assert judged.next_action_time is not None
-                remaining = judged.next_action_time - now
-                return Again(remaining) if remaining <= _CARRIED_BY_STREAM else Over()
+                delay = _carried_by_stream(judged.next_action_time, now)
+                return Over() if delay is None else Again(delay)
             case _:
                 return Over()
 
 
 def carried_by_stream(job: PostJob, now: datetime) -> timedelta | None:
     """How long the stream shall hold the command of a job that waits; None when the database takes over."""
-    if job.state is not JobState.WAITING or job.next_action_time is None:
+    return _carried_by_stream(job.next_action_time, now) if job.state is JobState.WAITING else None
+
+
+def _carried_by_stream(until: datetime | None, now: datetime) -> timedelta | None:
+    if until is None or until - now > _CARRIED_BY_STREAM:
         return None
-    remaining = job.next_action_time - now
-    return remaining if remaining <= _CARRIED_BY_STREAM else None
+    return until - now
+
+
+def _one_per_job(commands: Sequence[Command]) -> dict[str, Command]:
+    """The first command of each job: one statement cannot write the same row twice."""
+    first: dict[str, Command] = {}
+    for command in commands:
+        first.setdefault(command.post_job_id, command)
+    return first
+
+
+def _events_are_lost(command: Command, now: datetime) -> bool:
+    return command.emission > 1 or now > command.schedule_time + _EVENTS_ARE_LATE
+
+
+def _job_of(command: Command, withdrawn_below: int, now: datetime) -> PostJob:
+    """The job as it would be had the events come first: without a time, which the claim of the command gives it."""
+    job = new_job(command.organization_id, command.draft_id, command.target, below=withdrawn_below, now=now)
+    return replace(job, target_month=local_month(command.schedule_time, command.time_zone))

@@ -1,15 +1,14 @@
-"""Connects a social account with credentials that the provider has accepted, and releases what waits for it."""
+"""Connects a social account with credentials that the provider has accepted, and opens its line."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from publisher_service.adapters.postgres import accounts, store
+from publisher_service.adapters.postgres import accounts, line
 from publisher_service.adapters.providers.provider import CredentialsRefused, Provider, ProviderAway
 from publisher_service.adapters.vault import Vault
 from publisher_service.domain.account import AccountState, SocialAccount
-from publisher_service.domain.plan import released
-from publisher_service.wire import ConnectAccountResponse, account_connected, post_job_changed, social_account
+from publisher_service.wire import ConnectAccountResponse, account_connected, social_account
 from servicekit.faults import InvalidField, Refused, Unavailable
 from servicekit.ids import IdSource
 from servicekit.pg.clock import DatabaseClock
@@ -41,7 +40,7 @@ class ConnectAccount:
         outbox: Outbox,
         vault: Vault,
         providers: Mapping[str, Provider],
-        wake_sweep: Callable[[], None],
+        on_connected: Callable[[], None],
     ) -> None:
         self._database = database
         self._clock = clock
@@ -50,7 +49,7 @@ class ConnectAccount:
         self._outbox = outbox
         self._vault = vault
         self._providers = providers
-        self._wake_sweep = wake_sweep
+        self._on_connected = on_connected
 
     async def __call__(self, wanted: Connection, key: RequestKey) -> ConnectAccountResponse:
         provider = self._provider(wanted)
@@ -88,15 +87,13 @@ class ConnectAccount:
             return ConnectAccountResponse.FromString(remembered.response)
         account_id = wanted.account_id or self._ids.new()
         account = await self._put(tx, wanted, account_id, now)
-        await store.set_gate(tx.connection, account.organization_id, account.id, connected=True)
-        waiting = await store.lock_blocked_of_account(tx.connection, account.organization_id, account.id)
-        jobs = [released(job, now=now) for job in waiting]
-        await store.save_jobs(tx.connection, jobs)
-        await self._outbox.append(tx, [account_connected(account), *(post_job_changed(job) for job in jobs)], now=now)
+        await line.set_connection(
+            tx.connection, account.organization_id, account.id, provider=account.provider, connected=True, now=now
+        )
+        await self._outbox.append(tx, [account_connected(account)], now=now)
         response = ConnectAccountResponse(social_account=social_account(account))
         await self._ledger.answer(tx, key, response.SerializeToString())
-        if jobs:
-            tx.after_commit(self._wake_sweep)
+        tx.after_commit(self._on_connected)
         return response
 
     async def _put(self, tx: Transaction, wanted: Connection, account_id: str, now: datetime) -> SocialAccount:

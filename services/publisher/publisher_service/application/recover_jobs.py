@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from publisher_service.adapters.postgres import store
-from publisher_service.domain.claim import Command
+from publisher_service.domain.claim import Command, command_of
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import JobState, PostJob, moved
 from publisher_service.domain.settlement import Settlement, uncertain
@@ -62,25 +62,6 @@ class RecoverJobs:
     def _uncertain(self, job: PostJob, now: datetime) -> Settlement:
         message = "the process that was sending ended before it recorded an answer"
         return uncertain(job, "SENDER_LOST", message, policy=self._policy, now=now)
-
-
-def command_of(job: PostJob) -> Command:
-    """The wish of a job whose command the stream no longer has."""
-    assert job.schedule_time is not None
-    assert job.not_after is not None
-    return Command(
-        organization_id=job.organization_id,
-        draft_id=job.draft_id,
-        target=job.target,
-        slot_id=job.slot_id,
-        slot_revision=job.slot_revision,
-        emission=0,
-        schedule_time=job.schedule_time,
-        not_after=job.not_after,
-        content_revision=0,
-        max_attempts=job.max_attempts,
-        traceparent=job.traceparent,
-    )
 
 
 def _ready(job: PostJob, now: datetime, until: datetime) -> PostJob:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from publisher_service.adapters.postgres import store
-from publisher_service.domain.plan import SavedDraft, after_save, missing_targets, new_job
+from publisher_service.domain.plan import SavedDraft, after_save, missing_targets, new_job, slots_of_others
 from publisher_service.domain.post_job import JobState, PostJob
 from publisher_service.wire import post_job_changed
 from servicekit.pg.database import Transaction
@@ -34,7 +34,7 @@ class SaveDrafts:
             after
             for key, draft in fresh.items()
             for job in jobs[key]
-            if (after := after_save(job, draft, now=now)) is not job
+            if (after := after_save(job, draft, live_slots=slots_of_others(jobs[key]), now=now)) is not job
         ]
         await store.insert_jobs(tx.connection, created)
         await store.save_jobs(tx.connection, changed)

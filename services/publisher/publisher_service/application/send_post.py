@@ -60,13 +60,19 @@ class Sent:
 
 class SendPost:
     def __init__(
-        self, *, providers: Mapping[str, Provider], vault: Vault, clock: Clock, steady: SteadyClock, lease: timedelta
+        self,
+        *,
+        providers: Mapping[str, Provider],
+        vault: Vault,
+        clock: Clock,
+        steady: SteadyClock,
+        lease_margin: timedelta,
     ) -> None:
         self._providers = providers
         self._vault = vault
         self._clock = clock
         self._steady = steady
-        self._lease = lease.total_seconds()
+        self._lease_margin = lease_margin
 
     async def __call__(self, claimed: Claimed, *, claim_started: float) -> Sent:
         """`claim_started` is the monotonic time from before the claim: the lease cannot have begun earlier."""
@@ -98,7 +104,8 @@ class SendPost:
             return AuthRefused(message=str(error))
         post = post_of(claimed, token)
         # A process that was stopped for a while must not send on a lease that another may have taken over.
-        left = self._lease - (self._clock.monotonic() - claim_started)
+        lease = provider.request_timeout + self._lease_margin
+        left = lease.total_seconds() - (self._clock.monotonic() - claim_started)
         if left < provider.request_timeout.total_seconds() + _MARGIN:
             return NotTried(reason="LEASE_TOO_SHORT", message="too little of the lease was left for a request")
         assert job.schedule_time is not None
@@ -117,5 +124,5 @@ def post_of(claimed: Claimed, access_token: str) -> Post:
         channel=job.target.channel,
         destination=job.target.destination,
         text=text_for(content_from(claimed.content), job.target.channel),
-        idempotency_key=f"{job.id}-{job.run}",
+        idempotency_key=claimed.idempotency_key,
     )

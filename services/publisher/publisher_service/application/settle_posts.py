@@ -2,18 +2,17 @@
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from opentelemetry import metrics
 
-from publisher_service.adapters.postgres import accounts, hot, store
+from publisher_service.adapters.postgres import accounts, hot, line, store
 from publisher_service.adapters.postgres.hot import SettleRow
 from publisher_service.application.send_post import Sent
 from publisher_service.domain.account import AccountReason, AccountState, disconnected
 from publisher_service.domain.outcome import Accepted, Found
-from publisher_service.domain.plan import released
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import JobState, PostJob
 from publisher_service.domain.settlement import AttemptState, Settlement, evidence, settle
@@ -36,13 +35,22 @@ _duplicates = _meter.create_counter(
 
 class SettlePosts:
     def __init__(
-        self, *, database: Database, clock: DatabaseClock, ids: IdSource, outbox: Outbox, policy: Policy
+        self,
+        *,
+        database: Database,
+        clock: DatabaseClock,
+        ids: IdSource,
+        outbox: Outbox,
+        policy: Policy,
+        wake_lines: Callable[[], None],
     ) -> None:
+        """`wake_lines` is called when the line of an account has its turn."""
         self._database = database
         self._clock = clock
         self._ids = ids
         self._outbox = outbox
         self._policy = policy
+        self._wake_lines = wake_lines
 
     async def __call__(self, batch: Sequence[Sent]) -> list[PostJob]:
         """The jobs as they are now, one per request."""
@@ -69,7 +77,10 @@ class SettlePosts:
             )
             for each, event in zip(settlements, events, strict=True)
         ]
-        positions = await hot.settle(tx.connection, rows, now=now)
+        settled = await hot.settle(tx.connection, rows, now=now)
+        positions = settled.positions
+        if settled.wakes:
+            tx.after_commit(self._wake_lines)
         stored = [replace(event, position=positions[event.event_id]) for event in events if event.event_id in positions]
         self._outbox.stored(tx, stored)
         if len(stored) < len(batch):
@@ -112,15 +123,16 @@ class SettlePosts:
             return
         *_, credentials = await accounts.credentials_of(tx.connection, organization_id, account_id)
         if credentials != sent.claimed.credentials:
-            # Connected anew while this try was out: what was refused is not what the account has now.
-            waiting = await store.lock_blocked_of_account(tx.connection, organization_id, account_id)
-            jobs = [released(job, now=now) for job in waiting]
-            await store.save_jobs(tx.connection, jobs)
-            await self._outbox.append(tx, [post_job_changed(job) for job in jobs], now=now)
+            # Connected again while this attempt was out: what was refused is not what the account has now.
+            await line.set_connection(
+                tx.connection, organization_id, account_id, provider=account.provider, connected=True, now=now
+            )
             return
         gone = disconnected(account, AccountReason.CREDENTIALS_REFUSED, refused.error_message, now=now)
         await accounts.save(tx.connection, gone)
-        await store.set_gate(tx.connection, organization_id, account_id, connected=False)
+        await line.set_connection(
+            tx.connection, organization_id, account_id, provider=account.provider, connected=False, now=now
+        )
         await self._outbox.append(tx, [account_disconnected(gone, refused.error_message)], now=now)
 
 

@@ -1,7 +1,7 @@
 """Asking for a job, and what may come of it."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from publisher_service.domain.post_job import PostJob, Target, job_id
@@ -16,12 +16,17 @@ class Command:
     target: Target
     slot_id: str
     slot_revision: int
+    # 0: the wish comes from the job itself, and nobody waits for an answer.
     emission: int
     schedule_time: datetime
     not_after: datetime
     content_revision: int
     max_attempts: int
     traceparent: str
+    slot_sequence: int = 0
+    time_zone: str = ""
+    # It is its account's turn: the line itself asks.
+    from_line: bool = False
 
     @property
     def post_job_id(self) -> str:
@@ -45,8 +50,23 @@ class Verdict(StrEnum):
     REMOVED = "REMOVED"
     NOT_APPROVED = "NOT_APPROVED"
     ACCOUNT_NOT_CONNECTED = "ACCOUNT_NOT_CONNECTED"
-    # Another job of the account is being sent.
+    # Another job of the account is being sent, or has to go first.
     ACCOUNT_BUSY = "ACCOUNT_BUSY"
+    # This process has no room for another job of the provider, or does not know the provider.
+    PROVIDER_BUSY = "PROVIDER_BUSY"
+
+
+IN_LINE = frozenset({Verdict.ACCOUNT_BUSY, Verdict.PROVIDER_BUSY})
+"""The job stands in the line of its account, and is found there when its turn comes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """What one provider may get now: so many more posts, each with a lease that ends then."""
+
+    provider: str
+    room: int
+    lease: timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +79,7 @@ class Claimed:
     credentials: bytes
     content: bytes
     content_digest: str
+    idempotency_key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,5 +87,29 @@ class Judged:
     verdict: Verdict
     organization_id: str
     id: str
+    version: int
     next_action_time: datetime | None
+    # It has come into the line by this claim, and stood there not before.
+    is_lined: bool = False
     claimed: Claimed | None = None
+
+
+def command_of(job: PostJob, *, from_line: bool = False) -> Command:
+    """The command of a job that has its time, as the job itself repeats it."""
+    assert job.schedule_time is not None
+    assert job.not_after is not None
+    return Command(
+        organization_id=job.organization_id,
+        draft_id=job.draft_id,
+        target=job.target,
+        slot_sequence=job.slot_sequence,
+        slot_id=job.slot_id,
+        slot_revision=job.slot_revision,
+        emission=0,
+        schedule_time=job.schedule_time,
+        not_after=job.not_after,
+        content_revision=job.wanted_revision,
+        max_attempts=job.max_attempts,
+        traceparent=job.traceparent,
+        from_line=from_line,
+    )

@@ -1,7 +1,7 @@
 """What the other contexts say about a draft's targets, and what that makes of the post jobs."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
 from datetime import datetime
 
 from publisher_service.domain.post_job import (
@@ -11,12 +11,13 @@ from publisher_service.domain.post_job import (
     PostJob,
     Reason,
     Target,
+    begun_again,
     job_id,
     moved,
     newer_slot,
 )
 
-_RELEASED_BY_CONTENT = frozenset({Reason.NOT_APPROVED, Reason.WITHDRAWN, Reason.CONTENT_PENDING})
+_RELEASED_BY_CONTENT = frozenset({Reason.NOT_APPROVED, Reason.WITHDRAWN})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +40,12 @@ class SavedDraft:
 class Slot:
     organization_id: str
     slot_id: str
+    sequence: int
     revision: int
     draft_id: str
     targets: tuple[Target, ...]
     schedule_time: datetime
+    not_after: datetime | None
     target_month: str
     traceparent: str
 
@@ -65,11 +68,20 @@ def missing_targets(targets: Sequence[Target], jobs: Sequence[PostJob]) -> list[
     return [target for target in targets if target not in known]
 
 
-def after_save(job: PostJob, draft: SavedDraft, *, now: datetime) -> PostJob:
-    """A target that the draft no longer has is canceled, if it has not started; content that may go releases a wait."""
+def after_save(job: PostJob, draft: SavedDraft, *, live_slots: Set[str], now: datetime) -> PostJob:
+    """The job after its draft was saved.
+
+    A target that the draft no longer has is canceled, if it has not started; one that comes back is revived; content
+    that may go releases a wait. `live_slots` are slots from which other targets of the draft go out, or went out.
+    """
     if job.target not in draft.targets:
         return canceled(job, now=now) if job.state in NOT_STARTED else job
-    waits = job.state in (JobState.BLOCKED, JobState.WAITING) and job.state_reason in _RELEASED_BY_CONTENT
+    if job.state is JobState.CANCELED and job.state_reason is Reason.TARGET_REMOVED:
+        return _revived(job, live_slots, now)
+    if job.state is JobState.WAITING and job.state_reason is Reason.CONTENT_PENDING:
+        # The claim says what is in the way, if anything still is.
+        return released(job, now=now) if draft.revision >= job.wanted_revision else job
+    waits = job.state is JobState.BLOCKED and job.state_reason in _RELEASED_BY_CONTENT
     if waits and draft.approved and draft.revision >= job.withdrawn_below:
         return released(job, now=now)
     return job
@@ -77,19 +89,18 @@ def after_save(job: PostJob, draft: SavedDraft, *, now: datetime) -> PostJob:
 
 def after_slot(job: PostJob, slot: Slot, *, now: datetime) -> PostJob:
     """The job takes the newest slot; an ended run is followed by the next one. An open try keeps what it has."""
-    if not newer_slot(job, slot.slot_id, slot.revision) or job.state not in NOT_STARTED | ENDED_RUN:
+    is_newer = newer_slot(job, slot.sequence, slot.slot_id, slot.revision)
+    if not is_newer or job.state not in NOT_STARTED | ENDED_RUN:
         return job
-    new_run = job.state in ENDED_RUN
-    return replace(
-        moved(job, JobState.SCHEDULED, now=now),
-        run=job.run + 1 if new_run else job.run,
-        attempts=0 if new_run else job.attempts,
-        error_reason="" if new_run else job.error_reason,
-        error_message="" if new_run else job.error_message,
+    return moved(
+        begun_again(job),
+        JobState.SCHEDULED,
+        now=now,
+        slot_sequence=slot.sequence,
         slot_id=slot.slot_id,
         slot_revision=slot.revision,
         schedule_time=slot.schedule_time,
-        not_after=None,
+        not_after=slot.not_after,
         target_month=slot.target_month,
         traceparent=slot.traceparent,
     )
@@ -100,4 +111,22 @@ def released(job: PostJob, *, now: datetime) -> PostJob:
 
 
 def canceled(job: PostJob, *, now: datetime) -> PostJob:
-    return moved(job, JobState.CANCELED, now=now)
+    return moved(job, JobState.CANCELED, now=now, reason=Reason.TARGET_REMOVED)
+
+
+def slots_of_others(jobs: Iterable[PostJob]) -> frozenset[str]:
+    """The slots that are known to live, or to have lived to the end: one of their targets was not canceled."""
+    return frozenset(job.slot_id for job in jobs if job.slot_id and job.state is not JobState.CANCELED)
+
+
+def _revived(job: PostJob, live_slots: Set[str], now: datetime) -> PostJob:
+    """The next run of a target that came back.
+
+    While another target keeps the slot alive it goes out at the slot's time by itself: Queue may have settled the slot.
+    A slot that lost its last target is canceled by Queue. If it is not, a command comes; else there is no time.
+    """
+    again = begun_again(job)
+    due, not_after = job.schedule_time, job.not_after
+    if job.slot_id in live_slots and due is not None and not_after is not None and not_after > now:
+        return moved(again, JobState.READY, now=now, until=max(due, now))
+    return moved(again, JobState.PENDING, now=now)

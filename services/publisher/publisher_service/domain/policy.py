@@ -13,8 +13,6 @@ class Policy:
     unknown_settle: timedelta = timedelta(minutes=2)
     # How long to wait after a look that failed.
     lookup_again: timedelta = timedelta(seconds=30)
-    # How long a command waits for content that has not arrived yet.
-    content_pending: timedelta = timedelta(seconds=1)
 
     def retry_delay(self, attempts: int) -> timedelta:
         """Doubling, capped, with full jitter; never under a tenth, so that a retry is never at once."""

@@ -25,15 +25,19 @@ class JobState(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a job waits or is blocked."""
+    """Why a job waits, is blocked or was canceled."""
 
     NONE = ""
+    # Due, behind others of its account: see `account_gate`.
+    IN_LINE = "IN_LINE"
     CONTENT_PENDING = "CONTENT_PENDING"
     RATE_LIMITED = "RATE_LIMITED"
     RETRY = "RETRY"
     NOT_APPROVED = "NOT_APPROVED"
     WITHDRAWN = "WITHDRAWN"
     ACCOUNT_NOT_CONNECTED = "ACCOUNT_NOT_CONNECTED"
+    # The draft no longer has the target. A target that comes back revives such a job.
+    TARGET_REMOVED = "TARGET_REMOVED"
 
 
 class EventKind(StrEnum):
@@ -58,28 +62,34 @@ NOT_STARTED = frozenset({JobState.PENDING, JobState.SCHEDULED, JobState.READY, J
 
 # A released wait, a changed time or a second look may leave a job in its state; that counts as a transition too.
 _BEFORE_THE_SEND = frozenset(
-    {JobState.SENDING, JobState.WAITING, JobState.BLOCKED, JobState.SCHEDULED, JobState.MISSED, JobState.CANCELED}
+    {
+        JobState.SCHEDULED,
+        JobState.READY,
+        JobState.SENDING,
+        JobState.WAITING,
+        JobState.BLOCKED,
+        JobState.MISSED,
+        JobState.CANCELED,
+    }
 )
-# A new slot, or the command of one, begins the next run.
-_NEXT_RUN = frozenset(
-    {JobState.SCHEDULED, JobState.SENDING, JobState.WAITING, JobState.BLOCKED, JobState.MISSED, JobState.CANCELED}
-)
+# A new slot, or the command of one, begins the next run; so does a target that comes back.
+_NEXT_RUN = _BEFORE_THE_SEND
 # Proof that a post is there counts whoever brings it and however late: PUBLISHED follows on every state.
 TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
     state: after | {JobState.PUBLISHED}
     for state, after in {
         JobState.PENDING: _BEFORE_THE_SEND,
         JobState.SCHEDULED: _BEFORE_THE_SEND,
-        JobState.READY: _BEFORE_THE_SEND | {JobState.READY},
-        JobState.WAITING: _BEFORE_THE_SEND | {JobState.READY},
-        JobState.BLOCKED: _BEFORE_THE_SEND | {JobState.READY},
+        JobState.READY: _BEFORE_THE_SEND,
+        JobState.WAITING: _BEFORE_THE_SEND,
+        JobState.BLOCKED: _BEFORE_THE_SEND,
         JobState.SENDING: frozenset({JobState.FAILED, JobState.WAITING, JobState.BLOCKED, JobState.UNKNOWN}),
         # Only a proven "it is not there" leads back to a send.
         JobState.UNKNOWN: frozenset({JobState.READY, JobState.NEEDS_ATTENTION}),
         JobState.NEEDS_ATTENTION: frozenset(),
         JobState.FAILED: _NEXT_RUN,
         JobState.MISSED: _NEXT_RUN,
-        JobState.CANCELED: _NEXT_RUN,
+        JobState.CANCELED: _NEXT_RUN | {JobState.PENDING},
     }.items()
 } | {JobState.PUBLISHED: frozenset()}
 
@@ -116,6 +126,7 @@ class PostJob:
     state_reason: Reason = Reason.NONE
     version: int = 1
     run: int = 1
+    slot_sequence: int = 0
     slot_id: str = ""
     slot_revision: int = 0
     schedule_time: datetime | None = None
@@ -125,6 +136,7 @@ class PostJob:
     attempts: int = 0
     fence: int = 0
     content_revision: int = 0
+    wanted_revision: int = 0
     withdrawn_below: int = 0
     publish_time: datetime | None = None
     external_id: str = ""
@@ -179,6 +191,16 @@ def kind_of(state: JobState) -> EventKind:
     return _KINDS[state]
 
 
-def newer_slot(job: PostJob, slot_id: str, slot_revision: int) -> bool:
-    """Slot ids grow with time (UUIDv7), and a draft has one live slot per account: the greater one is the newer one."""
-    return (slot_id, slot_revision) > (job.slot_id, job.slot_revision)
+def begun_again(job: PostJob) -> PostJob:
+    """The job in its next run, if its run has ended: nothing of the old run is shown on the new one."""
+    if job.state not in ENDED_RUN:
+        return job
+    return replace(job, run=job.run + 1, attempts=0, error_reason="", error_message="")
+
+
+def newer_slot(job: PostJob, sequence: int, slot_id: str, slot_revision: int) -> bool:
+    """Whether a slot is newer than the one that the job has: Queue's database has numbered the slots of a draft.
+
+    Slots of older releases have no number; among those the greater id is the newer one.
+    """
+    return (sequence, slot_id, slot_revision) > (job.slot_sequence, job.slot_id, job.slot_revision)

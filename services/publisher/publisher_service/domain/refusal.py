@@ -6,8 +6,15 @@ from datetime import datetime
 from typing import Final
 
 from publisher_service.domain.claim import Command, Verdict
-from publisher_service.domain.policy import Policy
-from publisher_service.domain.post_job import ENDED_RUN, NOT_STARTED, JobState, PostJob, Reason, moved
+from publisher_service.domain.post_job import (
+    ENDED_RUN,
+    NOT_STARTED,
+    JobState,
+    PostJob,
+    Reason,
+    begun_again,
+    moved,
+)
 
 BLOCKING: Final[Mapping[Verdict, Reason]] = {
     Verdict.NOT_APPROVED: Reason.NOT_APPROVED,
@@ -19,35 +26,42 @@ DOUBTED: Final = frozenset({Verdict.CONTENT_PENDING, Verdict.REMOVED, *BLOCKING}
 CHANGING: Final = DOUBTED | {Verdict.MISSED}
 
 
-def refused(job: PostJob, command: Command, verdict: Verdict, *, policy: Policy, now: datetime) -> PostJob:
-    """The job as it waits, is blocked or has ended unsent; unchanged when it stands so already."""
+def refused(job: PostJob, command: Command, verdict: Verdict, *, now: datetime) -> PostJob:
+    """The job as it waits, is blocked or has ended unsent; unchanged when it stands so already.
+
+    What waits or is blocked looks at the clock once more: at its latest time. Until then it is released by an event.
+    """
     if job.state not in NOT_STARTED | ENDED_RUN:
         return job
     match verdict:
         case Verdict.MISSED:
-            return _taken_over(job, moved(job, JobState.MISSED, now=now), command)
+            return moved(_taken_over(job, command), JobState.MISSED, now=now)
         case Verdict.REMOVED:
-            return _taken_over(job, moved(job, JobState.CANCELED, now=now), command)
+            return moved(_taken_over(job, command), JobState.CANCELED, now=now, reason=Reason.TARGET_REMOVED)
         case Verdict.CONTENT_PENDING:
-            state, reason, until = JobState.WAITING, Reason.CONTENT_PENDING, now + policy.content_pending
+            state, reason = JobState.WAITING, Reason.CONTENT_PENDING
         case _:
-            state, reason, until = JobState.BLOCKED, BLOCKING[verdict], command.not_after
-    if (job.state, job.state_reason, job.slot_id) == (state, reason, command.slot_id):
-        # The same wait goes on: only the time of the next look changes, and nobody needs to be told.
-        return replace(job, next_action_time=until)
-    return _taken_over(job, moved(job, state, now=now, reason=reason, until=until), command)
+            state, reason = JobState.BLOCKED, BLOCKING[verdict]
+    if _waits_so_already(job, state, reason, command):
+        return job
+    return moved(_taken_over(job, command), state, now=now, reason=reason, until=command.not_after)
 
 
-def _taken_over(before: PostJob, job: PostJob, command: Command) -> PostJob:
-    new_run = before.state in ENDED_RUN
+def _waits_so_already(job: PostJob, state: JobState, reason: Reason, command: Command) -> bool:
+    slot = (job.slot_id, job.slot_revision, job.next_action_time)
+    same_slot = slot == (command.slot_id, command.slot_revision, command.not_after)
+    return same_slot and (job.state, job.state_reason) == (state, reason)
+
+
+def _taken_over(job: PostJob, command: Command) -> PostJob:
     return replace(
-        job,
-        run=job.run + 1 if new_run else job.run,
-        attempts=0 if new_run else job.attempts,
+        begun_again(job),
+        slot_sequence=command.slot_sequence,
         slot_id=command.slot_id,
         slot_revision=command.slot_revision,
         schedule_time=command.schedule_time,
         not_after=command.not_after,
         max_attempts=command.max_attempts,
+        wanted_revision=command.content_revision,
         traceparent=command.traceparent,
     )

@@ -43,6 +43,8 @@ class Settlement:
     error_reason: str = ""
     error_message: str = ""
     disconnects: bool = False
+    # The provider asked for a pause: no post of the account goes out before.
+    pause_until: datetime | None = None
 
 
 def settle(job: PostJob, outcome: Outcome, *, policy: Policy, now: datetime) -> Settlement:
@@ -59,8 +61,9 @@ def settle(job: PostJob, outcome: Outcome, *, policy: Policy, now: datetime) -> 
             blocked = moved(job, JobState.BLOCKED, now=now, reason=Reason.ACCOUNT_NOT_CONNECTED, until=job.not_after)
             return replace(_ended(blocked, AttemptState.REJECTED, "AUTH", message), disconnects=True)
         case RateLimited(message=message, retry_after=retry_after):
-            waiting = _unspent(job, Reason.RATE_LIMITED, now + retry_after, now)
-            return _ended(waiting, AttemptState.NOT_SENT, "RATE_LIMITED", message)
+            until = now + retry_after
+            waiting = _unspent(job, Reason.RATE_LIMITED, until, now)
+            return replace(_ended(waiting, AttemptState.NOT_SENT, "RATE_LIMITED", message), pause_until=until)
         case NotTried(reason=reason, message=message):
             waiting = _unspent(job, Reason.RETRY, now + policy.retry_delay(1), now)
             return _ended(waiting, AttemptState.NOT_SENT, reason, message)

@@ -39,7 +39,10 @@ _LONGEST_HOLD = timedelta(minutes=5)
 _AWAY = timedelta(seconds=1)
 _AT_ONCE = timedelta(milliseconds=1)
 _HEARTBEAT = 10.0
-_ROOM = 2000
+# All that the stream gives out at a time (`max_ack_pending`): what is due leaves for a sender or a line at once, so
+# that no heap of one account keeps another's command out.
+_ROOM = 20_000
+_SORTED_AT_ONCE = 200
 
 _meter = metrics.get_meter(__name__)
 _held = _meter.create_gauge("postflow.publish.held", description="Commands that this process holds for their instant")
@@ -100,8 +103,10 @@ class CommandIntake:
             self._some.clear()
             batch = list(self._arrived)
             self._arrived.clear()
-            for pull, delivery in batch:
+            for index, (pull, delivery) in enumerate(batch):
                 await self._take(pull, delivery)
+                if index % _SORTED_AT_ONCE == 0:
+                    await asyncio.sleep(0)  # posts are due meanwhile
             _held.set(len(self._timer))
 
     async def _take(self, pull: PullLoop, delivery: Delivery) -> None:
@@ -117,7 +122,7 @@ class CommandIntake:
             return
         work = Work(command=command, since=self._clock.monotonic(), delivery=delivery, left=partial(self._left, pull))
         held = self._waiting.get(work.wish)
-        if held is not None and not held.has_turn:
+        if held is not None and not held.is_taken:
             # A copy of what waits here: under a backlog these would be most of the work. What is left of it is that
             # somebody waits for an answer.
             held.command = replace(held.command, emission=max(held.command.emission, command.emission))

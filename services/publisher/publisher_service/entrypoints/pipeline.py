@@ -1,25 +1,26 @@
 """The way of a due command through this process: claim, send, settle, acknowledge.
 
 Each stage takes what the one before has left for it: batches form by themselves under load, and a single post waits
-for nothing. Only the send is urgent; settling may wait a moment for company.
+for nothing. Only the send is urgent; settling may wait a moment for company. What cannot go at once waits in the line
+of its account, in the database, and is claimed from there: however much of one account, organization or provider is
+due, it fills no place here that another needs.
 """
 
 import asyncio
 import itertools
 import logging
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
-
-from opentelemetry import metrics
 
 from publisher_service.application.claim_jobs import Again, Claim, ClaimJobs, Over, carried_by_stream
 from publisher_service.application.send_post import SendPost, Sent
 from publisher_service.application.settle_posts import SettlePosts
 from publisher_service.application.tell_started import TellStarted
-from publisher_service.domain.claim import Claimed, Command
+from publisher_service.domain.claim import Claimed, Command, Lane
 from publisher_service.domain.post_job import PostJob
 from publisher_service.entrypoints.commands import CommandIntake
+from publisher_service.entrypoints.lanes import ProviderLane
+from publisher_service.entrypoints.turns import TurnQueue
 from publisher_service.entrypoints.work import Wish, Work
 from servicekit.clock import Clock
 from servicekit.pg.clock import SteadyClock
@@ -31,17 +32,14 @@ log = logging.getLogger(__name__)
 _CLAIM_BATCH = 200
 _SETTLE_BATCH = 250
 _SETTLE_LINGER = 0.005
-# Claimed and not settled: enough to keep every sender busy. When a provider is so slow that a lease runs out in the
-# line, the post goes round once more, at the cost of no attempt.
-_MOST_OPEN = 500
+# From so many on what is due here goes into the lines even while its provider has no room: others need the places.
+_MOST_DUE = 5000
+# What the sweep hands on and this does not take, a later sweep finds again.
 _MOST_HANDED_ON = 2000
+_LOOK_PERIOD = 0.25
 _STARTED_AFTER = 1.0
 _AWAY = timedelta(seconds=1)
 _AT_ONCE = timedelta(milliseconds=1)
-
-_open = metrics.get_meter(__name__).create_gauge(
-    "postflow.publish.open", description="Posts that are claimed and not settled"
-)
 
 
 class PublishPipeline:
@@ -54,8 +52,9 @@ class PublishPipeline:
         tell_started: TellStarted,
         clock: Clock,
         steady: SteadyClock,
-        senders: int,
+        lanes: Mapping[str, ProviderLane],
     ) -> None:
+        """`lanes` by the name of the provider."""
         self.name = "publish pipeline"
         self.intake: CommandIntake | None = None
         self._claim_jobs = claim
@@ -64,32 +63,37 @@ class PublishPipeline:
         self._tell_started = tell_started
         self._clock = clock
         self._steady = steady
-        self._senders = senders
-        self._due: deque[Work] = deque()
+        self._lanes = lanes
+        self._due = TurnQueue()
         self._handed_on: set[Wish] = set()
-        # One post at a time per account: those behind it wait here, in their order.
-        self._behind: dict[tuple[str, str], deque[Work]] = {}
-        self._to_send: asyncio.Queue[Work | None] = asyncio.Queue()
         self._open: set[Work] = set()
         self._answered: list[tuple[Work, Sent]] = []
         self._some_due = asyncio.Event()
         self._some_answered = asyncio.Event()
+        self._lines_wake = True
+        self._next_look = 0.0
         self._sent_all = False
 
     def submit(self, works: Sequence[Work]) -> None:
-        """Work that is due, but for the moment by which the claim runs ahead."""
-        self._due.extend(works)
+        """Takes work that is due, but for the moment by which the claim runs ahead."""
+        for work in works:
+            self._due.add(work)
         self._some_due.set()
 
     def submit_commands(self, commands: Sequence[Command]) -> None:
-        """From the sweep, which finds again what waits here for long, and what finds no room."""
-        works = [Work(command=command, since=self._clock.monotonic(), left=self._left) for command in commands]
+        """Takes commands from the sweep. Duplicates and overflow are dropped: the next sweep finds them again."""
         fresh: list[Work] = []
-        for work in works:
+        for command in commands:
+            work = Work(command=command, since=self._clock.monotonic(), left=self._left)
             if work.wish not in self._handed_on and len(self._handed_on) < _MOST_HANDED_ON:
                 self._handed_on.add(work.wish)
                 fresh.append(work)
         self.submit(fresh)
+
+    def wake_lines(self) -> None:
+        """The line of some account has its turn."""
+        self._lines_wake = True
+        self._some_due.set()
 
     def _left(self, work: Work) -> None:
         self._handed_on.discard(work.wish)
@@ -101,57 +105,55 @@ class PublishPipeline:
                 group.create_task(self.intake.run(stop)),
                 group.create_task(self._claim(stop)),
             ]
-            senders = [group.create_task(self._send()) for _ in range(self._senders)]
+            senders = [group.create_task(lane.run(self._send, self._clock.monotonic)) for lane in self._lanes.values()]
             group.create_task(self._settle())
             group.create_task(self._watch_slow(stop))
             # Only then: the intake may hand on something until its very end.
             await asyncio.wait(feeding)
             await self._give_back()
-            for _ in senders:
-                self._to_send.put_nowait(None)
+            for lane in self._lanes.values():
+                lane.end()
             await asyncio.wait(senders)
             self._sent_all = True
             self._some_answered.set()
 
     async def _claim(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
-            if not self._due or len(self._open) >= _MOST_OPEN:
-                await wait(self._some_due, 0.25)
+            if not self._has_work():
+                await wait(self._some_due, _LOOK_PERIOD)
             self._some_due.clear()
-            batch = self._next_batch()
-            if batch:
+            if batch := self._due.take(self._batch_size()):
                 await self._claim_batch(batch)
-            _open.set(len(self._open))
+            if self._may_look():
+                await self._take_turns()
+            for lane in self._lanes.values():
+                lane.show()
+
+    def _has_work(self) -> bool:
+        return (bool(self._due) and self._batch_size() > 0) or self._may_look()
+
+    def _batch_size(self) -> int:
+        """As many as there is room for; when too many wait here, the ones without room go into the lines."""
+        return _CLAIM_BATCH if len(self._due) > _MOST_DUE else min(self._room(), _CLAIM_BATCH)
+
+    def _may_look(self) -> bool:
+        return self._room() > 0 and (self._lines_wake or self._clock.monotonic() >= self._next_look)
+
+    def _room(self) -> int:
+        return max((lane.now.room for lane in self._lanes.values()), default=0)
 
     async def _give_back(self) -> None:
         """What has not been claimed: another process gets it at once."""
-        waiting = [*self._due, *(work for line in self._behind.values() for work in line)]
-        self._due.clear()
-        for line in self._behind.values():
-            line.clear()
-        for work in waiting:
+        for work in self._due.take_all():
             await work.again(_AT_ONCE)
 
-    def _next_batch(self) -> list[Work]:
-        """At most one work per account, as many as there is room for."""
-        batch: list[Work] = []
-        room = min(_CLAIM_BATCH, _MOST_OPEN - len(self._open))
-        while self._due and len(batch) < room:
-            work = self._due.popleft()
-            if not work.has_turn:
-                line = self._behind.get(work.account)
-                if line is not None:
-                    line.append(work)
-                    continue
-                self._behind[work.account] = deque()
-                work.has_turn = True
-            batch.append(work)
-        return batch
-
     async def _claim_batch(self, batch: Sequence[Work]) -> None:
+        for work in batch:
+            work.is_taken = True
         started = self._clock.monotonic()
+        lanes = [lane.now for lane in self._lanes.values()]
         try:
-            answers = await self._claim_jobs([work.command for work in batch])
+            answers = await self._claim_jobs([work.command for work in batch], lanes)
         except Exception as error:
             if not is_transient(error):
                 raise
@@ -163,37 +165,57 @@ class PublishPipeline:
     async def _proceed(self, work: Work, answer: Claim, started: float) -> None:
         match answer:
             case Claimed():
-                work.claimed, work.claim_started = answer, started
-                self._open.add(work)
-                self._to_send.put_nowait(work)
+                self._enter(work, answer, started)
             case Again(delay):
                 await work.again(delay)
-                self._give_way(work)
             case Over():
                 await work.over()
-                self._give_way(work)
 
-    def _give_way(self, work: Work) -> None:
-        """The next of the account may come."""
-        line = self._behind[work.account]
-        if line:
-            following = line.popleft()
-            following.has_turn = True
-            self._due.appendleft(following)
-        else:
-            del self._behind[work.account]
-        self._some_due.set()
+    def _enter(self, work: Work, claimed: Claimed, started: float) -> None:
+        work.claimed, work.claim_started = claimed, started
+        self._open.add(work)
+        self._lanes[claimed.provider].enter(work)
 
-    async def _send(self) -> None:
-        while (work := await self._to_send.get()) is not None:
-            assert work.claimed is not None
+    async def _take_turns(self) -> None:
+        """Claims the next post of every line that has its turn, as far as there is room."""
+        is_certain, self._lines_wake = self._lines_wake, False
+        self._next_look = self._clock.monotonic() + _LOOK_PERIOD
+        started = self._clock.monotonic()
+        try:
+            if is_certain or await self._has_turn():
+                await self._claim_from_lines(started)
+        except Exception as error:
+            if not is_transient(error):
+                raise
+            log.warning("the lines wait, the database is away: %r", error)
+            self._next_look = self._clock.monotonic() + _AWAY.total_seconds()
+
+    async def _has_turn(self) -> bool:
+        """Whether a line has its turn; one that has it soon is looked at in time."""
+        due, now = await self._claim_jobs.next_turn(self._with_room())
+        if due is not None and due > now:
+            self._next_look = min(self._next_look, self._clock.monotonic() + (due - now).total_seconds())
+        return due is not None and due <= now
+
+    async def _claim_from_lines(self, started: float) -> None:
+        turns = await self._claim_jobs.from_lines(self._with_room(), limit=_CLAIM_BATCH)
+        for command, claimed in turns.claimed:
+            self._enter(Work(command=command, since=started), claimed, started)
+        # A line whose first post is locked by another transaction is looked at again a little later.
+        self._lines_wake = self._lines_wake or (turns.more and bool(turns.claimed))
+
+    def _with_room(self) -> list[Lane]:
+        return [lane.now for lane in self._lanes.values() if lane.now.room > 0]
+
+    async def _send(self, work: Work) -> None:
+        assert work.claimed is not None
+        early = (work.command.schedule_time - self._steady.now()).total_seconds()
+        while early > 0:
+            await asyncio.sleep(early)
             early = (work.command.schedule_time - self._steady.now()).total_seconds()
-            while early > 0:
-                await asyncio.sleep(early)
-                early = (work.command.schedule_time - self._steady.now()).total_seconds()
-            sent = await self._send_post(work.claimed, claim_started=work.claim_started)
-            self._answered.append((work, sent))
-            self._some_answered.set()
+        sent = await self._send_post(work.claimed, claim_started=work.claim_started)
+        self._answered.append((work, sent))
+        self._some_answered.set()
 
     async def _settle(self) -> None:
         while not (self._sent_all and not self._answered):
@@ -208,11 +230,12 @@ class PublishPipeline:
     async def _settle_batch(self, batch: Sequence[tuple[Work, Sent]]) -> None:
         jobs = await self._recorded([sent for _, sent in batch])
         now = self._steady.now()
-        for (work, _), job in zip(batch, jobs, strict=True):
+        for (work, sent), job in zip(batch, jobs, strict=True):
             self._open.discard(work)
+            self._lanes[sent.claimed.provider].leave()
             delay = carried_by_stream(job, now)
             await (work.over() if delay is None else work.again(delay))
-            self._give_way(work)
+        self._some_due.set()
 
     async def _recorded(self, batch: Sequence[Sent]) -> list[PostJob]:
         """Until it is: what a provider has answered must not be lost while the database is away."""

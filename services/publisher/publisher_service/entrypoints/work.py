@@ -21,7 +21,8 @@ class Work:
     left: "Callable[[Work], None] | None" = None
     claim_started: float = 0.0
     claimed: Claimed | None = None
-    has_turn: bool = False
+    # It is being claimed, or was.
+    is_taken: bool = False
     told: bool = False
 
     @property

@@ -13,11 +13,11 @@ from publisher_service.domain.plan import SavedDraft
 from publisher_service.domain.post_job import JobState, PostJob, Reason, Target
 from publisher_service.domain.settlement import AttemptState, Settlement
 
-_JOB = """
-    organization_id, id, draft_id, social_account_id, channel, destination, state, state_reason, version, run, slot_id,
-    slot_revision, schedule_time, not_after, next_action_time, max_attempts, attempts, fence, content_revision,
-    withdrawn_below, publish_time, external_id, external_url, evidence_kind, error_reason, error_message,
-    last_attempt_time, target_month, traceparent, create_time, update_time
+JOB_COLUMNS = """
+    organization_id, id, draft_id, social_account_id, channel, destination, state, state_reason, version, run,
+    slot_sequence, slot_id, slot_revision, schedule_time, not_after, next_action_time, max_attempts, attempts, fence,
+    content_revision, wanted_revision, withdrawn_below, publish_time, external_id, external_url, evidence_kind,
+    error_reason, error_message, last_attempt_time, target_month, traceparent, create_time, update_time
 """
 
 # Column and array type, in the order of the table: what an insert writes.
@@ -34,6 +34,7 @@ _COLUMNS = {
     "state_reason": "text",
     "version": "bigint",
     "run": "integer",
+    "slot_sequence": "bigint",
     "slot_id": "text",
     "slot_revision": "bigint",
     "schedule_time": "timestamptz",
@@ -43,6 +44,7 @@ _COLUMNS = {
     "attempts": "integer",
     "fence": "bigint",
     "content_revision": "bigint",
+    "wanted_revision": "bigint",
     "publish_time": "timestamptz",
     "external_id": "text",
     "external_url": "text",
@@ -62,6 +64,13 @@ _NAMES = ", ".join(_COLUMNS)
 
 _INSERT_JOBS = text(f"""
     insert into post_job ({_NAMES}) select {_NAMES} from unnest({_ARRAYS}) as new ({_NAMES})
+""")
+_KNOWN_JOBS = text("""
+    select organization_id, id from post_job
+    where (organization_id, id) in (
+        select organization_id, id
+        from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as wanted (organization_id, id)
+    )
 """)
 _SAVE_JOBS = text(f"""
     update post_job j set {", ".join(f"{name} = new.{name}" for name in _MUTABLE)}
@@ -97,7 +106,7 @@ _SAVE_CONTENTS = text("""
     where c.organization_id = new.organization_id and c.draft_id = new.draft_id and c.version < new.version
 """)
 _LOCK_JOBS_OF_DRAFTS = text(f"""
-    select {_JOB} from post_job
+    select {JOB_COLUMNS} from post_job
     where (organization_id, draft_id) in (
         select organization_id, draft_id
         from unnest(cast(:organization_ids as text[]), cast(:draft_ids as text[])) as wanted (organization_id, draft_id)
@@ -105,7 +114,7 @@ _LOCK_JOBS_OF_DRAFTS = text(f"""
     order by organization_id, id for update
 """)
 _LOCK_JOBS = text(f"""
-    select {_JOB} from post_job
+    select {JOB_COLUMNS} from post_job
     where (organization_id, id) in (
         select organization_id, id
         from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as wanted (organization_id, id)
@@ -113,15 +122,9 @@ _LOCK_JOBS = text(f"""
     order by organization_id, id for update
 """)
 _LOCK_DUE = text(f"""
-    select {_JOB} from post_job
+    select {JOB_COLUMNS} from post_job
     where next_action_time <= :before and (state <> 'WAITING' or next_action_time <= :patience)
     order by next_action_time limit :limit for update skip locked
-""")
-_LOCK_BLOCKED_OF_ACCOUNT = text(f"""
-    select {_JOB} from post_job
-    where organization_id = :organization_id and social_account_id = :social_account_id
-        and state = 'BLOCKED' and state_reason = 'ACCOUNT_NOT_CONNECTED'
-    order by organization_id, id for update
 """)
 _CLOSE_ATTEMPTS = text("""
     update attempt a set state = new.state, end_time = :now, external_id = new.external_id,
@@ -140,7 +143,9 @@ _ABANDON_ATTEMPTS = text("""
         and a.state in ('SENDING', 'UNKNOWN')
 """)
 _RELEASE_GATES = text("""
-    update account_gate g set open_job_id = null
+    update account_gate g set
+        open_job_id = null,
+        wake_time = case when g.lined and g.connected then greatest(cast(:now as timestamptz), g.resume_time) end
     from unnest(
         cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:ids as text[])
     ) as done (organization_id, social_account_id, id)
@@ -165,15 +170,17 @@ _IN_FLIGHT_BELOW = text("""
         and content_revision < :below
     order by id
 """)
-_GET_JOB = text(f"select {_JOB} from post_job where organization_id = :organization_id and id = :id")
+_GET_JOB = text(f"""
+    select {JOB_COLUMNS} from post_job where organization_id = :organization_id and id = :id
+""")
 # The newest of each state are read by index, and the newest of those are the page: what stands beside costs nothing.
 _JOBS_OF_STATES = f"""
-    select {_JOB} from unnest(cast(:states as text[])) as wanted (wanted_state) cross join lateral (
-        select {_JOB} from post_job where {{conditions}} and state = wanted_state and state <> 'SENDING'
+    select {JOB_COLUMNS} from unnest(cast(:states as text[])) as wanted (wanted_state) cross join lateral (
+        select {JOB_COLUMNS} from post_job where {{conditions}} and state = wanted_state and state <> 'SENDING'
         order by create_time desc, id desc limit :limit
     ) newest
     union all (
-        select {_JOB} from post_job where {{conditions}} and state = 'SENDING'
+        select {JOB_COLUMNS} from post_job where {{conditions}} and state = 'SENDING'
             and 'SENDING' = any(cast(:states as text[]))
         order by create_time desc, id desc limit :limit
     )
@@ -181,17 +188,14 @@ _JOBS_OF_STATES = f"""
 """
 # A draft has few jobs. Fenced off, so that no index is walked in the wanted order in search of them.
 _JOBS_OF_DRAFT = f"""
-    with jobs as materialized (select {_JOB} from post_job where {{conditions}})
-    select {_JOB} from jobs where state = any(cast(:states as text[])) order by create_time desc, id desc limit :limit
+    with jobs as materialized (select {JOB_COLUMNS} from post_job where {{conditions}})
+    select {JOB_COLUMNS} from jobs where state = any(cast(:states as text[]))
+    order by create_time desc, id desc limit :limit
 """
 _ATTEMPTS = text("""
     select run, number, state, idempotency_key, content_revision, start_time, end_time, external_id, error_reason,
         error_message
     from attempt where organization_id = :organization_id and post_job_id = :id order by fence
-""")
-_SET_GATE = text("""
-    insert into account_gate (organization_id, social_account_id, connected) values (:organization_id, :id, :connected)
-    on conflict (organization_id, social_account_id) do update set connected = excluded.connected
 """)
 _JOBS_BY_STATE = text("""
     select state, count(*) as jobs from post_job where next_action_time is not null group by state
@@ -217,6 +221,12 @@ async def insert_jobs(connection: AsyncConnection, jobs: Sequence[PostJob]) -> N
         }
         await connection.execute(_ADD_GATES, keys)
         await connection.execute(_INSERT_JOBS, _job_arrays(jobs))
+
+
+async def known_jobs(connection: AsyncConnection, jobs: Iterable[Key]) -> set[Key]:
+    """Those of the jobs that exist, locked or not."""
+    rows = await connection.execute(_KNOWN_JOBS, _keys(jobs, "ids"))
+    return {(row.organization_id, row.id) for row in rows}
 
 
 async def save_jobs(connection: AsyncConnection, jobs: Sequence[PostJob]) -> None:
@@ -251,22 +261,17 @@ async def save_contents(connection: AsyncConnection, contents: Sequence[SavedDra
 
 async def lock_jobs_of_drafts(connection: AsyncConnection, drafts: Iterable[Key]) -> list[PostJob]:
     result = await connection.execute(_LOCK_JOBS_OF_DRAFTS, _keys(drafts, "draft_ids"))
-    return [_job(row) for row in result]
+    return [job_from(row) for row in result]
 
 
 async def lock_jobs(connection: AsyncConnection, jobs: Iterable[Key]) -> list[PostJob]:
-    return [_job(row) for row in await connection.execute(_LOCK_JOBS, _keys(jobs, "ids"))]
+    return [job_from(row) for row in await connection.execute(_LOCK_JOBS, _keys(jobs, "ids"))]
 
 
 async def lock_due(connection: AsyncConnection, *, before: datetime, patience: datetime, limit: int) -> list[PostJob]:
     """Due before `before`; a wait, which a message carries too, only before `patience`."""
     result = await connection.execute(_LOCK_DUE, {"before": before, "patience": patience, "limit": limit})
-    return [_job(row) for row in result]
-
-
-async def lock_blocked_of_account(connection: AsyncConnection, organization_id: str, account_id: str) -> list[PostJob]:
-    names = {"organization_id": organization_id, "social_account_id": account_id}
-    return [_job(row) for row in await connection.execute(_LOCK_BLOCKED_OF_ACCOUNT, names)]
+    return [job_from(row) for row in result]
 
 
 async def close_attempts(connection: AsyncConnection, closed: Sequence[Settlement], *, now: datetime) -> None:
@@ -287,7 +292,7 @@ async def close_attempts(connection: AsyncConnection, closed: Sequence[Settlemen
     }
     await connection.execute(_CLOSE_ATTEMPTS, keys | ends)
     accounts = {"social_account_ids": [each.job.target.social_account_id for each in closed]}
-    await connection.execute(_RELEASE_GATES, keys | accounts)
+    await connection.execute(_RELEASE_GATES, keys | accounts | {"now": now})
 
 
 async def abandon_attempts(connection: AsyncConnection, proven: Sequence[Settlement], *, now: datetime) -> None:
@@ -321,7 +326,7 @@ async def withdraw(connection: AsyncConnection, organization_id: str, draft_id: 
 
 async def get_job(connection: AsyncConnection, organization_id: str, job_id: str) -> PostJob | None:
     row = (await connection.execute(_GET_JOB, {"organization_id": organization_id, "id": job_id})).one_or_none()
-    return None if row is None else _job(row)
+    return None if row is None else job_from(row)
 
 
 async def attempts_of(connection: AsyncConnection, organization_id: str, job_id: str) -> list[Attempt]:
@@ -350,12 +355,7 @@ async def list_jobs(
     if before:
         more |= {"create_time": before[0], "id": before[1]}
     statement = text(form.format(conditions=" and ".join(conditions)))
-    return [_job(row) for row in await connection.execute(statement, names | more)]
-
-
-async def set_gate(connection: AsyncConnection, organization_id: str, account_id: str, *, connected: bool) -> None:
-    names = {"organization_id": organization_id, "id": account_id, "connected": connected}
-    await connection.execute(_SET_GATE, names)
+    return [job_from(row) for row in await connection.execute(statement, names | more)]
 
 
 async def moving_jobs_by_state(connection: AsyncConnection) -> dict[str, int]:
@@ -376,13 +376,15 @@ def _job_arrays(jobs: Sequence[PostJob]) -> dict[str, list[Any]]:
     }
 
 
-def _job(row: Row[Any]) -> PostJob:
+def job_from(row: Row[Any]) -> PostJob:
+    """Of the columns `JOB_COLUMNS`."""
     values: tuple[Any, ...] = tuple(row)
     (
         organization_id, job_id, draft_id, social_account_id, channel, destination, state, state_reason, version, run,
-        slot_id, slot_revision, schedule_time, not_after, next_action_time, max_attempts, attempts, fence,
-        content_revision, withdrawn_below, publish_time, external_id, external_url, evidence_kind, error_reason,
-        error_message, last_attempt_time, target_month, traceparent, create_time, update_time,
+        slot_sequence, slot_id, slot_revision, schedule_time, not_after, next_action_time, max_attempts, attempts,
+        fence, content_revision, wanted_revision, withdrawn_below, publish_time, external_id, external_url,
+        evidence_kind, error_reason, error_message, last_attempt_time, target_month, traceparent, create_time,
+        update_time,
     ) = values  # fmt: skip
     return PostJob(
         organization_id=organization_id,
@@ -393,6 +395,7 @@ def _job(row: Row[Any]) -> PostJob:
         state_reason=Reason(state_reason),
         version=version,
         run=run,
+        slot_sequence=slot_sequence,
         slot_id=slot_id,
         slot_revision=slot_revision,
         schedule_time=schedule_time,
@@ -402,6 +405,7 @@ def _job(row: Row[Any]) -> PostJob:
         attempts=attempts,
         fence=fence,
         content_revision=content_revision,
+        wanted_revision=wanted_revision,
         withdrawn_below=withdrawn_below,
         publish_time=publish_time,
         external_id=external_id,

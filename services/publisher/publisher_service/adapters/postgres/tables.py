@@ -61,7 +61,28 @@ account_gate = Table(
     _text("social_account_id"),
     Column("connected", Boolean, nullable=False),
     Column("open_job_id", Text),
+    Column("provider", Text, nullable=False, server_default=""),
+    # Posts may wait in the account's line; see `line`.
+    Column("lined", Boolean, nullable=False, server_default=text("false")),
+    # Nothing goes out before this instant, whatever waits.
+    Column("resume_time", Timestamp),
+    # When the line is to be looked at; null while nothing waits, something is being sent, or nothing may be.
+    Column("wake_time", Timestamp),
+    # The account was connected or disconnected, and what waits does not show it yet.
+    Column("relabel", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("organization_id", "social_account_id"),
+)
+Index(
+    "account_gate_wake",
+    account_gate.c.provider,
+    account_gate.c.wake_time,
+    postgresql_where=text("wake_time is not null"),
+)
+Index(
+    "account_gate_relabel",
+    account_gate.c.organization_id,
+    account_gate.c.social_account_id,
+    postgresql_where=text("relabel"),
 )
 
 content = Table(
@@ -113,6 +134,10 @@ post_job = Table(
     _text("traceparent"),
     Column("create_time", Timestamp, nullable=False),
     Column("update_time", Timestamp, nullable=False),
+    # Which of two slots is the newer: a number of Queue's database; 0 for slots of older releases.
+    Column("slot_sequence", BigInteger, nullable=False, server_default=text("0")),
+    # The revision of the draft that the slot's command knew: an older one is not sent.
+    Column("wanted_revision", BigInteger, nullable=False, server_default=text("0")),
     PrimaryKeyConstraint("organization_id", "id"),
     UniqueConstraint(
         "organization_id", "draft_id", "social_account_id", "channel", "destination", name="post_job_target"
@@ -149,10 +174,12 @@ Index(
     postgresql_where=text("state = 'SENDING'"),
 )
 Index(
-    "post_job_unconnected",
+    "post_job_line",
     post_job.c.organization_id,
     post_job.c.social_account_id,
-    postgresql_where=text("state = 'BLOCKED' and state_reason = 'ACCOUNT_NOT_CONNECTED'"),
+    post_job.c.schedule_time,
+    post_job.c.id,
+    postgresql_where=text("state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED')"),
 )
 
 attempt = Table(

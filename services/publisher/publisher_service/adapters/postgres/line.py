@@ -1,0 +1,166 @@
+"""The lines of accounts: what is due and cannot go at once waits here, and an account knows when its next may go.
+
+A line is the account's row in `account_gate`, and those of its post jobs that are READY (IN_LINE) or BLOCKED
+(ACCOUNT_NOT_CONNECTED). However many wait, one row is looked at.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from publisher_service.adapters.postgres.store import JOB_COLUMNS, Key, job_from
+from publisher_service.domain.claim import Lane
+from publisher_service.domain.post_job import PostJob
+
+# So many accounts of a provider are looked at for a fair choice between organizations.
+_POOL = 1000
+
+_NEXT_WAKE = text("""
+    select min(first.wake_time) from unnest(cast(:providers as text[])) as wanted (provider) cross join lateral (
+        select g.wake_time from account_gate g
+        where g.provider = wanted.provider and g.wake_time is not null
+        order by g.wake_time limit 1
+    ) as first
+""")
+_LOCK_DUE = text("""
+    select g.organization_id, g.social_account_id
+    from unnest(cast(:providers as text[]), cast(:rooms as integer[])) as lane (provider, room)
+    cross join lateral (
+        select due.* from (
+            select oldest.*, row_number() over (
+                partition by oldest.organization_id order by oldest.wake_time, oldest.social_account_id
+            ) as turn
+            from (
+                select g.organization_id, g.social_account_id, g.wake_time from account_gate g
+                where g.provider = lane.provider and g.wake_time <= :now
+                order by g.wake_time limit :pool
+            ) as oldest
+        ) as due
+        order by due.turn, due.wake_time limit lane.room
+    ) as chosen
+    join account_gate g
+        on g.organization_id = chosen.organization_id and g.social_account_id = chosen.social_account_id
+    where g.wake_time <= :now
+    limit :limit
+    for update of g skip locked
+""")
+# A statement of its own: its snapshot is younger than the locks, so it sees every job that was lined before.
+_HEADS = text(f"""
+    select head.*
+    from unnest(cast(:organization_ids as text[]), cast(:account_ids as text[])) as a (organization_id, account_id)
+    cross join lateral (
+        select {JOB_COLUMNS} from post_job
+        where post_job.organization_id = a.organization_id and post_job.social_account_id = a.account_id
+            and state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED')
+        order by schedule_time, id limit 1
+    ) as head
+""")
+_EMPTIED = text("""
+    update account_gate g set lined = false, wake_time = null
+    from unnest(cast(:organization_ids as text[]), cast(:account_ids as text[])) as a (organization_id, account_id)
+    where g.organization_id = a.organization_id and g.social_account_id = a.account_id
+""")
+# Everything that may wait is shown and looked at again: whether there is anything is found out then.
+_SET_CONNECTION = text("""
+    insert into account_gate as g (organization_id, social_account_id, provider, connected)
+    values (:organization_id, :id, :provider, :connected)
+    on conflict (organization_id, social_account_id) do update set
+        provider = excluded.provider, connected = excluded.connected, lined = true, relabel = true, resume_time = null,
+        wake_time = case when excluded.connected and g.open_job_id is null then cast(:now as timestamptz) end
+""")
+_LOCK_RELABELED = text("""
+    select organization_id, social_account_id, connected from account_gate where relabel
+    limit 1 for update skip locked
+""")
+_LOCK_MISLABELED = text(f"""
+    select {JOB_COLUMNS} from post_job
+    where organization_id = :organization_id and social_account_id = :id and state_reason = :label
+        and state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED')
+    order by schedule_time, id limit :limit for update
+""")
+_RELABELED = text("""
+    update account_gate set relabel = false
+    where organization_id = :organization_id and social_account_id = :id
+""")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relabeled:
+    """An account whose waiting posts do not show yet that it was connected or disconnected."""
+
+    organization_id: str
+    account_id: str
+    connected: bool
+
+
+async def next_wake_time(connection: AsyncConnection, providers: Sequence[str]) -> datetime | None:
+    """When the next line of one of the providers is to be looked at."""
+    found: datetime | None = (await connection.execute(_NEXT_WAKE, {"providers": list(providers)})).scalar_one()
+    return found
+
+
+async def lock_due(connection: AsyncConnection, lanes: Sequence[Lane], *, now: datetime, limit: int) -> list[Key]:
+    """Accounts whose next post may go now: fair over organizations, and as many of a provider as it has room for."""
+    names = {
+        "providers": [lane.provider for lane in lanes],
+        "rooms": [lane.room for lane in lanes],
+        "now": now,
+        "pool": _POOL,
+        "limit": limit,
+    }
+    return [(row.organization_id, row.social_account_id) for row in await connection.execute(_LOCK_DUE, names)]
+
+
+async def heads(connection: AsyncConnection, accounts: Sequence[Key]) -> list[PostJob]:
+    """The first post in the line of each account, as far as it has one."""
+    return [job_from(row) for row in await connection.execute(_HEADS, _names(accounts))]
+
+
+async def emptied(connection: AsyncConnection, accounts: Sequence[Key]) -> None:
+    """Nothing waits for these accounts, whose rows are locked."""
+    if accounts:
+        await connection.execute(_EMPTIED, _names(accounts))
+
+
+async def set_connection(
+    connection: AsyncConnection,
+    organization_id: str,
+    account_id: str,
+    *,
+    provider: str,
+    connected: bool,
+    now: datetime,
+) -> None:
+    """Opens or closes the account's line. What waits in it is shown accordingly by `RelabelLines`, in pages."""
+    names: dict[str, Any] = {"organization_id": organization_id, "id": account_id, "provider": provider}
+    await connection.execute(_SET_CONNECTION, names | {"connected": connected, "now": now})
+
+
+async def lock_relabeled(connection: AsyncConnection) -> Relabeled | None:
+    row = (await connection.execute(_LOCK_RELABELED)).one_or_none()
+    if row is None:
+        return None
+    return Relabeled(organization_id=row.organization_id, account_id=row.social_account_id, connected=row.connected)
+
+
+async def lock_mislabeled(connection: AsyncConnection, account: Relabeled, *, label: str, limit: int) -> list[PostJob]:
+    """The first posts in the account's line that wait under this label."""
+    names = {"organization_id": account.organization_id, "id": account.account_id, "label": label, "limit": limit}
+    return [job_from(row) for row in await connection.execute(_LOCK_MISLABELED, names)]
+
+
+async def relabeled(connection: AsyncConnection, account: Relabeled) -> None:
+    """Everything in the account's line shows how it is connected."""
+    names = {"organization_id": account.organization_id, "id": account.account_id}
+    await connection.execute(_RELABELED, names)
+
+
+def _names(accounts: Sequence[Key]) -> dict[str, list[str]]:
+    return {
+        "organization_ids": [organization for organization, _ in accounts],
+        "account_ids": [account for _, account in accounts],
+    }

@@ -1,0 +1,48 @@
+"""Shows what waits in the line of an account that was connected or disconnected, a page at a time.
+
+The posts go out, or stay, whatever they show: the account's row decides. So a line of any length changes hands at once.
+"""
+
+from datetime import datetime
+
+from publisher_service.adapters.postgres import line, store
+from publisher_service.domain.post_job import JobState, PostJob, Reason, moved
+from publisher_service.wire import post_job_changed
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database, Transaction
+from servicekit.pg.outbox import Outbox
+
+_PAGE = 200
+
+
+class RelabelLines:
+    def __init__(self, *, database: Database, clock: DatabaseClock, outbox: Outbox) -> None:
+        self._database = database
+        self._clock = clock
+        self._outbox = outbox
+
+    async def __call__(self) -> bool:
+        """Returns whether there may be more to do."""
+        return await self._database.run(self._step)
+
+    async def _step(self, tx: Transaction) -> bool:
+        account = await line.lock_relabeled(tx.connection)
+        if account is None:
+            return False
+        wrong = Reason.ACCOUNT_NOT_CONNECTED if account.connected else Reason.IN_LINE
+        jobs = await line.lock_mislabeled(tx.connection, account, label=wrong, limit=_PAGE)
+        if len(jobs) < _PAGE:
+            await line.relabeled(tx.connection, account)
+        now = await self._clock.now(tx.connection)
+        after = [_waiting(job, now) if account.connected else _blocked(job, now) for job in jobs]
+        await store.save_jobs(tx.connection, after)
+        await self._outbox.append(tx, [post_job_changed(job) for job in after], now=now)
+        return True
+
+
+def _waiting(job: PostJob, now: datetime) -> PostJob:
+    return moved(job, JobState.READY, now=now, reason=Reason.IN_LINE, until=job.not_after)
+
+
+def _blocked(job: PostJob, now: datetime) -> PostJob:
+    return moved(job, JobState.BLOCKED, now=now, reason=Reason.ACCOUNT_NOT_CONNECTED, until=job.not_after)
