@@ -29,7 +29,7 @@ async def test_a_moved_slot_gives_its_post_another_time_and_says_so(start: Start
 
         job = await eventually(lambda: _at_revision(rig, 2))
         assert (job.state, job.slot_id, job.schedule_time) == ("SCHEDULED", slot, due + HOUR)
-        assert (job.not_after, job.next_action_time, job.run) == (None, None, 1)
+        assert (job.not_after, job.next_action_time, job.run) == (due + 25 * HOUR, None, 1)
         assert job.target_month == f"{due + HOUR:%Y-%m}-01"
         assert await rig.kinds("d1") == ["CREATED", "SCHEDULED", "SCHEDULED"]
         last = (await rig.told("d1"))[-1].post_job
