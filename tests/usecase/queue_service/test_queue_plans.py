@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import TextClause, text
 
-from queue_service.adapters.postgres import dispatch, relocation, settlement, store
+from queue_service.adapters.postgres import dispatch, relocation, settlement, slot_store, statements
 from queue_service.domain.emission import ANSWERED_DELAY, LONGEST_DELAY, OVERDUE_GRACE, REPEAT_DELAYS
 from testkit.clocks import START
 
@@ -36,7 +36,7 @@ async def crowded(queue: "Queue") -> "Queue":
 async def reads(queue: "Queue", statement: TextClause, names: Mapping[str, object]) -> list[tuple[str, str, int]]:
     """(kind of scan, table, rows it looked at) of every scan of a table."""
     async with queue.database.engine.connect() as connection:
-        await store.pin_plans(connection)
+        await statements.pin_plans(connection)
         explained = text(f"explain (analyze, format json) {statement.text}")
         [answer] = (await connection.execute(explained, names)).scalar_one()
         await connection.rollback()
@@ -81,7 +81,7 @@ STATEMENTS: dict[str, tuple[TextClause, dict[str, object]]] = {
     ),
     "overdue": (dispatch._OVERDUE, {}),
     "near": (
-        store._NEAR,
+        slot_store._NEAR,
         {
             "organization_id": "acme",
             "social_account_ids": ["page-7"] * 8,
@@ -90,7 +90,7 @@ STATEMENTS: dict[str, tuple[TextClause, dict[str, object]]] = {
         },
     ),
     "counted": (
-        store._COUNTED,
+        slot_store._COUNTED,
         {
             "organization_id": "acme",
             "social_account_ids": ["page-7"],
@@ -101,7 +101,7 @@ STATEMENTS: dict[str, tuple[TextClause, dict[str, object]]] = {
         },
     ),
     "list": (
-        store._LIST,
+        slot_store._LIST,
         {
             "organization_id": "acme",
             "states": ["SCHEDULED", "DISPATCHED"],
@@ -111,7 +111,7 @@ STATEMENTS: dict[str, tuple[TextClause, dict[str, object]]] = {
         },
     ),
     "list of an account": (
-        store._LIST_OF_ACCOUNT,
+        slot_store._LIST_OF_ACCOUNT,
         {
             "organization_id": "acme",
             "social_account_id": "page-7",

@@ -13,7 +13,7 @@ from enum import Enum, auto
 from typing import Protocol
 
 from civil.zones import tzdata_version, zone_names
-from queue_service.adapters.postgres import store
+from queue_service.adapters.postgres import account_store, slot_store
 from queue_service.application.slot_book import SlotBook
 from queue_service.application.slot_mover import SlotMover
 from queue_service.domain.account import AccountQueue
@@ -113,7 +113,7 @@ class AddToQueue:
             return fault
         async with self._database.read() as connection:
             earliest = await self._clock.now(connection) + self._policy.notice
-            known = await store.find_accounts(connection, order.organization_id, accounts)
+            known = await account_store.find_accounts(connection, order.organization_id, accounts)
         queues = {account: known.get(account, AccountQueue(social_account_id=account)) for account in accounts}
         async with asyncio.TaskGroup() as group:
             reads = {
@@ -161,15 +161,15 @@ class AddToQueue:
         self, tx: Transaction, organization_id: str, times: Mapping[str, SlotTimes | Fault], now: datetime
     ) -> Mapping[str, AccountQueue]:
         """The accounts, locked, with all that Schedule has told of them, and their slots where the law has them."""
-        queues = await store.lock_accounts(tx.connection, organization_id, list(times))
+        queues = await account_store.lock_accounts(tx.connection, organization_id, list(times))
         news = [
             read.schedule
             for account, read in times.items()
             if isinstance(read, SlotTimes) and read.schedule and queues[account].learns_from(read.schedule)
         ]
         if news:
-            await store.save_schedules(tx.connection, news)
-            queues = await store.lock_accounts(tx.connection, organization_id, list(times))
+            await account_store.save_schedules(tx.connection, news)
+            queues = await account_store.lock_accounts(tx.connection, organization_id, list(times))
         return await self._mover.move_those_of(tx, organization_id, queues, now)
 
     async def _search(
@@ -195,7 +195,7 @@ class AddToQueue:
                 raise _refused(
                     "HORIZON_EXHAUSTED", f"account {account} has no free slot within {HORIZON.days} days", account
                 )
-        await store.save_frontiers(
+        await account_store.save_frontiers(
             tx.connection, organization_id, {account: search.frontier for account, search in unfinished.items()}
         )
         if any(search.start < search.times.after for search in unfinished.values()):
@@ -223,7 +223,7 @@ class AddToQueue:
             if search.found is not None
         ]
         answer = await self._slots.record(tx, key, slots, now)
-        await store.save_frontiers(
+        await account_store.save_frontiers(
             tx.connection, draft.organization_id, {account: search.taken() for account, search in searches.items()}
         )
         return answer
@@ -258,17 +258,17 @@ async def _occupancy(
     windows: Mapping[str, Sequence[datetime]],
 ) -> Mapping[str, Occupancy]:
     wanted = [(account, time) for account, window in windows.items() for time in window]
-    near = await store.find_near(tx.connection, organization_id, wanted)
+    near = await slot_store.find_near(tx.connection, organization_id, wanted)
     filled = {account: {time for time in window if (account, time) in near} for account, window in windows.items()}
     capped = {account for account in windows if searches[account].queue.max_posts_per_day}
     days = [
-        store.Day(social_account_id=account, local_date=day, start=start, end=end)
+        slot_store.Day(social_account_id=account, local_date=day, start=start, end=end)
         for account in capped
         for day, (start, end) in days_of(
             set(windows[account]) - filled[account], searches[account].queue.time_zone
         ).items()
     ]
-    counted = await store.count_slots(tx.connection, organization_id, days)
+    counted = await slot_store.count_slots(tx.connection, organization_id, days)
     return {
         account: Occupancy(
             filled=filled[account],

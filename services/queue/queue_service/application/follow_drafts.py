@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from queue_service.adapters.postgres import store
+from queue_service.adapters.postgres import draft_store
 from queue_service.domain.draft import SavedDraft
 from servicekit.pg.database import Transaction
 
@@ -14,4 +14,4 @@ async def follow_drafts(tx: Transaction, saved: Sequence[SavedDraft], _now: date
         key = (each.draft.organization_id, each.draft.id)
         if key not in newest or newest[key].version < each.version:
             newest[key] = each
-    await store.save_drafts(tx.connection, newest.values())
+    await draft_store.save_drafts(tx.connection, newest.values())

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from queue_service.adapters.postgres import store
+from queue_service.adapters.postgres import account_store
 from queue_service.domain.account import ToldSchedule
 from servicekit.pg.database import Transaction
 
@@ -15,7 +15,7 @@ async def follow_schedules(tx: Transaction, told: Sequence[ToldSchedule], _now: 
     for each in told:
         key = (each.organization_id, each.social_account_id)
         newest[key] = _merged(newest[key], each) if key in newest else each
-    await store.save_schedules(tx.connection, newest.values())
+    await account_store.save_schedules(tx.connection, newest.values())
 
 
 def _merged(one: ToldSchedule, other: ToldSchedule) -> ToldSchedule:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from queue_service.adapters.postgres import store
+from queue_service.adapters.postgres import account_store, slot_store
 from queue_service.application.slot_book import SlotBook, in_the_way
 from queue_service.application.slot_mover import SlotMover
 from queue_service.domain.booking import book, check_exact_time
@@ -48,7 +48,7 @@ class ScheduleAt:
         if isinstance(draft, Fault):
             raise draft
         accounts = draft.accounts(order.social_account_ids)
-        locked = await store.lock_accounts(tx.connection, order.organization_id, accounts)
+        locked = await account_store.lock_accounts(tx.connection, order.organization_id, accounts)
         queues = await self._mover.move_those_of(tx, order.organization_id, locked, now)
         await self._slots.refuse_queued(tx, draft, accounts)
         await self._refuse_taken(tx, order, accounts)
@@ -70,7 +70,7 @@ class ScheduleAt:
 
     async def _refuse_taken(self, tx: Transaction, order: ExactOrder, accounts: Sequence[str]) -> None:
         wanted = [(account, order.schedule_time) for account in accounts]
-        near = await store.find_near(tx.connection, order.organization_id, wanted)
+        near = await slot_store.find_near(tx.connection, order.organization_id, wanted)
         for found in near.values():
             raise Refused(
                 "SLOT_TAKEN",

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from queue_service.adapters.postgres import settlement, store
+from queue_service.adapters.postgres import settlement, statements
 from queue_service.domain.account import AccountQueue
 from queue_service.domain.allocation import reopened_by
 from queue_service.domain.frontier import Frontier
@@ -29,7 +29,7 @@ class SettleSlots:
     async def __call__(self, tx: Transaction, reports: Sequence[JobReport], now: datetime) -> None:
         # Accounts are locked before slots, here as everywhere. Reports of this kind give a place back; one that comes
         # before its time may too, and locks late: should that ever meet a dispatcher, the transaction is run again.
-        await store.pin_plans(tx.connection)
+        await statements.pin_plans(tx.connection)
         losses = {(each.organization_id, each.social_account_id) for each in reports if each.state in ENDED - FINAL}
         queues = await settlement.lock_queues(tx.connection, losses)
         pairs = await _settle_by_slot(tx, reports, now)

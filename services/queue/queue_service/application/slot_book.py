@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from queue_service import wire
-from queue_service.adapters.postgres import store
+from queue_service.adapters.postgres import draft_store, slot_store
 from queue_service.domain.draft import Draft
 from queue_service.domain.slot import QueueSlot
 from servicekit.faults import Fault, Refused
@@ -49,7 +49,7 @@ class SlotBook:
         the draft.
         """
         async with self._database.read() as connection:
-            draft = await store.find_draft(connection, organization_id, draft_id)
+            draft = await draft_store.find_draft(connection, organization_id, draft_id)
         if draft is not None:
             return draft
         try:
@@ -63,7 +63,7 @@ class SlotBook:
         return remembered.response if remembered else None
 
     async def refuse_queued(self, tx: Transaction, draft: Draft, accounts: Sequence[str]) -> None:
-        if found := await store.find_queued(tx.connection, draft.organization_id, draft.id, accounts):
+        if found := await slot_store.find_queued(tx.connection, draft.organization_id, draft.id, accounts):
             raise Refused(
                 "ALREADY_QUEUED",
                 f"the draft has a slot on account {found.social_account_id} already",
@@ -72,7 +72,7 @@ class SlotBook:
 
     async def record(self, tx: Transaction, key: RequestKey, slots: Sequence[QueueSlot], now: datetime) -> bytes:
         """The accounts' rows are locked. Returns the answer to the call."""
-        sequences = await store.insert_slots(tx.connection, slots)
+        sequences = await slot_store.insert_slots(tx.connection, slots)
         news = [wire.slot_scheduled(replace(slot, sequence=sequences[slot.id])) for slot in slots]
         await self._outbox.append(tx, news, now=now)
         answer = wire.encoded_slots(slots)
@@ -81,7 +81,7 @@ class SlotBook:
         return answer
 
 
-def in_the_way(found: store.Found) -> dict[str, str]:
+def in_the_way(found: slot_store.Found) -> dict[str, str]:
     return {
         "social_account_id": found.social_account_id,
         "queue_slot_id": found.slot_id,

@@ -10,7 +10,7 @@ from opentelemetry import metrics
 
 from queue_service import wire
 from queue_service.adapters.postgres import relocation as store
-from queue_service.adapters.postgres.store import lock_accounts
+from queue_service.adapters.postgres.account_store import lock_accounts
 from queue_service.domain.account import AccountQueue
 from queue_service.domain.policy import Policy
 from queue_service.domain.relocation import Behind, Obstacle, Outdated, Relocated, relocate

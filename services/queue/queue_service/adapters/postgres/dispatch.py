@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_service.adapters.postgres.store import pin_plans, rows_by_slot
+from queue_service.adapters.postgres.statements import pin_plans, rows_by_slot
 from queue_service.domain.emission import (
     ANSWERED_DELAY,
     LONGEST_DELAY,

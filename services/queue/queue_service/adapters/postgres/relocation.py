@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_service.adapters.postgres.store import pin_plans
+from queue_service.adapters.postgres.statements import pin_plans
 from queue_service.domain.frontier import EPOCH
 from queue_service.domain.relocation import Behind, MovedSlot, Outdated, Relocated
 

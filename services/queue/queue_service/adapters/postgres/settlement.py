@@ -7,7 +7,8 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_service.adapters.postgres.store import account_queue, rows_by_slot
+from queue_service.adapters.postgres.account_store import account_queue
+from queue_service.adapters.postgres.statements import rows_by_slot
 from queue_service.domain.account import AccountQueue
 from queue_service.domain.frontier import Frontier
 from queue_service.domain.job import JobState

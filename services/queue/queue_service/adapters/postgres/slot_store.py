@@ -1,7 +1,6 @@
-"""Accounts, drafts and slots in PostgreSQL: one function per question. What runs for every post is in `hot`."""
+"""Slots in PostgreSQL: one function per question. What runs for every post is in `dispatch` and `settlement`."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -9,97 +8,9 @@ from typing import Any
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_service.domain.account import AccountQueue, ToldSchedule
-from queue_service.domain.draft import Draft, SavedDraft, Target
-from queue_service.domain.frontier import EPOCH, Frontier
 from queue_service.domain.job import JobState
 from queue_service.domain.listing import Filter, Position
 from queue_service.domain.slot import COUNTED, SPACING, QueueSlot, SlotOrigin, SlotState, SlotTarget
-
-# A generic plan knows nothing of the length of an array or of a LIMIT, and a plan made while a table was small outlives
-# that. What the hot statements need are index scans that stop, and lookups by key: never a bitmap of everything that is
-# due, never a merge with a whole index.
-_PIN_PLANS = text("""
-    select set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-        set_config('enable_mergejoin', 'off', true)
-""")
-
-_FIND_DRAFT = text("select revision, targets from draft where organization_id = :organization_id and id = :id")
-
-# Versions decide, not the order of arrival. A draft that is saved again takes its live slots along: their commands name
-# the newest revision that is known.
-_SAVE_DRAFTS = text("""
-    with saved as (
-        insert into draft as d (organization_id, id, version, revision, approved, targets)
-        select * from unnest(
-            cast(:organization_ids as text[]), cast(:ids as text[]), cast(:versions as bigint[]),
-            cast(:revisions as bigint[]), cast(:approved as boolean[]), cast(:targets as jsonb[])
-        )
-        on conflict (organization_id, id) do update set
-            version = excluded.version, revision = excluded.revision, approved = excluded.approved,
-            targets = excluded.targets
-        where d.version < excluded.version
-        returning d.organization_id, d.id, d.revision
-    ),
-    behind as materialized (
-        select s.organization_id, s.id, saved.revision
-        from saved join slot s on s.organization_id = saved.organization_id and s.draft_id = saved.id
-        where s.state in ('SCHEDULED', 'DISPATCHED') and s.content_revision < saved.revision
-        order by s.organization_id, s.id for update of s
-    )
-    update slot s set content_revision = behind.revision
-    from behind
-    where s.organization_id = behind.organization_id and s.id = behind.id
-""")
-
-# Another schedule, and another law, has other slot times, so nothing is known of them any more. An older version may
-# tell of a newer law, while Schedule is being replaced.
-_SAVE_SCHEDULES = text("""
-    insert into account_queue as q (organization_id, social_account_id, schedule_version, time_zone, max_posts_per_day,
-        enabled, tzdata_version, search_from, full_from, full_until)
-    select told.*, :epoch, :epoch, :epoch from unnest(
-        cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:versions as bigint[]),
-        cast(:time_zones as text[]), cast(:caps as integer[]), cast(:enabled as boolean[]),
-        cast(:tzdata_versions as text[])
-    ) as told
-    on conflict (organization_id, social_account_id) do update set
-        schedule_version = greatest(q.schedule_version, excluded.schedule_version),
-        time_zone = case when q.schedule_version < excluded.schedule_version then excluded.time_zone
-            else q.time_zone end,
-        max_posts_per_day = case when q.schedule_version < excluded.schedule_version then excluded.max_posts_per_day
-            else q.max_posts_per_day end,
-        enabled = case when q.schedule_version < excluded.schedule_version then excluded.enabled else q.enabled end,
-        tzdata_version = greatest(q.tzdata_version, excluded.tzdata_version),
-        slots_behind = q.slots_behind
-            or (q.tzdata_version < excluded.tzdata_version and q.next_due_time is not null),
-        search_from = excluded.search_from, full_from = excluded.full_from, full_until = excluded.full_until
-    where q.schedule_version < excluded.schedule_version or q.tzdata_version < excluded.tzdata_version
-""")
-
-_ACCOUNT = """
-    select organization_id, social_account_id, schedule_version, time_zone, max_posts_per_day, enabled, search_from,
-        full_from, full_until, next_due_time, tzdata_version, slots_behind
-    from account_queue
-    where organization_id = :organization_id and social_account_id = any(cast(:social_account_ids as text[]))
-    order by social_account_id
-"""
-_FIND_ACCOUNTS = text(_ACCOUNT)
-_LOCK_ACCOUNTS = text(f"{_ACCOUNT} for update")
-_ADD_ACCOUNTS = text("""
-    insert into account_queue (organization_id, social_account_id, schedule_version, time_zone, max_posts_per_day,
-        enabled, search_from, full_from, full_until)
-    select :organization_id, id, 0, '', 0, false, :epoch, :epoch, :epoch
-    from unnest(cast(:social_account_ids as text[])) as id
-    on conflict do nothing
-""")
-# Arrays are looked up in, not joined with: a join might be planned as a walk over all accounts.
-_SAVE_FRONTIERS = text("""
-    update account_queue set
-        search_from = (cast(:search_from as timestamptz[]))[array_position(cast(:ids as text[]), social_account_id)],
-        full_from = (cast(:full_from as timestamptz[]))[array_position(cast(:ids as text[]), social_account_id)],
-        full_until = (cast(:full_until as timestamptz[]))[array_position(cast(:ids as text[]), social_account_id)]
-    where organization_id = :organization_id and social_account_id = any(cast(:ids as text[]))
-""")
 
 _QUEUED = text("""
     select id, social_account_id, schedule_time from slot
@@ -240,96 +151,6 @@ class Day:
     end: datetime
 
 
-async def pin_plans(connection: AsyncConnection) -> None:
-    """Until the end of the transaction."""
-    await connection.execute(_PIN_PLANS)
-
-
-# drafts
-
-
-async def find_draft(connection: AsyncConnection, organization_id: str, draft_id: str) -> Draft | None:
-    row = (await connection.execute(_FIND_DRAFT, {"organization_id": organization_id, "id": draft_id})).one_or_none()
-    if row is None:
-        return None
-    targets = tuple(Target(social_account_id=account, channel=c, destination=d) for account, c, d in row.targets)
-    return Draft(organization_id=organization_id, id=draft_id, revision=row.revision, targets=targets)
-
-
-async def save_drafts(connection: AsyncConnection, drafts: Iterable[SavedDraft]) -> None:
-    """In the order of their keys, so that two writers never wait for each other in a circle; each draft once."""
-    ordered = sorted(drafts, key=lambda each: (each.draft.organization_id, each.draft.id))
-    await pin_plans(connection)
-    await connection.execute(
-        _SAVE_DRAFTS,
-        {
-            "organization_ids": [each.draft.organization_id for each in ordered],
-            "ids": [each.draft.id for each in ordered],
-            "versions": [each.version for each in ordered],
-            "revisions": [each.draft.revision for each in ordered],
-            "approved": [each.approved for each in ordered],
-            "targets": [_encoded(each.draft.targets) for each in ordered],
-        },
-    )
-
-
-# accounts
-
-
-async def save_schedules(connection: AsyncConnection, told: Iterable[ToldSchedule]) -> None:
-    """As `save_drafts`."""
-    ordered = sorted(told, key=lambda each: (each.organization_id, each.social_account_id))
-    await connection.execute(
-        _SAVE_SCHEDULES,
-        {
-            "organization_ids": [each.organization_id for each in ordered],
-            "social_account_ids": [each.social_account_id for each in ordered],
-            "versions": [each.version for each in ordered],
-            "time_zones": [each.time_zone for each in ordered],
-            "caps": [each.max_posts_per_day for each in ordered],
-            "enabled": [each.enabled for each in ordered],
-            "tzdata_versions": [each.tzdata_version for each in ordered],
-            "epoch": EPOCH,
-        },
-    )
-
-
-async def find_accounts(
-    connection: AsyncConnection, organization_id: str, social_account_ids: Sequence[str]
-) -> dict[str, AccountQueue]:
-    names = {"organization_id": organization_id, "social_account_ids": list(social_account_ids)}
-    return {row.social_account_id: account_queue(row) for row in await connection.execute(_FIND_ACCOUNTS, names)}
-
-
-async def lock_accounts(
-    connection: AsyncConnection, organization_id: str, social_account_ids: Sequence[str]
-) -> dict[str, AccountQueue]:
-    """Locks the accounts' rows in the order of their ids, and makes those that are missing."""
-    names = {"organization_id": organization_id, "social_account_ids": sorted(social_account_ids)}
-    rows = (await connection.execute(_LOCK_ACCOUNTS, names)).all()
-    if len(rows) < len(social_account_ids):
-        await connection.execute(_ADD_ACCOUNTS, names | {"epoch": EPOCH})
-        rows = (await connection.execute(_LOCK_ACCOUNTS, names)).all()
-    return {row.social_account_id: account_queue(row) for row in rows}
-
-
-async def save_frontiers(connection: AsyncConnection, organization_id: str, frontiers: Mapping[str, Frontier]) -> None:
-    """By account; their rows are locked."""
-    await connection.execute(
-        _SAVE_FRONTIERS,
-        {
-            "organization_id": organization_id,
-            "ids": list(frontiers),
-            "search_from": [frontier.search_from for frontier in frontiers.values()],
-            "full_from": [frontier.full_from for frontier in frontiers.values()],
-            "full_until": [frontier.full_until for frontier in frontiers.values()],
-        },
-    )
-
-
-# slots
-
-
 async def find_queued(
     connection: AsyncConnection, organization_id: str, draft_id: str, social_account_ids: Sequence[str]
 ) -> Found | None:
@@ -432,35 +253,6 @@ async def list_slots(connection: AsyncConnection, wanted: Filter, *, after: Posi
     for row in await connection.execute(statement, names):
         rows.setdefault(row.id, []).append(row)
     return [_slot(group) for group in rows.values()]
-
-
-# rows
-
-
-def rows_by_slot(rows: Sequence[Any]) -> Iterable[list[Any]]:
-    """One row per target in, which begins with the slot's key; one list per slot out."""
-    slots: dict[tuple[str, str], list[Any]] = {}
-    for row in rows:
-        slots.setdefault(row[:2], []).append(row)
-    return slots.values()
-
-
-def _encoded(targets: Iterable[Target]) -> str:
-    return json.dumps([(target.social_account_id, target.channel, target.destination) for target in targets])
-
-
-def account_queue(row: Row[Any]) -> AccountQueue:
-    return AccountQueue(
-        social_account_id=row.social_account_id,
-        schedule_version=row.schedule_version,
-        time_zone=row.time_zone,
-        max_posts_per_day=row.max_posts_per_day,
-        enabled=row.enabled,
-        frontier=Frontier(search_from=row.search_from, full_from=row.full_from, full_until=row.full_until),
-        next_due_time=row.next_due_time,
-        tzdata_version=row.tzdata_version,
-        slots_behind=row.slots_behind,
-    )
 
 
 def _slot(rows: Sequence[Row[Any]]) -> QueueSlot:
