@@ -14,6 +14,7 @@ from queue_service.adapters.drafts_client import DraftsClient
 from queue_service.adapters.schedule_client import ScheduleClient
 from queue_service.application.add_to_queue import AddToQueue
 from queue_service.application.catch_up import CatchUp
+from queue_service.application.follow_drafts import FollowDrafts
 from queue_service.application.hand_over import HandOver
 from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.schedule_at import ScheduleAt
@@ -94,7 +95,7 @@ async def compose(settings: Settings) -> Process:
     consumer = EventConsumer(
         connection=nats,
         spec=CONSUMER,
-        routes=routes(SettleSlots(policy)),
+        routes=routes(settle_slots=SettleSlots(policy), follow_drafts=FollowDrafts(outbox)),
         database=database,
         clock=clock,
         dead_letters=DeadLetters(database, clock, ids),

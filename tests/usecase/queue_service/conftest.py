@@ -18,7 +18,7 @@ from postflow.queue.v1.queue_service_pb2 import AddToQueueResponse
 from postflow.queue.v1.queue_slot_pb2 import QueueSlot
 from queue_service.application.add_to_queue import AddToQueue, QueueOrder
 from queue_service.application.catch_up import CatchUp
-from queue_service.application.follow_drafts import follow_drafts
+from queue_service.application.follow_drafts import FollowDrafts
 from queue_service.application.follow_schedules import follow_schedules
 from queue_service.application.hand_over import HandOver
 from queue_service.application.list_queue_slots import ListQueueSlots
@@ -33,13 +33,14 @@ from queue_service.domain.job import JobState
 from queue_service.domain.policy import Policy
 from queue_service.domain.settlement import JobReport
 from queue_service.domain.slot_times import SlotTimes
-from servicekit.faults import NotFound
+from servicekit.faults import Fault, NotFound
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.ledger import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox, OutboxRow
 from testkit.clocks import START
+from testkit.eventually import eventually
 
 ORG = "acme"
 M = TypeVar("M", SlotScheduled, SlotMoved)
@@ -157,12 +158,16 @@ class FakeSchedule:
 class FakeDrafts:
     drafts: dict[str, Draft] = field(default_factory=dict)
     asked: int = 0
+    fault: Fault | None = None
 
     async def get_draft(self, organization_id: str, draft_id: str) -> Draft:
         self.asked += 1
-        if draft_id not in self.drafts:
+        if self.fault:
+            raise self.fault
+        draft = self.drafts.get(draft_id)
+        if draft is None or draft.organization_id != organization_id:
             raise NotFound("DRAFT_NOT_FOUND", f"draft {draft_id} does not exist")
-        return self.drafts[draft_id]
+        return draft
 
 
 @dataclass
@@ -212,6 +217,7 @@ class Queue:
         self._at = ScheduleAt(database=database, clock=self.clock, slots=slots, mover=mover, policy=policy)
         self.list = ListQueueSlots(database)
         self.settle_slots = SettleSlots(policy)
+        self.follow_drafts = FollowDrafts(outbox)
         self.hand_over = HandOver(
             database=database, clock=self.clock, commands=self.stream, policy=policy, wake=asyncio.Event()
         )
@@ -253,7 +259,9 @@ class Queue:
                 for each in targets
             ),
         )
-        await self.apply(follow_drafts, SavedDraft(draft=draft, version=version, approved=False))
+        if draft_id not in self.drafts.drafts or self.drafts.drafts[draft_id].revision <= revision:
+            self.drafts.drafts[draft_id] = draft
+        await self.apply(self.follow_drafts, SavedDraft(draft=draft, version=version, approved=False))
         return draft
 
     async def put_schedule(
@@ -315,6 +323,11 @@ class Queue:
     async def rows(self, sql: str, **names: object) -> list[Any]:
         async with self.database.read() as connection:
             return list((await connection.execute(text(sql), names)).all())
+
+    async def until_waiting(self) -> None:
+        """Until another transaction waits for a lock."""
+        waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+        await eventually(lambda: self.rows(waiting))
 
     async def states(self) -> dict[str, str]:
         return {row.draft_id: row.state for row in await self.rows("select draft_id, state from slot")}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import TextClause, text
 
-from queue_service.adapters.postgres import dispatch, relocation, settlement, slot_store, statements
+from queue_service.adapters.postgres import dispatch, draft_store, relocation, settlement, slot_store, statements
 from queue_service.domain.emission import ANSWERED_DELAY, LONGEST_DELAY, OVERDUE_GRACE, REPEAT_DELAYS
 from testkit.clocks import START
 
@@ -80,6 +80,18 @@ STATEMENTS: dict[str, tuple[TextClause, dict[str, object]]] = {
         },
     ),
     "overdue": (dispatch._OVERDUE, {}),
+    "a draft and its slots": (
+        draft_store._LOCK_DRAFT,
+        {"organization_id": "acme", "id": "page-7-3", "social_account_ids": ["page-7", "page-8"]},
+    ),
+    "slots that get targets": (
+        draft_store._EXTEND_SLOTS,
+        {"organization_ids": ["acme"] * 2, "ids": ["page-7-3", "page-8-4"], "now": START},
+    ),
+    "slots by their ids": (
+        slot_store._FIND_SLOTS,
+        {"organization_ids": ["acme"] * 2, "ids": ["page-7-3", "page-8-4"]},
+    ),
     "near": (
         slot_store._NEAR,
         {

@@ -111,18 +111,25 @@ async def test_a_post_published_now_settles_a_slot_that_was_still_ahead(queue: "
     assert [each.draft_id for each in queue.stream.taken()] == ["d2"]
 
 
-async def test_a_newer_slot_of_a_draft_that_went_out_ends_by_the_old_news(queue: "Queue") -> None:
-    first, _ = await handed_over(queue, *BOTH)
-    await queue.settle(queue.report(first, JobState.PUBLISHED, 3), queue.report(_, JobState.MISSED, 3))
+async def test_a_newer_slot_does_not_send_what_turns_out_to_be_out(queue: "Queue") -> None:
+    first, other = await handed_over(queue, *BOTH)
+    await queue.settle(queue.report(first, JobState.FAILED, 3), queue.report(other, JobState.MISSED, 3))
     await queue.at("d1", START + timedelta(minutes=5))
     queue.now = START + timedelta(minutes=5)
     await queue.hand_over.dispatch()
-    queue.stream.taken()
+    _, story = sorted(queue.stream.taken(), key=lambda each: each.channel)
     # Publisher answers with the job as it is, and that still names the slot that it went out with.
-    await queue.settle(queue.report(first, JobState.PUBLISHED, 3))
+    await queue.settle(queue.report(first, JobState.PUBLISHED, 4))
     [live] = await queue.rows("select id from slot where state = 'DISPATCHED'")
     [told] = await queue.rows("select * from slot_target where slot_id = :id and job_state = 'PUBLISHED'", id=live.id)
-    assert told.channel == "facebook"
+    assert (told.channel, told.of_another_slot) == ("facebook", True)
+    queue.now += timedelta(seconds=4)
+    await queue.hand_over.repeat()
+    assert [each.channel for each in queue.stream.taken()] == ["instagram_feed"]
+    later = queue.now + timedelta(seconds=1)
+    await queue.settle(queue.report(story, JobState.PUBLISHED, 4, publish_time=later))
+    [slot] = await queue.rows("select state, publish_time from slot where id = :id", id=live.id)
+    assert (slot.state, slot.publish_time) == ("PUBLISHED", later)
 
 
 async def test_jobs_without_a_slot_and_of_slots_that_are_gone_are_passed_over(queue: "Queue") -> None:

@@ -36,15 +36,16 @@ class QueueServiceStub:
     AddToQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.AddToQueueRequest, _queue_service_pb2.AddToQueueResponse]
     """AddToQueue gives a draft the next free weekly slot on each account, all accounts or none. A slot is free when no
     live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need not
-    be approved yet; unapproved it is not sent. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`,
-    `ALREADY_QUEUED`, `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`, `UNKNOWN_TIME_ZONE` (a release of the IANA
-    database has dropped the zone of the schedule); UNAVAILABLE `SCHEDULE_CHANGING` while Schedule does not answer by the
-    schedule that it has announced.
+    be approved yet; unapproved it is not sent. The slot gets the draft's targets on the account that are not out yet, and
+    those that the draft gets there later. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`,
+    `ALREADY_QUEUED`, `DRAFT_PUBLISHED` (all its targets on an account are out; the metadata names a post), `NO_SCHEDULE`,
+    `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`, `UNKNOWN_TIME_ZONE` (a release of the IANA database has dropped the zone of the
+    schedule); UNAVAILABLE `SCHEDULE_CHANGING` while Schedule does not answer by the schedule that it has announced.
     """
     ScheduleAt: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ScheduleAtRequest, _queue_service_pb2.ScheduleAtResponse]
     """ScheduleAt gives a draft a time of the caller's choice on each account, all accounts or none. Schedules and caps do
     not apply. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `SLOT_TAKEN` when a live slot of an account lies within a
-    minute, `ACCOUNT_NOT_A_TARGET`, `ALREADY_QUEUED`.
+    minute, `ACCOUNT_NOT_A_TARGET`, `ALREADY_QUEUED`, `DRAFT_PUBLISHED`, as AddToQueue.
     """
     ListQueueSlots: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ListQueueSlotsRequest, _queue_service_pb2.ListQueueSlotsResponse]
     """ListQueueSlots lists slots in the order of their times."""
@@ -57,15 +58,16 @@ class QueueServiceAsyncStub(QueueServiceStub):
     AddToQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.AddToQueueRequest, _queue_service_pb2.AddToQueueResponse]  # type: ignore[assignment]
     """AddToQueue gives a draft the next free weekly slot on each account, all accounts or none. A slot is free when no
     live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need not
-    be approved yet; unapproved it is not sent. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`,
-    `ALREADY_QUEUED`, `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`, `UNKNOWN_TIME_ZONE` (a release of the IANA
-    database has dropped the zone of the schedule); UNAVAILABLE `SCHEDULE_CHANGING` while Schedule does not answer by the
-    schedule that it has announced.
+    be approved yet; unapproved it is not sent. The slot gets the draft's targets on the account that are not out yet, and
+    those that the draft gets there later. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`,
+    `ALREADY_QUEUED`, `DRAFT_PUBLISHED` (all its targets on an account are out; the metadata names a post), `NO_SCHEDULE`,
+    `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`, `UNKNOWN_TIME_ZONE` (a release of the IANA database has dropped the zone of the
+    schedule); UNAVAILABLE `SCHEDULE_CHANGING` while Schedule does not answer by the schedule that it has announced.
     """
     ScheduleAt: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ScheduleAtRequest, _queue_service_pb2.ScheduleAtResponse]  # type: ignore[assignment]
     """ScheduleAt gives a draft a time of the caller's choice on each account, all accounts or none. Schedules and caps do
     not apply. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `SLOT_TAKEN` when a live slot of an account lies within a
-    minute, `ACCOUNT_NOT_A_TARGET`, `ALREADY_QUEUED`.
+    minute, `ACCOUNT_NOT_A_TARGET`, `ALREADY_QUEUED`, `DRAFT_PUBLISHED`, as AddToQueue.
     """
     ListQueueSlots: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ListQueueSlotsRequest, _queue_service_pb2.ListQueueSlotsResponse]  # type: ignore[assignment]
     """ListQueueSlots lists slots in the order of their times."""
@@ -81,10 +83,11 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_queue_service_pb2.AddToQueueResponse, _abc.Awaitable[_queue_service_pb2.AddToQueueResponse]]:
         """AddToQueue gives a draft the next free weekly slot on each account, all accounts or none. A slot is free when no
         live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need not
-        be approved yet; unapproved it is not sent. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`,
-        `ALREADY_QUEUED`, `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`, `UNKNOWN_TIME_ZONE` (a release of the IANA
-        database has dropped the zone of the schedule); UNAVAILABLE `SCHEDULE_CHANGING` while Schedule does not answer by the
-        schedule that it has announced.
+        be approved yet; unapproved it is not sent. The slot gets the draft's targets on the account that are not out yet, and
+        those that the draft gets there later. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`,
+        `ALREADY_QUEUED`, `DRAFT_PUBLISHED` (all its targets on an account are out; the metadata names a post), `NO_SCHEDULE`,
+        `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`, `UNKNOWN_TIME_ZONE` (a release of the IANA database has dropped the zone of the
+        schedule); UNAVAILABLE `SCHEDULE_CHANGING` while Schedule does not answer by the schedule that it has announced.
         """
 
     @_abc_1.abstractmethod
@@ -95,7 +98,7 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_queue_service_pb2.ScheduleAtResponse, _abc.Awaitable[_queue_service_pb2.ScheduleAtResponse]]:
         """ScheduleAt gives a draft a time of the caller's choice on each account, all accounts or none. Schedules and caps do
         not apply. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `SLOT_TAKEN` when a live slot of an account lies within a
-        minute, `ACCOUNT_NOT_A_TARGET`, `ALREADY_QUEUED`.
+        minute, `ACCOUNT_NOT_A_TARGET`, `ALREADY_QUEUED`, `DRAFT_PUBLISHED`, as AddToQueue.
         """
 
     @_abc_1.abstractmethod

@@ -104,7 +104,7 @@ class AddToQueue:
 
     async def _read(self, order: QueueOrder, count: int) -> _Reading | Fault:
         """Faults are kept, not raised: a repeated request is answered with its first answer, whatever holds now."""
-        draft = await self._slots.find_draft(order.organization_id, order.draft_id)
+        draft = await self._slots.find_draft(order.organization_id, order.draft_id, order.social_account_ids)
         if isinstance(draft, Fault):
             return draft
         try:
@@ -148,14 +148,14 @@ class AddToQueue:
         if isinstance(reading, Fault):
             raise reading
         queues = await self._learn(tx, order.organization_id, reading.times, now)
-        await self._slots.refuse_queued(tx, reading.draft, list(queues))
+        draft = await self._slots.lock_draft(tx, reading.draft, list(queues))
         searches = _begin(queues, reading.times, now + self._policy.notice)
         if isinstance(searches, _Again):
             return searches
         searches = await self._search(tx, order.organization_id, searches)
         if again := await self._give_up(tx, order.organization_id, searches):
             return again
-        return await self._take(tx, key, reading.draft, searches, now)
+        return await self._take(tx, key, draft, searches, now)
 
     async def _learn(
         self, tx: Transaction, organization_id: str, times: Mapping[str, SlotTimes | Fault], now: datetime

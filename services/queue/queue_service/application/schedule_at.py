@@ -37,7 +37,7 @@ class ScheduleAt:
         self._policy = policy
 
     async def __call__(self, order: ExactOrder, key: RequestKey) -> bytes:
-        draft = await self._slots.find_draft(order.organization_id, order.draft_id)
+        draft = await self._slots.find_draft(order.organization_id, order.draft_id, order.social_account_ids)
         return await self._database.run(lambda tx: self._book(tx, order, key, draft))
 
     async def _book(self, tx: Transaction, order: ExactOrder, key: RequestKey, draft: Draft | Fault) -> bytes:
@@ -50,7 +50,7 @@ class ScheduleAt:
         accounts = draft.accounts(order.social_account_ids)
         locked = await account_store.lock_accounts(tx.connection, order.organization_id, accounts)
         queues = await self._mover.move_those_of(tx, order.organization_id, locked, now)
-        await self._slots.refuse_queued(tx, draft, accounts)
+        draft = await self._slots.lock_draft(tx, draft, accounts)
         await self._refuse_taken(tx, order, accounts)
         slots = [
             book(

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from queue_service import wire
 from queue_service.adapters.postgres import draft_store, slot_store
-from queue_service.domain.draft import Draft
-from queue_service.domain.slot import QueueSlot
+from queue_service.domain.draft import Draft, PublishedTarget
+from queue_service.domain.slot import DRAFT_PUBLISHED, Found, QueueSlot
 from servicekit.faults import Fault, Refused
 from servicekit.ids import IdSource
 from servicekit.pg.database import Database, Transaction
@@ -42,15 +42,15 @@ class SlotBook:
     def new_id(self) -> str:
         return self._ids.new()
 
-    async def find_draft(self, organization_id: str, draft_id: str) -> Draft | Fault:
-        """From our own table, else from Drafts, which may not have announced it here yet.
+    async def find_draft(self, organization_id: str, draft_id: str, accounts: Sequence[str]) -> Draft | Fault:
+        """From Queue's own table, else from Drafts: the draft, or a target on one of these accounts, may be too new for
+        its announcement to have come.
 
-        A fault is returned, not raised: a repeated request is answered with its first answer whatever has become of
-        the draft.
+        A fault is returned, not raised: a repeated request gets its first answer whatever holds now.
         """
         async with self._database.read() as connection:
             draft = await draft_store.find_draft(connection, organization_id, draft_id)
-        if draft is not None:
+        if draft is not None and draft.has_all(accounts):
             return draft
         try:
             return await self._drafts.get_draft(organization_id, draft_id)
@@ -62,13 +62,24 @@ class SlotBook:
         remembered = await self._ledger.recall(tx, key, now=now)
         return remembered.response if remembered else None
 
-    async def refuse_queued(self, tx: Transaction, draft: Draft, accounts: Sequence[str]) -> None:
-        if found := await slot_store.find_queued(tx.connection, draft.organization_id, draft.id, accounts):
+    async def lock_draft(self, tx: Transaction, draft: Draft, accounts: Sequence[str]) -> Draft:
+        """The draft as it is now, with the targets that are not out yet. It stays so until the slots are there.
+
+        The accounts' rows are locked. Refuses what needs no slot on one of them.
+        """
+        locked = await draft_store.lock_draft(tx.connection, draft, accounts)
+        if found := locked.queued:
             raise Refused(
                 "ALREADY_QUEUED",
                 f"the draft has a slot on account {found.social_account_id} already",
                 metadata=in_the_way(found),
             )
+        locked.draft.accounts(accounts)
+        unpublished = locked.draft.without({each.target for each in locked.published})
+        for each in locked.published:
+            if not unpublished.targets_on(each.target.social_account_id):
+                raise _published(draft, each)
+        return unpublished
 
     async def record(self, tx: Transaction, key: RequestKey, slots: Sequence[QueueSlot], now: datetime) -> bytes:
         """The accounts' rows are locked. Returns the answer to the call."""
@@ -81,7 +92,21 @@ class SlotBook:
         return answer
 
 
-def in_the_way(found: slot_store.Found) -> dict[str, str]:
+def _published(draft: Draft, out: PublishedTarget) -> Refused:
+    account = out.target.social_account_id
+    return Refused(
+        DRAFT_PUBLISHED,
+        f"all targets of the draft on account {account} are out",
+        metadata={
+            "draft_id": draft.id,
+            "social_account_id": account,
+            "post_job_id": out.job_id,
+            "external_url": out.external_url,
+        },
+    )
+
+
+def in_the_way(found: Found) -> dict[str, str]:
     return {
         "social_account_id": found.social_account_id,
         "queue_slot_id": found.slot_id,

@@ -1,7 +1,7 @@
 """What Queue needs of a draft: where it goes."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from servicekit.faults import Refused
 
@@ -23,6 +23,12 @@ class Draft:
     def targets_on(self, social_account_id: str) -> tuple[Target, ...]:
         return tuple(target for target in self.targets if target.social_account_id == social_account_id)
 
+    def has_all(self, accounts: Sequence[str]) -> bool:
+        return {target.social_account_id for target in self.targets}.issuperset(accounts)
+
+    def without(self, targets: Collection[Target]) -> "Draft":
+        return replace(self, targets=tuple(target for target in self.targets if target not in targets))
+
     def accounts(self, asked: Sequence[str]) -> tuple[str, ...]:
         """The accounts asked for, each once and in that order; all of the draft's, by their ids, when none is."""
         known = {target.social_account_id for target in self.targets}
@@ -36,6 +42,15 @@ class Draft:
                     metadata={"social_account_id": account, "draft_id": self.id},
                 )
         return tuple(dict.fromkeys(asked)) or tuple(sorted(known))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedTarget:
+    """A target that is out."""
+
+    target: Target
+    job_id: str
+    external_url: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

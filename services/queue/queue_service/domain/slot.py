@@ -54,6 +54,15 @@ class SlotTarget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A live slot that stands in the way."""
+
+    slot_id: str
+    social_account_id: str
+    schedule_time: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSlot:
     organization_id: str
     id: str

@@ -8,7 +8,7 @@ from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from postflow.publisher.v1.publisher_events_pb2 import CommandsAccepted, PostJobChanged
 from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged
 from queue_service import wire
-from queue_service.application.follow_drafts import follow_drafts
+from queue_service.application.follow_drafts import FollowDrafts
 from queue_service.application.follow_schedules import follow_schedules
 from queue_service.application.settle_slots import SettleSlots
 from servicekit.bus.consumer import Apply, Received, Route
@@ -21,7 +21,7 @@ T = TypeVar("T")
 UseCase = Callable[[Transaction, Sequence[T], datetime], Awaitable[None]]
 
 
-def routes(settle_slots: SettleSlots) -> list[Route]:
+def routes(*, settle_slots: SettleSlots, follow_drafts: FollowDrafts) -> list[Route]:
     return [
         Route(message=DraftSaved, apply=_decoded(wire.saved_draft, follow_drafts)),
         Route(message=AccountScheduleChanged, apply=_decoded(wire.changed_schedule, follow_schedules)),

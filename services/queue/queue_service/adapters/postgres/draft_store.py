@@ -1,13 +1,17 @@
 """Drafts in PostgreSQL, as far as Queue needs them: one function per question."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_service.adapters.postgres.statements import pin_plans
-from queue_service.domain.draft import Draft, SavedDraft, Target
+from queue_service.domain.draft import Draft, PublishedTarget, SavedDraft, Target
+from queue_service.domain.slot import Found
 
 _FIND_DRAFT = text("select revision, targets from draft where organization_id = :organization_id and id = :id")
 
@@ -37,13 +41,115 @@ _SAVE_DRAFTS = text("""
     where s.organization_id = behind.organization_id and s.id = behind.id
 """)
 
+# A statement of its own, because its snapshot must be younger than the drafts' locks: a slot added in between would be
+# overlooked.
+_EXTEND_SLOTS = text("""
+    with live as materialized (
+        select s.organization_id, s.id, s.draft_id, s.social_account_id
+        from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as u (organization_id, id)
+        join slot s on s.organization_id = u.organization_id and s.draft_id = u.id
+        where s.state in ('SCHEDULED', 'DISPATCHED')
+        order by s.organization_id, s.id for update of s
+    ),
+    added as (
+        insert into slot_target (organization_id, slot_id, channel, destination, post_job_id, job_version, external_url,
+            error_message)
+        select live.organization_id, live.id, target ->> 1, target ->> 2, '', 0, '', ''
+        from live
+        join draft d on d.organization_id = live.organization_id and d.id = live.draft_id
+        cross join lateral jsonb_array_elements(d.targets) as target
+        where target ->> 0 = live.social_account_id and not exists (
+            select from slot s join slot_target t on t.organization_id = s.organization_id and t.slot_id = s.id
+            where s.organization_id = live.organization_id and s.draft_id = live.draft_id
+                and s.social_account_id = live.social_account_id and t.channel = target ->> 1
+                and t.destination = target ->> 2 and t.job_state = 'PUBLISHED'
+        )
+        on conflict do nothing
+        returning organization_id, slot_id
+    )
+    update slot s set
+        is_answered = false, update_time = :now,
+        next_emit_at = case when s.state = 'DISPATCHED' then least(s.next_emit_at, :now) end
+    from (select distinct organization_id, slot_id from added) as extended
+    where s.organization_id = extended.organization_id and s.id = extended.slot_id
+    returning s.organization_id, s.id
+""")
+
+# The draft's row is locked against a save until the slot is there: a target that comes with it either is in the row, or
+# finds the slot.
+_LOCK_DRAFT = text("""
+    with known as materialized (
+        select revision, targets from draft where organization_id = :organization_id and id = :id for share
+    )
+    select known.revision, known.targets, found.*
+    from (select) as once
+    left join known on true
+    left join lateral (
+        select s.id as slot_id, s.social_account_id, s.schedule_time,
+            s.state in ('SCHEDULED', 'DISPATCHED') as is_live, t.channel, t.destination, t.post_job_id, t.external_url
+        from slot s join slot_target t on t.organization_id = s.organization_id and t.slot_id = s.id
+        where s.organization_id = :organization_id and s.draft_id = :id
+            and s.social_account_id = any(cast(:social_account_ids as text[]))
+            and (s.state in ('SCHEDULED', 'DISPATCHED') or t.job_state = 'PUBLISHED')
+    ) as found on true
+    order by found.social_account_id, found.channel, found.destination
+""")
+_ADD_DRAFT = text("""
+    insert into draft (organization_id, id, version, revision, approved, targets)
+    values (:organization_id, :id, 0, :revision, false, cast(:targets as jsonb))
+    on conflict do nothing
+""")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockedDraft:
+    """The newest targets of a draft; of the accounts in question a live slot, and what is out."""
+
+    draft: Draft
+    queued: Found | None
+    published: tuple[PublishedTarget, ...]
+
 
 async def find_draft(connection: AsyncConnection, organization_id: str, draft_id: str) -> Draft | None:
     row = (await connection.execute(_FIND_DRAFT, {"organization_id": organization_id, "id": draft_id})).one_or_none()
     if row is None:
         return None
-    targets = tuple(Target(social_account_id=account, channel=c, destination=d) for account, c, d in row.targets)
-    return Draft(organization_id=organization_id, id=draft_id, revision=row.revision, targets=targets)
+    return Draft(organization_id=organization_id, id=draft_id, revision=row.revision, targets=_decoded(row.targets))
+
+
+async def lock_draft(connection: AsyncConnection, draft: Draft, accounts: Sequence[str]) -> LockedDraft:
+    """Locks the draft's row against changes, and makes it when Drafts has not announced the draft here yet.
+
+    The accounts are locked, so their slots stay as they are.
+    """
+    names = {"organization_id": draft.organization_id, "id": draft.id, "social_account_ids": list(accounts)}
+    rows = (await connection.execute(_LOCK_DRAFT, names)).all()
+    while rows[0].revision is None:
+        learned = {"revision": draft.revision, "targets": _encoded(draft.targets)}
+        await connection.execute(_ADD_DRAFT, learned | {"organization_id": draft.organization_id, "id": draft.id})
+        rows = (await connection.execute(_LOCK_DRAFT, names)).all()
+    found = [row for row in rows if row.slot_id]
+    known = rows[0]
+    return LockedDraft(
+        draft=replace(draft, revision=known.revision, targets=_decoded(known.targets))
+        if known.revision > draft.revision
+        else draft,
+        queued=next((_found(row) for row in found if row.is_live), None),
+        published=tuple(_published(row) for row in found if not row.is_live),
+    )
+
+
+async def extend_slots(
+    connection: AsyncConnection, drafts: Iterable[SavedDraft], *, now: datetime
+) -> list[tuple[str, str]]:
+    """Gives live slots of drafts that are locked the targets that their drafts got since; returns those slots."""
+    ordered = sorted((each.draft.organization_id, each.draft.id) for each in drafts)
+    names = {
+        "organization_ids": [organization for organization, _ in ordered],
+        "ids": [draft for _, draft in ordered],
+        "now": now,
+    }
+    return [(row.organization_id, row.id) for row in await connection.execute(_EXTEND_SLOTS, names)]
 
 
 async def save_drafts(connection: AsyncConnection, drafts: Iterable[SavedDraft]) -> None:
@@ -60,6 +166,22 @@ async def save_drafts(connection: AsyncConnection, drafts: Iterable[SavedDraft])
             "approved": [each.approved for each in ordered],
             "targets": [_encoded(each.draft.targets) for each in ordered],
         },
+    )
+
+
+def _found(row: Row[Any]) -> Found:
+    return Found(slot_id=row.slot_id, social_account_id=row.social_account_id, schedule_time=row.schedule_time)
+
+
+def _published(row: Row[Any]) -> PublishedTarget:
+    target = Target(social_account_id=row.social_account_id, channel=row.channel, destination=row.destination)
+    return PublishedTarget(target=target, job_id=row.post_job_id, external_url=row.external_url)
+
+
+def _decoded(targets: Iterable[Sequence[str]]) -> tuple[Target, ...]:
+    return tuple(
+        Target(social_account_id=account, channel=channel, destination=destination)
+        for account, channel, destination in targets
     )
 
 

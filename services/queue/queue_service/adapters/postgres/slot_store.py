@@ -8,16 +8,10 @@ from typing import Any
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from queue_service.adapters.postgres.statements import rows_by_slot
 from queue_service.domain.job import JobState
 from queue_service.domain.listing import Filter, Position
-from queue_service.domain.slot import COUNTED, SPACING, QueueSlot, SlotOrigin, SlotState, SlotTarget
-
-_QUEUED = text("""
-    select id, social_account_id, schedule_time from slot
-    where organization_id = :organization_id and draft_id = :draft_id
-        and social_account_id = any(cast(:social_account_ids as text[])) and state in ('SCHEDULED', 'DISPATCHED')
-    order by social_account_id limit 1
-""")
+from queue_service.domain.slot import COUNTED, SPACING, Found, QueueSlot, SlotOrigin, SlotState, SlotTarget
 
 # LIMIT keeps each of these a lookup by index: without it the planner may join with all live slots of the organization.
 _NEAR = text("""
@@ -100,6 +94,13 @@ _OF_TARGETS = """
     t.channel, t.destination, t.post_job_id, t.job_state, t.job_version, t.external_url, t.error_message,
     t.next_action_time, t.publish_time as target_publish_time, t.state_reason as target_state_reason
 """
+_FIND_SLOTS = text(f"""
+    select {_SLOT}, {_OF_TARGETS}
+    from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as u (organization_id, id)
+    join slot s on s.organization_id = u.organization_id and s.id = u.id
+    join slot_target t on t.organization_id = s.organization_id and t.slot_id = s.id
+    order by s.organization_id, s.id, t.channel, t.destination
+""")
 _PAGE = f"""
     select {_SLOT}, {_OF_TARGETS}
     from (
@@ -133,15 +134,6 @@ _LIST_OF_DRAFT = text(f"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """A live slot that stands in the way."""
-
-    slot_id: str
-    social_account_id: str
-    schedule_time: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Day:
     """A local day of an account, and the instants between which it lasts."""
 
@@ -149,17 +141,6 @@ class Day:
     local_date: date
     start: datetime
     end: datetime
-
-
-async def find_queued(
-    connection: AsyncConnection, organization_id: str, draft_id: str, social_account_ids: Sequence[str]
-) -> Found | None:
-    """A live slot of the draft on one of the accounts."""
-    names = {"organization_id": organization_id, "draft_id": draft_id, "social_account_ids": list(social_account_ids)}
-    row = (await connection.execute(_QUEUED, names)).one_or_none()
-    if row is None:
-        return None
-    return Found(slot_id=row.id, social_account_id=row.social_account_id, schedule_time=row.schedule_time)
 
 
 async def find_near(
@@ -233,6 +214,13 @@ async def insert_slots(connection: AsyncConnection, slots: Sequence[QueueSlot]) 
         },
     )
     return {row.id: row.sequence for row in result}
+
+
+async def find_slots(connection: AsyncConnection, keys: Sequence[tuple[str, str]]) -> list[QueueSlot]:
+    """By organization and id."""
+    names = {"organization_ids": [organization for organization, _ in keys], "ids": [slot for _, slot in keys]}
+    rows = (await connection.execute(_FIND_SLOTS, names)).all()
+    return [_slot(group) for group in rows_by_slot(rows)]
 
 
 async def list_slots(connection: AsyncConnection, wanted: Filter, *, after: Position, size: int) -> list[QueueSlot]:
