@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
+from servicekit.ops import servicer as operations
+
 # Field numbers in descriptor.proto, by which a comment names what it is about.
 MESSAGE, ENUM, SERVICE, FIELD, NESTED, VALUE, METHOD = 4, 5, 6, 2, 3, 2, 2
 
@@ -40,6 +42,11 @@ def test_the_details_of_errors_are_readable_with_the_shipped_descriptors(root: P
     assert known >= {"google.rpc.ErrorInfo", "google.rpc.BadRequest", "google.rpc.RetryInfo"}
 
 
+def test_health_can_be_asked_with_the_shipped_descriptors(root: Path) -> None:
+    shipped = FileDescriptorSet.FromString((root / "libs/postflow/postflow.binpb").read_bytes())
+    assert "grpc.health.v1" in {file.package for file in shipped.file}
+
+
 def test_every_request_begins_with_its_tenant(protos: list[FileDescriptorProto]) -> None:
     requests = [message for file in protos for message in file.message_type if message.name.endswith("Request")]
     assert requests
@@ -50,7 +57,7 @@ def test_every_request_begins_with_its_tenant(protos: list[FileDescriptorProto])
 def test_every_change_can_be_repeated_safely(protos: list[FileDescriptorProto]) -> None:
     """A repeat is told from a second call by its `request_id`. What only reads, only ever grows, or does what is left
     to do needs none."""
-    harmless = ("Get", "List", "Find", "Check", "Explain", "Withdraw", "Apply")
+    harmless = ("Get", "List", "Find", "Check", "Explain", "Withdraw", "Apply", "Redrive", "Archive")
     for file in protos:
         fields = {message.name: {field.name for field in message.field} for message in file.message_type}
         for method in (method for service in file.service for method in service.method):
@@ -64,11 +71,21 @@ def test_every_rpc_is_served(root: Path, protos: list[FileDescriptorProto]) -> N
             context = file.package.split(".")[1]
             generated = importlib.import_module(file.name.removesuffix(".proto").replace("/", ".") + "_pb2_grpc")
             unserved = getattr(generated, f"{service.name}Servicer")
-            servicer = implementation(entrypoints(root, context), unserved)
+            servicer = implementation(entrypoints(root, context) if context != "ops" else [operations], unserved)
             missing = [rpc.name for rpc in service.method if not own(servicer, rpc.name, unserved)]
             assert missing == [], f"{service.name} leaves these to the generated code"
-            main = (root / f"services/{context}/{context}_service/main.py").read_text()
-            assert f"add_{service.name}Servicer_to_server" in main
+            for main, registration in registrations(root, context, service.name):
+                assert registration in main
+
+
+def registrations(root: Path, context: str, service: str) -> Iterator[tuple[str, str]]:
+    """What stands in which `main`: OperationsService is served by every process."""
+    if context == "ops":
+        for main in root.glob("services/*/*_service/main.py"):
+            yield main.read_text(), "operations_servicer("
+    else:
+        main = root / f"services/{context}/{context}_service/main.py"
+        yield main.read_text(), f"add_{service}Servicer_to_server"
 
 
 def declared(file: FileDescriptorProto) -> Iterator[tuple[tuple[int, ...], str]]:

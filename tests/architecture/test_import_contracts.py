@@ -31,6 +31,7 @@ OFFENCES: dict[str, list[str]] = {
     "libs/servicekit/run/loops.py": ["queue_service.main"],
     "libs/servicekit/rpc/edge.py": ["postflow.queue.v1.queue_slot_pb2", "servicekit.pg.database"],
     "libs/servicekit/clock.py": ["servicekit.run.loops"],
+    "libs/servicekit/bus/pull.py": ["postflow.ops.v1.operations_service_pb2"],
     "libs/civil/days.py": ["servicekit.clock"],
     "libs/jobkit/next_run.py": ["jobkit.stores.memory"],
     "libs/jobkit/stores/sql.py": ["servicekit.pg.database"],
@@ -49,6 +50,7 @@ REFUSED = (
     "jobkit stands on civil alone",
     "jobkit: rules know no store",
     "servicekit knows no contract",
+    "servicekit: only ops serves",
     "servicekit: transports stand on",
     "servicekit: calls know neither",
 )
@@ -119,8 +121,12 @@ def test_of_our_libraries_the_domain_may_know_civil_channels_and_the_faults_alon
 def test_servicekit_may_know_no_contract_but_envelope_and_field_rules(
     root: Path, contracts: list[dict[str, Any]]
 ) -> None:
+    """The operations service, which every process serves, is known to `servicekit.ops` alone."""
     contexts = {folder.name for folder in (root / "protos/postflow").iterdir()} - {"bus", "rules"}
-    assert {f"postflow.{context}" for context in contexts} <= forbidden_to(contracts, "servicekit")
+    assert {f"postflow.{context}" for context in contexts - {"ops"}} <= forbidden_to(contracts, "servicekit")
+    parts = {entry.stem for entry in (root / "libs/servicekit").iterdir() if entry.suffix == ".py" or entry.is_dir()}
+    for part in parts - {"__init__", "__pycache__", "ops"}:
+        assert "postflow.ops" in forbidden_to(contracts, f"servicekit.{part}")
 
 
 def test_what_the_contracts_forbid_is_refused(root: Path, tmp_path: Path) -> None:

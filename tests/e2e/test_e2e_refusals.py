@@ -16,6 +16,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from devstack.supervisor import Stack
 from postflow.drafts.v1 import drafts_service_pb2
+from postflow.ops.v1 import operations_service_pb2
 from postflow.publisher.v1 import publisher_service_pb2, social_account_service_pb2
 from postflow.queue.v1 import queue_service_pb2
 from postflow.rules.v1 import rules_pb2
@@ -27,12 +28,14 @@ from testkit.tenant import Clients
 
 SERVED_BY = {
     "postflow.drafts.v1": "drafts",
+    "postflow.ops.v1": "queue",  # as by every other one
     "postflow.publisher.v1": "publisher",
     "postflow.queue.v1": "queue",
     "postflow.schedule.v1": "schedule",
 }
 FILES = (
     drafts_service_pb2,
+    operations_service_pb2,
     publisher_service_pb2,
     queue_service_pb2,
     schedule_admin_service_pb2,
@@ -47,7 +50,7 @@ METHODS: Mapping[str, MethodDescriptor] = {
     for method in service.methods
 }
 # Those who operate PostFlow act for all tenants, unless they name one.
-ACROSS_ORGANIZATIONS = frozenset(name for name in METHODS if "ScheduleAdminService/" in name)
+ACROSS_ORGANIZATIONS = frozenset(name for name in METHODS if "ScheduleAdminService/" in name or "Operations" in name)
 MALFORMED_ID = "no such/id"
 TOO_LONG_ID = "x" * 65
 
@@ -104,6 +107,10 @@ GOOD: Mapping[str, Mapping[str, object]] = {
     },
     "postflow.publisher.v1.SocialAccountService/GetAccount": {"social_account_id": "page"},
     "postflow.publisher.v1.SocialAccountService/ListAccounts": {},
+    "postflow.ops.v1.OperationsService/GetStats": {},
+    "postflow.ops.v1.OperationsService/ListDeadLetters": {},
+    "postflow.ops.v1.OperationsService/RedriveDeadLetters": {"consumer": "queue-events"},
+    "postflow.ops.v1.OperationsService/ArchiveDeadLetters": {"dead_letter_ids": ["letter"]},
 }
 """A request of each method that is refused for nothing but what a test puts into it."""
 
@@ -169,14 +176,16 @@ def _with(message: Message, path: str, value: str) -> str:
         holder = getattr(holder, parent)
     if holder.DESCRIPTOR.fields_by_name[name].is_repeated:
         getattr(holder, name).append(value)
-        return f"{path}[0]"
+        return f"{path}[{len(getattr(holder, name)) - 1}]"
     setattr(holder, name, value)
     return path
 
 
 async def test_every_method_that_is_served_has_a_request_here(stack: Stack) -> None:
     assert GOOD.keys() == METHODS.keys()
-    served = {name for service in stack.targets for name in await served_by(stack, service)}
+    each = {service: await served_by(stack, service) for service in stack.targets}
+    assert all("postflow.ops.v1.OperationsService" in names for names in each.values())
+    served = {name for names in each.values() for name in names}
     assert {name for name in served if name.startswith("postflow.")} == {
         method.containing_service.full_name for method in METHODS.values()
     }

@@ -2,20 +2,18 @@
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Sequence
 
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import DecodeError
 from opentelemetry import metrics, trace
 from opentelemetry.trace import SpanKind
 
-from postflow.bus.v1 import bus_pb2
+from servicekit.bus.routes import Received, Route, Routes, Unreadable, by_type, envelope_of
 from servicekit.bus.troubles import Patience, Round, Troubles
 from servicekit.faults import Fault
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
-from servicekit.pg.dead_letters import DeadLetters, show_none
+from servicekit.pg.dead_letters import DeadLetter, DeadLetters, show_none
 from servicekit.pg.errors import is_data_error, sqlstate
 from servicekit.pg.inbox import Inbox
 from servicekit.run.telemetry import linked_trace
@@ -35,34 +33,6 @@ _failing = _meter.create_gauge(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
-    """One event of an envelope, decoded."""
-
-    event: bus_pb2.Event
-    message: Message
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unreadable:
-    """What cannot even be decoded, or names no event that an inbox could hold."""
-
-    subject: str
-    reason: str
-    payload: bytes
-
-
-Apply = Callable[[Transaction, Sequence[Received], datetime], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
-    """One message type and the use case that applies a batch of it."""
-
-    message: type[Message]
-    apply: Apply
-
-
 class EventApplier:
     """`consumer` names the inbox and the dead letters."""
 
@@ -78,7 +48,7 @@ class EventApplier:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.consumer = consumer
-        self.routes: Mapping[str, Route] = {route.message.DESCRIPTOR.full_name: route for route in routes}
+        self.routes = Routes(routes)
         self._database = database
         self._clock = clock
         self._dead_letters = dead_letters
@@ -96,6 +66,10 @@ class EventApplier:
     def is_failing(self) -> bool:
         return self._troubles.is_failing
 
+    @property
+    def failing_types(self) -> list[str]:
+        return self._troubles.failing_types()
+
     async def apply(self, events: Sequence[Received]) -> dict[str, float]:
         """Applies or parks what can be; the others by id, each with the seconds after which it is wanted again.
 
@@ -112,10 +86,17 @@ class EventApplier:
         self._show()
         return {each.event.id: self._pause(each) or self._first_pause for each in events if each.event.id in this.kept}
 
-    async def apply_once(self, received: Received) -> None:
-        """One event, whether or not it was parked before; what its handler raises comes out."""
-        events = [received]
-        await self._database.run(lambda tx: self._apply_in(tx, events, redriven=True))
+    async def redrive(self, letter: DeadLetter) -> None:
+        """Applies a parked message and closes its letter in the same transaction; raises why it cannot be applied."""
+        events = self.routes.read_all(letter.payload)
+        await self._database.run(lambda tx: self._redrive_in(tx, letter, events))
+
+    async def _redrive_in(self, tx: Transaction, letter: DeadLetter, events: Sequence[Received]) -> None:
+        now = await self._clock.now(tx.connection)
+        if await self._dead_letters.redriven_in(tx, letter.id, now=now):
+            # Parking has put them into the inbox, so the inbox is not asked.
+            await self._inbox.add(tx, [received.event.id for received in events], now=now)
+            await self.routes.apply(tx, events, now)
 
     def broken(self, error: Exception) -> float:
         """The consumer failed outside of a handler; seconds before it goes on."""
@@ -165,7 +146,7 @@ class EventApplier:
 
     def _succeeded(self, events: Sequence[Received], fresh: set[str], this: Round) -> None:
         _applied.add(len(fresh), {"consumer": self.consumer})
-        for name, each in _by_type(events).items():
+        for name, each in by_type(events).items():
             ids = [received.event.id for received in each]
             self._troubles.applied(name, ids, len(fresh.intersection(ids)))
             if fresh.intersection(ids):
@@ -177,14 +158,10 @@ class EventApplier:
         with linked_trace(_tracer, f"{self.consumer} apply", origins, kind=SpanKind.CONSUMER):
             return await self._database.run(lambda tx: self._apply_in(tx, events))
 
-    async def _apply_in(self, tx: Transaction, events: Sequence[Received], *, redriven: bool = False) -> set[str]:
+    async def _apply_in(self, tx: Transaction, events: Sequence[Received]) -> set[str]:
         now = await self._clock.now(tx.connection)
         fresh = await self._inbox.add(tx, [received.event.id for received in events], now=now)
-        wanted = {received.event.id for received in events} if redriven else fresh
-        by_type = _by_type([received for received in events if received.event.id in wanted])
-        for name, route in self.routes.items():
-            if ours := by_type.get(name):
-                await route.apply(tx, list({received.event.id: received for received in ours}.values()), now)
+        await self.routes.apply(tx, [received for received in events if received.event.id in fresh], now)
         return fresh
 
     async def _blame(self, received: Received, error: Exception, this: Round) -> None:
@@ -288,22 +265,11 @@ def reason_of(error: BaseException) -> str:
     return f"{type(error).__name__}{f' (SQLSTATE {state})' if state else ''} while applying"
 
 
-def envelope_of(event: bus_pb2.Event) -> bytes:
-    return bus_pb2.Envelope(events=[event]).SerializeToString()
-
-
 def _parts(events: Sequence[Received]) -> list[Sequence[Received]]:
     """By type first: most defects hit one."""
-    types = list(_by_type(events).values())
+    types = list(by_type(events).values())
     middle = len(events) // 2
     return list(types) if len(types) > 1 else [events[:middle], events[middle:]]
-
-
-def _by_type(events: Sequence[Received]) -> dict[str, list[Received]]:
-    found: dict[str, list[Received]] = {}
-    for received in events:
-        found.setdefault(received.event.type, []).append(received)
-    return found
 
 
 def _about(received: Received) -> dict[str, str]:

@@ -17,9 +17,10 @@ from nats.aio.client import Client
 from opentelemetry import metrics
 
 from postflow.bus.v1 import bus_pb2
-from servicekit.bus.applier import Apply, EventApplier, Received, Route, Unreadable, envelope_of
+from servicekit.bus.applier import EventApplier
 from servicekit.bus.delivery import Ack, Delivery, Disposition, Park, RetryIn
 from servicekit.bus.pull import PullLoop
+from servicekit.bus.routes import Apply, Received, Route, Unreadable
 from servicekit.bus.streams import ConsumerSpec
 from servicekit.bus.troubles import Patience
 from servicekit.failpoints import declare, failpoint
@@ -39,7 +40,6 @@ _AWAY_PAUSE = timedelta(seconds=1)
 _ROOM = 512
 _EVENTS_PER_TRANSACTION = 500
 _ENOUGH = 100  # messages that make a batch worth while
-_LONGEST_ID = 200
 
 _ignored = metrics.get_meter("servicekit.bus").create_counter(
     "postflow.events.ignored", description="Events of a type that the consumer does not know"
@@ -175,16 +175,11 @@ class EventConsumer:
 
     def _decode(self, events: Sequence[bus_pb2.Event], subject: str) -> Iterator[Received | Unreadable]:
         for event in events:
-            route = self.applier.routes.get(event.type)
-            if route is None:
+            read = self.applier.routes.read(event, subject)
+            if read is None:
                 _ignored.add(1, {"consumer": self._spec.durable, "type": event.type})
-            elif not (_is_id(event.id) and _is_id(event.organization_id)):
-                yield _unreadable(event, subject, f"a {event.type} has no usable id or organization")
             else:
-                try:
-                    yield Received(event, route.message.FromString(event.payload))
-                except DecodeError:
-                    yield _unreadable(event, subject, f"a {event.type} cannot be decoded")
+                yield read
 
     async def _answer(self, delivery: Delivery, disposition: Disposition) -> None:
         self._unanswered.discard(delivery)
@@ -210,12 +205,3 @@ def _keep(letter: _Letter, later: Mapping[str, float]) -> None:
 def _refused(delivery: Delivery, reason: str) -> _Letter:
     unreadable = Unreadable(subject=delivery.subject, reason=reason, payload=delivery.payload)
     return _Letter(delivery, unreadable=[unreadable], answer=Park(reason))
-
-
-def _unreadable(event: bus_pb2.Event, subject: str, reason: str) -> Unreadable:
-    return Unreadable(subject=subject, reason=reason, payload=envelope_of(event))
-
-
-def _is_id(text: str) -> bool:
-    """PostgreSQL takes no NUL in a text, and an index no longer key than a third of a page."""
-    return 0 < len(text) <= _LONGEST_ID and text.isprintable()

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +10,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
+from servicekit.faults import NotFound
 from servicekit.ids import IdSource
 from servicekit.rpc.edge import MAX_MESSAGE_BYTES, Edge, Handler, Method
 from servicekit.rpc.observe import Seen
@@ -51,7 +52,7 @@ class RpcServer:
     ) -> None:
         self._listen = listen
         self._port = 0
-        self._health = health.aio.HealthServicer()
+        self._health = _Health()
         self._server = grpc.aio.server(
             options=_options(max_connection_age), maximum_concurrent_rpcs=max_concurrent_calls
         )
@@ -64,6 +65,8 @@ class RpcServer:
         reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflected, methods)
         methods.handlers[_REFLECTION_V1] = methods.handlers[_REFLECTION_V1ALPHA]
         methods.check_deadlines()
+        # All of them are ready, or none is: what a service needs, the process needs.
+        self._health.names = ("", *(name for name in methods.handlers if not name.startswith("grpc.")))
         for service, handlers in methods.handlers.items():
             self._server.add_registered_method_handlers(service, handlers)
 
@@ -90,7 +93,8 @@ class RpcServer:
         # Bounded, because the servicer waits for watchers that do not read.
         try:
             async with asyncio.timeout(_HEALTH_LIMIT):
-                await self._health.set("", status)
+                for name in self._health.names:
+                    await self._health.set(name, status)
         except TimeoutError:
             _log.warning("a watcher of the health does not read; some were not told")
 
@@ -102,6 +106,18 @@ class RpcServer:
             await asyncio.sleep(0)
             self._edge.end_streams()
             await stopping
+
+
+class _Health(health.aio.HealthServicer):  # type: ignore[misc]
+    """Names what is known here where the library answers NOT_FOUND without a word."""
+
+    names: Sequence[str] = ("",)
+
+    async def Check(self, request: health_pb2.HealthCheckRequest, context: Any) -> health_pb2.HealthCheckResponse:
+        if request.service not in {*self.names, LIVENESS}:
+            known = ", ".join(name for name in (*self.names, LIVENESS) if name)
+            raise NotFound("SERVICE_NOT_FOUND", f"no such service here; known are {known}, and the empty name for all")
+        return await super().Check(request, context)
 
 
 class _Methods:

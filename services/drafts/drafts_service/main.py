@@ -22,7 +22,9 @@ from servicekit.bus.consumer import EventConsumer, Patience
 from servicekit.bus.publisher import PipelinedPublisher
 from servicekit.bus.stream_view import StreamView
 from servicekit.bus.streams import ensure_stream
+from servicekit.clock import SystemClock
 from servicekit.ids import IdSource, Uuid7Source
+from servicekit.ops import Operations, operations_servicer
 from servicekit.pg import migrations
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
@@ -56,15 +58,25 @@ async def compose(settings: Settings) -> Process:
     )
     channel = open_channel(settings.publisher_target)
     publisher = PublisherClient(channel, deadline=settings.withdraw_deadline)
+    dead_letters = DeadLetters(database, clock, ids)
     consumer = EventConsumer(
         connection=nats,
         spec=CONSUMER,
         routes=routes(ReflectPostJobs()),
         database=database,
         clock=clock,
-        dead_letters=DeadLetters(database, clock, ids),
+        dead_letters=dead_letters,
         ensure_stream=lambda: ensure_stream(jetstream, EVENTS),
         patience=Patience(give_up_after=settings.park_poison_after),
+    )
+    operations = Operations(
+        service="drafts",
+        migrations=MIGRATIONS,
+        database=database,
+        clock=clock,
+        system=SystemClock(),
+        dead_letters=dead_letters,
+        consumers=[consumer.applier],
     )
     return Process(
         name="drafts",
@@ -74,7 +86,8 @@ async def compose(settings: Settings) -> Process:
                 (
                     add_DraftsServiceServicer_to_server,
                     servicer(database, ids=ids, outbox=Outbox(ids, relay.offer), publisher=publisher),
-                )
+                ),
+                operations_servicer(operations),
             ],
             ids=ids,
         ),

@@ -27,11 +27,13 @@ from publisher_service.application.settle_posts import SettlePosts
 from publisher_service.application.take_slots import TakeSlots
 from publisher_service.application.tell_started import TellStarted
 from publisher_service.application.withdraw_content import WithdrawContent
+from publisher_service.entrypoints.commands import CONSUMER as COMMANDS
 from publisher_service.entrypoints.commands import CommandIntake
 from publisher_service.entrypoints.events import CONSUMER, routes
 from publisher_service.entrypoints.lanes import ProviderLane
 from publisher_service.entrypoints.loops import CountJobs, LookUps, Sweep
 from publisher_service.entrypoints.pipeline import PublishPipeline
+from publisher_service.entrypoints.redrive import CommandRedriver
 from publisher_service.entrypoints.rpc import PublisherServicer, SocialAccountServicer
 from publisher_service.settings import Settings
 from servicekit.bus.connection import close, connect
@@ -41,6 +43,7 @@ from servicekit.bus.stream_view import StreamView
 from servicekit.bus.streams import ensure_stream
 from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
+from servicekit.ops import Operations, operations_servicer
 from servicekit.pg import migrations
 from servicekit.pg.clock import DatabaseClock, SteadyClock
 from servicekit.pg.database import Database
@@ -155,9 +158,22 @@ class _Parts:
             listen=self.settings.listen,
             servicers=[
                 (add_PublisherServiceServicer_to_server, publisher),
+                operations_servicer(self.operations()),
                 (add_SocialAccountServiceServicer_to_server, accounts),
             ],
             ids=self.ids,
+        )
+
+    def operations(self) -> Operations:
+        return Operations(
+            service="publisher",
+            migrations=MIGRATIONS,
+            database=self.database,
+            clock=self.clock,
+            system=self.system,
+            dead_letters=self.dead_letters,
+            consumers=[self.events.applier],
+            redrivers={COMMANDS: CommandRedriver(PipelinedPublisher(self.nats), self.dead_letters)},
         )
 
     def _pipeline(self) -> PublishPipeline:

@@ -31,7 +31,9 @@ from servicekit.bus.consumer import EventConsumer, Patience
 from servicekit.bus.publisher import PipelinedPublisher
 from servicekit.bus.stream_view import StreamView
 from servicekit.bus.streams import ensure_stream
+from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
+from servicekit.ops import Operations, operations_servicer
 from servicekit.pg import migrations
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
@@ -92,20 +94,34 @@ async def compose(settings: Settings) -> Process:
         max_attempts=settings.max_attempts,
     )
     hand_over = HandOver(database=database, clock=clock, commands=commands, policy=policy, wake=new_slots)
+    dead_letters = DeadLetters(database, clock, ids)
     consumer = EventConsumer(
         connection=nats,
         spec=CONSUMER,
         routes=routes(settle_slots=SettleSlots(policy), follow_drafts=FollowDrafts(outbox)),
         database=database,
         clock=clock,
-        dead_letters=DeadLetters(database, clock, ids),
+        dead_letters=dead_letters,
         ensure_stream=lambda: ensure_stream(jetstream, EVENTS),
         patience=Patience(give_up_after=settings.park_poison_after),
+    )
+    operations = Operations(
+        service="queue",
+        migrations=MIGRATIONS,
+        database=database,
+        clock=clock,
+        system=SystemClock(),
+        dead_letters=dead_letters,
+        consumers=[consumer.applier],
     )
     _tell_tzdata()
     return Process(
         name="queue",
-        server=RpcServer(listen=settings.listen, servicers=[(add_QueueServiceServicer_to_server, servicer)], ids=ids),
+        server=RpcServer(
+            listen=settings.listen,
+            servicers=[(add_QueueServiceServicer_to_server, servicer), operations_servicer(operations)],
+            ids=ids,
+        ),
         starters={
             "database": lambda: migrations.check(database, MIGRATIONS),
             "nats": lambda: connect(nats, settings.nats_url, name="queue"),

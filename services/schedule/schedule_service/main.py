@@ -51,6 +51,7 @@ from servicekit.bus.stream_view import StreamView
 from servicekit.bus.streams import ensure_stream
 from servicekit.clock import SystemClock
 from servicekit.ids import IdSource, Uuid7Source
+from servicekit.ops import Operations, operations_servicer
 from servicekit.pg import migrations
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
@@ -100,25 +101,36 @@ async def compose(settings: Settings) -> Process:
     )
     parts = Parts(database=database, clock=clock, ids=ids, ledger=RequestLedger(), outbox=Outbox(ids, relay.offer))
     engine = timer_engine(parts, settings)
-    server = RpcServer(
-        listen=settings.listen,
-        servicers=[
-            (add_ScheduleServiceServicer_to_server, schedule_servicer(parts)),
-            (add_TimerServiceServicer_to_server, timer_servicer(parts, engine.wake)),
-            (add_ScheduleAdminServiceServicer_to_server, admin_servicer(parts)),
-        ],
-        ids=ids,
-        deadlines=DEADLINES,
-    )
+    dead_letters = DeadLetters(database, clock, ids)
     consumer = EventConsumer(
         connection=nats,
         spec=CONSUMER,
         routes=routes(),
         database=database,
         clock=clock,
-        dead_letters=DeadLetters(database, clock, ids),
+        dead_letters=dead_letters,
         ensure_stream=lambda: ensure_stream(events, EVENTS),
         patience=Patience(give_up_after=settings.park_poison_after),
+    )
+    operations = Operations(
+        service=SERVICE,
+        migrations=MIGRATIONS,
+        database=database,
+        clock=clock,
+        system=SystemClock(),
+        dead_letters=dead_letters,
+        consumers=[consumer.applier],
+    )
+    server = RpcServer(
+        listen=settings.listen,
+        servicers=[
+            (add_ScheduleServiceServicer_to_server, schedule_servicer(parts)),
+            (add_TimerServiceServicer_to_server, timer_servicer(parts, engine.wake)),
+            (add_ScheduleAdminServiceServicer_to_server, admin_servicer(parts)),
+            operations_servicer(operations),
+        ],
+        ids=ids,
+        deadlines=DEADLINES,
     )
     _tell_tzdata()
     return Process(

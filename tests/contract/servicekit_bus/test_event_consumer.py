@@ -23,6 +23,7 @@ from postflow.bus.v1 import bus_pb2
 from servicekit import failpoints
 from servicekit.bus.consumer import EventConsumer, Received, Route
 from servicekit.bus.publisher import Outgoing, PipelinedPublisher
+from servicekit.bus.routes import Routes
 from servicekit.bus.streams import ConsumerSpec, StreamSpec, ensure_stream
 from servicekit.faults import InvalidRequest
 from servicekit.ids import Uuid7Source
@@ -332,7 +333,7 @@ async def test_an_event_that_trips_a_defect_holds_up_no_other_one(stream: Client
     await _publish(stream, *(_envelope(map(_event, range(start, start + 10))) for start in range(0, 200, 10)))
     async with _running(_consumer(stream, books, book, linger_ms=100)):
         await eventually(_becomes(lambda: _written(books), [number for number in range(200) if number != 7]))
-        assert await _unanswered(stream) == 1
+        await eventually(_becomes(lambda: _unanswered(stream), 1))
         assert not await _parked(books)
 
 
@@ -345,7 +346,7 @@ async def test_nothing_is_acknowledged_before_its_commit(stream: Client, books: 
         await release.wait()
 
     consumer = _consumer(stream, books, book)
-    consumer.applier.routes = {Duration.DESCRIPTOR.full_name: Route(message=Duration, apply=slowly)}
+    consumer.applier.routes = Routes([Route(message=Duration, apply=slowly)])
     async with _running(consumer):
         await _publish(stream, _envelope([_event(1)]))
         await applied.wait()
@@ -368,7 +369,7 @@ async def test_stopping_finishes_the_batch_in_hand_and_gives_the_rest_back(
 
     long = timedelta(minutes=1)
     consumer = _consumer(stream, books, book, ack_wait=long)
-    consumer.applier.routes = {Duration.DESCRIPTOR.full_name: Route(message=Duration, apply=slowly)}
+    consumer.applier.routes = Routes([Route(message=Duration, apply=slowly)])
     await _publish(stream, *(_envelope(map(_event, range(start, start + 50))) for start in range(0, 1000, 50)))
     async with _running(consumer) as stop:
         await applying.wait()
@@ -400,7 +401,7 @@ async def test_what_is_held_for_long_is_said_to_be_in_progress_until_it_is_answe
         await book.apply(tx, events, now)
 
     consumer = _consumer(stream, books, book, ack_wait=timedelta(seconds=1.5))
-    consumer.applier.routes = {Duration.DESCRIPTOR.full_name: Route(message=Duration, apply=slowly)}
+    consumer.applier.routes = Routes([Route(message=Duration, apply=slowly)])
     # Ten make a transaction, the others wait for their turn.
     await _publish(stream, *(_envelope(map(_event, range(start, start + 50))) for start in range(0, 1000, 50)))
     async with _running(consumer):

@@ -74,6 +74,17 @@ async def test_the_health_of_an_unknown_service_is_not_found(serve: Serve) -> No
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service="nobody"))
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+    assert "known are tiny.v1.TinyService, liveness" in str(caught.value.details())
+
+
+async def test_each_service_has_the_health_of_its_process(serve: Serve) -> None:
+    server = await serve(serving=False)
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        health = health_pb2_grpc.HealthStub(channel)
+        request = health_pb2.HealthCheckRequest(service="tiny.v1.TinyService")
+        assert (await health.Check(request)).status == NOT_SERVING
+        await server.set_serving(serving=True)
+        assert (await health.Check(request)).status == SERVING
 
 
 async def test_a_taken_port_is_a_clear_error(serve: Serve) -> None:

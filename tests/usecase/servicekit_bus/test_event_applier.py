@@ -10,7 +10,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from sqlalchemy import text
 
 from postflow.bus.v1 import bus_pb2
-from servicekit.bus.applier import EventApplier, Received, Route
+from servicekit.bus.applier import EventApplier
+from servicekit.bus.routes import Received, Route
 from servicekit.bus.troubles import Patience
 from servicekit.faults import Conflict, InvalidField, InvalidRequest, Unavailable
 from servicekit.ids import Uuid7Source

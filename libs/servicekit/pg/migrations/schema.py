@@ -45,21 +45,26 @@ async def upgrade(url: str, package: str) -> None:
     await run(url, Path(str(files(package))))
 
 
-async def check(database: "Database", package: str) -> None:
-    """A newer database is fine: migrations only add until every old process is gone."""
+async def revision(database: "Database") -> str | None:
+    """The one that the database is at; None before the first."""
     from sqlalchemy import text
     from sqlalchemy.exc import DBAPIError
 
     from servicekit.pg.errors import sqlstate
 
-    wanted = newest(package)
     try:
         async with database.read() as connection:
-            found = (await connection.execute(text(_VERSION))).scalar()
+            return (await connection.execute(text(_VERSION))).scalar()
     except DBAPIError as error:
         if sqlstate(error) != _UNDEFINED_TABLE:
             raise
-        found = None
+        return None
+
+
+async def check(database: "Database", package: str) -> None:
+    """A newer database is fine: migrations only add until every old process is gone."""
+    wanted = newest(package)
+    found = await revision(database)
     if found is None or found < wanted:
         raise SchemaTooOld(
             f"the database is at revision {found or 'nothing'}, this process needs {wanted}: run the migrations first"

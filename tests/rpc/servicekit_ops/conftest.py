@@ -1,0 +1,3 @@
+from testkit.service_tables import database, service_tables, tables_url
+
+__all__ = ["database", "service_tables", "tables_url"]
