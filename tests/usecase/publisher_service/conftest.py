@@ -153,12 +153,25 @@ class Rig:
         due: datetime,
         *,
         account: str = "page",
+        organization: str = ORGANIZATION,
+        **fields: Any,
+    ) -> None:
+        message = self.command_message(draft, slot, due, account=account, organization=organization, **fields)
+        await self.client.jetstream().publish(publish_subject(organization, account), message.SerializeToString())
+
+    def command_message(
+        self,
+        draft: str,
+        slot: str,
+        due: datetime,
+        *,
+        account: str = "page",
         emission: int = 1,
         revision: int = 1,
         slot_revision: int = 1,
         not_after: datetime | None = None,
         organization: str = ORGANIZATION,
-    ) -> None:
+    ) -> publish_command_pb2.PublishCommand:
         message = publish_command_pb2.PublishCommand(
             organization_id=organization,
             slot_id=slot,
@@ -172,7 +185,7 @@ class Rig:
         )
         message.schedule_time.FromDatetime(due)
         message.not_after.FromDatetime(not_after or due + LATE_LIMIT)
-        await self.client.jetstream().publish(publish_subject(organization, account), message.SerializeToString())
+        return message
 
     async def announce(self, context: str, aggregate: str, message: Message, organization: str) -> None:
         await self.announce_together(context, aggregate, [message], organization)
