@@ -1,10 +1,11 @@
 """A stream in memory that loses, rolls back and forgets as the real one does; tests/contract holds it to that."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from postflow.bus.v1 import bus_pb2
 from servicekit.bus.publisher import Outgoing, Stored
+from servicekit.bus.stream_view import StreamLook
 from testkit.clocks import START
 
 
@@ -19,15 +20,16 @@ class MemoryBroker:
         self.refusals = 0
         self.duplicates = 0
         self._created = START
+        self._first = 1
         self._last = 0
         self._ids: dict[str, int] = {}
 
     async def publish(self, messages: Sequence[Outgoing]) -> list[Stored | None]:
         return [self._store(message) for message in messages]
 
-    async def created(self) -> datetime:
+    async def look(self) -> StreamLook:
         self._check()
-        return self._created
+        return StreamLook(self._created, self._first)
 
     async def payload(self, sequence: int) -> bytes | None:
         self._check()
@@ -45,6 +47,11 @@ class MemoryBroker:
         self._last = to
         self._ids = {message.message_id: sequence for sequence, message in self.messages.items()}
         self.connections += 1
+
+    def discard(self, below: int) -> None:
+        """The stream has reached a limit of its own, and lets the oldest go."""
+        self.messages = {sequence: message for sequence, message in self.messages.items() if sequence >= below}
+        self._first = below
 
     def take_over(self, sequence: int, payload: bytes) -> None:
         """Somebody else published it, and now it has this number."""

@@ -10,7 +10,7 @@ from servicekit.pg.database import Database
 from testkit.databases import Databases
 
 MIGRATION = """
-from servicekit.pg.migrations.service_tables import create_v1, upgrade_to_v2
+from servicekit.pg.migrations.service_tables import create_v1, upgrade_to_v2, upgrade_to_v3
 
 revision = "0001"
 down_revision = None
@@ -19,12 +19,13 @@ down_revision = None
 def upgrade() -> None:
     create_v1()
     upgrade_to_v2()
+    upgrade_to_v3()
 """
 
 
 @pytest.fixture(scope="session")
 async def service_tables(postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Databases:
-    """Databases whose template has had the first migration of the common tables, the way each service runs it."""
+    """Databases whose template has had the migrations of the common tables, the way each service runs them."""
     versions: Path = tmp_path_factory.mktemp("service_tables")
     (versions / "0001_first.py").write_text(MIGRATION)
 

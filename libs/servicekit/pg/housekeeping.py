@@ -25,15 +25,18 @@ class Retention:
     archived_letters: timedelta = timedelta(days=30)
 
 
-# A pass goes through the outbox by position. What the stream has not acknowledged stays and does not end the pass.
+# A pass goes through the outbox by position. What the stream has not acknowledged stays and does not end the pass; nor
+# does what the stream has lost, which stays until it was published again.
 _OUTBOX = text(f"""
     with oldest as materialized (
-        select position, create_time, stream_sequence from outbox
+        select position, create_time, stream_time, stream_sequence from outbox
         where position > :after order by position limit {_BATCH}
     ), gone as (
         delete from outbox where position = any(array(
             select position from outbox where position = any(array(
-                select position from oldest where stream_sequence is not null and create_time < :cutoff
+                select position from oldest where stream_sequence is not null and create_time < :cutoff and not exists (
+                    select from outbox_era where era_time = oldest.stream_time and oldest.stream_sequence > healed
+                )
             )) for update skip locked
         ))
     )

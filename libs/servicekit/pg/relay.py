@@ -3,29 +3,30 @@
 What was just committed comes from memory (`offer`); what a dead process left behind is found by a sweep. Rows stay for
 a day after the stream acknowledged them, so that a stream which lost its tail, or everything, gets them again.
 
-A row's mark (the stream's creation time and the sequence) is only worth something while sequences grow. So nothing is
-marked on a connection on which the stream has not been compared with the newest marks first: otherwise new rows would
-take the numbers of lost ones, and the loss could not be seen any more.
+A row's mark (an era and a sequence) is only worth something while sequences grow. So nothing is marked on a connection
+on which the stream has not been compared with the newest marks first: otherwise new rows would take the sequences of
+lost ones, and the loss could not be seen any more. `servicekit.pg.eras` keeps the two apart.
+
+New rows come first. What a dead process left comes next, then what the stream has lost: a page at a time, at a bounded
+rate, by one process for all. Nothing is published inside a transaction: a page that is not marked is published again.
 """
 
 import asyncio
-import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol
 
-from google.protobuf.message import DecodeError
 from opentelemetry import metrics
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from postflow.bus.v1 import bus_pb2
-from servicekit.bus.publisher import Outgoing, Publisher
+from servicekit.bus.publisher import Publisher
 from servicekit.failpoints import declare, failpoint
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
+from servicekit.pg.envelopes import envelopes, outgoing
+from servicekit.pg.eras import Era, EraOver, Eras, LostPage, Stream, StreamInDoubt
 from servicekit.pg.outbox import OutboxRow
+from servicekit.pg.turn import Turn
 from servicekit.run.loops import wait
 from servicekit.run.transient import is_transient
 
@@ -41,8 +42,8 @@ _LEFT_BEHIND = timedelta(seconds=2)
 _MOST_PER_PASS = 1000
 _MOST_IN_MEMORY = 20_000
 _MOST_BYTES_IN_MEMORY = 32 * 1024 * 1024
-_MOST_PER_ENVELOPE = 50
-_ENVELOPE_BYTES = 256 * 1024
+# Events a second. Consumers take them from the same stream as new ones: faster, and new ones would wait behind them.
+_REPUBLISH_RATE = 5000
 
 _meter = metrics.get_meter("servicekit.pg")
 _age = _meter.create_gauge(
@@ -53,44 +54,11 @@ _again = _meter.create_counter(
 )
 
 _OLDEST = text("select create_time from outbox where stream_sequence is null order by position limit 1")
-# Locked until they are marked: the sweeps of several processes share the work.
 _LEFTOVERS = text("""
     select position, event_id, subject, payload from outbox
-    where stream_sequence is null and create_time < :before
-    order by position limit :limit for update skip locked
+    where stream_sequence is null and position > :after and create_time < :before
+    order by position limit :limit
 """)
-_MARK = text("""
-    update outbox set stream_time = :stream_time, stream_sequence = stored.sequence
-    from unnest(cast(:positions as bigint[]), cast(:sequences as bigint[])) as stored (position, sequence)
-    where outbox.position = stored.position and outbox.stream_sequence is null
-""")
-_OTHER_STREAM = text("""
-    update outbox set stream_sequence = null, stream_time = null
-    where stream_sequence is not null and (stream_time < :stream_time or stream_time > :stream_time)
-""")
-_LOST_TAIL = text("""
-    update outbox set stream_sequence = null, stream_time = null
-    where stream_sequence is not null and stream_time = :stream_time and stream_sequence > :sequence
-""")
-_NEWEST = text("""
-    select stream_sequence, array_agg(event_id) as event_ids from outbox
-    where stream_sequence is not null and stream_time = :stream_time and stream_sequence = (
-        select stream_sequence from outbox
-        where stream_sequence is not null and stream_time = :stream_time and stream_sequence < :below
-        order by stream_sequence desc limit 1 offset :skip
-    )
-    group by stream_sequence
-""")
-
-
-class Stream(Protocol):
-    """What the relay asks of the stream that it writes to."""
-
-    async def created(self) -> datetime: ...
-
-    async def payload(self, sequence: int) -> bytes | None:
-        """The message with this sequence, None when it is not there."""
-        ...
 
 
 class Relay:
@@ -104,6 +72,7 @@ class Relay:
         publisher: Publisher,
         stream: Stream,
         connections: Callable[[], int],
+        republish_rate: int = _REPUBLISH_RATE,
     ) -> None:
         self.name = "outbox relay"
         self._database = database
@@ -111,15 +80,22 @@ class Relay:
         self._publisher = publisher
         self._stream = stream
         self._connections = connections
+        self._republish_rate = republish_rate
+        self._eras = Eras(database)
+        self._turn = Turn(database, "sweep")
         self._offered: list[OutboxRow] = []
         self._offered_bytes = 0
         self._some = asyncio.Event()
-        self._stream_time: datetime | None = None
+        self._era: Era | None = None
         self._verified: int | None = None
         self._highest = 0
         self._next_verify = 0.0
         self._next_look = 0.0
         self._has_more = False
+        self._swept = 0
+        self._lost = False
+        self._republished = 0
+        self._next_republish = 0.0
         self._trouble = ""
 
     def offer(self, rows: Sequence[OutboxRow]) -> None:
@@ -130,12 +106,15 @@ class Relay:
         self._some.set()
 
     async def run(self, stop: asyncio.Event) -> None:
-        async with asyncio.TaskGroup() as group:
-            watcher = group.create_task(self._wake_when(stop))
-            while not stop.is_set():
-                await self._attempt(self._pass)
-                await self._rest(stop)
-            watcher.cancel()
+        try:
+            async with asyncio.TaskGroup() as group:
+                watcher = group.create_task(self._wake_when(stop))
+                while not stop.is_set():
+                    await self._attempt(self._pass)
+                    await self._rest(stop)
+                watcher.cancel()
+        finally:
+            await self._attempt(self._turn.give_back)
 
     async def flush(self) -> None:
         """At the end of a process: what was committed and not yet carried."""
@@ -143,22 +122,11 @@ class Relay:
             log.debug("%s: flushed", self.name)
 
     async def verify(self) -> None:
-        """Finds out whether the stream still has what it acknowledged, and marks the rest to be published again."""
+        """Finds out whether the stream still has what it acknowledged; what it has lost is published again."""
         connections = self._connections()
-        created = await self._stream.created()
-        async with self._database.read() as connection:
-            lost = (await connection.execute(_OTHER_STREAM, {"stream_time": created})).rowcount
-        sequence = await self._last_kept(created)
-        if sequence is not None:
-            async with self._database.read() as connection:
-                tail = await connection.execute(_LOST_TAIL, {"stream_time": created, "sequence": sequence})
-            lost += tail.rowcount
-        if lost:
-            log.warning("the stream has lost %d acknowledged events: publishing them again", lost)
-            _again.add(lost)
-            self._look_now()
-        self._stream_time, self._highest = created, 0
-        self._verified = connections
+        self._era = await self._eras.compare(self._stream)
+        self._highest, self._verified = 0, connections
+        self._lost, self._next_republish = True, 0.0
         self._next_verify = _now() + _VERIFY_PERIOD
 
     async def _rest(self, stop: asyncio.Event) -> None:
@@ -166,7 +134,8 @@ class Relay:
             self._next_look = 0.0
             await wait(stop, _WAKE_PERIOD)
             return
-        await wait(self._some, 0 if self._has_more else _WAKE_PERIOD)
+        until_republish = max(self._next_republish - _now(), 0) if self._lost else _WAKE_PERIOD
+        await wait(self._some, 0 if self._has_more else min(until_republish, _WAKE_PERIOD))
         if self._offered:
             await wait(stop, _LINGER)
 
@@ -180,19 +149,19 @@ class Relay:
         before = await self._look() if _now() >= self._next_look else None
         if _now() >= self._next_verify:
             self._verified = None
-        await self._verify_connection()
+        await self._verified_era()
         while self._offered:
             await self._carry_offered()
-        if before:
+        if before and await self._turn.take():
             await self._carry_leftovers(before)
+        if self._lost and _now() >= self._next_republish:
+            await self._carry_lost()
 
     async def _carry_offered(self) -> None:
-        await self._verify_connection()
+        era = await self._verified_era()
         taken, self._offered = self._offered[:_MOST_PER_PASS], self._offered[_MOST_PER_PASS:]
         self._offered_bytes -= sum(len(row.payload) for row in taken)
-        stored = await self._publish(taken)
-        async with self._database.read() as connection:
-            await self._mark(connection, stored)
+        await self._eras.mark(era, await self._publish(taken))
 
     async def _look(self) -> datetime | None:
         """When rows are left behind that no memory holds: the time before which they were written."""
@@ -208,25 +177,53 @@ class Relay:
         return before if oldest < before else None
 
     async def _carry_leftovers(self, before: datetime) -> None:
-        await self._verify_connection()
-        async with self._database.transaction() as tx:
-            found = await tx.connection.execute(_LEFTOVERS, {"before": before, "limit": _MOST_PER_PASS})
-            rows = [OutboxRow(*row) for row in found]
-            await self._mark(tx.connection, await self._publish(rows))
+        era = await self._verified_era()
+        page = {"before": before, "after": self._swept, "limit": _MOST_PER_PASS}
+        async with self._database.read() as connection:
+            rows = [OutboxRow(*row) for row in await connection.execute(_LEFTOVERS, page)]
+        if rows:
+            await self._eras.mark(era, await self._publish(rows))
+        self._swept = 0
         if len(rows) == _MOST_PER_PASS:
-            self._look_now()
+            self._swept = rows[-1].position
+            self._next_look, self._has_more = 0.0, True
 
-    def _look_now(self) -> None:
-        self._next_look, self._has_more = 0.0, True
+    async def _carry_lost(self) -> None:
+        """Takes no more than half of the time, however slow database and stream are."""
+        began = _now()
+        unhealed = await self._eras.unhealed()
+        if unhealed is None:
+            self._lost = False
+        elif not await self._turn.take():
+            self._next_republish = began + _LOOK_PERIOD
+        else:
+            page = await self._eras.lost(unhealed, _MOST_PER_PASS)
+            await self._republish(page)
+            ended = _now()
+            self._next_republish = max(began + len(page.rows) / self._republish_rate, ended + (ended - began))
 
-    async def _verify_connection(self) -> None:
-        if self._connections() != self._verified:
+    async def _republish(self, page: LostPage) -> None:
+        if page.rows and not self._republished:
+            log.warning("the stream has lost acknowledged events: publishing them again")
+        era = await self._verified_era()
+        stored = await self._publish(page.rows) if page.rows else []
+        await self._eras.republished(page, era, stored)
+        _again.add(len(stored))
+        self._republished += len(stored)
+        if page.further is None and self._republished:
+            log.info("%d events that the stream had lost were published again", self._republished)
+            self._republished = 0
+
+    async def _verified_era(self) -> Era:
+        if self._connections() != self._verified or self._era is None:
             await self.verify()
+        assert self._era is not None
+        return self._era
 
     async def _publish(self, rows: Sequence[OutboxRow]) -> list[tuple[int, int]]:
-        """Position and sequence of each row that the stream has."""
-        envelopes = list(_pack(rows))
-        answers = await self._publisher.publish([_outgoing(envelope) for envelope in envelopes])
+        """Position and sequence of each row that the stream has; at least one."""
+        packed = list(envelopes(rows))
+        answers = await self._publisher.publish([outgoing(envelope) for envelope in packed])
         await failpoint(_PUBLISHED)
         fresh = [answer.sequence for answer in answers if answer and not answer.duplicate]
         if self._connections() != self._verified or (fresh and min(fresh) <= self._highest):
@@ -235,42 +232,13 @@ class Relay:
         self._highest = max(fresh, default=self._highest)
         stored = [
             (row.position, answer.sequence)
-            for envelope, answer in zip(envelopes, answers, strict=True)
+            for envelope, answer in zip(packed, answers, strict=True)
             if answer
             for row in envelope
         ]
-        if len(stored) < len(rows) and not stored:
+        if not stored:
             raise StreamInDoubt(f"none of {len(rows)} events was acknowledged")
         return stored
-
-    async def _mark(self, connection: AsyncConnection, stored: Sequence[tuple[int, int]]) -> None:
-        if not stored:
-            return
-        positions, sequences = zip(*stored, strict=True)
-        await connection.execute(
-            _MARK, {"stream_time": self._stream_time, "positions": list(positions), "sequences": list(sequences)}
-        )
-
-    async def _last_kept(self, created: datetime) -> int | None:
-        """The highest sequence that still holds what was put there; None: the newest is in place, 0: none is."""
-        below, skip, first = 2**62, 0, True
-        while True:
-            row = await self._newest(created, below, skip)
-            if row is None:
-                return None if first else 0
-            sequence, event_ids = row
-            if _holds(await self._stream.payload(sequence), event_ids):
-                return None if first else sequence
-            below, skip, first = sequence, max(1, skip * 2), False
-
-    async def _newest(self, created: datetime, below: int, skip: int) -> tuple[int, list[str]] | None:
-        """The newest sequence below a bound, `skip` rows further down if there are so many, with all events there."""
-        async with self._database.read() as connection:
-            for offset in dict.fromkeys((skip, 0)):
-                found = await connection.execute(_NEWEST, {"stream_time": created, "below": below, "skip": offset})
-                if row := found.one_or_none():
-                    return row.stream_sequence, row.event_ids
-        return None
 
     async def _attempt(self, step: Callable[[], Awaitable[None]]) -> bool:
         """False when the database or the stream is away: the rows are safe, and a later pass finds them."""
@@ -279,6 +247,8 @@ class Relay:
         except Exception as error:
             if not isinstance(error, StreamInDoubt) and not is_transient(error):
                 raise
+            if isinstance(error, EraOver):
+                self._verified = None
             trouble = type(error).__name__
             if trouble != self._trouble:
                 log.warning("%s: waiting for the stream or the database: %r", self.name, error)
@@ -290,43 +260,5 @@ class Relay:
         return True
 
 
-class StreamInDoubt(Exception):
-    """What the stream answered cannot be relied on yet."""
-
-
 def _now() -> float:
     return asyncio.get_running_loop().time()
-
-
-def _pack(rows: Iterable[OutboxRow]) -> Iterator[list[OutboxRow]]:
-    """Groups rows of one subject, keeping their order."""
-    open_packs: dict[str, tuple[list[OutboxRow], int]] = {}
-    for row in rows:
-        pack, size = open_packs.get(row.subject, ([], 0))
-        if pack and (len(pack) == _MOST_PER_ENVELOPE or size + len(row.payload) > _ENVELOPE_BYTES):
-            yield pack
-            pack, size = [], 0
-        pack.append(row)
-        open_packs[row.subject] = (pack, size + len(row.payload))
-    for pack, _ in open_packs.values():
-        yield pack
-
-
-def _outgoing(pack: Sequence[OutboxRow]) -> Outgoing:
-    """Encoded messages of one type joined end to end are one message with the fields of all: no need to decode."""
-    return Outgoing(pack[0].subject, b"".join(row.payload for row in pack), _message_id(pack))
-
-
-def _message_id(pack: Sequence[OutboxRow]) -> str:
-    """Names exactly these events: the same rows packed differently must not pass for a duplicate."""
-    if len(pack) == 1:
-        return pack[0].event_id
-    return hashlib.blake2b(" ".join(row.event_id for row in pack).encode(), digest_size=16).hexdigest()
-
-
-def _holds(payload: bytes | None, event_ids: Iterable[str]) -> bool:
-    try:
-        there = {event.id for event in bus_pb2.Envelope.FromString(payload or b"").events}
-    except DecodeError:  # somebody else's, under a number that was ours
-        return False
-    return there.issuperset(event_ids)

@@ -20,7 +20,10 @@ Timestamp = TIMESTAMP(timezone=True)
 
 
 def add_service_tables(metadata: MetaData) -> None:
-    """Adds outbox, inbox, request_ledger and dead_letter. A change of a table here is a migration in every service."""
+    """Adds the outbox with its eras and turns, inbox, request_ledger and dead_letter.
+
+    A change of a table here is a migration in every service.
+    """
     outbox = Table(
         "outbox",
         metadata,
@@ -29,7 +32,7 @@ def add_service_tables(metadata: MetaData) -> None:
         Column("subject", Text, nullable=False),
         Column("payload", LargeBinary, nullable=False),
         Column("create_time", Timestamp, nullable=False),
-        # Where the stream put it: the stream's creation time and the sequence; null until the stream acknowledged it.
+        # Where the stream put it: the era and the sequence; null until the stream acknowledged it.
         Column("stream_time", Timestamp),
         Column("stream_sequence", BigInteger),
     )
@@ -39,6 +42,28 @@ def add_service_tables(metadata: MetaData) -> None:
         outbox.c.stream_time,
         outbox.c.stream_sequence,
         postgresql_where=text("stream_sequence is not null"),
+    )
+
+    Table(
+        "outbox_era",
+        metadata,
+        # What rows bear as their stream_time that were marked in this era.
+        Column("era_time", Timestamp, primary_key=True),
+        # When the stream was made, as the server said when the era began.
+        Column("stream_created", Timestamp, nullable=False),
+        # The highest sequence that the stream still has; null while it has lost nothing.
+        Column("kept", BigInteger),
+        # Up to which sequence lost rows have been published again; null when there are none (any more).
+        Column("healed", BigInteger),
+        Column("close_time", Timestamp),
+    )
+
+    Table(
+        "outbox_turn",
+        metadata,
+        Column("name", Text, primary_key=True),
+        Column("holder", Text, nullable=False),
+        Column("end_time", Timestamp, nullable=False),
     )
 
     inbox = Table(

@@ -11,7 +11,7 @@ from nats.js.errors import APIError, BadRequestError, NotFoundError
 
 from devstack.nats import EmbeddedNats
 from servicekit.bus.connection import connect
-from servicekit.bus.stream_view import StreamView
+from servicekit.bus.stream_view import StreamLook, StreamView
 from servicekit.bus.streams import ConsumerSpec, StreamSpec, ensure_consumer, ensure_stream
 from topology import EVENTS, PARTITIONS, PUBLISH, event_consumer, publish_consumers, publish_subject
 
@@ -211,14 +211,15 @@ async def test_the_streams_of_the_product_can_be_made(js: JetStreamContext) -> N
 async def test_a_view_shows_messages_and_the_age_of_the_stream(js: JetStreamContext) -> None:
     made = await ensure_stream(js, STREAM)
     view = StreamView(js, STREAM)
-    assert await view.created() == made.created
     await js.publish("things.a", b"content")
+    assert made.created
+    assert await view.look() == StreamLook(made.created, 1)
     assert await view.payload(1) == b"content"
     assert await view.payload(2) is None
 
 
 async def test_a_view_makes_a_missing_stream(js: JetStreamContext) -> None:
     view = StreamView(js, STREAM)
-    created = await view.created()
+    created = (await view.look()).created
     await js.delete_stream("THINGS")
-    assert await view.created() > created
+    assert (await view.look()).created > created

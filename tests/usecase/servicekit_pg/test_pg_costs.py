@@ -1,13 +1,13 @@
 """What is asked again and again must not read a table in full, however full the table is."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import TextClause, text
 
-from servicekit.pg import housekeeping, relay
+from servicekit.pg import eras, housekeeping, relay
 from servicekit.pg.database import Database
 
 ROWS = 20_000
@@ -52,10 +52,13 @@ async def _pages(database: Database, statement: TextClause, **parameters: object
     ("statement", "parameters"),
     [
         (relay._OLDEST, {}),
-        (relay._LEFTOVERS, {"before": LONG_AGO, "limit": 1000}),
-        (relay._OTHER_STREAM, {"stream_time": STREAM}),
-        (relay._LOST_TAIL, {"stream_time": STREAM, "sequence": ROWS}),
-        (relay._NEWEST, {"stream_time": STREAM, "below": 2**62, "skip": 0}),
+        (relay._LEFTOVERS, {"before": LONG_AGO, "after": 0, "limit": 1000}),
+        (eras._UNKNOWN, {"above": LONG_AGO, "below": STREAM}),
+        (eras._UNKNOWN, {"above": STREAM, "below": STREAM + timedelta(days=1)}),
+        (eras._NEWEST, {"era_times": [STREAM, LONG_AGO], "kept": [2**62, 10], "at_most": 2**62}),
+        (eras._NEWEST, {"era_times": [STREAM, LONG_AGO], "kept": [2**62, 10], "at_most": ROWS // 100}),
+        (eras._LOST, {"era_time": STREAM, "healed": ROWS, "limit": 1000}),
+        (eras._LOST, {"era_time": STREAM, "healed": 100, "limit": 1000}),
         (housekeeping._BY_AGE["inbox"], {"cutoff": LONG_AGO}),
         (housekeeping._BY_AGE["request_ledger"], {"cutoff": LONG_AGO}),
         (housekeeping._BY_AGE["redriven_letters"], {"cutoff": LONG_AGO}),

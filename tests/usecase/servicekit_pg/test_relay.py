@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from servicekit import failpoints
 from servicekit.bus.publisher import Outgoing, Stored
+from servicekit.bus.stream_view import StreamLook
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
@@ -134,7 +135,7 @@ async def test_rows_name_the_stream_and_the_message_that_holds_them(
     async with database.read() as connection:
         found = (await connection.execute(text("select event_id, stream_time, stream_sequence from outbox"))).all()
     for row in found:
-        assert row.stream_time == await broker.created()
+        assert row.stream_time == (await broker.look()).created
         assert row.event_id.encode() in broker.messages[row.stream_sequence].payload
 
 
@@ -393,7 +394,7 @@ async def test_memory_is_bounded_and_the_rest_is_swept(
 
 async def test_an_error_that_nobody_expects_ends_the_relay(database: Database, announce: Announcer) -> None:
     class Broken(MemoryBroker):
-        async def created(self) -> datetime:
+        async def look(self) -> StreamLook:
             raise KeyError("a mistake")
 
     with pytest.raises(ExceptionGroup) as caught:

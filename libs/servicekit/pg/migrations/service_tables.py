@@ -71,6 +71,24 @@ _V2 = (
     "create index dead_letter_ended on dead_letter (end_time) where end_time is not null",
     *(f"alter table {table} set ({_VACUUM})" for table in ("outbox", "inbox", "request_ledger")),
 )
+_V3 = (
+    """
+    create table outbox_era (
+        era_time timestamptz primary key,
+        stream_created timestamptz not null,
+        kept bigint,
+        healed bigint,
+        close_time timestamptz
+    )
+    """,
+    """
+    create table outbox_turn (
+        name text primary key,
+        holder text not null,
+        end_time timestamptz not null
+    )
+    """,
+)
 
 
 def create_v1() -> None:
@@ -81,4 +99,10 @@ def create_v1() -> None:
 def upgrade_to_v2() -> None:
     """Dead letters have a state, and the tables that turn over quickly are vacuumed more often."""
     for statement in _V2:
+        op.execute(statement)
+
+
+def upgrade_to_v3() -> None:
+    """Marks of outbox rows belong to eras, and processes take turns at the outbox."""
+    for statement in _V3:
         op.execute(statement)

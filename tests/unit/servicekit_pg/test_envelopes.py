@@ -2,8 +2,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postflow.bus.v1 import bus_pb2
+from servicekit.pg.envelopes import envelopes, outgoing
 from servicekit.pg.outbox import OutboxRow
-from servicekit.pg.relay import _outgoing, _pack
 
 
 def _row(position: int, subject: str = "events.a", size: int = 10) -> OutboxRow:
@@ -11,24 +11,24 @@ def _row(position: int, subject: str = "events.a", size: int = 10) -> OutboxRow:
     return OutboxRow(position, event.id, subject, bus_pb2.Envelope(events=[event]).SerializeToString())
 
 
-def _events(pack: list[OutboxRow]) -> list[str]:
-    return [event.id for event in bus_pb2.Envelope.FromString(_outgoing(pack).payload).events]
+def _events(envelope: list[OutboxRow]) -> list[str]:
+    return [event.id for event in bus_pb2.Envelope.FromString(outgoing(envelope).payload).events]
 
 
 def test_an_envelope_holds_fifty_events_at_most() -> None:
-    assert [len(pack) for pack in _pack(_row(position) for position in range(120))] == [50, 50, 20]
+    assert [len(pack) for pack in envelopes(_row(position) for position in range(120))] == [50, 50, 20]
 
 
 def test_an_envelope_stays_small_except_for_one_large_event() -> None:
     rows = [_row(1, size=200_000), _row(2, size=100_000), _row(3, size=400_000), _row(4)]
-    assert [_events(pack) for pack in _pack(rows)] == [["e1"], ["e2"], ["e3"], ["e4"]]
+    assert [_events(pack) for pack in envelopes(rows)] == [["e1"], ["e2"], ["e3"], ["e4"]]
 
 
 @given(st.lists(st.sampled_from(["events.a", "events.b", "events.c"]), max_size=200))
 def test_every_event_is_packed_once_and_in_the_order_of_its_subject(subjects: list[str]) -> None:
     rows = [_row(position, subject) for position, subject in enumerate(subjects)]
     packed: dict[str, list[str]] = {}
-    for pack in _pack(rows):
+    for pack in envelopes(rows):
         assert len({row.subject for row in pack}) == 1
         packed.setdefault(pack[0].subject, []).extend(_events(pack))
     for subject in set(subjects):
@@ -38,6 +38,6 @@ def test_every_event_is_packed_once_and_in_the_order_of_its_subject(subjects: li
 def test_the_message_id_names_all_events_and_not_just_the_first() -> None:
     """Else the stream would take a longer pack for a duplicate of a shorter one, and drop what it adds."""
     rows = [_row(position) for position in range(3)]
-    ids = {_outgoing(rows[:1]).message_id, _outgoing(rows[:2]).message_id, _outgoing(rows).message_id}
+    ids = {outgoing(rows[:1]).message_id, outgoing(rows[:2]).message_id, outgoing(rows).message_id}
     assert len(ids) == 3
-    assert _outgoing(rows).message_id == _outgoing(rows).message_id
+    assert outgoing(rows).message_id == outgoing(rows).message_id
