@@ -26,6 +26,7 @@ from publisher_service.domain.claim import Command
 from publisher_service.domain.content import Content
 from publisher_service.domain.plan import SavedDraft, Slot
 from publisher_service.domain.post_job import EventKind, JobState, PostJob, Target, kind_of
+from publisher_service.domain.withdrawal import Withdrawal
 from servicekit.faults import InvalidRequest
 from servicekit.pg.outbox import Announcement
 from topology import events_subject
@@ -221,13 +222,18 @@ def get_post_job_response(job: PostJob, attempts: Sequence[Attempt]) -> publishe
     )
 
 
-def withdraw_response(in_flight: Sequence[str]) -> publisher_service_pb2.WithdrawContentResponse:
-    outcome = (
-        publisher_service_pb2.WITHDRAW_OUTCOME_TOO_LATE
-        if in_flight
-        else publisher_service_pb2.WITHDRAW_OUTCOME_WITHDRAWN
+def withdraw_response(withdrawal: Withdrawal) -> publisher_service_pb2.WithdrawContentResponse:
+    if withdrawal.published:
+        outcome = publisher_service_pb2.WITHDRAW_OUTCOME_PUBLISHED
+    elif withdrawal.in_flight:
+        outcome = publisher_service_pb2.WITHDRAW_OUTCOME_TOO_LATE
+    else:
+        outcome = publisher_service_pb2.WITHDRAW_OUTCOME_WITHDRAWN
+    return publisher_service_pb2.WithdrawContentResponse(
+        outcome=outcome,
+        in_flight_post_job_ids=withdrawal.in_flight,
+        published=map(_published_target, withdrawal.published),
     )
-    return publisher_service_pb2.WithdrawContentResponse(outcome=outcome, in_flight_post_job_ids=in_flight)
 
 
 def social_account(account: SocialAccount) -> social_account_pb2.SocialAccount:
@@ -304,6 +310,26 @@ def _fill_job(message: post_job_pb2.PostJob, job: PostJob) -> None:
         _set(message.publish_time, job.publish_time)
     if job.last_attempt_time:
         _set(message.last_attempt_time, job.last_attempt_time)
+
+
+def _published_target(job: PostJob) -> publisher_service_pb2.PublishedTarget:
+    message = publisher_service_pb2.PublishedTarget(
+        post_job_id=job.id,
+        target=target_pb2.Target(
+            social_account_id=job.target.social_account_id,
+            channel=job.target.channel,
+            destination=job.target.destination,
+        ),
+        content_revision=job.content_revision,
+        external_id=job.external_id,
+        external_url=job.external_url,
+        version=job.version,
+    )
+    if job.schedule_time:
+        _set(message.schedule_time, job.schedule_time)
+    if job.publish_time:
+        _set(message.publish_time, job.publish_time)
+    return message
 
 
 def _attempt(attempt: Attempt) -> post_job_pb2.Attempt:

@@ -30,6 +30,7 @@ from publisher_service.domain.content import Content
 from publisher_service.domain.plan import SavedDraft, Slot
 from publisher_service.domain.post_job import WITH_NEXT_ACTION, EventKind, JobState, PostJob, Reason, Target, kind_of
 from publisher_service.domain.settlement import AttemptState
+from publisher_service.domain.withdrawal import Withdrawal
 from publisher_service.wire import UnreadableMessage
 
 NOW = datetime(2026, 3, 2, 9, 0, 0, 123456, tzinfo=UTC)
@@ -319,10 +320,21 @@ def test_a_job_is_shown_with_its_attempts() -> None:
 
 
 def test_a_withdrawal_says_what_was_too_late() -> None:
-    assert wire.withdraw_response([]).outcome == publisher_service_pb2.WITHDRAW_OUTCOME_WITHDRAWN
-    late = wire.withdraw_response(["job"])
+    assert wire.withdraw_response(Withdrawal()).outcome == publisher_service_pb2.WITHDRAW_OUTCOME_WITHDRAWN
+    late = wire.withdraw_response(Withdrawal(in_flight=("job",)))
     assert late.outcome == publisher_service_pb2.WITHDRAW_OUTCOME_TOO_LATE
     assert list(late.in_flight_post_job_ids) == ["job"]
+
+
+def test_a_withdrawal_brings_the_evidence_of_what_is_out() -> None:
+    job = a_job()
+    answer = wire.withdraw_response(Withdrawal(published=(job,)))
+    assert answer.outcome == publisher_service_pb2.WITHDRAW_OUTCOME_PUBLISHED
+    (out,) = answer.published
+    shown = wire.post_job(job)
+    names = ("target", "content_revision", "publish_time", "schedule_time", "external_id", "external_url", "version")
+    assert [getattr(out, name) for name in names] == [getattr(shown, name) for name in names]
+    assert out.post_job_id == job.id
 
 
 def a_job() -> PostJob:

@@ -1,4 +1,4 @@
-"""Post jobs as a client sees them, and withdrawals."""
+"""Post jobs as a client sees them."""
 
 from __future__ import annotations
 
@@ -226,77 +226,9 @@ async def test_a_list_that_cannot_be_is_refused(
     assert [violation.field for violation in fault.violations] == [field]
 
 
-async def test_a_withdrawal_without_a_try_is_in_time(
-    publisher: PublisherServiceAsyncStub, database: Database, jobs: list[PostJob]
-) -> None:
-    response = await withdraw(publisher, jobs[0].draft_id, 2)
-    assert response.outcome == pb.WITHDRAW_OUTCOME_WITHDRAWN
-    assert list(response.in_flight_post_job_ids) == []
-    async with database.read() as connection:
-        job = await store.get_job(connection, "acme", jobs[0].id)
-        foreign = await store.get_job(connection, "other", a_job(JOBS - 1, "other").id)
-    assert job is not None
-    assert foreign is not None
-    assert (job.withdrawn_below, foreign.withdrawn_below) == (2, 0)
-
-
-async def test_a_withdrawal_names_the_older_texts_that_have_started(
-    publisher: PublisherServiceAsyncStub, database: Database, jobs: list[PostJob]
-) -> None:
-    await attempt(database, jobs[0], revision=3)
-    early = await withdraw(publisher, jobs[0].draft_id, 3)
-    assert early.outcome == pb.WITHDRAW_OUTCOME_WITHDRAWN
-    late = await withdraw(publisher, jobs[0].draft_id, 4)
-    assert late.outcome == pb.WITHDRAW_OUTCOME_TOO_LATE
-    assert list(late.in_flight_post_job_ids) == [jobs[0].id]
-
-
-async def test_withdrawals_may_come_in_any_order(
-    publisher: PublisherServiceAsyncStub, database: Database, jobs: list[PostJob]
-) -> None:
-    for below in (5, 3):
-        await withdraw(publisher, jobs[0].draft_id, below)
-    async with database.read() as connection:
-        job = await store.get_job(connection, "acme", jobs[0].id)
-    assert job is not None
-    assert job.withdrawn_below == 5
-
-
-async def test_an_unknown_draft_can_be_withdrawn(publisher: PublisherServiceAsyncStub, database: Database) -> None:
-    response = await withdraw(publisher, "unheard-of", 2)
-    assert response.outcome == pb.WITHDRAW_OUTCOME_WITHDRAWN
-    async with database.transaction() as tx:
-        known = await store.lock_contents(tx.connection, [("acme", "unheard-of")])
-    assert known == {("acme", "unheard-of"): (0, 2)}
-
-
-@pytest.mark.parametrize(("draft", "below", "field"), [("", 2, "draft_id"), ("a b", 2, "draft_id")])
-async def test_a_withdrawal_that_names_nothing_is_refused(
-    publisher: PublisherServiceAsyncStub, draft: str, below: int, field: str
-) -> None:
-    request = pb.WithdrawContentRequest(organization_id="acme", draft_id=draft, below_revision=below)
-    code, fault = await refusal_of(publisher.WithdrawContent(request))
-    assert code is Code.INVALID_ARGUMENT
-    assert [violation.field for violation in fault.violations] == [field]
-
-
-@pytest.mark.parametrize("below", [0, -1])
-async def test_a_withdrawal_below_no_revision_is_refused(publisher: PublisherServiceAsyncStub, below: int) -> None:
-    request = pb.WithdrawContentRequest(organization_id="acme", draft_id="d", below_revision=below)
-    code, fault = await refusal_of(publisher.WithdrawContent(request))
-    assert code is Code.INVALID_ARGUMENT
-    assert [violation.field for violation in fault.violations] == ["below_revision"]
-
-
 @pytest.mark.parametrize("method", ["GetPostJob", "ListPostJobs", "WithdrawContent"])
 async def test_bytes_that_do_not_decode_are_refused(channel: grpc.aio.Channel, method: str) -> None:
     raw: Any = channel.unary_unary(f"/postflow.publisher.v1.PublisherService/{method}")
     code, fault = await refusal_of(raw(b"\xff\xff"))
     assert code is Code.INVALID_ARGUMENT
     assert fault.reason
-
-
-async def withdraw(publisher: PublisherServiceAsyncStub, draft: str, below: int) -> pb.WithdrawContentResponse:
-    return await publisher.WithdrawContent(
-        pb.WithdrawContentRequest(organization_id="acme", draft_id=draft, below_revision=below)
-    )

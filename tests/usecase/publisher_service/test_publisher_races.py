@@ -28,6 +28,7 @@ from publisher_service.domain.outcome import Absent, Accepted, AuthRefused, Find
 from publisher_service.domain.plan import SavedDraft
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import Target
+from publisher_service.domain.withdrawal import Withdrawal
 from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock, SteadyClock
@@ -101,7 +102,7 @@ class Office:
         return await self._claim(commands, self._lanes)
 
     async def next_in_line(self) -> list[Claimed]:
-        return [claimed for _, claimed in (await self._claim.from_lines(self._lanes, most=100)).claimed]
+        return [claimed for _, claimed in (await self._claim.from_lines(self._lanes, limit=100)).claimed]
 
     async def save(self, *drafts: SavedDraft) -> None:
         await self.database.run(lambda tx: self._save(tx, drafts, DUE))
@@ -221,7 +222,7 @@ async def test_after_the_answer_of_a_withdrawal_no_older_text_starts(office: Off
 
     async def withdraw(name: str) -> None:
         await asyncio.sleep(random.uniform(0, 0.02))
-        if await another.withdraw("acme", name, 2):
+        if (await another.withdraw("acme", name, 2)).in_flight:
             late.add(name)
 
     for start in range(0, 200, 20):
@@ -239,6 +240,40 @@ async def test_after_the_answer_of_a_withdrawal_no_older_text_starts(office: Off
     assert started == late
     assert len(await office.rows("select 1 from attempt")) == len(late)
     assert await office.states() == {"SENDING": len(late), "BLOCKED WITHDRAWN": 200 - len(late)}
+
+
+async def test_a_withdrawal_never_says_that_nothing_is_out_when_something_is(office: Office, another: Office) -> None:
+    """Two processes send and settle while the texts are withdrawn: each answer is what the attempts say for ever."""
+    names = await office.posts(300)
+    answers: dict[str, Withdrawal] = {}
+
+    async def withdraw(mine: Office, name: str) -> None:
+        await asyncio.sleep(random.uniform(0, 0.08))
+        answers[name] = await mine.withdraw("acme", name, 2)
+
+    async def publish(mine: Office, some: Sequence[str]) -> None:
+        claimed = _claimed(await mine.claim([a_command(name) for name in some]))
+        await asyncio.sleep(random.uniform(0, 0.02))
+        await mine.settle([a_sent(each) for each in claimed])
+
+    for start in range(0, 300, 30):
+        round_of = names[start : start + 30]
+        async with asyncio.TaskGroup() as group:
+            for place, name in enumerate(round_of):
+                group.create_task(withdraw(another if place % 2 else office, name))
+            for mine, half in ((office, round_of[:15]), (another, round_of[15:])):
+                group.create_task(publish(mine, half))
+        assert not _claimed(await office.claim([a_command(name) for name in round_of]))
+
+    jobs = {row.draft_id: row for row in await office.rows("select * from post_job")}
+    for name, answer in answers.items():
+        out = jobs[name].state == "PUBLISHED"
+        assert out == bool(answer.published or answer.in_flight), (name, answer)
+        assert (jobs[name].withdrawn_below == 0) == bool(answer.published)
+    kinds = Counter(
+        "published" if each.published else "late" if each.in_flight else "in time" for each in answers.values()
+    )
+    assert len(kinds) == 3, kinds
 
 
 async def test_an_approval_that_comes_with_the_claim_is_not_overlooked(office: Office, another: Office) -> None:

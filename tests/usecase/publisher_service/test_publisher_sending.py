@@ -6,8 +6,11 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
+import grpc
 import pytest
 
+from postflow.publisher.v1.publisher_service_pb2 import WITHDRAW_OUTCOME_PUBLISHED
+from servicekit.rpc import fault_from_error
 from testkit.eventually import eventually
 
 Start = Callable[..., AbstractAsyncContextManager[Any]]
@@ -269,14 +272,30 @@ async def test_a_withdrawn_text_is_not_sent_and_its_successor_is(start: Start) -
         assert [effect["text"] for effect in rig.sandbox.effects()] == ["new"]
 
 
-async def test_a_withdrawal_before_the_draft_is_known_is_remembered(start: Start) -> None:
+async def test_a_revision_that_nobody_has_announced_cannot_be_forbidden_beforehand(start: Start) -> None:
     async with start() as rig:
         await rig.connect()
-        await rig.withdraw("d1", below=2)
-        await rig.save_draft("d1", said="old")
+        for below in (2, 2**63 - 1):
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await rig.withdraw("d1", below=below)
+            assert fault_from_error(refused.value).reason == "REVISION_NOT_KNOWN"
+        await rig.save_draft("d1")
         await rig.go("d1")
-        job = await rig.in_state("BLOCKED", "d1")
-        assert job.state_reason == "WITHDRAWN"
+        await rig.in_state("PUBLISHED", "d1")
+
+
+async def test_while_a_target_is_out_the_others_still_go_out_after_a_withdrawal(start: Start) -> None:
+    async with start() as rig:
+        await rig.connect("page")
+        await rig.connect("other")
+        await rig.save_draft("d1", "page", "other")
+        await rig.go("d1")
+        out = await rig.in_state("PUBLISHED", "d1")
+        answer = await rig.withdraw("d1", below=2)
+        assert answer.outcome == WITHDRAW_OUTCOME_PUBLISHED
+        assert [(each.post_job_id, each.external_url) for each in answer.published] == [(out.id, out.external_url)]
+        await rig.go("d1", account="other")
+        await rig.in_state("PUBLISHED", "d1", "other")
 
 
 async def test_a_withdrawal_that_comes_too_late_names_the_try_in_flight(start: Start) -> None:

@@ -85,17 +85,21 @@ class WithdrawContentResponse(_message.Message):
     def __init__(self, outcome: _Optional[_Union[WithdrawOutcome, str]] = ..., in_flight_post_job_ids: _Optional[_Iterable[str]] = ..., published: _Optional[_Iterable[_Union[PublishedTarget, _Mapping]]] = ...) -> None: ...
 
 class PublishedTarget(_message.Message):
-    __slots__ = ("post_job_id", "target", "content_revision", "publish_time", "external_id", "external_url")
+    __slots__ = ("post_job_id", "target", "content_revision", "publish_time", "external_id", "external_url", "version", "schedule_time")
     POST_JOB_ID_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     CONTENT_REVISION_FIELD_NUMBER: _ClassVar[int]
     PUBLISH_TIME_FIELD_NUMBER: _ClassVar[int]
     EXTERNAL_ID_FIELD_NUMBER: _ClassVar[int]
     EXTERNAL_URL_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_TIME_FIELD_NUMBER: _ClassVar[int]
     post_job_id: str
     target: _target_pb2.Target
     content_revision: int
     publish_time: _timestamp_pb2.Timestamp
     external_id: str
     external_url: str
-    def __init__(self, post_job_id: _Optional[str] = ..., target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., content_revision: _Optional[int] = ..., publish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., external_id: _Optional[str] = ..., external_url: _Optional[str] = ...) -> None: ...
+    version: int
+    schedule_time: _timestamp_pb2.Timestamp
+    def __init__(self, post_job_id: _Optional[str] = ..., target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., content_revision: _Optional[int] = ..., publish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., external_id: _Optional[str] = ..., external_url: _Optional[str] = ..., version: _Optional[int] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...

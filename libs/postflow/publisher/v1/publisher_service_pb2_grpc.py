@@ -71,8 +71,10 @@ class PublisherServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def WithdrawContent(self, request, context):
-        """WithdrawContent forbids every revision of a draft below the one given: after its answer no older text starts. Tries
-        that had started are listed. Withdrawing a draft that is not known here yet is remembered.
+        """WithdrawContent forbids every revision of a draft below the one given: after its answer no older text starts, and
+        what may be out is listed. When a target is out, nothing is forbidden, and the evidence is returned. Repeats and calls
+        in any order are safe. FAILED_PRECONDITION `REVISION_NOT_KNOWN` when `below_revision` is more than one beyond the last
+        revision that has been announced here; nothing is remembered, and trying again soon is right.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -38,8 +38,10 @@ class PublisherServiceStub:
     ListPostJobs: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.ListPostJobsRequest, _publisher_service_pb2.ListPostJobsResponse]
     """ListPostJobs lists post jobs, newest first."""
     WithdrawContent: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.WithdrawContentRequest, _publisher_service_pb2.WithdrawContentResponse]
-    """WithdrawContent forbids every revision of a draft below the one given: after its answer no older text starts. Tries
-    that had started are listed. Withdrawing a draft that is not known here yet is remembered.
+    """WithdrawContent forbids every revision of a draft below the one given: after its answer no older text starts, and
+    what may be out is listed. When a target is out, nothing is forbidden, and the evidence is returned. Repeats and calls
+    in any order are safe. FAILED_PRECONDITION `REVISION_NOT_KNOWN` when `below_revision` is more than one beyond the last
+    revision that has been announced here; nothing is remembered, and trying again soon is right.
     """
 
 @_typing.type_check_only
@@ -52,8 +54,10 @@ class PublisherServiceAsyncStub(PublisherServiceStub):
     ListPostJobs: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.ListPostJobsRequest, _publisher_service_pb2.ListPostJobsResponse]  # type: ignore[assignment]
     """ListPostJobs lists post jobs, newest first."""
     WithdrawContent: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.WithdrawContentRequest, _publisher_service_pb2.WithdrawContentResponse]  # type: ignore[assignment]
-    """WithdrawContent forbids every revision of a draft below the one given: after its answer no older text starts. Tries
-    that had started are listed. Withdrawing a draft that is not known here yet is remembered.
+    """WithdrawContent forbids every revision of a draft below the one given: after its answer no older text starts, and
+    what may be out is listed. When a target is out, nothing is forbidden, and the evidence is returned. Repeats and calls
+    in any order are safe. FAILED_PRECONDITION `REVISION_NOT_KNOWN` when `below_revision` is more than one beyond the last
+    revision that has been announced here; nothing is remembered, and trying again soon is right.
     """
 
 class PublisherServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -81,8 +85,10 @@ class PublisherServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _publisher_service_pb2.WithdrawContentRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_publisher_service_pb2.WithdrawContentResponse, _abc.Awaitable[_publisher_service_pb2.WithdrawContentResponse]]:
-        """WithdrawContent forbids every revision of a draft below the one given: after its answer no older text starts. Tries
-        that had started are listed. Withdrawing a draft that is not known here yet is remembered.
+        """WithdrawContent forbids every revision of a draft below the one given: after its answer no older text starts, and
+        what may be out is listed. When a target is out, nothing is forbidden, and the evidence is returned. Repeats and calls
+        in any order are safe. FAILED_PRECONDITION `REVISION_NOT_KNOWN` when `below_revision` is more than one beyond the last
+        revision that has been announced here; nothing is remembered, and trying again soon is right.
         """
 
 def add_PublisherServiceServicer_to_server(servicer: PublisherServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,6 +1,7 @@
-"""Forbids older texts of a draft: after the answer none starts any more."""
+"""Forbids older texts of a draft, unless one is out: after the answer none starts any more."""
 
 from publisher_service.adapters.postgres import store
+from publisher_service.domain.withdrawal import Withdrawal, require_known, withdrawal_of
 from servicekit.pg.database import Database, Transaction
 
 
@@ -8,12 +9,15 @@ class WithdrawContent:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def __call__(self, organization_id: str, draft_id: str, below_revision: int) -> list[str]:
-        """The post jobs whose older text had already started."""
+    async def __call__(self, organization_id: str, draft_id: str, below_revision: int) -> Withdrawal:
+        return await self._database.run(lambda tx: self._withdraw(tx, organization_id, draft_id, below_revision))
 
-        async def withdraw(tx: Transaction) -> list[str]:
-            # The row may not exist yet: what forbids must be there before what it forbids arrives.
-            await store.lock_contents(tx.connection, [(organization_id, draft_id)])
-            return await store.withdraw(tx.connection, organization_id, draft_id, below_revision)
-
-        return await self._database.run(withdraw)
+    async def _withdraw(self, tx: Transaction, organization_id: str, draft_id: str, below: int) -> Withdrawal:
+        """Decides under the locks of the content and of every job: no claim, settlement or new job comes in between."""
+        key = (organization_id, draft_id)
+        known = (await store.lock_contents(tx.connection, [key]))[key]
+        withdrawal = withdrawal_of(await store.lock_jobs_of_drafts(tx.connection, [key]), below)
+        if not withdrawal.published:
+            require_known(draft_id, known=known.revision, below=below)
+            await store.forbid(tx.connection, organization_id, draft_id, below)
+        return withdrawal

@@ -56,8 +56,8 @@ class PublisherServicer(PublisherServiceServicer):
     async def WithdrawContent(
         self, request: publisher_service_pb2.WithdrawContentRequest, context: Context
     ) -> publisher_service_pb2.WithdrawContentResponse:
-        in_flight = await self._withdraw(request.organization_id, request.draft_id, request.below_revision)
-        return wire.withdraw_response(in_flight)
+        withdrawal = await self._withdraw(request.organization_id, request.draft_id, request.below_revision)
+        return wire.withdraw_response(withdrawal)
 
 
 class SocialAccountServicer(SocialAccountServiceServicer):

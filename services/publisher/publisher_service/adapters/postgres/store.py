@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -164,12 +164,6 @@ _WITHDRAW_CONTENT = text("""
     update content set withdrawn_below = greatest(withdrawn_below, :below)
     where organization_id = :organization_id and draft_id = :draft_id
 """)
-_IN_FLIGHT_BELOW = text("""
-    select id from post_job
-    where organization_id = :organization_id and draft_id = :draft_id and state in ('SENDING', 'UNKNOWN')
-        and content_revision < :below
-    order by id
-""")
 _GET_JOB = text(f"""
     select {JOB_COLUMNS} from post_job where organization_id = :organization_id and id = :id
 """)
@@ -213,6 +207,14 @@ class JobFilter:
 Key = tuple[str, str]
 
 
+class KnownContent(NamedTuple):
+    """All are 0 for a draft that has not been announced yet."""
+
+    version: int
+    withdrawn_below: int
+    revision: int
+
+
 async def insert_jobs(connection: AsyncConnection, jobs: Sequence[PostJob]) -> None:
     if jobs:
         keys = {
@@ -235,10 +237,13 @@ async def save_jobs(connection: AsyncConnection, jobs: Sequence[PostJob]) -> Non
         await connection.execute(_SAVE_JOBS, _job_arrays(jobs))
 
 
-async def lock_contents(connection: AsyncConnection, drafts: Iterable[Key]) -> dict[Key, tuple[int, int]]:
-    """Locks, and makes where absent; returns (version, withdrawn_below) by draft."""
+async def lock_contents(connection: AsyncConnection, drafts: Iterable[Key]) -> dict[Key, KnownContent]:
+    """Locks, and makes where absent; returns what is known by draft."""
     result = await connection.execute(_LOCK_CONTENTS, _keys(drafts, "draft_ids"))
-    return {(row.organization_id, row.draft_id): (row.version, row.withdrawn_below) for row in result}
+    return {
+        (row.organization_id, row.draft_id): KnownContent(row.version, row.withdrawn_below, row.revision)
+        for row in result
+    }
 
 
 async def save_contents(connection: AsyncConnection, contents: Sequence[SavedDraft]) -> None:
@@ -312,16 +317,11 @@ async def open_idempotency_key(connection: AsyncConnection, job: PostJob) -> str
     return key
 
 
-async def withdraw(connection: AsyncConnection, organization_id: str, draft_id: str, below: int) -> list[str]:
-    """Forbids older revisions and returns the jobs that were ahead of it.
-
-    The jobs' rows are written, so a claim that holds one is waited for; the list is read by a later statement, which
-    sees that claim's try.
-    """
+async def forbid(connection: AsyncConnection, organization_id: str, draft_id: str, below: int) -> None:
+    """Forbids older revisions. Content and jobs are locked by this transaction."""
     names = {"organization_id": organization_id, "draft_id": draft_id, "below": below}
     await connection.execute(_WITHDRAW_CONTENT, names)
     await connection.execute(_WITHDRAW_JOBS, names)
-    return [job_id for (job_id,) in await connection.execute(_IN_FLIGHT_BELOW, names)]
 
 
 async def get_job(connection: AsyncConnection, organization_id: str, job_id: str) -> PostJob | None:

@@ -1,0 +1,37 @@
+"""What a withdrawal of older texts can still do about the post jobs of a draft."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from publisher_service.domain.post_job import OPEN_ATTEMPT, JobState, PostJob
+from servicekit.faults import Refused
+
+_MAY_BE_OUT = OPEN_ATTEMPT | {JobState.NEEDS_ATTENTION}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawal:
+    """With a target that is out nothing is forbidden; otherwise `in_flight` are the jobs that may be out."""
+
+    published: tuple[PostJob, ...] = ()
+    in_flight: tuple[str, ...] = ()
+
+
+def withdrawal_of(jobs: Sequence[PostJob], below: int) -> Withdrawal:
+    if published := tuple(job for job in jobs if job.state is JobState.PUBLISHED):
+        return Withdrawal(published=published)
+    return Withdrawal(in_flight=tuple(sorted(job.id for job in jobs if _may_be_out(job, below))))
+
+
+def require_known(draft_id: str, *, known: int, below: int) -> None:
+    """Refuses to forbid a revision that has not been announced yet: nobody could ever lift that."""
+    if below > known + 1:
+        raise Refused(
+            "REVISION_NOT_KNOWN",
+            "the last revision below the one given has not been announced here yet",
+            metadata={"draft_id": draft_id, "known_revision": str(known)},
+        )
+
+
+def _may_be_out(job: PostJob, below: int) -> bool:
+    return job.state in _MAY_BE_OUT and job.content_revision < below
