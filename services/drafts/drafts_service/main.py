@@ -56,6 +56,7 @@ async def compose(settings: Settings) -> Process:
         stream=StreamView(jetstream, EVENTS),
         connections=lambda: nats.stats["reconnects"],
     )
+    outbox = Outbox(ids, relay.offer)
     channel = open_channel(settings.publisher_target)
     publisher = PublisherClient(channel, deadline=settings.withdraw_deadline)
     dead_letters = DeadLetters(database, clock, ids)
@@ -85,7 +86,7 @@ async def compose(settings: Settings) -> Process:
             servicers=[
                 (
                     add_DraftsServiceServicer_to_server,
-                    servicer(database, ids=ids, outbox=Outbox(ids, relay.offer), publisher=publisher),
+                    servicer(database, ids=ids, outbox=outbox, publisher=publisher),
                 ),
                 operations_servicer(operations),
             ],
@@ -100,7 +101,9 @@ async def compose(settings: Settings) -> Process:
         loops=[
             relay,
             *loops(
-                complete_withdrawals=CompleteWithdrawals(database=database, clock=clock, publisher=publisher),
+                complete_withdrawals=CompleteWithdrawals(
+                    database=database, clock=clock, publisher=publisher, outbox=outbox
+                ),
                 withdraw_period=settings.withdraw_period,
                 housekeeping=Housekeeping(database, clock, Retention()),
                 housekeeping_period=settings.housekeeping_period,

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from drafts_service.domain.answer import Answer
 from drafts_service.domain.content import Body, ChannelText, Content
 from drafts_service.domain.draft import Change, Draft
 from drafts_service.domain.post_job import JobState, PostJob, PostJobEvent, worth_showing
@@ -19,6 +20,7 @@ from postflow.drafts.v1.drafts_service_pb2 import (
     UpdateDraftResponse,
 )
 from postflow.publisher.v1 import post_job_pb2, publisher_events_pb2
+from postflow.publisher.v1.publisher_service_pb2 import PublishedTarget, WithdrawContentResponse
 from postflow.target.v1 import target_pb2
 from servicekit.faults import InvalidField, InvalidRequest
 from servicekit.pg.outbox import Announcement
@@ -29,6 +31,7 @@ __all__ = [
     "CreateDraftResponse",
     "GetDraftResponse",
     "UpdateDraftResponse",
+    "answer",
     "change",
     "content",
     "decoded_body",
@@ -128,6 +131,7 @@ def post_job_event(event: bus_pb2.Event, changed: publisher_events_pb2.PostJobCh
         version=job.version,
         target=_target(job.target),
         state=_JOB_STATES[job.state],
+        state_reason=job.state_reason,
         schedule_time=_moment(job.schedule_time) if job.HasField("schedule_time") else None,
         publish_time=_moment(job.publish_time) if job.HasField("publish_time") else None,
         external_url=job.external_url,
@@ -135,6 +139,14 @@ def post_job_event(event: bus_pb2.Event, changed: publisher_events_pb2.PostJobCh
         kind=_EVENT_KINDS.get(changed.kind, str(changed.kind)),
         payload=event.payload,
         occur_time=_moment(event.occur_time),
+    )
+
+
+def answer(organization_id: str, draft_id: str, below: int, message: WithdrawContentResponse) -> Answer:
+    return Answer(
+        below=below,
+        in_flight=tuple(message.in_flight_post_job_ids),
+        published=tuple(_published(organization_id, draft_id, each) for each in message.published),
     )
 
 
@@ -159,6 +171,20 @@ def shown(draft: Draft, jobs: Sequence[PostJob]) -> draft_pb2.Draft:
     )
 
 
+def _published(organization_id: str, draft_id: str, message: PublishedTarget) -> PostJob:
+    return PostJob(
+        organization_id=organization_id,
+        id=message.post_job_id,
+        draft_id=draft_id,
+        version=message.version,
+        target=_target(message.target),
+        state=JobState.PUBLISHED,
+        schedule_time=_moment(message.schedule_time) if message.HasField("schedule_time") else None,
+        publish_time=_moment(message.publish_time),
+        external_url=message.external_url,
+    )
+
+
 def _target_state(job: PostJob) -> draft_pb2.TargetState:
     return draft_pb2.TargetState(
         target=_target_message(job.target),
@@ -168,6 +194,7 @@ def _target_state(job: PostJob) -> draft_pb2.TargetState:
         publish_time=job.publish_time,
         external_url=job.external_url,
         error_message=job.error_message,
+        state_reason=job.state_reason,
     )
 
 

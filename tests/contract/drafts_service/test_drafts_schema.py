@@ -46,7 +46,7 @@ async def test_the_migrations_make_what_the_code_declares(empty_database: str) -
         {"approver": "null"},
         {"approved_digest": "null"},
         {"withdraw_due_time": "null"},
-        {"withdraw_below": "2"},
+        {"withdraw_below": "3"},
         {"version": "0"},
         {"edit_version": "0"},
         {"targets": "'[]'"},

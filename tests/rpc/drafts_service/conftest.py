@@ -28,13 +28,17 @@ def publisher_port(free_port: Callable[[], int]) -> int:
 
 
 @pytest.fixture
-async def channel(database: Database, publisher_port: int) -> AsyncIterator[grpc.aio.Channel]:
+async def to_publisher(publisher_port: int) -> AsyncIterator[PublisherClient]:
+    async with open_channel(f"127.0.0.1:{publisher_port}") as channel:
+        yield PublisherClient(channel, deadline=timedelta(seconds=3))
+
+
+@pytest.fixture
+async def channel(database: Database, to_publisher: PublisherClient) -> AsyncIterator[grpc.aio.Channel]:
     """A plain channel, without retries, to a drafts server."""
     ids = Uuid7Source()
     async with AsyncExitStack() as stack:
-        to_publisher = await stack.enter_async_context(open_channel(f"127.0.0.1:{publisher_port}"))
-        publisher = PublisherClient(to_publisher, deadline=timedelta(seconds=3))
-        drafts = servicer(database, ids=ids, outbox=Outbox(ids, lambda rows: None), publisher=publisher)
+        drafts = servicer(database, ids=ids, outbox=Outbox(ids, lambda rows: None), publisher=to_publisher)
         server = RpcServer(listen="127.0.0.1:0", servicers=[(add_DraftsServiceServicer_to_server, drafts)], ids=ids)
         await server.start()
         stack.push_async_callback(server.stop, 0.0)

@@ -282,7 +282,7 @@ async def test_a_draft_of_which_a_target_has_gone_out_is_refused(
     await publish_a_target(database)
     code, fault = await refusal_of(drafts.UpdateDraft(update(a_draft("new"), "content.text")))
     assert (code, fault.reason) == (Code.FAILED_PRECONDITION, "DRAFT_PUBLISHED")
-    assert fault.metadata == {"draft_id": "draft", "post_job_id": "job"}
+    assert (fault.metadata["draft_id"], fault.metadata["post_job_id"]) == ("draft", "job")
 
 
 @pytest.fixture

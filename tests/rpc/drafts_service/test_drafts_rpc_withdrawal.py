@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
+from google.protobuf.timestamp_pb2 import Timestamp
 from sqlalchemy import text
 
 from postflow.drafts.v1 import drafts_service_pb2 as pb
-from postflow.drafts.v1.draft_pb2 import Draft, DraftContent
+from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED, Draft, DraftContent
 from postflow.publisher.v1.publisher_service_pb2 import (
+    WITHDRAW_OUTCOME_PUBLISHED,
     WITHDRAW_OUTCOME_TOO_LATE,
     WITHDRAW_OUTCOME_UNSPECIFIED,
     WITHDRAW_OUTCOME_WITHDRAWN,
+    PublishedTarget,
     WithdrawContentRequest,
     WithdrawContentResponse,
 )
@@ -26,7 +29,7 @@ from postflow.publisher.v1.publisher_service_pb2_grpc import (
     add_PublisherServiceServicer_to_server,
 )
 from postflow.target.v1.target_pb2 import Target
-from servicekit.faults import InvalidField, LimitReached
+from servicekit.faults import InvalidField, LimitReached, Refused
 from servicekit.ids import Uuid7Source
 from servicekit.pg.database import Database
 from servicekit.rpc import RpcServer, fault_from_error
@@ -107,12 +110,12 @@ async def assert_withdraw_is_pending(drafts: DraftsServiceAsyncStub, etag: str) 
     assert fault.retry_after > timedelta(0)
 
 
-async def test_publisher_is_asked_for_the_new_revision_after_the_change_is_committed(
+async def test_publisher_is_asked_to_forbid_what_is_below_the_new_revision_before_the_change_is_made(
     drafts: DraftsServiceAsyncStub, approved: Draft, publisher: FakePublisher
 ) -> None:
     answer = await drafts.UpdateDraft(change(approved.etag))
     assert publisher.asked == [WithdrawContentRequest(organization_id="org", draft_id="draft", below_revision=2)]
-    assert publisher.committed == [("new", 2)]
+    assert publisher.committed == [("old", 2)]
     assert (answer.draft.revision, answer.draft.approved, list(answer.in_flight_post_job_ids)) == (2, False, [])
 
 
@@ -132,8 +135,7 @@ async def test_while_publisher_is_away_the_withdrawal_is_pending_and_the_same_re
     drafts: DraftsServiceAsyncStub, approved: Draft, database: Database, publisher_port: int
 ) -> None:
     await assert_withdraw_is_pending(drafts, approved.etag)
-    kept = (await drafts.GetDraft(pb.GetDraftRequest(organization_id="org", draft_id="draft"))).draft
-    assert (kept.content.text, kept.approved, kept.revision) == ("new", False, 2)
+    assert (await drafts.GetDraft(pb.GetDraftRequest(organization_id="org", draft_id="draft"))).draft == approved
     fake = FakePublisher(database)
     server = await started(fake, publisher_port)
 
@@ -146,7 +148,7 @@ async def test_while_publisher_is_away_the_withdrawal_is_pending_and_the_same_re
     # The channel has yet to notice that somebody listens there now.
     answer = await eventually(completed)
     assert answer
-    assert answer.draft == kept
+    assert (answer.draft.content.text, answer.draft.approved, answer.draft.revision) == ("new", False, 2)
     assert {asked.below_revision for asked in fake.asked} == {2}
     await server.stop(0)
 
@@ -158,8 +160,10 @@ async def test_while_publisher_is_away_the_withdrawal_is_pending_and_the_same_re
         InvalidField("draft_id", "a defect of ours"),
         LimitReached("BUSY", "come back later"),
         WithdrawContentResponse(outcome=WITHDRAW_OUTCOME_UNSPECIFIED),
+        WithdrawContentResponse(outcome=WITHDRAW_OUTCOME_PUBLISHED),
+        Refused("REVISION_NOT_KNOWN", "not announced here yet"),
     ],
-    ids=["defect", "refusal", "busy", "unknown outcome"],
+    ids=["defect", "refusal", "busy", "unknown outcome", "no evidence", "not announced"],
 )
 async def test_whatever_is_not_a_confirmation_leaves_the_withdrawal_pending(
     drafts: DraftsServiceAsyncStub,
@@ -173,9 +177,37 @@ async def test_whatever_is_not_a_confirmation_leaves_the_withdrawal_pending(
     assert (await drafts.UpdateDraft(change(approved.etag))).draft.revision == 2
 
 
-async def test_a_draft_may_be_approved_while_its_withdrawal_is_pending(
+async def test_a_draft_that_is_out_is_refused_with_the_evidence(
+    drafts: DraftsServiceAsyncStub, approved: Draft, publisher: FakePublisher
+) -> None:
+    out = PublishedTarget(
+        post_job_id="job",
+        target=approved.targets[0],
+        content_revision=1,
+        publish_time=Timestamp(seconds=1_772_442_000),
+        external_url="https://social.example/1",
+        version=4,
+    )
+    publisher.answer = WithdrawContentResponse(outcome=WITHDRAW_OUTCOME_PUBLISHED, published=[out])
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await drafts.UpdateDraft(change(approved.etag))
+    fault = fault_from_error(refused.value)
+    assert (refused.value.code(), fault.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "DRAFT_PUBLISHED")
+    assert fault.metadata == {
+        "draft_id": "draft",
+        "post_job_id": "job",
+        "external_url": "https://social.example/1",
+        "publish_time": "2026-03-02T09:00:00+00:00",
+    }
+    after = (await drafts.GetDraft(pb.GetDraftRequest(organization_id="org", draft_id="draft"))).draft
+    assert (after.content.text, after.approved, after.state) == ("old", True, DRAFT_STATE_PUBLISHED)
+    (target,) = after.target_states
+    assert (target.post_job_state, target.external_url) == ("PUBLISHED", "https://social.example/1")
+
+
+async def test_an_approved_draft_stays_approved_while_its_change_is_pending(
     drafts: DraftsServiceAsyncStub, approved: Draft
 ) -> None:
     await assert_withdraw_is_pending(drafts, approved.etag)
     again = await drafts.ApproveDraft(pb.ApproveDraftRequest(organization_id="org", draft_id="draft", approver="bob"))
-    assert (again.draft.approved, again.draft.content.text) == (True, "new")
+    assert again.draft == approved

@@ -12,9 +12,11 @@ from drafts_service.domain.draft import (
     approved,
     edited,
     found,
+    kept,
     require_changeable,
     require_digest,
     require_etag,
+    withdrawing,
 )
 from drafts_service.domain.post_job import JobState, PostJob, Progress
 from drafts_service.domain.target import Target
@@ -44,25 +46,43 @@ def test_what_changes_nothing_is_no_change(before: Draft) -> None:
     assert edited(before, body=OLD, targets=(B, A), now=LATER) is before
 
 
-def test_nothing_of_a_draft_that_was_never_approved_needs_to_be_withdrawn() -> None:
-    assert edited(DRAFT, body=NEW, targets=DRAFT.targets, now=LATER).withdrawal is None
+def test_a_text_may_be_out_once_one_was_approved_until_publisher_has_said_otherwise() -> None:
+    assert not DRAFT.may_be_out
+    assert APPROVED.may_be_out
+    assert replace(DRAFT, exposed=True).may_be_out
+    assert edited(APPROVED, body=OLD, targets=(A,), now=LATER).may_be_out
 
 
-@pytest.mark.parametrize(("body", "targets"), [(NEW, (A, B)), (OLD, (A,))])
-def test_a_change_of_an_approved_draft_withdraws_what_is_older(body: Body, targets: tuple[Target, ...]) -> None:
-    draft = edited(APPROVED, body=body, targets=targets, now=LATER)
+def test_the_intention_to_change_a_draft_changes_nothing_that_users_see() -> None:
+    draft = withdrawing(APPROVED, below=2, now=LATER)
     assert draft.withdrawal == Withdrawal(below=2, due=LATER + PATIENCE)
+    assert replace(draft, withdrawal=None) == APPROVED
 
 
-def test_a_withdrawal_that_is_not_confirmed_yet_is_carried_on_by_the_next_change() -> None:
-    once = edited(APPROVED, body=NEW, targets=APPROVED.targets, now=NINE)
-    twice = edited(once, body=OLD, targets=once.targets, now=LATER)
-    assert twice.approval is None
-    assert twice.withdrawal == Withdrawal(below=3, due=LATER + PATIENCE)
+def test_a_draft_whose_change_is_not_made_is_the_same_under_a_revision_that_may_go_out() -> None:
+    draft = kept(withdrawing(APPROVED, below=2, now=LATER), below=2)
+    assert draft == replace(APPROVED, revision=2, version=3)
+    assert draft.etag == APPROVED.etag
+
+
+def test_a_change_that_was_made_meanwhile_leaves_nothing_to_keep() -> None:
+    changed = edited(withdrawing(APPROVED, below=2, now=NINE), body=NEW, targets=APPROVED.targets, now=LATER)
+    assert changed.withdrawal is None
+    assert kept(changed, below=2) is changed
+
+
+def test_the_end_of_one_withdrawal_leaves_a_later_one_alone() -> None:
+    again = withdrawing(kept(withdrawing(APPROVED, below=2, now=NINE), below=2), below=3, now=LATER)
+    assert kept(again, below=2) is again
+
+
+def test_a_withdrawal_of_a_change_that_the_release_before_had_made_just_ends() -> None:
+    changed = edited(APPROVED, body=NEW, targets=APPROVED.targets, now=NINE)
+    assert kept(withdrawing(changed, below=2, now=LATER), below=2) == changed
 
 
 def test_going_back_to_the_approved_content_does_not_bring_the_approval_back() -> None:
-    once = replace(edited(APPROVED, body=NEW, targets=APPROVED.targets, now=NINE), withdrawal=None)
+    once = edited(APPROVED, body=NEW, targets=APPROVED.targets, now=NINE)
     assert edited(once, body=OLD, targets=once.targets, now=LATER).approval is None
 
 
@@ -78,10 +98,11 @@ def test_approving_twice_is_one_approval() -> None:
 
 def test_a_draft_whose_older_text_is_not_withdrawn_yet_can_be_approved() -> None:
     changed = edited(APPROVED, body=NEW, targets=APPROVED.targets, now=NINE)
-    again = approved(changed, approver="bob", now=LATER)
+    waiting = withdrawing(changed, below=3, now=NINE)
+    again = approved(waiting, approver="bob", now=LATER)
     assert again.approval
     assert again.approval.digest == NEW.digest
-    assert again.withdrawal == changed.withdrawal
+    assert again.withdrawal == waiting.withdrawal
 
 
 def test_the_etag_changes_with_what_users_change_and_not_with_what_events_change() -> None:
@@ -119,6 +140,30 @@ def test_a_draft_can_be_changed_until_a_target_has_gone_out(state: JobState) -> 
     with pytest.raises(Refused) as refusal:
         require_changeable(DRAFT, [job])
     assert refusal.value.reason == "DRAFT_PUBLISHED"
+
+
+def test_a_draft_that_is_out_is_refused_with_what_went_out_first() -> None:
+    first, second = (
+        PostJob(
+            organization_id="org",
+            id=name,
+            draft_id="draft",
+            version=1,
+            target=A,
+            state=JobState.PUBLISHED,
+            publish_time=time,
+            external_url=f"https://social.example/{name}",
+        )
+        for name, time in (("z", NINE), ("a", LATER))
+    )
+    with pytest.raises(Refused) as refusal:
+        require_changeable(DRAFT, [second, first])
+    assert refusal.value.metadata == {
+        "draft_id": "draft",
+        "post_job_id": "z",
+        "external_url": "https://social.example/z",
+        "publish_time": "2026-03-02T09:00:00+00:00",
+    }
 
 
 def test_a_draft_that_is_not_there_is_not_found() -> None:

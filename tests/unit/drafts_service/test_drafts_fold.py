@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import permutations
 
@@ -20,6 +20,8 @@ from drafts_service.domain.post_job import (
 )
 from drafts_service.domain.target import Target
 
+# Of the jobs in a history, some of former targets, and one without a job.
+TARGETS = [Target(social_account_id=f"account-{number}", channel="facebook") for number in (0, 1, 7)]
 NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 TEN = NINE + timedelta(hours=1)
 
@@ -51,6 +53,16 @@ def progress(
     return Progress(state=state, schedule_time=schedule_time, publish_time=publish_time)
 
 
+def folded(jobs: Iterable[PostJob], *more: str) -> Progress:
+    """Of a draft that has the targets of these jobs, and of these accounts."""
+    jobs = list(jobs)
+    return fold({each.target for each in jobs} | {target(account) for account in more}, jobs)
+
+
+def target(account: str) -> Target:
+    return Target(social_account_id=account, channel="facebook")
+
+
 def test_every_state_of_a_job_is_in_flight_open_ended_or_canceled() -> None:
     assert IN_FLIGHT | OPEN | ENDED | {JobState.CANCELED} == set(JobState)
     assert len(IN_FLIGHT) + len(OPEN) + len(ENDED) + 1 == len(JobState)
@@ -62,13 +74,14 @@ def test_every_state_of_a_job_is_in_flight_open_ended_or_canceled() -> None:
         ("", DraftState.DRAFT),
         ("CANCELED", DraftState.DRAFT),
         ("PENDING", DraftState.DRAFT),
-        ("PENDING PUBLISHED", DraftState.DRAFT),
+        ("PENDING PUBLISHED", DraftState.PARTIALLY_PUBLISHED),
+        ("PENDING FAILED", DraftState.DRAFT),
         ("BLOCKED WAITING READY", DraftState.DRAFT),
         ("SENDING", DraftState.PUBLISHING),
         ("UNKNOWN", DraftState.PUBLISHING),
         ("SENDING PENDING FAILED NEEDS_ATTENTION PUBLISHED", DraftState.PUBLISHING),
         ("PUBLISHED", DraftState.PUBLISHED),
-        ("PUBLISHED CANCELED", DraftState.PUBLISHED),
+        ("PUBLISHED CANCELED", DraftState.PARTIALLY_PUBLISHED),
         ("PUBLISHED FAILED", DraftState.PARTIALLY_PUBLISHED),
         ("PUBLISHED MISSED", DraftState.PARTIALLY_PUBLISHED),
         ("PUBLISHED FAILED NEEDS_ATTENTION", DraftState.NEEDS_ATTENTION),
@@ -80,15 +93,63 @@ def test_every_state_of_a_job_is_in_flight_open_ended_or_canceled() -> None:
     ],
 )
 def test_the_states_of_the_jobs_decide_that_of_the_draft_in_whatever_order(states: str, expected: DraftState) -> None:
-    jobs = [job(JobState(state)) for state in states.split()]
+    jobs = [job(JobState(state), account=state) for state in states.split()]
     for order in permutations(jobs):
-        assert fold(order).state is expected
+        assert folded(order).state is expected
 
 
-@pytest.mark.parametrize("state", sorted(OPEN))
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        ("", DraftState.DRAFT),
+        ("PUBLISHED", DraftState.PARTIALLY_PUBLISHED),
+        ("FAILED", DraftState.FAILED),
+        ("SENDING", DraftState.PUBLISHING),
+        ("NEEDS_ATTENTION PUBLISHED", DraftState.NEEDS_ATTENTION),
+    ],
+)
+def test_a_target_without_a_post_job_keeps_a_draft_from_being_published(states: str, expected: DraftState) -> None:
+    jobs = [job(JobState(state), account=state) for state in states.split()]
+    assert folded(jobs, "without a job").state is expected
+
+
+@pytest.mark.parametrize(
+    ("former", "expected"),
+    [
+        (JobState.CANCELED, DraftState.PUBLISHED),
+        (JobState.FAILED, DraftState.PUBLISHED),
+        (JobState.MISSED, DraftState.PUBLISHED),
+        (JobState.PUBLISHED, DraftState.PUBLISHED),
+        (JobState.SENDING, DraftState.PUBLISHING),
+        (JobState.UNKNOWN, DraftState.PUBLISHING),
+        (JobState.NEEDS_ATTENTION, DraftState.NEEDS_ATTENTION),
+    ],
+)
+def test_a_target_that_the_draft_has_no_more_counts_while_it_may_be_out(former: JobState, expected: DraftState) -> None:
+    jobs = [job(JobState.PUBLISHED, id="has", account="has"), job(former, id="had", account="had")]
+    assert fold([target("has")], jobs).state is expected
+
+
+def test_what_went_out_to_a_former_target_makes_the_draft_published_in_part_until_its_own_are_out() -> None:
+    former = job(JobState.PUBLISHED, id="had", account="had")
+    assert fold([target("has")], [former]).state is DraftState.PARTIALLY_PUBLISHED
+    failed = job(JobState.FAILED, account="has")
+    assert fold([target("has")], [former, failed]).state is DraftState.PARTIALLY_PUBLISHED
+
+
+def test_a_draft_is_blocked_when_nothing_that_has_a_time_can_go_out() -> None:
+    blocked = job(JobState.BLOCKED, schedule_time=NINE, account="a")
+    assert folded([blocked]) == progress(DraftState.BLOCKED, schedule_time=NINE)
+    assert folded([blocked, job(JobState.PENDING, account="b")]).state is DraftState.BLOCKED
+    assert folded([blocked, job(JobState.PUBLISHED, account="b")]).state is DraftState.BLOCKED
+    assert folded([blocked, job(JobState.WAITING, schedule_time=TEN, account="b")]).state is DraftState.SCHEDULED
+    assert folded([blocked, job(JobState.SENDING, account="b")]).state is DraftState.PUBLISHING
+
+
+@pytest.mark.parametrize("state", sorted(OPEN - {JobState.BLOCKED}))
 def test_an_open_job_with_a_time_makes_the_draft_scheduled(state: JobState) -> None:
     jobs = [job(state, schedule_time=NINE), job(JobState.PENDING, id="other"), job(JobState.FAILED)]
-    assert fold(jobs) == progress(DraftState.SCHEDULED, schedule_time=NINE)
+    assert folded(jobs) == progress(DraftState.SCHEDULED, schedule_time=NINE)
 
 
 def test_the_earliest_time_of_what_is_still_to_go_out_is_shown() -> None:
@@ -98,21 +159,21 @@ def test_the_earliest_time_of_what_is_still_to_go_out_is_shown() -> None:
         job(JobState.SCHEDULED, schedule_time=TEN),
         job(JobState.READY, schedule_time=NINE),
     ]
-    assert fold(jobs) == progress(DraftState.SCHEDULED, schedule_time=NINE)
+    assert folded(jobs) == progress(DraftState.SCHEDULED, schedule_time=NINE)
 
 
 def test_a_draft_keeps_its_time_while_a_target_is_being_sent() -> None:
-    assert fold([job(JobState.SENDING, schedule_time=NINE)]) == progress(DraftState.PUBLISHING, schedule_time=NINE)
+    assert folded([job(JobState.SENDING, schedule_time=NINE)]) == progress(DraftState.PUBLISHING, schedule_time=NINE)
 
 
 def test_a_published_draft_shows_when_its_first_target_went_out() -> None:
     jobs = [job(JobState.PUBLISHED, id="b", publish_time=TEN), job(JobState.PUBLISHED, id="a", publish_time=NINE)]
-    assert fold(jobs) == progress(DraftState.PUBLISHED, publish_time=NINE)
+    assert folded(jobs) == progress(DraftState.PUBLISHED, publish_time=NINE)
 
 
 def test_a_draft_that_went_out_in_part_shows_no_publish_time() -> None:
     jobs = [job(JobState.PUBLISHED, publish_time=NINE), job(JobState.FAILED)]
-    assert fold(jobs).publish_time is None
+    assert folded(jobs).publish_time is None
 
 
 def test_jobs_of_two_organizations_with_one_id_are_two_jobs() -> None:
@@ -149,6 +210,7 @@ def histories(draw: st.DrawFn) -> tuple[list[PostJob], list[PostJob]]:
                 version=version,
                 schedule_time=draw(st.none() | moments),
                 publish_time=draw(st.none() | moments),
+                account=f"account-{number}",
             )
             for version in range(1, length + 1)
         ]
@@ -163,7 +225,7 @@ def test_order_repetition_and_loss_of_older_facts_change_nothing(
     histories: tuple[list[PostJob], list[PostJob]],
 ) -> None:
     facts, arriving = histories
-    assert fold(latest(arriving)) == fold(latest(facts))
+    assert fold(TARGETS, latest(arriving)) == fold(TARGETS, latest(facts))
 
 
 @given(histories(), st.integers(1, 5))
@@ -174,12 +236,16 @@ def test_what_comes_in_batches_ends_as_what_comes_at_once(
     known: Sequence[PostJob] = []
     for start in range(0, len(arriving), size):
         known = latest([*known, *arriving[start : start + size]])
-    assert fold(known) == fold(latest(facts))
+    assert fold(TARGETS, known) == fold(TARGETS, latest(facts))
 
 
 @given(histories())
 def test_a_time_is_shown_only_where_it_means_something(histories: tuple[list[PostJob], list[PostJob]]) -> None:
     facts, _ = histories
-    found = fold(latest(facts))
+    found = fold(TARGETS, latest(facts))
     assert found.publish_time is None or found.state is DraftState.PUBLISHED
-    assert found.schedule_time is None or found.state in {DraftState.SCHEDULED, DraftState.PUBLISHING}
+    assert found.schedule_time is None or found.state in {
+        DraftState.SCHEDULED,
+        DraftState.BLOCKED,
+        DraftState.PUBLISHING,
+    }

@@ -40,10 +40,9 @@ JOBS = ("organization_id", "draft_id")
         (store._REFLECT, "draft", {DRAFT}),
         (store._JOBS, "post_job", {JOBS}),
         (store._GET, "draft", {DRAFT}),
-        (store._WITHDRAWN, "draft", {DRAFT}),
         (store._CLAIM_WITHDRAWALS, "draft", {DRAFT, ("withdraw_due_time",)}),
     ],
-    ids=["lock", "standings", "reflect", "jobs", "get", "withdrawn", "due withdrawals"],
+    ids=["lock", "standings", "reflect", "jobs", "get", "due withdrawals"],
 )
 async def test_each_row_is_found_by_its_whole_key_also_in_a_plan_made_for_small_tables(
     small: Database, statement: TextClause, table: str, keys: set[tuple[str, ...]]

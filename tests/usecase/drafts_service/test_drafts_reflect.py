@@ -196,7 +196,8 @@ async def test_the_store_holds_what_the_pure_fold_says(
         ]
         await reflect(*jobs)
     draft = (await get_draft(organization_id="org", draft_id="draft")).draft
-    expected = fold(latest(first.values()))
+    targets = [Target(social_account_id=account, channel="facebook") for account in "abc"]
+    expected = fold(targets, latest(first.values()))
     assert DraftState.Name(draft.state) == f"DRAFT_STATE_{expected.state}"
     assert draft.HasField("schedule_time") is (expected.schedule_time is not None)
     assert {each.post_job_id: each.post_job_state for each in draft.target_states} == {

@@ -5,11 +5,12 @@ import pytest
 from drafts_service.application.create_draft import CreateDraft
 from drafts_service.application.get_draft import GetDraft
 from drafts_service.application.update_draft import UpdateDraft
+from drafts_service.domain.answer import Answer
 from drafts_service.domain.content import ChannelText, Content
 from drafts_service.domain.draft import Change
 from drafts_service.domain.post_job import JobState, PostJobEvent
 from drafts_service.domain.target import Target
-from postflow.drafts.v1.draft_pb2 import Draft
+from postflow.drafts.v1.draft_pb2 import Draft, DraftState
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from servicekit.faults import Conflict, InvalidField, NotFound, Refused
 from servicekit.pg.clock import DatabaseClock
@@ -24,7 +25,7 @@ Create = Callable[..., Awaitable[Draft]]
 class SilentPublisher:
     """Nothing of a draft that was never approved has to be withdrawn."""
 
-    async def withdraw(self, organization_id: str, draft_id: str, *, below: int) -> list[str]:
+    async def withdraw(self, organization_id: str, draft_id: str, *, below: int) -> Answer | None:
         raise AssertionError(f"asked to withdraw {draft_id} below {below}")
 
 
@@ -106,7 +107,26 @@ async def test_a_draft_of_which_a_target_has_gone_out_cannot_be_changed(
     with pytest.raises(Refused) as refusal:
         await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
     assert refusal.value.reason == "DRAFT_PUBLISHED"
-    assert refusal.value.metadata == {"draft_id": "draft", "post_job_id": "draft-b"}
+    assert refusal.value.metadata["post_job_id"] == "draft-b"
+
+
+async def test_the_state_of_a_draft_follows_a_change_of_its_targets(
+    a_draft: Create,
+    update_draft: UpdateDraft,
+    reflect: Callable[..., Awaitable[None]],
+    a_job: Callable[..., PostJobEvent],
+) -> None:
+    await a_draft(accounts=("a", "b"))
+    await reflect(a_job(JobState.NEEDS_ATTENTION, account="a"), a_job(JobState.FAILED, account="b"))
+
+    async def after(*accounts: str) -> str:
+        targets = tuple(Target(social_account_id=account, channel="facebook") for account in accounts)
+        draft = (await update_draft(key(), draft_id="draft", etag="", change=Change(targets=targets))).draft
+        return DraftState.Name(draft.state)
+
+    await reflect(a_job(JobState.CANCELED, account="a", version=2))
+    assert await after("a") == "DRAFT_STATE_DRAFT"
+    assert await after("b") == "DRAFT_STATE_FAILED"
 
 
 async def test_a_channel_text_needs_a_target_on_its_channel_also_when_only_the_targets_change(

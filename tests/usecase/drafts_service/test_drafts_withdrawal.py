@@ -1,7 +1,7 @@
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import text
@@ -10,13 +10,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from drafts_service.application.approve_draft import ApproveDraft
 from drafts_service.application.complete_withdrawals import CompleteWithdrawals
 from drafts_service.application.get_draft import GetDraft
-from drafts_service.application.update_draft import UpdateDraft
+from drafts_service.application.update_draft import INTENDED, WITHDRAWN, UpdateDraft
+from drafts_service.domain.answer import Answer
 from drafts_service.domain.draft import PATIENCE, Change
+from drafts_service.domain.post_job import JobState, PostJob, PostJobEvent
 from drafts_service.domain.target import Target
-from postflow.drafts.v1.draft_pb2 import Draft
+from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED, Draft, DraftContent
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from postflow.drafts.v1.drafts_service_pb2 import UpdateDraftResponse
-from servicekit.faults import Fault, Unavailable
+from servicekit import failpoints
+from servicekit.faults import Fault, Refused, Unavailable
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.ledger import RequestKey, RequestLedger
@@ -25,31 +28,43 @@ from servicekit.pg.outbox import Outbox
 Announced = Callable[[], Awaitable[list[DraftSaved]]]
 Create = Callable[..., Awaitable[Draft]]
 
+NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+
 
 @dataclass
 class FakePublisher:
-    """Confirms at once unless it is told otherwise, and looks at what was committed before it was asked."""
+    """Withdraws at once unless a test says otherwise, and looks at what was committed before it was asked."""
 
     database: Database
     asked: list[tuple[str, int]] = field(default_factory=list)
-    pending_when_asked: list[int | None] = field(default_factory=list)
-    in_flight: list[str] = field(default_factory=list)
-    in_flight_at_first: list[str] = field(default_factory=list)
+    seen: list[tuple[str, bool, int | None]] = field(default_factory=list)  # text, approved, pending
+    in_flight: tuple[str, ...] = ()
+    published: tuple[PostJob, ...] = ()
     away: set[str] = field(default_factory=set)
+    deaf: int = 0  # so many questions come before the announcement of the last revision
     hold: asyncio.Event | None = None  # the next call answers when this is set
     held: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def withdraw(self, organization_id: str, draft_id: str, *, below: int) -> list[str]:
-        is_first = not self.asked
+    async def withdraw(self, organization_id: str, draft_id: str, *, below: int) -> Answer | None:
         self.asked.append((draft_id, below))
-        self.pending_when_asked.append(await pending(self.database, draft_id))
+        self.seen.append(await self._committed(draft_id))
+        answer = Answer(below=below, in_flight=self.in_flight, published=self.published)
         if self.hold:
             hold, self.hold = self.hold, None
             self.held.set()
             await hold.wait()
         if draft_id in self.away:
             raise Unavailable("DOWNSTREAM_UNAVAILABLE", "away", retry_after=timedelta(seconds=2))
-        return self.in_flight + (self.in_flight_at_first if is_first else [])
+        if self.deaf:
+            self.deaf -= 1
+            return None
+        return answer
+
+    async def _committed(self, draft_id: str) -> tuple[str, bool, int | None]:
+        query = text("select content, approved_digest, withdraw_below from draft where id = :id")
+        async with self.database.read() as connection:
+            row = (await connection.execute(query, {"id": draft_id})).one()
+        return DraftContent.FromString(row.content).text, row.approved_digest is not None, row.withdraw_below
 
 
 class ClockAhead(DatabaseClock):
@@ -77,9 +92,15 @@ def update_draft(database: Database, outbox: Outbox, publisher: FakePublisher) -
 
 
 @pytest.fixture
-def complete_withdrawals(database: Database, publisher: FakePublisher) -> CompleteWithdrawals:
+def armed() -> Iterator[Callable[[str], None]]:
+    yield lambda specification: failpoints.install(specification, "test")
+    failpoints.install("", "test")
+
+
+@pytest.fixture
+def complete_withdrawals(database: Database, publisher: FakePublisher, outbox: Outbox) -> CompleteWithdrawals:
     """As it works when those who asked first have had their time."""
-    return CompleteWithdrawals(database=database, clock=ClockAhead(), publisher=publisher)
+    return CompleteWithdrawals(database=database, clock=ClockAhead(), publisher=publisher, outbox=outbox)
 
 
 def key(request_id: str = "") -> RequestKey:
@@ -90,8 +111,25 @@ def only_b() -> Change:
     return Change(targets=(Target(social_account_id="b", channel="facebook"),))
 
 
+def out(account: str = "a") -> PostJob:
+    return PostJob(
+        organization_id="org",
+        id=f"draft-{account}",
+        draft_id="draft",
+        version=4,
+        target=Target(social_account_id=account, channel="facebook"),
+        state=JobState.PUBLISHED,
+        publish_time=NINE,
+        external_url="https://social.example/1",
+    )
+
+
+async def now_is(get_draft: GetDraft) -> Draft:
+    return (await get_draft(organization_id="org", draft_id="draft")).draft
+
+
 @pytest.mark.parametrize("change", [Change(text="new"), only_b()], ids=["content", "targets"])
-async def test_a_change_of_an_approved_draft_is_committed_then_withdraws_what_is_older_then_answers(
+async def test_a_change_of_an_approved_draft_is_made_after_what_is_older_is_withdrawn(
     a_draft: Create,
     update_draft: UpdateDraft,
     publisher: FakePublisher,
@@ -99,18 +137,19 @@ async def test_a_change_of_an_approved_draft_is_committed_then_withdraws_what_is
     announced: Announced,
     change: Change,
 ) -> None:
-    await a_draft(approved=True)
-    publisher.in_flight = ["job-1", "job-2"]
+    await a_draft(text="old", approved=True)
+    publisher.in_flight = ("job-1", "job-2")
     answer = await update_draft(key(), draft_id="draft", etag="", change=change)
     assert publisher.asked == [("draft", 2)]
-    assert publisher.pending_when_asked == [2]
+    assert publisher.seen == [("old", True, 2)]
     assert list(answer.in_flight_post_job_ids) == ["job-1", "job-2"]
     assert await pending(database) is None
     saved = (await announced())[-1]
     assert (saved.revision, saved.approved) == (2, change.text is None)
+    assert (answer.draft.revision, answer.draft.approved) == (2, change.text is None)
 
 
-async def test_while_publisher_is_away_the_change_is_kept_and_the_withdrawal_pending(
+async def test_the_change_of_a_draft_that_is_out_is_refused_with_the_evidence_and_not_made(
     a_draft: Create,
     update_draft: UpdateDraft,
     get_draft: GetDraft,
@@ -118,19 +157,110 @@ async def test_while_publisher_is_away_the_change_is_kept_and_the_withdrawal_pen
     database: Database,
     announced: Announced,
 ) -> None:
+    before = await a_draft(text="old", approved=True)
+    publisher.published = (out(),)
+    for _ in range(2):
+        with pytest.raises(Refused) as refusal:
+            await update_draft(key("request"), draft_id="draft", etag="", change=Change(text="new"))
+        assert refusal.value.reason == "DRAFT_PUBLISHED"
+        assert refusal.value.metadata == {
+            "draft_id": "draft",
+            "post_job_id": "draft-a",
+            "external_url": "https://social.example/1",
+            "publish_time": NINE.isoformat(),
+        }
+    assert publisher.asked == [("draft", 2)]  # the second refusal is of what the first has taught
+    after = await now_is(get_draft)
+    assert (after.content.text, after.approved, after.etag) == ("old", True, before.etag)
+    assert after.state == DRAFT_STATE_PUBLISHED
+    assert after.publish_time.ToDatetime(UTC) == NINE
+    assert await pending(database) is None
+    # An earlier call may have forbidden revision 1 before anything was out; what is left to go out has revision 2.
+    saved = (await announced())[-1]
+    assert (saved.revision, saved.content_digest, saved.approved) == (2, before.content_digest, True)
+
+
+async def test_the_event_of_what_an_answer_has_shown_changes_nothing_more(
+    a_draft: Create,
+    update_draft: UpdateDraft,
+    get_draft: GetDraft,
+    publisher: FakePublisher,
+    reflect: Callable[..., Awaitable[None]],
+    a_job: Callable[..., PostJobEvent],
+) -> None:
     await a_draft(approved=True)
+    publisher.published = (out(),)
+    with pytest.raises(Refused):
+        await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
+    known = await now_is(get_draft)
+    await reflect(a_job(JobState.READY, version=2), a_job(JobState.SENDING, version=3))
+    assert await now_is(get_draft) == known
+    await reflect(
+        a_job(JobState.PUBLISHED, version=4, publish_time=NINE, external_url="https://social.example/1"),
+    )
+    assert await now_is(get_draft) == known
+
+
+async def test_every_further_change_asks_until_nothing_older_can_be_in_flight(
+    a_draft: Create, update_draft: UpdateDraft, publisher: FakePublisher
+) -> None:
+    await a_draft(approved=True)
+    publisher.in_flight = ("job",)
+    for number in (1, 2):
+        answer = await update_draft(key(), draft_id="draft", etag="", change=Change(text=f"new {number}"))
+        assert list(answer.in_flight_post_job_ids) == ["job"]
+    publisher.in_flight = ()
+    for number in (3, 4):
+        answer = await update_draft(key(), draft_id="draft", etag="", change=Change(text=f"new {number}"))
+        assert list(answer.in_flight_post_job_ids) == []
+    assert publisher.asked == [("draft", below) for below in (2, 3, 4)]
+
+
+async def test_what_comes_out_after_a_first_change_refuses_the_second(
+    a_draft: Create, update_draft: UpdateDraft, get_draft: GetDraft, publisher: FakePublisher
+) -> None:
+    await a_draft(text="old", approved=True)
+    publisher.in_flight = ("draft-a",)
+    await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
+    publisher.in_flight, publisher.published = (), (out(),)
+    with pytest.raises(Refused) as refusal:
+        await update_draft(key(), draft_id="draft", etag="", change=Change(text="newer"))
+    assert refusal.value.reason == "DRAFT_PUBLISHED"
+    assert (await now_is(get_draft)).content.text == "new"
+
+
+async def test_a_change_that_changes_nothing_names_what_is_in_flight_and_forbids_nothing_new(
+    a_draft: Create, update_draft: UpdateDraft, publisher: FakePublisher, announced: Announced
+) -> None:
+    await a_draft(text="old", approved=True)
+    publisher.in_flight = ("job",)
+    before = (await update_draft(key(), draft_id="draft", etag="", change=Change(text="same"))).draft
+    answer = await update_draft(key(), draft_id="draft", etag="", change=Change(text="same"))
+    assert (answer.draft, list(answer.in_flight_post_job_ids)) == (before, ["job"])
+    assert publisher.asked == [("draft", 2), ("draft", 2)]
+    assert len(await announced()) == 3
+
+
+async def test_while_publisher_is_away_the_draft_stays_as_it_was(
+    a_draft: Create,
+    update_draft: UpdateDraft,
+    get_draft: GetDraft,
+    publisher: FakePublisher,
+    database: Database,
+    announced: Announced,
+) -> None:
+    before = await a_draft(text="old", approved=True)
     publisher.away = {"draft"}
     with pytest.raises(Unavailable) as refusal:
         await update_draft(key("request"), draft_id="draft", etag="", change=Change(text="new"))
     assert (refusal.value.reason, refusal.value.retry_after) == ("WITHDRAW_PENDING", timedelta(seconds=2))
     assert refusal.value.metadata == {"draft_id": "draft", "revision": "2"}
     assert await pending(database) == 2
-    kept = (await get_draft(organization_id="org", draft_id="draft")).draft
-    assert (kept.content.text, kept.approved) == ("new", False)
-    assert not (await announced())[-1].approved
+    assert await now_is(get_draft) == before
+    assert len(await announced()) == 2
 
 
-async def test_repeating_the_request_completes_it_and_then_only_tells_the_answer(
+async def test_repeating_the_request_makes_the_change_and_then_only_tells_the_answer(
     a_draft: Create, update_draft: UpdateDraft, publisher: FakePublisher, database: Database, announced: Announced
 ) -> None:
     etag = (await a_draft(approved=True)).etag
@@ -138,7 +268,7 @@ async def test_repeating_the_request_completes_it_and_then_only_tells_the_answer
     with pytest.raises(Unavailable):
         await update_draft(key("request"), draft_id="draft", etag=etag, change=Change(text="new"))
     publisher.away = set()
-    publisher.in_flight = ["job"]
+    publisher.in_flight = ("job",)
     answer = await update_draft(key("request"), draft_id="draft", etag=etag, change=Change(text="new"))
     assert (answer.draft.content.text, answer.draft.revision, list(answer.in_flight_post_job_ids)) == (
         "new",
@@ -146,24 +276,10 @@ async def test_repeating_the_request_completes_it_and_then_only_tells_the_answer
         ["job"],
     )
     assert await pending(database) is None
-    publisher.in_flight = []
+    publisher.in_flight = ()
     assert await update_draft(key("request"), draft_id="draft", etag=etag, change=Change(text="new")) == answer
     assert publisher.asked == [("draft", 2), ("draft", 2)]
     assert len(await announced()) == 3
-
-
-async def test_without_a_request_id_the_same_change_again_completes_the_withdrawal(
-    a_draft: Create, update_draft: UpdateDraft, publisher: FakePublisher, database: Database
-) -> None:
-    await a_draft(approved=True)
-    publisher.away = {"draft"}
-    with pytest.raises(Unavailable):
-        await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
-    with pytest.raises(Unavailable):
-        await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
-    publisher.away = set()
-    assert (await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))).draft.revision == 2
-    assert await pending(database) is None
 
 
 async def test_one_request_made_twice_at_a_time_has_one_answer(
@@ -171,7 +287,7 @@ async def test_one_request_made_twice_at_a_time_has_one_answer(
 ) -> None:
     await a_draft(approved=True)
     publisher.hold = hold = asyncio.Event()
-    publisher.in_flight_at_first = ["was still on its way"]
+    publisher.in_flight = ("was still on its way",)
 
     async def call() -> UpdateDraftResponse:
         return await update_draft(key("request"), draft_id="draft", etag="", change=Change(text="new"))
@@ -179,6 +295,7 @@ async def test_one_request_made_twice_at_a_time_has_one_answer(
     async with asyncio.TaskGroup() as group:
         calls = [group.create_task(call())]
         await publisher.held.wait()
+        publisher.in_flight = ()
         calls += [group.create_task(call()) for _ in range(4)]
         await asyncio.wait(calls[1:])
         hold.set()
@@ -186,28 +303,78 @@ async def test_one_request_made_twice_at_a_time_has_one_answer(
     assert len(await announced()) == 3
 
 
-async def test_a_confirmation_does_not_cover_a_later_change(
-    a_draft: Create, update_draft: UpdateDraft, publisher: FakePublisher, database: Database
+async def test_of_two_changes_at_once_the_second_is_made_on_top_of_the_first(
+    a_draft: Create,
+    update_draft: UpdateDraft,
+    approve_draft: ApproveDraft,
+    get_draft: GetDraft,
+    publisher: FakePublisher,
+    database: Database,
 ) -> None:
     await a_draft(approved=True)
     publisher.hold = hold = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        first = group.create_task(update_draft(key(), draft_id="draft", etag="", change=Change(text="new")))
+        slow = group.create_task(update_draft(key(), draft_id="draft", etag="", change=Change(text="slow")))
         await publisher.held.wait()
-        publisher.away = {"draft"}
-        with pytest.raises(Unavailable):
-            await update_draft(key(), draft_id="draft", etag="", change=Change(text="newer"))
-        publisher.away = set()
+        await update_draft(key(), draft_id="draft", etag="", change=Change(text="quick"))
+        await approve_draft(key(), draft_id="draft", content_digest="", etag="", approver="bob")
         hold.set()
-    assert first.result().draft.revision == 2
-    assert await pending(database) == 3
+    # Below 2 is not enough any more: revision 2 has been approved meanwhile.
+    assert publisher.asked == [("draft", 2), ("draft", 2), ("draft", 3)]
+    assert (slow.result().draft.content.text, slow.result().draft.revision) == ("slow", 3)
+    after = await now_is(get_draft)
+    assert (after.content.text, after.approved) == ("slow", False)
+    assert await pending(database) is None
 
 
-async def test_a_withdrawal_is_left_to_its_caller_first_and_completed_by_the_loop_later(
+async def test_of_two_changes_at_once_with_one_etag_one_is_made(
+    a_draft: Create, update_draft: UpdateDraft, get_draft: GetDraft, publisher: FakePublisher, database: Database
+) -> None:
+    etag = (await a_draft(approved=True)).etag
+    publisher.hold = hold = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        slow = group.create_task(outcome(update_draft(key(), draft_id="draft", etag=etag, change=Change(text="slow"))))
+        await publisher.held.wait()
+        await update_draft(key(), draft_id="draft", etag=etag, change=Change(text="quick"))
+        hold.set()
+    assert slow.result() == "ETAG_MISMATCH"
+    assert (await now_is(get_draft)).content.text == "quick"
+    assert await pending(database) is None
+
+
+async def test_a_change_refused_after_the_withdrawal_leaves_the_approved_draft_free_to_go_out(
+    a_draft: Create,
+    update_draft: UpdateDraft,
+    approve_draft: ApproveDraft,
+    get_draft: GetDraft,
+    publisher: FakePublisher,
+    database: Database,
+    announced: Announced,
+) -> None:
+    """Revision 2 is approved while it is being forbidden for an edit that is then refused."""
+    await a_draft(text="old", approved=True)
+    publisher.in_flight = ("job",)
+    etag = (await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))).draft.etag
+    publisher.hold = hold = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        edit = group.create_task(outcome(update_draft(key(), draft_id="draft", etag=etag, change=Change(text="newer"))))
+        await publisher.held.wait()
+        await approve_draft(key(), draft_id="draft", content_digest="", etag="", approver="bob")
+        hold.set()
+    assert edit.result() == "ETAG_MISMATCH"
+    after = await now_is(get_draft)
+    assert (after.content.text, after.approved, after.revision) == ("new", True, 3)
+    saved = (await announced())[-1]
+    assert (saved.revision, saved.approved, saved.content_digest) == (3, True, after.content_digest)
+    assert await pending(database) is None
+
+
+async def test_a_withdrawal_is_left_to_its_caller_first_and_ended_by_the_loop_later(
     a_draft: Create,
     update_draft: UpdateDraft,
     publisher: FakePublisher,
     database: Database,
+    outbox: Outbox,
     complete_withdrawals: CompleteWithdrawals,
 ) -> None:
     await a_draft(approved=True)
@@ -215,7 +382,7 @@ async def test_a_withdrawal_is_left_to_its_caller_first_and_completed_by_the_loo
     with pytest.raises(Unavailable):
         await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
     publisher.away = set()
-    at_once = CompleteWithdrawals(database=database, clock=DatabaseClock(), publisher=publisher)
+    at_once = CompleteWithdrawals(database=database, clock=DatabaseClock(), publisher=publisher, outbox=outbox)
     assert await at_once() is False
     assert len(publisher.asked) == 1
     assert await complete_withdrawals() is False
@@ -225,22 +392,123 @@ async def test_a_withdrawal_is_left_to_its_caller_first_and_completed_by_the_loo
     assert len(publisher.asked) == 2
 
 
-async def test_a_caller_that_hangs_up_leaves_the_withdrawal_to_the_loop(
+async def test_a_caller_that_hangs_up_leaves_the_draft_as_it_was_and_free_to_go_out(
     a_draft: Create,
     update_draft: UpdateDraft,
+    get_draft: GetDraft,
     publisher: FakePublisher,
     database: Database,
+    announced: Announced,
     complete_withdrawals: CompleteWithdrawals,
 ) -> None:
-    await a_draft(approved=True)
+    before = await a_draft(text="old", approved=True)
     publisher.hold = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        call = group.create_task(update_draft(key(), draft_id="draft", etag="", change=Change(text="new")))
+        call = group.create_task(
+            update_draft(key("request"), draft_id="draft", etag=before.etag, change=Change(text="new"))
+        )
         await publisher.held.wait()
         call.cancel()
     assert await pending(database) == 2
     await complete_withdrawals()
     assert await pending(database) is None
+    saved = (await announced())[-1]
+    assert (saved.revision, saved.approved, saved.content_digest) == (2, True, before.content_digest)
+    after = await now_is(get_draft)
+    assert (after.content.text, after.approved, after.etag) == ("old", True, before.etag)
+    # The repeat, with the precondition of the first call, makes the change.
+    answer = await update_draft(key("request"), draft_id="draft", etag=before.etag, change=Change(text="new"))
+    assert (answer.draft.content.text, answer.draft.approved, answer.draft.revision) == ("new", False, 3)
+    assert publisher.asked == [("draft", 2), ("draft", 2), ("draft", 3)]
+
+
+@pytest.mark.parametrize("failpoint", [INTENDED, WITHDRAWN])
+async def test_a_call_that_dies_between_its_parts_is_made_good_by_its_repeat_alone(
+    a_draft: Create,
+    update_draft: UpdateDraft,
+    publisher: FakePublisher,
+    database: Database,
+    armed: Callable[[str], None],
+    failpoint: str,
+) -> None:
+    before = await a_draft(text="old", approved=True)
+    armed(f"{failpoint}=raise")
+    with pytest.raises(failpoints.FailpointHit):
+        await update_draft(key("request"), draft_id="draft", etag=before.etag, change=Change(text="new"))
+    armed("")
+    publisher.in_flight = ("job",)
+    answer = await update_draft(key("request"), draft_id="draft", etag=before.etag, change=Change(text="new"))
+    assert (answer.draft.content.text, list(answer.in_flight_post_job_ids)) == ("new", ["job"])
+    assert await pending(database) is None
+
+
+async def test_a_caller_slower_than_the_loop_asks_again(
+    a_draft: Create,
+    update_draft: UpdateDraft,
+    publisher: FakePublisher,
+    complete_withdrawals: CompleteWithdrawals,
+) -> None:
+    await a_draft(text="old", approved=True)
+    publisher.hold = hold = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        slow = group.create_task(update_draft(key(), draft_id="draft", etag="", change=Change(text="new")))
+        await publisher.held.wait()
+        await complete_withdrawals()
+        hold.set()
+    assert publisher.asked == [("draft", 2), ("draft", 2), ("draft", 3)]
+    assert (slow.result().draft.content.text, slow.result().draft.revision) == ("new", 3)
+
+
+async def test_what_went_out_while_nobody_waited_for_the_change_is_known_after_the_loop(
+    a_draft: Create,
+    update_draft: UpdateDraft,
+    get_draft: GetDraft,
+    publisher: FakePublisher,
+    database: Database,
+    complete_withdrawals: CompleteWithdrawals,
+) -> None:
+    await a_draft(text="old", approved=True)
+    publisher.away = {"draft"}
+    with pytest.raises(Unavailable):
+        await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
+    publisher.away, publisher.published = set(), (out(),)
+    await complete_withdrawals()
+    after = await now_is(get_draft)
+    assert (after.state, after.content.text) == (DRAFT_STATE_PUBLISHED, "old")
+    assert await pending(database) is None
+
+
+async def test_the_last_announcement_is_waited_for(
+    a_draft: Create, update_draft: UpdateDraft, publisher: FakePublisher
+) -> None:
+    await a_draft(approved=True)
+    publisher.deaf = 2
+    answer = await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
+    assert answer.draft.content.text == "new"
+    assert publisher.asked == [("draft", 2)] * 3
+
+
+async def test_a_lost_announcement_is_made_again_by_the_loop(
+    a_draft: Create,
+    update_draft: UpdateDraft,
+    publisher: FakePublisher,
+    database: Database,
+    announced: Announced,
+    complete_withdrawals: CompleteWithdrawals,
+) -> None:
+    await a_draft(approved=True)
+    publisher.deaf = 100
+    with pytest.raises(Unavailable) as refusal:
+        await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
+    assert refusal.value.reason == "WITHDRAW_PENDING"
+    assert refusal.value.retry_after
+    before = await announced()
+    await complete_withdrawals()
+    assert await announced() == [*before, before[-1]]
+    assert await pending(database) == 2
+    publisher.deaf = 0
+    answer = await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
+    assert answer.draft.content.text == "new"
 
 
 async def test_one_withdrawal_that_fails_does_not_hold_up_the_others(
@@ -264,25 +532,29 @@ async def test_one_withdrawal_that_fails_does_not_hold_up_the_others(
     assert [await pending(database, name) for name in ("one", "two", "three")] == [2, None, None]
 
 
-async def test_a_draft_may_be_approved_while_its_withdrawal_is_pending_and_stays_so(
+async def test_an_approval_while_a_change_is_pending_is_of_the_draft_as_it_is_and_stays(
     a_draft: Create,
     update_draft: UpdateDraft,
     approve_draft: ApproveDraft,
     get_draft: GetDraft,
     publisher: FakePublisher,
-    database: Database,
+    announced: Announced,
     complete_withdrawals: CompleteWithdrawals,
 ) -> None:
-    await a_draft(approved=True)
+    await a_draft(text="old", approved=True)
+    publisher.in_flight = ("job",)
+    await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
     publisher.away = {"draft"}
     with pytest.raises(Unavailable):
-        await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
+        await update_draft(key(), draft_id="draft", etag="", change=Change(text="newer"))
     approved = (await approve_draft(key(), draft_id="draft", content_digest="", etag="", approver="bob")).draft
-    assert await pending(database) == 2
+    assert (approved.content.text, approved.approved) == ("new", True)
     publisher.away = set()
     await complete_withdrawals()
-    assert await pending(database) is None
-    assert (await get_draft(organization_id="org", draft_id="draft")).draft == approved
+    after = await now_is(get_draft)
+    assert (after.content.text, after.approved, after.etag) == ("new", True, approved.etag)
+    saved = (await announced())[-1]
+    assert (saved.revision, saved.approved) == (3, True)
 
 
 async def test_a_change_racing_an_approval_never_leaves_unread_content_approved_or_older_text_free(

@@ -22,6 +22,7 @@ class DraftState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DRAFT_STATE_PARTIALLY_PUBLISHED: _ClassVar[DraftState]
     DRAFT_STATE_FAILED: _ClassVar[DraftState]
     DRAFT_STATE_NEEDS_ATTENTION: _ClassVar[DraftState]
+    DRAFT_STATE_BLOCKED: _ClassVar[DraftState]
 DRAFT_STATE_UNSPECIFIED: DraftState
 DRAFT_STATE_DRAFT: DraftState
 DRAFT_STATE_SCHEDULED: DraftState
@@ -30,6 +31,7 @@ DRAFT_STATE_PUBLISHED: DraftState
 DRAFT_STATE_PARTIALLY_PUBLISHED: DraftState
 DRAFT_STATE_FAILED: DraftState
 DRAFT_STATE_NEEDS_ATTENTION: DraftState
+DRAFT_STATE_BLOCKED: DraftState
 
 class Draft(_message.Message):
     __slots__ = ("id", "content", "targets", "revision", "content_digest", "approved", "approve_time", "approver", "state", "target_states", "schedule_time", "publish_time", "etag", "create_time", "update_time")

@@ -77,9 +77,11 @@ class DraftsServiceServicer:
 
     def UpdateDraft(self, request, context):
         """UpdateDraft changes content or targets; approval of the content is lost when the content changes. After its OK no
-        older text starts; texts that were already on their way are listed in the answer. ABORTED `ETAG_MISMATCH` for a
-        stale etag; FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target has gone out; UNAVAILABLE `WITHDRAW_PENDING` when
-        the older text could not be withdrawn yet: the change is kept, and a repeat with the same request_id completes it.
+        older text starts, and none is out: texts that may be on their way are listed in the answer. ABORTED `ETAG_MISMATCH`
+        for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target has gone out, with `post_job_id`,
+        `external_url` and `publish_time` of the first one in the metadata; the other targets go out as approved.
+        UNAVAILABLE `WITHDRAW_PENDING` when the older text could not be withdrawn yet: the draft is as it was, approval
+        included, and a repeat, best with the same request_id, makes the change.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -39,9 +39,11 @@ class DraftsServiceStub:
     """GetDraft returns a draft with the states of its targets. NOT_FOUND `DRAFT_NOT_FOUND`."""
     UpdateDraft: _grpc.UnaryUnaryMultiCallable[_drafts_service_pb2.UpdateDraftRequest, _drafts_service_pb2.UpdateDraftResponse]
     """UpdateDraft changes content or targets; approval of the content is lost when the content changes. After its OK no
-    older text starts; texts that were already on their way are listed in the answer. ABORTED `ETAG_MISMATCH` for a
-    stale etag; FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target has gone out; UNAVAILABLE `WITHDRAW_PENDING` when
-    the older text could not be withdrawn yet: the change is kept, and a repeat with the same request_id completes it.
+    older text starts, and none is out: texts that may be on their way are listed in the answer. ABORTED `ETAG_MISMATCH`
+    for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target has gone out, with `post_job_id`,
+    `external_url` and `publish_time` of the first one in the metadata; the other targets go out as approved.
+    UNAVAILABLE `WITHDRAW_PENDING` when the older text could not be withdrawn yet: the draft is as it was, approval
+    included, and a repeat, best with the same request_id, makes the change.
     """
     ApproveDraft: _grpc.UnaryUnaryMultiCallable[_drafts_service_pb2.ApproveDraftRequest, _drafts_service_pb2.ApproveDraftResponse]
     """ApproveDraft allows the content as it is now to go out. Approving twice is one approval. ABORTED `ETAG_MISMATCH`
@@ -59,9 +61,11 @@ class DraftsServiceAsyncStub(DraftsServiceStub):
     """GetDraft returns a draft with the states of its targets. NOT_FOUND `DRAFT_NOT_FOUND`."""
     UpdateDraft: _aio.UnaryUnaryMultiCallable[_drafts_service_pb2.UpdateDraftRequest, _drafts_service_pb2.UpdateDraftResponse]  # type: ignore[assignment]
     """UpdateDraft changes content or targets; approval of the content is lost when the content changes. After its OK no
-    older text starts; texts that were already on their way are listed in the answer. ABORTED `ETAG_MISMATCH` for a
-    stale etag; FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target has gone out; UNAVAILABLE `WITHDRAW_PENDING` when
-    the older text could not be withdrawn yet: the change is kept, and a repeat with the same request_id completes it.
+    older text starts, and none is out: texts that may be on their way are listed in the answer. ABORTED `ETAG_MISMATCH`
+    for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target has gone out, with `post_job_id`,
+    `external_url` and `publish_time` of the first one in the metadata; the other targets go out as approved.
+    UNAVAILABLE `WITHDRAW_PENDING` when the older text could not be withdrawn yet: the draft is as it was, approval
+    included, and a repeat, best with the same request_id, makes the change.
     """
     ApproveDraft: _aio.UnaryUnaryMultiCallable[_drafts_service_pb2.ApproveDraftRequest, _drafts_service_pb2.ApproveDraftResponse]  # type: ignore[assignment]
     """ApproveDraft allows the content as it is now to go out. Approving twice is one approval. ABORTED `ETAG_MISMATCH`
@@ -94,9 +98,11 @@ class DraftsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_drafts_service_pb2.UpdateDraftResponse, _abc.Awaitable[_drafts_service_pb2.UpdateDraftResponse]]:
         """UpdateDraft changes content or targets; approval of the content is lost when the content changes. After its OK no
-        older text starts; texts that were already on their way are listed in the answer. ABORTED `ETAG_MISMATCH` for a
-        stale etag; FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target has gone out; UNAVAILABLE `WITHDRAW_PENDING` when
-        the older text could not be withdrawn yet: the change is kept, and a repeat with the same request_id completes it.
+        older text starts, and none is out: texts that may be on their way are listed in the answer. ABORTED `ETAG_MISMATCH`
+        for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target has gone out, with `post_job_id`,
+        `external_url` and `publish_time` of the first one in the metadata; the other targets go out as approved.
+        UNAVAILABLE `WITHDRAW_PENDING` when the older text could not be withdrawn yet: the draft is as it was, approval
+        included, and a repeat, best with the same request_id, makes the change.
         """
 
     @_abc_1.abstractmethod

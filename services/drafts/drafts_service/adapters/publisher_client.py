@@ -5,15 +5,20 @@ from datetime import timedelta
 
 import grpc
 
+from drafts_service import wire
+from drafts_service.domain.answer import Answer
 from postflow.publisher.v1.publisher_service_pb2 import (
+    WITHDRAW_OUTCOME_PUBLISHED,
     WITHDRAW_OUTCOME_TOO_LATE,
     WITHDRAW_OUTCOME_WITHDRAWN,
     WithdrawContentRequest,
     WithdrawContentResponse,
 )
 from postflow.publisher.v1.publisher_service_pb2_grpc import PublisherServiceStub
-from servicekit.faults import Fault, Unavailable
+from servicekit.faults import Fault, Refused, Unavailable
 from servicekit.rpc import calling
+
+_OUTCOMES = {WITHDRAW_OUTCOME_WITHDRAWN, WITHDRAW_OUTCOME_TOO_LATE, WITHDRAW_OUTCOME_PUBLISHED}
 
 log = logging.getLogger(__name__)
 
@@ -23,21 +28,28 @@ class PublisherClient:
         self._stub = PublisherServiceStub(channel)
         self._deadline = deadline.total_seconds()
 
-    async def withdraw(self, organization_id: str, draft_id: str, *, below: int) -> list[str]:
+    async def withdraw(self, organization_id: str, draft_id: str, *, below: int) -> Answer | None:
         request = WithdrawContentRequest(organization_id=organization_id, draft_id=draft_id, below_revision=below)
         response = await self._call(request)
-        if response.outcome not in {WITHDRAW_OUTCOME_WITHDRAWN, WITHDRAW_OUTCOME_TOO_LATE}:
+        if response is None:
+            return None
+        # PUBLISHED without its evidence would read as "nothing is out".
+        if response.outcome not in _OUTCOMES or (response.outcome == WITHDRAW_OUTCOME_PUBLISHED) != bool(
+            response.published
+        ):
             log.error("publisher answered a withdrawal with an unknown outcome %d", response.outcome)
             raise Unavailable("WITHDRAWAL_NOT_CONFIRMED", "the withdrawal was not confirmed")
-        return list(response.in_flight_post_job_ids)
+        return wire.answer(organization_id, draft_id, below, response)
 
-    async def _call(self, request: WithdrawContentRequest) -> WithdrawContentResponse:
+    async def _call(self, request: WithdrawContentRequest) -> WithdrawContentResponse | None:
         try:
             with calling():
                 return await self._stub.WithdrawContent(request, timeout=self._deadline)
         except Unavailable:
             raise
         except (Fault, grpc.aio.AioRpcError) as error:
+            if isinstance(error, Refused) and error.reason == "REVISION_NOT_KNOWN":
+                return None
             # A defect on either side; to the caller it makes no difference, the older text is not withdrawn.
             log.exception(
                 "publisher did not withdraw draft %s below revision %d", request.draft_id, request.below_revision

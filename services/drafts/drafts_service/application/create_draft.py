@@ -47,7 +47,7 @@ class CreateDraft:
             targets=targets,
             create_time=now,
             update_time=now,
-            progress=fold(jobs),
+            progress=fold(targets, jobs),
         )
         if not await store.insert(tx.connection, draft):
             raise AlreadyExists("DRAFT_EXISTS", "a draft with this id exists", metadata={"draft_id": draft.id})

@@ -34,7 +34,7 @@ class ReflectPostJobs:
             tx.connection,
             events=facts,
             newest=newest,
-            folded={key: fold(by_draft[key]) for key in here},
+            folded={key: fold(targets, by_draft[key]) for key, targets in here.items()},
             now=now,
         )
         tx.after_commit(lambda: _count(facts, states))

@@ -1,38 +1,66 @@
-"""UpdateDraft: new content or targets; after its answer no older text starts.
+"""UpdateDraft: new content or targets; after its OK no older text starts, and none is out.
 
-When an older text may be on its way the change is one intention with three parts: it is recorded, Publisher is asked to
-withdraw what is older, the answer is recorded. A call that breaks off in between is completed by repeating it, and by
-the loop of `complete_withdrawals`.
+A draft of which a text may be in flight is changed in three parts: the intention is recorded and nothing else,
+Publisher is asked to withdraw what is older, and only its answer decides whether the change is made. A call that breaks
+off leaves the draft as it was: a repeat begins at the beginning, and `complete_withdrawals` ends the intention of one
+that is not repeated.
 """
 
-from dataclasses import dataclass
-from datetime import timedelta
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import assert_never
 
 from drafts_service import wire
 from drafts_service.adapters.postgres import store
-from drafts_service.application.withdrawal import Publisher
+from drafts_service.application.withdrawal import Publisher, keep
+from drafts_service.domain.answer import Answer
 from drafts_service.domain.content import checked_content
-from drafts_service.domain.draft import Change, edited, found, require_changeable, require_etag
+from drafts_service.domain.draft import (
+    Change,
+    Draft,
+    edited,
+    found,
+    require_changeable,
+    require_etag,
+    withdrawing,
+)
+from drafts_service.domain.post_job import PostJob, fold, latest
 from drafts_service.domain.target import checked_targets
 from servicekit.failpoints import declare, failpoint
-from servicekit.faults import Unavailable
+from servicekit.faults import Fault, Unavailable
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.ledger import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox
 
-CHANGED = declare("drafts.update.changed")
+INTENDED = declare("drafts.update.intended")
 WITHDRAWN = declare("drafts.update.withdrawn")
 
+_ROUNDS = 3
+"""Each but the first is for an edit or an approval that came in between."""
 _RETRY_AFTER = timedelta(seconds=1)
+_ANNOUNCED_WITHIN = (0.05, 0.1, 0.2, 0.4, 0.8)
+"""Seconds between questions while Publisher has not heard of the last revision: an event takes some 50 ms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Changed:
-    """The answer, but for what Publisher says, if it has to be asked."""
+class _Edit:
+    key: RequestKey
+    draft_id: str
+    etag: str
+    change: Change
 
-    response: wire.UpdateDraftResponse
-    is_complete: bool
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ask:
+    """Publisher must withdraw the revisions below this one before the edit can be made."""
+
+    below: int
+
+
+_Step = wire.UpdateDraftResponse | Fault | _Ask
 
 
 class UpdateDraft:
@@ -53,59 +81,82 @@ class UpdateDraft:
 
     async def __call__(self, key: RequestKey, *, draft_id: str, etag: str, change: Change) -> wire.UpdateDraftResponse:
         """An empty `etag` is no precondition."""
-        changed = await self._database.run(lambda tx: self._change(tx, key, draft_id, etag, change))
-        if changed.is_complete:
-            return changed.response
-        await failpoint(CHANGED)
-        below = changed.response.draft.revision
-        in_flight = await self._withdraw(key.organization_id, draft_id, below)
-        await failpoint(WITHDRAWN)
-        changed.response.in_flight_post_job_ids.extend(in_flight)
-        return await self._database.run(lambda tx: self._complete(tx, key, draft_id, changed.response))
+        edit = _Edit(key=key, draft_id=draft_id, etag=etag, change=change)
+        step = await self._step(edit, None)
+        for _ in range(_ROUNDS):
+            if not isinstance(step, _Ask):
+                break
+            await failpoint(INTENDED)
+            answer = await self._withdrawn(edit, step.below)
+            await failpoint(WITHDRAWN)
+            step = await self._step(edit, answer)
+        match step:
+            case wire.UpdateDraftResponse():
+                return step
+            case _Ask():
+                raise _pending(draft_id, step.below)
+            case Fault():
+                raise step
+            case _:
+                assert_never(step)
 
-    async def _change(self, tx: Transaction, key: RequestKey, draft_id: str, etag: str, change: Change) -> _Changed:
+    async def _step(self, edit: _Edit, answer: Answer | None) -> _Step:
+        return await self._database.run(lambda tx: self._try(tx, edit, answer))
+
+    async def _try(self, tx: Transaction, edit: _Edit, answer: Answer | None) -> _Step:
+        """Makes the edit, if Publisher's answer covers the draft as it is now; else says what is to be asked."""
         now = await self._clock.now(tx.connection)
-        past = await self._ledger.recall(tx, key, now=now)
+        past = await self._ledger.recall(tx, edit.key, now=now)
         if past and past.response is not None:
-            return _Changed(response=wire.UpdateDraftResponse.FromString(past.response), is_complete=True)
-        if past and past.intention is not None:
-            return _Changed(response=wire.UpdateDraftResponse.FromString(past.intention), is_complete=False)
-        before = found(await store.lock(tx.connection, key.organization_id, draft_id), draft_id)
-        require_etag(before, etag)
-        jobs = await store.jobs(tx.connection, key.organization_id, draft_id)
-        require_changeable(before, jobs)
-        targets = before.targets if change.targets is None else checked_targets(change.targets)
-        content = checked_content(change.of(wire.decoded_body(before.body)), targets)
-        draft = edited(before, body=wire.encoded_body(content), targets=targets, now=now)
-        if draft is not before:
-            await store.save(tx.connection, draft)
-            await self._outbox.append(tx, [wire.draft_saved(draft)], now=now)
-        response = wire.UpdateDraftResponse(draft=wire.shown(draft, jobs))
-        # A change that changes nothing still owes its caller a withdrawal that an earlier one left open.
-        if draft.withdrawal is None:
-            await self._ledger.answer(tx, key, response.SerializeToString())
-        else:
-            await self._ledger.intend(tx, key, response.SerializeToString())
-        return _Changed(response=response, is_complete=draft.withdrawal is None)
-
-    async def _withdraw(self, organization_id: str, draft_id: str, below: int) -> list[str]:
-        try:
-            return await self._publisher.withdraw(organization_id, draft_id, below=below)
-        except Unavailable as away:
-            raise Unavailable(
-                "WITHDRAW_PENDING",
-                "the change is kept, but it is not sure yet that no older text goes out; repeat the request",
-                metadata={"draft_id": draft_id, "revision": str(below)},
-                retry_after=away.retry_after or _RETRY_AFTER,
-            ) from away
-
-    async def _complete(
-        self, tx: Transaction, key: RequestKey, draft_id: str, response: wire.UpdateDraftResponse
-    ) -> wire.UpdateDraftResponse:
-        now = await self._clock.now(tx.connection)
-        past = await self._ledger.recall(tx, key, now=now)
-        if past and past.response is not None:  # the same call, made twice at a time: one answer
             return wire.UpdateDraftResponse.FromString(past.response)
-        await store.withdrawn(tx.connection, key.organization_id, draft_id, below=response.draft.revision)
-        await self._ledger.answer(tx, key, response.SerializeToString())
+        before = found(await store.lock(tx.connection, edit.key.organization_id, edit.draft_id), edit.draft_id)
+        jobs = await store.jobs(tx.connection, before.organization_id, before.id)
+        try:
+            after = _after(before, jobs, edit, answer, now)
+        except Fault as refusal:
+            if answer is None:
+                raise
+            await keep(tx, before, jobs, answer, outbox=self._outbox, now=now)
+            return refusal
+        # The text that stays may be out; an older one may not.
+        matters = before.exposed if after is before else before.may_be_out
+        if matters and (answer is None or answer.below < after.revision):
+            if after is not before:
+                await store.save(tx.connection, withdrawing(before, below=after.revision, now=now))
+            return _Ask(below=after.revision)
+        in_flight = answer.in_flight if answer else ()
+        if after is not before:
+            after = replace(after, exposed=bool(in_flight), progress=fold(after.targets, jobs))
+            await store.save(tx.connection, after)
+            await self._outbox.append(tx, [wire.draft_saved(after)], now=now)
+        response = wire.UpdateDraftResponse(draft=wire.shown(after, jobs), in_flight_post_job_ids=in_flight)
+        await self._ledger.answer(tx, edit.key, response.SerializeToString())
         return response
+
+    async def _withdrawn(self, edit: _Edit, below: int) -> Answer:
+        try:
+            for pause in _ANNOUNCED_WITHIN:
+                if answer := await self._publisher.withdraw(edit.key.organization_id, edit.draft_id, below=below):
+                    return answer
+                await asyncio.sleep(pause)
+        except Unavailable as away:
+            raise _pending(edit.draft_id, below, away.retry_after) from away
+        raise _pending(edit.draft_id, below)
+
+
+def _after(before: Draft, jobs: Sequence[PostJob], edit: _Edit, answer: Answer | None, now: datetime) -> Draft:
+    """The draft with the change; itself when that changes nothing. Raises the fault that forbids it."""
+    require_changeable(before, latest([*jobs, *answer.published]) if answer else jobs)
+    require_etag(before, edit.etag)
+    targets = before.targets if edit.change.targets is None else checked_targets(edit.change.targets)
+    content = checked_content(edit.change.of(wire.decoded_body(before.body)), targets)
+    return edited(before, body=wire.encoded_body(content), targets=targets, now=now)
+
+
+def _pending(draft_id: str, below: int, retry_after: timedelta | None = None) -> Unavailable:
+    return Unavailable(
+        "WITHDRAW_PENDING",
+        "the older text could not be withdrawn yet, so the draft is as it was; repeat the request",
+        metadata={"draft_id": draft_id, "revision": str(below)},
+        retry_after=retry_after or _RETRY_AFTER,
+    )

@@ -25,7 +25,11 @@ class Approval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Withdrawal:
-    """Revisions below this one may have been approved and must not go out; Publisher has yet to confirm that."""
+    """Publisher is being asked to forbid the revisions below this one; it may have done so already.
+
+    While it stands, the draft is as it was before the edit that wants it. It ends with the edit, or with the same draft
+    under a revision that is not forbidden.
+    """
 
     below: int
     due: datetime  # when it is asked next, unless the call that made it has been answered by then
@@ -40,11 +44,17 @@ class Draft:
     create_time: datetime
     update_time: datetime
     approval: Approval | None = None
-    revision: int = 1  # grows with content and targets
+    revision: int = 1  # grows with content and targets, and when an edit was not carried out
     version: int = 1  # grows with every announcement
     edit_version: int = 1  # grows with every change that a user makes; never by events
-    withdrawal: Withdrawal | None = None  # None: no older text can start
+    withdrawal: Withdrawal | None = None
+    exposed: bool = False  # a text of an earlier revision may be in flight or out: Publisher has not said otherwise
     progress: Progress = field(default_factory=Progress)
+
+    @property
+    def may_be_out(self) -> bool:
+        """A text, this one or an earlier one: Publisher has to be asked before it is replaced."""
+        return self.exposed or self.approval is not None
 
     @property
     def etag(self) -> str:
@@ -74,19 +84,31 @@ def edited(draft: Draft, *, body: Body, targets: tuple[Target, ...], now: dateti
     """The draft with this content and these targets (in any order); itself when that changes nothing."""
     if body.digest == draft.body.digest and set(targets) == set(draft.targets):
         return draft
-    revision = draft.revision + 1
-    may_be_on_its_way = draft.approval is not None or draft.withdrawal is not None
     return replace(
         draft,
         body=body,
         targets=targets,
         approval=draft.approval if body.digest == draft.body.digest else None,
-        revision=revision,
+        revision=draft.revision + 1,
         version=draft.version + 1,
         edit_version=draft.edit_version + 1,
-        withdrawal=Withdrawal(below=revision, due=now + PATIENCE) if may_be_on_its_way else None,
+        withdrawal=None,
         update_time=now,
     )
+
+
+def withdrawing(draft: Draft, *, below: int, now: datetime) -> Draft:
+    """The draft with the intention to have its older revisions forbidden."""
+    return replace(draft, withdrawal=Withdrawal(below=below, due=now + PATIENCE))
+
+
+def kept(draft: Draft, *, below: int) -> Draft:
+    """The draft after a withdrawal that no edit follows: the same under a revision that is not forbidden."""
+    if draft.withdrawal is None or draft.withdrawal.below > below:
+        return draft
+    if below <= draft.revision:
+        return replace(draft, withdrawal=None)
+    return replace(draft, revision=below, version=draft.version + 1, withdrawal=None)
 
 
 def approved(draft: Draft, *, approver: str, now: datetime) -> Draft:
@@ -128,10 +150,16 @@ def require_digest(draft: Draft, digest: str) -> None:
 
 
 def require_changeable(draft: Draft, jobs: Iterable[PostJob]) -> None:
-    gone_out = next((job for job in jobs if job.state is JobState.PUBLISHED), None)
-    if gone_out:
+    out = [job for job in jobs if job.state is JobState.PUBLISHED]
+    if out:
+        first = min(out, key=lambda job: (job.publish_time or draft.create_time, job.id))
         raise Refused(
             "DRAFT_PUBLISHED",
             "a target of the draft has gone out: it can no longer be changed",
-            metadata={"draft_id": draft.id, "post_job_id": gone_out.id},
+            metadata={
+                "draft_id": draft.id,
+                "post_job_id": first.id,
+                "external_url": first.external_url,
+                "publish_time": first.publish_time.isoformat() if first.publish_time else "",
+            },
         )

@@ -4,7 +4,7 @@ Everything here is pure and does not depend on the order in which facts arrive, 
 lost as long as a newer one of the same job came.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -38,6 +38,7 @@ class DraftState(StrEnum):
     PARTIALLY_PUBLISHED = "PARTIALLY_PUBLISHED"
     FAILED = "FAILED"
     NEEDS_ATTENTION = "NEEDS_ATTENTION"
+    BLOCKED = "BLOCKED"
 
 
 IN_FLIGHT = frozenset({JobState.SENDING, JobState.UNKNOWN})
@@ -53,6 +54,7 @@ class Standing:
     id: str
     draft_id: str
     version: int
+    target: Target
     state: JobState
     schedule_time: datetime | None = None
     publish_time: datetime | None = None
@@ -60,7 +62,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostJob(Standing):
-    target: Target
+    state_reason: str = ""
     external_url: str = ""
     error_message: str = ""
 
@@ -97,13 +99,23 @@ def latest(jobs: Iterable[S]) -> list[S]:
     return list(newest.values())
 
 
-def fold(jobs: Iterable[Standing]) -> Progress:
-    """The state of a draft from the latest states of its jobs. Canceled jobs do not count."""
-    live = [job for job in jobs if job.state is not JobState.CANCELED]
-    unfinished = [job for job in live if job.state not in ENDED]
-    if unfinished:
-        return _of_unfinished(unfinished)
-    return _of_ended(live)
+def fold(targets: Collection[Target], jobs: Iterable[Standing]) -> Progress:
+    """The state of a draft from its targets and the latest states of its jobs.
+
+    A canceled job is as good as none. A job of a target that the draft no longer has counts while something may still
+    come of it, and when it is out.
+    """
+    counting = [job for job in jobs if _counts(job, targets)]
+    unfinished = [job for job in counting if job.state not in ENDED]
+    if any(job.state in IN_FLIGHT for job in unfinished):
+        return Progress(state=DraftState.PUBLISHING, schedule_time=_earliest(unfinished))
+    if schedule_time := _earliest(unfinished):
+        is_blocked = all(job.state is JobState.BLOCKED for job in unfinished if job.schedule_time)
+        return Progress(
+            state=DraftState.BLOCKED if is_blocked else DraftState.SCHEDULED,
+            schedule_time=schedule_time,
+        )
+    return _at_rest(targets, counting)
 
 
 def worth_showing(targets: Sequence[Target], jobs: Iterable[PostJob]) -> list[PostJob]:
@@ -113,26 +125,26 @@ def worth_showing(targets: Sequence[Target], jobs: Iterable[PostJob]) -> list[Po
     return sorted(left, key=lambda job: (places.get(job.target, len(places)), job.id))
 
 
-def _of_unfinished(jobs: Sequence[Standing]) -> Progress:
-    schedule_time = min((job.schedule_time for job in jobs if job.schedule_time), default=None)
-    if any(job.state in IN_FLIGHT for job in jobs):
-        state = DraftState.PUBLISHING
-    elif schedule_time:
-        state = DraftState.SCHEDULED
-    else:
-        state = DraftState.DRAFT
-    return Progress(state=state, schedule_time=schedule_time)
+def _counts(job: Standing, targets: Collection[Target]) -> bool:
+    if job.state is JobState.CANCELED:
+        return False
+    return job.target in targets or job.state not in {JobState.FAILED, JobState.MISSED}
 
 
-def _of_ended(jobs: Sequence[Standing]) -> Progress:
+def _earliest(jobs: Iterable[Standing]) -> datetime | None:
+    return min((job.schedule_time for job in jobs if job.schedule_time), default=None)
+
+
+def _at_rest(targets: Collection[Target], jobs: Sequence[Standing]) -> Progress:
+    """Nothing is in flight and nothing has a time."""
     states = {job.state for job in jobs}
-    if not states:
-        return Progress()
-    if states == {JobState.PUBLISHED}:
-        first = min((job.publish_time for job in jobs if job.publish_time), default=None)
-        return Progress(state=DraftState.PUBLISHED, publish_time=first)
     if JobState.NEEDS_ATTENTION in states:
         return Progress(state=DraftState.NEEDS_ATTENTION)
+    if states == {JobState.PUBLISHED} and {job.target for job in jobs}.issuperset(targets):
+        first = min((job.publish_time for job in jobs if job.publish_time), default=None)
+        return Progress(state=DraftState.PUBLISHED, publish_time=first)
     if JobState.PUBLISHED in states:
         return Progress(state=DraftState.PARTIALLY_PUBLISHED)
+    if states & OPEN or not states:
+        return Progress(state=DraftState.DRAFT)
     return Progress(state=DraftState.FAILED)

@@ -21,7 +21,7 @@ _JOB_STATES: Mapping[str, JobState] = {state.value: state for state in JobState}
 
 _FIND = """
     select organization_id, id, content, content_digest, targets, revision, version, edit_version,
-        approved_digest, approve_time, approver, withdraw_below, withdraw_due_time,
+        approved_digest, approve_time, approver, withdraw_below, withdraw_due_time, exposed,
         state, schedule_time, publish_time, create_time, update_time
     from draft where organization_id = :organization_id and id = :id
 """
@@ -38,12 +38,9 @@ _SAVE = text("""
     update draft set content = :content, content_digest = :content_digest, targets = cast(:targets as jsonb),
         revision = :revision, version = :version, edit_version = :edit_version,
         approved_digest = :approved_digest, approve_time = :approve_time, approver = :approver,
-        withdraw_below = :withdraw_below, withdraw_due_time = :withdraw_due_time, update_time = :update_time
+        withdraw_below = :withdraw_below, withdraw_due_time = :withdraw_due_time, exposed = :exposed,
+        state = :state, schedule_time = :schedule_time, publish_time = :publish_time, update_time = :update_time
     where organization_id = :organization_id and id = :id
-""")
-_WITHDRAWN = text("""
-    update draft set withdraw_below = null, withdraw_due_time = null
-    where organization_id = :organization_id and id = :id and withdraw_below <= :below
 """)
 _CLAIM_WITHDRAWALS = text("""
     with due as materialized (
@@ -56,8 +53,19 @@ _CLAIM_WITHDRAWALS = text("""
 """)
 _JOBS = text("""
     select organization_id, id, draft_id, version, social_account_id, channel, destination,
-        state, schedule_time, publish_time, external_url, error_message
+        state, state_reason, schedule_time, publish_time, external_url, error_message
     from post_job where organization_id = :organization_id and draft_id = :draft_id
+""")
+_LEARN = text("""
+    insert into post_job (organization_id, draft_id, id, version, social_account_id, channel, destination,
+        state, state_reason, schedule_time, publish_time, external_url, error_message)
+    values (:organization_id, :draft_id, :id, :version, :social_account_id, :channel, :destination,
+        :state, :state_reason, :schedule_time, :publish_time, :external_url, :error_message)
+    on conflict (organization_id, draft_id, id) do update set version = excluded.version, state = excluded.state,
+        state_reason = excluded.state_reason, schedule_time = excluded.schedule_time,
+        publish_time = excluded.publish_time, external_url = excluded.external_url,
+        error_message = excluded.error_message
+    where post_job.version < excluded.version
 """)
 
 # A plan that is made while a table is small, and kept while it grows, must not read the whole table. LATERAL with what
@@ -66,10 +74,10 @@ _JOBS = text("""
 
 # Locks are taken in the order of the arrays, so that batches which share drafts wait for one another, and do not die.
 _LOCK = text("""
-    select here.organization_id, here.id
+    select here.organization_id, here.id, here.targets
     from unnest(cast(:organizations as text[]), cast(:ids as text[])) as wanted (organization_id, id)
     cross join lateral (
-        select organization_id, id from draft
+        select organization_id, id, targets from draft
         where draft.organization_id = wanted.organization_id and draft.id = wanted.id for update
     ) as here
 """)
@@ -80,7 +88,8 @@ _STANDINGS_OF = text("""
     select job.*
     from unnest(cast(:organizations as text[]), cast(:ids as text[])) as wanted (organization_id, draft_id)
     cross join lateral (
-        select organization_id, id, draft_id, version, state, schedule_time, publish_time from post_job
+        select organization_id, id, draft_id, version, social_account_id, channel, destination,
+            state, schedule_time, publish_time from post_job
         where post_job.organization_id = wanted.organization_id and post_job.draft_id = wanted.draft_id offset 0
     ) as job
 """)
@@ -88,24 +97,27 @@ _REFLECT = text("""
     with arrived as materialized (
         select * from unnest(cast(:organizations as text[]), cast(:jobs as text[]), cast(:drafts as text[]),
             cast(:versions as bigint[]), cast(:accounts as text[]), cast(:channels as text[]),
-            cast(:destinations as text[]), cast(:states as text[]), cast(:schedule_times as timestamptz[]),
+            cast(:destinations as text[]), cast(:states as text[]), cast(:state_reasons as text[]),
+            cast(:schedule_times as timestamptz[]),
             cast(:publish_times as timestamptz[]), cast(:urls as text[]), cast(:errors as text[]),
             cast(:kinds as text[]), cast(:payloads as bytea[]), cast(:occur_times as timestamptz[]),
             cast(:are_newest as boolean[]))
             as one (organization_id, id, draft_id, version, social_account_id, channel, destination,
-                state, schedule_time, publish_time, external_url, error_message, kind, payload, occur_time, is_newest)
+                state, state_reason, schedule_time, publish_time, external_url, error_message,
+                kind, payload, occur_time, is_newest)
     ), events as (
         insert into post_job_event (organization_id, post_job_id, version, draft_id, kind, payload, occur_time)
         select organization_id, id, version, draft_id, kind, payload, occur_time from arrived
         on conflict do nothing
     ), jobs as (
         insert into post_job (organization_id, draft_id, id, version, social_account_id, channel, destination,
-            state, schedule_time, publish_time, external_url, error_message)
+            state, state_reason, schedule_time, publish_time, external_url, error_message)
         select organization_id, draft_id, id, version, social_account_id, channel, destination,
-            state, schedule_time, publish_time, external_url, error_message
+            state, state_reason, schedule_time, publish_time, external_url, error_message
         from arrived where is_newest
         on conflict (organization_id, draft_id, id) do update set version = excluded.version, state = excluded.state,
-            schedule_time = excluded.schedule_time, publish_time = excluded.publish_time,
+            state_reason = excluded.state_reason, schedule_time = excluded.schedule_time,
+            publish_time = excluded.publish_time,
             external_url = excluded.external_url, error_message = excluded.error_message
         where post_job.version < excluded.version
     )
@@ -142,19 +154,14 @@ async def insert(connection: AsyncConnection, draft: Draft) -> bool:
 
 
 async def save(connection: AsyncConnection, draft: Draft) -> None:
-    """What users change; what events change (its progress) is left alone."""
+    """The draft is locked by this transaction."""
     await connection.execute(_SAVE, _columns(draft))
-
-
-async def withdrawn(connection: AsyncConnection, organization_id: str, draft_id: str, *, below: int) -> None:
-    """Publisher has confirmed it. A withdrawal of a later revision stays to be confirmed."""
-    await connection.execute(_WITHDRAWN, {"organization_id": organization_id, "id": draft_id, "below": below})
 
 
 async def claim_withdrawals(
     connection: AsyncConnection, *, now: datetime, next_time: datetime, limit: int
 ) -> list[tuple[DraftKey, int]]:
-    """Drafts with a withdrawal that is due, each with its revision; due again at `next_time` unless it is confirmed."""
+    """Drafts with a withdrawal that is due, each with its revision; due again at `next_time` unless it has ended."""
     rows = await connection.execute(_CLAIM_WITHDRAWALS, {"now": now, "next": next_time, "limit": limit})
     return [((row.organization_id, row.id), row.withdraw_below) for row in rows]
 
@@ -164,10 +171,36 @@ async def jobs(connection: AsyncConnection, organization_id: str, draft_id: str)
     return [_job(row) for row in rows]
 
 
-async def lock_all(connection: AsyncConnection, keys: Collection[DraftKey]) -> set[DraftKey]:
-    """Locks the drafts, and the ids of those that are not here against being created; returns those that are."""
+async def learn(connection: AsyncConnection, published: Sequence[PostJob]) -> None:
+    """Stores jobs that an answer of Publisher has shown, unless a newer event was here first."""
+    if published:
+        await connection.execute(
+            _LEARN,
+            [
+                {
+                    "organization_id": job.organization_id,
+                    "draft_id": job.draft_id,
+                    "id": job.id,
+                    "version": job.version,
+                    "social_account_id": job.target.social_account_id,
+                    "channel": job.target.channel,
+                    "destination": job.target.destination,
+                    "state": job.state,
+                    "state_reason": job.state_reason,
+                    "schedule_time": job.schedule_time,
+                    "publish_time": job.publish_time,
+                    "external_url": job.external_url,
+                    "error_message": job.error_message,
+                }
+                for job in published
+            ],
+        )
+
+
+async def lock_all(connection: AsyncConnection, keys: Collection[DraftKey]) -> dict[DraftKey, tuple[Target, ...]]:
+    """Locks the drafts, and the ids of those that are not here against being created; returns the others' targets."""
     found = await _lock_rows(connection, keys)
-    if absent := set(keys) - found:
+    if absent := set(keys) - found.keys():
         await lock_absent(connection, absent)
         found |= await _lock_rows(connection, absent)
     return found
@@ -188,14 +221,16 @@ async def standings_of(connection: AsyncConnection, keys: Collection[DraftKey]) 
             id=job_id,
             draft_id=draft_id,
             version=version,
+            target=Target(social_account_id=account, channel=channel, destination=destination),
             state=_JOB_STATES[state],
             schedule_time=schedule_time,
             publish_time=publish_time,
         )
-        for organization_id, job_id, draft_id, version, state, schedule_time, publish_time in await connection.execute(
-            _STANDINGS_OF, _arrays(keys)
-        )
-    ]
+        for (
+            organization_id, job_id, draft_id, version, account, channel, destination, state, schedule_time,
+            publish_time,
+        ) in await connection.execute(_STANDINGS_OF, _arrays(keys))
+    ]  # fmt: skip
 
 
 async def reflect(
@@ -220,6 +255,7 @@ async def reflect(
             "channels": [event.target.channel for event in events],
             "destinations": [event.target.destination for event in events],
             "states": [event.state for event in events],
+            "state_reasons": [event.state_reason for event in events],
             "schedule_times": [event.schedule_time for event in events],
             "publish_times": [event.publish_time for event in events],
             "urls": [event.external_url for event in events],
@@ -240,8 +276,9 @@ async def reflect(
     return [DraftState(state) for (state,) in result]
 
 
-async def _lock_rows(connection: AsyncConnection, keys: Collection[DraftKey]) -> set[DraftKey]:
-    return {(row[0], row[1]) for row in await connection.execute(_LOCK, _arrays(keys))}
+async def _lock_rows(connection: AsyncConnection, keys: Collection[DraftKey]) -> dict[DraftKey, tuple[Target, ...]]:
+    rows = await connection.execute(_LOCK, _arrays(keys))
+    return {(organization_id, draft_id): _targets(targets) for organization_id, draft_id, targets in rows}
 
 
 def _arrays(keys: Collection[DraftKey]) -> dict[str, list[str]]:
@@ -265,6 +302,7 @@ def _columns(draft: Draft) -> dict[str, object]:
         "approver": approval.approver if approval else None,
         "withdraw_below": withdrawal.below if withdrawal else None,
         "withdraw_due_time": withdrawal.due if withdrawal else None,
+        "exposed": draft.exposed,
         "state": draft.progress.state,
         "schedule_time": draft.progress.schedule_time,
         "publish_time": draft.progress.publish_time,
@@ -278,10 +316,7 @@ def _draft(row: Row[Any]) -> Draft:
         organization_id=row.organization_id,
         id=row.id,
         body=Body(encoded=row.content, digest=row.content_digest),
-        targets=tuple(
-            Target(social_account_id=account, channel=channel, destination=destination)
-            for account, channel, destination in row.targets
-        ),
+        targets=_targets(row.targets),
         create_time=row.create_time,
         update_time=row.update_time,
         approval=Approval(digest=row.approved_digest, time=row.approve_time, approver=row.approver)
@@ -291,7 +326,15 @@ def _draft(row: Row[Any]) -> Draft:
         version=row.version,
         edit_version=row.edit_version,
         withdrawal=Withdrawal(below=row.withdraw_below, due=row.withdraw_due_time) if row.withdraw_below else None,
+        exposed=row.exposed,
         progress=Progress(state=DraftState(row.state), schedule_time=row.schedule_time, publish_time=row.publish_time),
+    )
+
+
+def _targets(rows: Sequence[Sequence[str]]) -> tuple[Target, ...]:
+    return tuple(
+        Target(social_account_id=account, channel=channel, destination=destination)
+        for account, channel, destination in rows
     )
 
 
@@ -303,6 +346,7 @@ def _job(row: Row[Any]) -> PostJob:
         version=row.version,
         target=Target(social_account_id=row.social_account_id, channel=row.channel, destination=row.destination),
         state=JobState(row.state),
+        state_reason=row.state_reason,
         schedule_time=row.schedule_time,
         publish_time=row.publish_time,
         external_url=row.external_url,

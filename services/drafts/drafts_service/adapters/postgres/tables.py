@@ -1,6 +1,17 @@
 """Drafts' tables as the code knows them; the migrations make them, and a test holds the two together."""
 
-from sqlalchemy import BigInteger, Column, Index, LargeBinary, MetaData, PrimaryKeyConstraint, Table, Text, text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Index,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    text,
+)
 from sqlalchemy.dialects.postgresql import JSONB
 
 from servicekit.pg.tables import Timestamp, add_service_tables
@@ -25,6 +36,7 @@ draft = Table(
     Column("approver", Text),
     Column("withdraw_below", BigInteger),
     Column("withdraw_due_time", Timestamp),
+    Column("exposed", Boolean, nullable=False, server_default=text("false")),
     Column("state", Text, nullable=False),
     Column("schedule_time", Timestamp),
     Column("publish_time", Timestamp),
@@ -45,6 +57,7 @@ post_job = Table(
     Column("channel", Text, nullable=False),
     Column("destination", Text, nullable=False),
     Column("state", Text, nullable=False),
+    Column("state_reason", Text, nullable=False, server_default=text("''")),
     Column("schedule_time", Timestamp),
     Column("publish_time", Timestamp),
     Column("external_url", Text, nullable=False),

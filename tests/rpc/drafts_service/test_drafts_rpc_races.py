@@ -1,0 +1,280 @@
+"""UpdateDraft while two publishers send: Publisher's own transactions and databases, real gRPC between the two."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import pytest
+from google.protobuf.field_mask_pb2 import FieldMask
+from sqlalchemy import Row, text
+
+from drafts_service.application.complete_withdrawals import CompleteWithdrawals
+from drafts_service.application.withdrawal import Publisher
+from postflow.bus.v1.bus_pb2 import Envelope
+from postflow.drafts.v1 import drafts_service_pb2 as pb
+from postflow.drafts.v1.draft_pb2 import Draft, DraftContent
+from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
+from postflow.publisher.v1.publisher_service_pb2_grpc import add_PublisherServiceServicer_to_server
+from postflow.target.v1.target_pb2 import Target
+from publisher_service import wire as publisher_wire
+from publisher_service.application.claim_jobs import ClaimJobs
+from publisher_service.application.read_jobs import ReadJobs
+from publisher_service.application.save_drafts import SaveDrafts
+from publisher_service.application.send_post import Sent
+from publisher_service.application.settle_posts import SettlePosts
+from publisher_service.application.withdraw_content import WithdrawContent
+from publisher_service.domain import post_job
+from publisher_service.domain.claim import Claimed, Command, Lane
+from publisher_service.domain.outcome import Accepted
+from publisher_service.domain.policy import Policy
+from publisher_service.entrypoints.rpc import PublisherServicer
+from servicekit.clock import SystemClock
+from servicekit.ids import Uuid7Source
+from servicekit.pg.clock import DatabaseClock, SteadyClock
+from servicekit.pg.database import Database
+from servicekit.pg.outbox import Outbox
+from servicekit.rpc import RpcServer, fault_from_error
+
+if TYPE_CHECKING:
+    from postflow.drafts.v1.drafts_service_pb2_grpc import DraftsServiceAsyncStub
+
+DUE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+FAR = datetime(2126, 3, 2, 9, 0, tzinfo=UTC)
+
+
+class Press:
+    """One publisher process, but for the provider: claims what is due, takes a while, settles it as published."""
+
+    def __init__(self, url: str) -> None:
+        self.database = Database(url, application="test", pool_size=8)
+        clock, ids = DatabaseClock(), Uuid7Source()
+        steady, outbox = SteadyClock(SystemClock()), Outbox(ids, lambda rows: None)
+        policy = Policy(unknown_settle=timedelta(0), lookup_again=timedelta(0))
+        self._lanes = [Lane(provider="sandbox", room=1000, lease=timedelta(seconds=30))]
+        self._claim = ClaimJobs(database=self.database, clock=clock, steady=steady, outbox=outbox)
+        self._settle = SettlePosts(
+            database=self.database, clock=clock, ids=ids, outbox=outbox, policy=policy, wake_lines=lambda: None
+        )
+        self._save = SaveDrafts(outbox, lambda: None)
+        self.servicer = PublisherServicer(read=ReadJobs(self.database), withdraw=WithdrawContent(self.database))
+
+    async def take(self, saved: Sequence[DraftSaved]) -> None:
+        drafts = [publisher_wire.saved_draft_from(each) for each in saved]
+        await self.database.run(lambda tx: self._save(tx, drafts, DUE))
+
+    async def connect(self, names: Sequence[str]) -> None:
+        async with self.database.transaction() as tx:
+            for name in names:
+                await tx.connection.execute(
+                    text("""
+                        insert into social_account (organization_id, id, provider, external_account_id, display_name,
+                            channels, state, credentials, version, create_time, update_time)
+                        values ('org', :id, 'sandbox', 'ext', '', '{facebook}', 'CONNECTED', '', 1, now(), now())
+                    """),
+                    {"id": f"page-{name}"},
+                )
+                await tx.connection.execute(
+                    text(
+                        "update account_gate set connected = true, provider = 'sandbox' where social_account_id = :id"
+                    ),
+                    {"id": f"page-{name}"},
+                )
+
+    async def send(self, names: Sequence[str]) -> list[Claimed]:
+        answers = await self._claim([_command(name) for name in names], self._lanes)
+        return [answer for answer in answers if isinstance(answer, Claimed)]
+
+    async def settle(self, claimed: Sequence[Claimed]) -> None:
+        outcome = Accepted(external_id="7", external_url="https://social.example/7")
+        await self._settle([Sent(claimed=each, outcome=outcome, time=each.job.update_time) for each in claimed])
+
+    async def rows(self, statement: str) -> list[Row[Any]]:
+        async with self.database.read() as connection:
+            return list(await connection.execute(text(statement)))
+
+
+@dataclass
+class Bus:
+    """Carries what Drafts announces, when it is told to."""
+
+    drafts: Database
+    press: Press
+    position: int = 0
+
+    async def carry(self) -> None:
+        async with self.drafts.read() as connection:
+            query = text("select position, payload from outbox where position > :position order by position")
+            rows = list(await connection.execute(query, {"position": self.position}))
+        if rows:
+            self.position = rows[-1].position
+            events = [event for row in rows for event in Envelope.FromString(row.payload).events]
+            await self.press.take([DraftSaved.FromString(event.payload) for event in events])
+
+
+@pytest.fixture
+async def presses(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[tuple[Press, Press]]:
+    url = await service_database("publisher")
+    presses = Press(url), Press(url)
+    yield presses
+    for press in presses:
+        await press.database.dispose()
+
+
+@pytest.fixture
+async def bus(database: Database, presses: tuple[Press, Press], publisher_port: int) -> AsyncIterator[Bus]:
+    server = RpcServer(
+        listen=f"127.0.0.1:{publisher_port}",
+        servicers=[(add_PublisherServiceServicer_to_server, presses[0].servicer)],
+        ids=Uuid7Source(),
+    )
+    await server.start()
+    await server.set_serving(serving=True)
+    yield Bus(database, presses[1])
+    await server.stop(0)
+
+
+async def approved(drafts: DraftsServiceAsyncStub, names: Sequence[str]) -> None:
+    for name in names:
+        draft = Draft(
+            content=DraftContent(text="old"), targets=[Target(social_account_id=f"page-{name}", channel="facebook")]
+        )
+        await drafts.CreateDraft(pb.CreateDraftRequest(organization_id="org", draft_id=name, draft=draft))
+        await drafts.ApproveDraft(pb.ApproveDraftRequest(organization_id="org", draft_id=name, approver="ann"))
+
+
+async def change(drafts: DraftsServiceAsyncStub, name: str, said: str) -> pb.UpdateDraftResponse | str:
+    """The answer, or the reason of the refusal."""
+    request = pb.UpdateDraftRequest(
+        organization_id="org",
+        draft=Draft(id=name, content=DraftContent(text=said)),
+        update_mask=FieldMask(paths=["content.text"]),
+        request_id=f"{name}-{said}",
+    )
+    try:
+        return await drafts.UpdateDraft(request)
+    except grpc.aio.AioRpcError as error:
+        return fault_from_error(error).reason
+
+
+async def test_an_edit_tells_the_truth_whenever_it_comes(
+    drafts: DraftsServiceAsyncStub, presses: tuple[Press, Press], bus: Bus
+) -> None:
+    """200 posts, edited around their time: OK with nothing in flight means that nothing older is out, for ever."""
+    names = [f"d{number}" for number in range(200)]
+    await approved(drafts, names)
+    await bus.carry()
+    await presses[0].connect(names)
+    answers: dict[str, pb.UpdateDraftResponse | str] = {}
+
+    async def edit(name: str) -> None:
+        await asyncio.sleep(random.uniform(0, 0.15))
+        answers[name] = await change(drafts, name, "new")
+
+    async def publish(press: Press, some: Sequence[str]) -> None:
+        await asyncio.sleep(random.uniform(0, 0.1))
+        claimed = await press.send(some)
+        await asyncio.sleep(random.uniform(0, 0.05))
+        await press.settle(claimed)
+
+    for start in range(0, len(names), 20):
+        round_of = names[start : start + 20]
+        async with asyncio.TaskGroup() as group:
+            for name in round_of:
+                group.create_task(edit(name))
+            for press, half in zip(presses, (round_of[:10], round_of[10:]), strict=True):
+                group.create_task(publish(press, half))
+        await bus.carry()
+        assert not await presses[0].send(round_of)
+
+    out = {
+        row.draft_id: row.content_revision
+        for row in await presses[0].rows("select * from post_job")
+        if row.publish_time
+    }
+    kinds: Counter[str] = Counter()
+    for name, answer in answers.items():
+        draft = (await drafts.GetDraft(pb.GetDraftRequest(organization_id="org", draft_id=name))).draft
+        if isinstance(answer, str):
+            kinds[answer] += 1
+            assert (answer, out.get(name), draft.content.text, draft.approved) == ("DRAFT_PUBLISHED", 1, "old", True)
+        else:
+            kinds["in flight" if answer.in_flight_post_job_ids else "in time"] += 1
+            assert (name in out) == bool(answer.in_flight_post_job_ids)
+            assert (draft.content.text, draft.approved) == ("new", False)
+    assert set(kinds) == {"DRAFT_PUBLISHED", "in flight", "in time"}, kinds
+
+
+async def test_the_second_edit_during_a_slow_send_names_it_too(
+    drafts: DraftsServiceAsyncStub, presses: tuple[Press, Press], bus: Bus
+) -> None:
+    await approved(drafts, ["d"])
+    await bus.carry()
+    await presses[0].connect(["d"])
+    claimed = await presses[1].send(["d"])
+    for said in ("new", "newer"):
+        answer = await change(drafts, "d", said)
+        assert isinstance(answer, pb.UpdateDraftResponse)
+        assert list(answer.in_flight_post_job_ids) == [claimed[0].job.id]
+        await bus.carry()
+    await presses[1].settle(claimed)
+    assert await change(drafts, "d", "newest") == "DRAFT_PUBLISHED"
+
+
+async def test_an_edit_waits_until_publisher_has_heard_of_the_revision_that_it_withdraws(
+    drafts: DraftsServiceAsyncStub, bus: Bus
+) -> None:
+    await approved(drafts, ["d"])
+    assert await change(drafts, "d", "new") == "WITHDRAW_PENDING"
+    await bus.carry()
+    assert isinstance(await change(drafts, "d", "new"), pb.UpdateDraftResponse)
+
+
+class ClockAhead(DatabaseClock):
+    async def now(self, connection: Any) -> datetime:
+        return await super().now(connection) + timedelta(minutes=1)
+
+
+async def test_an_approved_text_goes_out_although_an_edit_of_it_was_given_up(
+    drafts: DraftsServiceAsyncStub,
+    presses: tuple[Press, Press],
+    bus: Bus,
+    database: Database,
+    to_publisher: Publisher,
+) -> None:
+    """The caller is gone after Publisher has forbidden the text: the draft is as it was, and so is what is sent."""
+    await approved(drafts, ["d"])
+    await bus.carry()
+    await presses[0].connect(["d"])
+    async with database.read() as connection:
+        await connection.execute(text("update draft set withdraw_below = 2, withdraw_due_time = now()"))
+    assert await to_publisher.withdraw("org", "d", below=2)
+    assert not await presses[1].send(["d"])
+    outbox = Outbox(Uuid7Source(), lambda rows: None)
+    complete = CompleteWithdrawals(database=database, clock=ClockAhead(), publisher=to_publisher, outbox=outbox)
+    assert await complete() is False
+    await bus.carry()
+    (claimed,) = await presses[1].send(["d"])
+    assert DraftContent.FromString(claimed.content).text == "old"
+
+
+def _command(name: str) -> Command:
+    return Command(
+        organization_id="org",
+        draft_id=name,
+        target=post_job.Target(social_account_id=f"page-{name}", channel="facebook"),
+        slot_id=f"slot-{name}",
+        slot_revision=1,
+        emission=1,
+        schedule_time=DUE,
+        not_after=FAR,
+        content_revision=1,
+        max_attempts=5,
+        traceparent="",
+    )
