@@ -27,6 +27,8 @@ class Lock(NamedTuple):
 
     id: JobId
     fence: int
+    definition: Hashable = None
+    """A result is written if the row still has this definition; None: whatever it has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +63,12 @@ class Job:
     flaw: str | None = None
     """Why a store could not read the row: it is paused like any other that makes no sense, instead of run."""
 
+    definition: Hashable = field(default=None, compare=False, repr=False)
+    """What a store has to recognise a definition by: that the row still says what the next time is computed from."""
+
     @property
     def lock(self) -> Lock:
-        return Lock(self.id, self.fence)
+        return Lock(self.id, self.fence, self.definition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

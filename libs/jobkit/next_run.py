@@ -50,6 +50,11 @@ def first_due(
     return None if found is None or (repeat_until is not None and found > repeat_until) else found
 
 
+def require_calendar(interval: str, time_zone: str, dst: str) -> None:
+    """Raises ValueError (InvalidCron, UnknownZone) for what no worker could read."""
+    _calendar(interval, time_zone, dst)
+
+
 def occurrence_key(job: Job) -> str:
     """Names the occurrence in hand among all of the job: the same in each attempt, whoever makes it.
 

@@ -5,9 +5,12 @@ import signal
 from contextvars import ContextVar
 from typing import Self
 
+from jobkit.changes import Enqueued, JobEdit, NewJob, OnConflict
 from jobkit.config import Config
+from jobkit.job import Job, JobId
 from jobkit.run import LostRuns
 from jobkit.shift import Shift
+from jobkit.store import JobTable
 
 __all__ = ["Config", "Scheduler"]
 
@@ -44,6 +47,24 @@ class Scheduler:
     def wake(self) -> None:
         """There may be something to do: an idle scheduler looks at once."""
         self._wake.set()
+
+    async def enqueue(self, new: NewJob, *, on_conflict: OnConflict = OnConflict.REFUSE) -> Enqueued:
+        """Inserts a job and looks at once; see `JobTable.enqueue`."""
+        answer = await self._table.enqueue(new, on_conflict=on_conflict)
+        self.wake()
+        return answer
+
+    async def edit_job(self, job_id: JobId, edit: JobEdit) -> Job:
+        """Changes a job, whether it waits or runs, and looks at once; see `JobTable.edit_job`."""
+        job = await self._table.edit_job(job_id, edit)
+        self.wake()
+        return job
+
+    @property
+    def _table(self) -> JobTable:
+        if not isinstance(self._config.store, JobTable):
+            raise TypeError(f"{self._config.store!r:.100} is no JobTable: it cannot enqueue or edit jobs")
+        return self._config.store
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set; then what is in hand is finished, or given back after the grace.

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import assert_never
 
 from jobkit.config import Config
@@ -14,7 +15,7 @@ from jobkit.hooks import Hooks
 from jobkit.job import Failed, Job, Outcome
 from jobkit.next_run import Policy, Settlement, after_run, before_run, given_back
 from jobkit.run import Ended, Interruption, LostRuns, Run
-from jobkit.settler import Settler
+from jobkit.settler import Decision, Settler
 
 _LINGER = 0.005
 """Seconds that a finished job waits for others, to be settled with them in one statement."""
@@ -71,9 +72,14 @@ class Supervisor:
     async def _sort_out(self, hand: Hand) -> list[Job]:
         """Those that are to be run; the others are settled."""
         now = self._now()
-        verdicts = [(job, before_run(job, now, self._policy)) for job in hand.jobs]
-        await self._settler.settle(hand, [verdict for _, verdict in verdicts if verdict is not None])
-        return [job for job, verdict in verdicts if verdict is None]
+        is_run = {job.lock: before_run(job, now, self._policy) is None for job in hand.jobs}
+        decisions = [(job, partial(self._without_run, now)) for job in hand.jobs if not is_run[job.lock]]
+        await self._settler.settle(hand, decisions)
+        return [job for job in hand.jobs if is_run[job.lock]]
+
+    def _without_run(self, now: datetime, job: Job) -> Settlement:
+        """Given back if an edit has made sense of it since."""
+        return before_run(job, now, self._policy) or given_back(job)
 
     def _begin(self, hand: Hand, jobs: Sequence[Job]) -> Run:
         return Run(
@@ -99,17 +105,17 @@ class Supervisor:
         return max(min(times) - _loop_time(), 0) if times else None
 
     async def _look_after(self, hand: Hand, run: Run) -> None:
-        settlements: list[Settlement] = []
+        decisions: list[Decision] = []
         if run.has_more and (self._stopping.is_set() or _loop_time() >= run.started_at + self._batch_time):
             # Behind a run that is slow or hangs; another worker may have time for them.
-            settlements += map(given_back, run.begin_no_more())
+            decisions += [(job, given_back) for job in run.begin_no_more()]
             self.limit = max(run.groups_begun, 1)
         timed_out = self._has_timed_out(run)
         if timed_out:
             run.interrupt(Interruption.TIMED_OUT)
         if run.first_ended_at is not None and _loop_time() >= run.first_ended_at + _LINGER:
-            settlements += self._outcomes(run.take_ended())
-        await self._settler.settle(hand, settlements)
+            decisions += self._outcomes(run.take_ended())
+        await self._settler.settle(hand, decisions)
         if timed_out:
             for job in run.current:
                 await self._hooks.tell(self._timed_out(job))
@@ -123,26 +129,26 @@ class Supervisor:
         return run.interruption is not None and _loop_time() >= run.interrupted_at + self._cancel_grace
 
     async def _end(self, hand: Hand, run: Run) -> None:
-        settlements = self._outcomes(run.take_ended())
+        decisions = self._outcomes(run.take_ended())
         current = hand.still(run.current)
         if not run.is_done:
             for job in run.current:
                 await self._hooks.tell(RunLost(job, self._config.cancel_grace))
         match run.interruption:
             case Interruption.TIMED_OUT:
-                settlements += self._failed(hand, run, [(job, self._timed_out(job)) for job in current])
+                decisions += self._failed(hand, run, [(job, self._timed_out(job)) for job in current])
             case Interruption.STOPPED | Interruption.LOCK_LOST:
                 if not run.is_done:
                     # It may still be going on: nobody takes it over before its lock has ended.
                     hand.put_down(current)
             case None:
                 # The handler has cancelled the task in which it runs.
-                settlements += self._failed(hand, run, [(job, WaitCancelled("it cancelled itself")) for job in current])
+                decisions += self._failed(hand, run, [(job, WaitCancelled("it cancelled itself")) for job in current])
             case other:
                 assert_never(other)
-        settled = {settlement.job.lock for settlement in settlements}
-        settlements += [given_back(job) for job in hand.jobs if job.lock not in settled]
-        await self._settler.settle(hand, settlements)
+        decided = {job.lock for job, _ in decisions}
+        decisions += [(job, given_back) for job in hand.jobs if job.lock not in decided]
+        await self._settler.settle(hand, decisions)
         if run.interruption is None and _loop_time() < run.started_at + self._batch_time / 2:
             self.limit = min(2 * self.limit, self._config.batch)
 
@@ -150,29 +156,30 @@ class Supervisor:
         assert self._config.run_timeout is not None
         return RunTimedOut(job, self._config.run_timeout)
 
-    def _failed(self, hand: Hand, run: Run, failures: Sequence[tuple[Job, Exception]]) -> list[Settlement]:
+    def _failed(self, hand: Hand, run: Run, failures: Sequence[tuple[Job, Exception]]) -> list[Decision]:
         """Those of a run that goes on are tried again when their lock would have ended, and not before."""
         now = self._now()
         lock_left = timedelta(seconds=max(hand.lock_end - self._config.monotonic(), 0))
+        not_before = None if run.is_done else now + lock_left
         return [
-            after_run(
-                job,
-                Failed(error=error),
-                begun=run.begun,
-                now=now,
-                policy=self._policy,
-                draw=self._config.draw(),
-                not_before=None if run.is_done else now + lock_left,
-            )
+            (job, self._decide(Failed(error=error), begun=run.begun, now=now, not_before=not_before))
             for job, error in failures
         ]
 
-    def _outcomes(self, ended: Sequence[Ended]) -> list[Settlement]:
+    def _outcomes(self, ended: Sequence[Ended]) -> list[Decision]:
         return [
-            after_run(job, outcome, begun=one.begun, now=one.now, policy=self._policy, draw=self._config.draw())
+            (job, self._decide(outcome, begun=one.begun, now=one.now))
             for one in ended
             for job, outcome in zip(one.jobs, _each(one), strict=True)
         ]
+
+    def _decide(
+        self, outcome: Outcome, *, begun: datetime, now: datetime, not_before: datetime | None = None
+    ) -> Callable[[Job], Settlement]:
+        draw = self._config.draw()
+        return partial(
+            after_run, outcome=outcome, begun=begun, now=now, policy=self._policy, draw=draw, not_before=not_before
+        )
 
 
 def _each(ended: Ended) -> Sequence[Outcome]:

@@ -14,17 +14,18 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 import jobkit
+from jobkit.changes import Enqueued, JobEdit, NewJob, OnConflict
 from jobkit.config import Config
 from jobkit.errors import SchedulerError
 from jobkit.job import Job, JobId, JobUpdate, Lock, Misfire
 from jobkit.scheduler import Scheduler
-from jobkit.store import JobStore
+from jobkit.store import JobTable
 from jobkit.stores.memory import MemoryStore
 from jobkit.stores.sql import SqlStore
 from testkit.clocks import START, FrozenClock
 from testkit.eventually import eventually
 
-COLUMNS = [field.name for field in fields(Job) if field.name != "flaw"]
+COLUMNS = [field.name for field in fields(Job) if field.name not in {"flaw", "definition"}]
 
 
 async def create_table(engine: AsyncEngine) -> None:
@@ -67,9 +68,9 @@ class Jobs(Protocol):
     """A store, and what programs do to its rows past the scheduler."""
 
     clock: FrozenClock
-    store: JobStore
+    store: JobTable
 
-    def store_of(self, group: str) -> JobStore:
+    def store_of(self, group: str) -> JobTable:
         """With the condition that the job's data names the group."""
         ...
 
@@ -85,12 +86,12 @@ class MemoryJobs:
         self.clock = clock
         self._group = ""
         self.memory = MemoryStore(now=clock.now, condition=self._is_meant)
-        self.store: JobStore = self.memory
+        self.store: JobTable = self.memory
 
     def _is_meant(self, job: Job) -> bool:
         return self._group in {"", job.data.get("group")}
 
-    def store_of(self, group: str) -> JobStore:
+    def store_of(self, group: str) -> JobTable:
         self._group = group
         return self.store
 
@@ -109,12 +110,12 @@ class SqlJobs:
     def __init__(self, clock: FrozenClock, engine: AsyncEngine) -> None:
         self.clock = clock
         self.engine = engine
-        self.store: JobStore = SqlStore(engine, "job", clock=self.frozen)
+        self.store: JobTable = SqlStore(engine, "job", clock=self.frozen)
 
     async def frozen(self, connection: AsyncConnection) -> datetime:
         return self.clock.now()
 
-    def store_of(self, group: str) -> JobStore:
+    def store_of(self, group: str) -> JobTable:
         return SqlStore(
             self.engine, "job", condition="data->>'group' = :group", parameters={"group": group}, clock=self.frozen
         )
@@ -145,7 +146,7 @@ class SqlJobs:
 class Watched:
     """A store that counts its calls; told to, it fails, or waits until a gate is opened."""
 
-    def __init__(self, store: JobStore) -> None:
+    def __init__(self, store: JobTable) -> None:
         self._store = store
         self.calls: Counter[str] = Counter()
         self.limits: list[int] = []
@@ -176,6 +177,18 @@ class Watched:
     async def next_due(self) -> datetime | None:
         await self._called("next_due")
         return await self._store.next_due()
+
+    async def held(self, locks: Sequence[Lock]) -> list[Job]:
+        await self._called("held")
+        return await self._store.held(locks)
+
+    async def enqueue(self, new: NewJob, *, on_conflict: OnConflict = OnConflict.REFUSE) -> Enqueued:
+        await self._called("enqueue")
+        return await self._store.enqueue(new, on_conflict=on_conflict)
+
+    async def edit_job(self, job_id: JobId, edit: JobEdit) -> Job:
+        await self._called("edit_job")
+        return await self._store.edit_job(job_id, edit)
 
     async def _called(self, call: str) -> None:
         self.calls[call] += 1

@@ -17,9 +17,24 @@ async def hang(job: Job) -> None:
     await asyncio.Event().wait()
 
 
-async def main(url: str) -> None:
+async def main(url: str, form: str, lock_seconds: float, grace: float) -> None:
     store = SqlStore(create_async_engine(url), "job")
-    await Scheduler(Config(store=store, on_document=hang, lock_duration=timedelta(seconds=2))).run(asyncio.Event())
+    scheduler = Scheduler(
+        Config(
+            store=store,
+            on_document=hang,
+            batch=3,
+            lock_duration=timedelta(seconds=lock_seconds),
+            grace=timedelta(seconds=grace),
+        )
+    )
+    if form == "run":
+        await scheduler.run(asyncio.Event())
+    elif form == "until signal":
+        await scheduler.run_until_signal()
+    else:
+        async with scheduler:
+            await asyncio.Event().wait()
 
 
-asyncio.run(main(sys.argv[1]))
+asyncio.run(main(sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4])))

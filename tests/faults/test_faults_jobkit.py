@@ -72,6 +72,37 @@ async def test_a_killed_workers_job_is_taken_over_and_its_late_write_is_refused(
     assert await row(engine) == after
 
 
+@pytest.mark.parametrize(
+    ("form", "signals", "grace"),
+    [
+        ("run", [signal.SIGINT], 3600),
+        ("async with", [signal.SIGINT], 3600),
+        ("until signal", [signal.SIGTERM], 0),
+        ("until signal", [signal.SIGINT, signal.SIGINT], 3600),
+    ],
+)
+async def test_a_worker_that_is_interrupted_gives_its_locks_back(
+    engine: AsyncEngine, form: str, signals: list[signal.Signals], grace: float
+) -> None:
+    for _ in range(3):
+        await insert(engine)
+    process, _ = await begun(engine, form, lock_seconds=600, grace=grace)
+    for number in signals:
+        process.send_signal(number)
+        await eventually(lambda: given_back(engine, at_least=2))
+    async with asyncio.timeout(30):
+        await process.wait()
+    assert await given_back(engine, at_least=3)
+    # As every program that Ctrl-C has ended; one that handles its signals has ended by itself.
+    assert process.returncode == (0 if form == "until signal" else -signal.SIGINT)
+
+
+async def given_back(engine: AsyncEngine, *, at_least: int) -> bool:
+    statement = text("select count(*) from job where sleep_until <= now() and attempts = 0 and locked_by is null")
+    async with engine.connect() as connection:
+        return int((await connection.execute(statement)).scalar_one()) >= at_least
+
+
 async def test_a_scheduler_outlives_its_database(tmp_path: Path) -> None:
     told: list[SchedulerError] = []
     ran: list[Job] = []
@@ -113,19 +144,33 @@ async def insert(engine: AsyncEngine) -> None:
 
 async def killed_in_the_middle(engine: AsyncEngine) -> Lock:
     """The lock that the worker held when it was killed."""
+    process, lock = await begun(engine, "run", lock_seconds=2, grace=15)
+    process.send_signal(signal.SIGKILL)
+    await process.wait()
+    return lock
+
+
+async def begun(
+    engine: AsyncEngine, form: str, *, lock_seconds: float, grace: float
+) -> tuple[asyncio.subprocess.Process, Lock]:
+    """A worker process, and the lock of the job that it runs."""
     url = engine.url.render_as_string(hide_password=False)
     process = await asyncio.create_subprocess_exec(
-        sys.executable, WORKER, url, stdout=asyncio.subprocess.PIPE, start_new_session=True
+        *(sys.executable, WORKER, url, form, str(lock_seconds), str(grace)),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
     )
     try:
         assert process.stdout is not None
         async with asyncio.timeout(30):
             said = await process.stdout.readline()
-    finally:
-        process.send_signal(signal.SIGKILL)
+        job_id, fence = said.split()
+    except BaseException:
+        process.kill()
         await process.wait()
-    job_id, fence = said.split()
-    return Lock(int(job_id), int(fence))
+        raise
+    return process, Lock(int(job_id), int(fence))
 
 
 async def row(engine: AsyncEngine) -> Row[Any]:

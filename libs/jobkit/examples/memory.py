@@ -1,15 +1,16 @@
 """Jobs in memory: one at once, one a second later, one that repeats, one that needs a second attempt.
 
-Runs by itself: `python libs/jobkit/examples/memory.py`
+Runs by itself: `.venv/bin/python libs/jobkit/examples/memory.py`
 """
 
 import asyncio
 from datetime import timedelta
 
+from jobkit.changes import NewJob
 from jobkit.config import Config
 from jobkit.errors import SchedulerError
 from jobkit.job import Job
-from jobkit.next_run import first_due, occurrence_key
+from jobkit.next_run import occurrence_key
 from jobkit.retry import RetryPolicy
 from jobkit.scheduler import Scheduler
 from jobkit.stores.memory import MemoryStore
@@ -20,19 +21,10 @@ SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 async def main() -> None:
     store = MemoryStore()
     now = await store.now()
-    every_second = first_due("@every 1s", after=now)
-    store.add(Job(id="at once", due_time=now, sleep_until=now, auto_remove=True))
-    store.add(Job(id="deferred", due_time=now + SECOND, sleep_until=now + SECOND))
-    store.add(
-        Job(
-            id="recurring",
-            due_time=every_second,
-            sleep_until=every_second,
-            interval="@every 1s",
-            repeat_until=now + 3 * SECOND,
-        )
-    )
-    store.add(Job(id="shaky", due_time=now, sleep_until=now, data={"fails": 1}))
+    await store.enqueue(NewJob(id="at once", auto_remove=True))
+    await store.enqueue(NewJob(id="deferred", due_time=now + SECOND))
+    await store.enqueue(NewJob(id="recurring", interval="@every 1s", repeat_until=now + 3 * SECOND))
+    await store.enqueue(NewJob(id="shaky", data={"fails": 1}))
 
     async def do(job: Job) -> None:
         print(f"{job.id}: {occurrence_key(job)}, attempt {job.attempts}")

@@ -1,7 +1,7 @@
 """Jobs in a table of somebody else: its own names, only the rows that a condition means, a batch in one transaction.
 
-`python libs/jobkit/examples/sql.py postgresql+asyncpg://user:password@host/database` makes a schema `jobkit_example`
-there and drops it at the end. Without a URL it starts an embedded server in a temporary folder.
+`.venv/bin/python libs/jobkit/examples/sql.py postgresql+asyncpg://user:password@host/database` makes a schema
+`jobkit_example` there and drops it at the end. Without a URL it starts an embedded server in a temporary folder.
 """
 
 import asyncio

@@ -29,6 +29,8 @@ class SqlColumns:
     last_error: str | None = "last_error"
     finish_time: str | None = "finish_time"
     """Written only: when the job ended."""
+    locked_by: str | None = "locked_by"
+    """text; written only: the process that has the job. Null: nobody has it."""
     data: str | tuple[str, ...] | None = "data"
     """One jsonb column with an object in it; or several columns of any type, which `Job.data` holds by name."""
 
@@ -60,6 +62,7 @@ class SqlColumns:
             auto_remove=None,
             last_error=None,
             finish_time=None,
+            locked_by=None,
             data=data,
         )
 

@@ -5,10 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import count
-from typing import Any
+from typing import Any, assert_never
 
+from jobkit.changes import DEFINITION, Enqueued, JobEdit, NewJob, OnConflict
 from jobkit.clock import system_now
+from jobkit.editing import edit_to, edited, planned
 from jobkit.job import Job, JobId, JobUpdate, Lock
+from jobkit.store import JobExists, NoSuchJob
 
 
 class StoreFull(Exception):
@@ -33,6 +36,7 @@ class MemoryStore:
         self._waiting: list[tuple[datetime, Any, int]] = []
         self._stamps: dict[JobId, int] = {}
         self._next_stamp = count(1)
+        self._next_id = count(1)
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -56,6 +60,31 @@ class MemoryStore:
         self._put(edited)
         return edited
 
+    async def enqueue(self, new: NewJob, *, on_conflict: OnConflict = OnConflict.REFUSE) -> Enqueued:
+        due = planned(new, self._now())
+        job_id = self._free_id() if new.id is None else new.id
+        if job_id not in self._jobs:
+            parts = {name: getattr(new, name) for name in DEFINITION}
+            self.add(Job(id=job_id, due_time=due, sleep_until=due, data=new.data, **parts))
+            return Enqueued(job_id, is_new=True)
+        match on_conflict:
+            case OnConflict.REFUSE:
+                raise JobExists(f"there is a job {job_id} already")
+            case OnConflict.KEEP:
+                pass
+            case OnConflict.EDIT:
+                await self.edit_job(job_id, edit_to(new))
+            case other:
+                assert_never(other)
+        return Enqueued(job_id, is_new=False)
+
+    async def edit_job(self, job_id: JobId, edit: JobEdit) -> Job:
+        if job_id not in self._jobs:
+            raise NoSuchJob(f"there is no job {job_id}")
+        job = edited(self._jobs[job_id], edit, self._now()).job
+        self._put(job)
+        return job
+
     def delete(self, job_id: JobId) -> None:
         """Past the scheduler. Without such a job nothing happens."""
         self._jobs.pop(job_id, None)
@@ -68,7 +97,7 @@ class MemoryStore:
         return [self._lock(job, lock_until) for job in self._first(limit, now)]
 
     async def update(self, changes: Sequence[tuple[Lock, JobUpdate]]) -> frozenset[Lock]:
-        held = self._held([lock for lock, _ in changes])
+        held = self._unchanged([lock for lock, _ in changes])
         for lock, update in changes:
             if lock in held:
                 self._put(
@@ -84,7 +113,7 @@ class MemoryStore:
         return held
 
     async def remove(self, locks: Sequence[Lock]) -> frozenset[Lock]:
-        held = self._held(locks)
+        held = self._unchanged(locks)
         for lock in held:
             self.delete(lock.id)
         return held
@@ -95,17 +124,29 @@ class MemoryStore:
             self._put(replace(self._jobs[lock.id], sleep_until=lock_until))
         return held
 
+    async def held(self, locks: Sequence[Lock]) -> list[Job]:
+        rows = [self._jobs[lock.id] for lock in self._held(locks)]
+        return [replace(job, definition=_definition(job)) for job in rows]
+
     async def next_due(self) -> datetime | None:
         return next((job.sleep_until for job in self._first(1)), None)
 
     def _held(self, locks: Sequence[Lock]) -> frozenset[Lock]:
         return frozenset(lock for lock in locks if (job := self._jobs.get(lock.id)) and job.fence == lock.fence)
 
+    def _unchanged(self, locks: Sequence[Lock]) -> frozenset[Lock]:
+        return frozenset(
+            lock for lock in self._held(locks) if lock.definition in (None, _definition(self._jobs[lock.id]))
+        )
+
+    def _free_id(self) -> int:
+        return next(number for number in self._next_id if number not in self._jobs)
+
     def _lock(self, job: Job, lock_until: datetime) -> Job:
         attempts = None if job.attempts is None else job.attempts + 1
         locked = replace(job, fence=job.fence + 1, attempts=attempts, due_time=job.due_time or job.sleep_until)
         self._put(replace(locked, sleep_until=lock_until))
-        return locked
+        return replace(locked, definition=_definition(locked))
 
     def _put(self, job: Job) -> None:
         self._jobs[job.id] = job
@@ -135,6 +176,10 @@ class MemoryStore:
 
     def _is_newest(self, entry: tuple[datetime, Any, int]) -> bool:
         return self._stamps.get(entry[1]) == entry[2]
+
+
+def _definition(job: Job) -> tuple[object, ...]:
+    return tuple(getattr(job, name) for name in DEFINITION)
 
 
 def _require_aware(job: Job) -> None:

@@ -1,16 +1,22 @@
-"""Jobs in any table of PostgreSQL. Each call is one statement, also for a batch, and finds its rows by an index."""
+"""Jobs in any table of PostgreSQL. Each call of a scheduler is one statement, which finds its rows by an index."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import datetime
-from typing import Any, TypeAlias
+from os import getpid
+from socket import gethostname
+from typing import Any, TypeAlias, assert_never
 
 from sqlalchemy import Row, TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from jobkit.job import Job, JobUpdate, Lock
+from jobkit.changes import Enqueued, JobEdit, NewJob, OnConflict
+from jobkit.editing import edit_to, edited, planned
+from jobkit.job import Job, JobId, JobUpdate, Lock
+from jobkit.store import EditConflict, JobExists, NoSuchJob
 from jobkit.stores.columns import SqlColumns
+from jobkit.stores.rows import Rows
 from jobkit.stores.statements import Statements
 
 Transactions: TypeAlias = Callable[[], AbstractAsyncContextManager[AsyncConnection]]
@@ -18,6 +24,8 @@ Transactions: TypeAlias = Callable[[], AbstractAsyncContextManager[AsyncConnecti
 Clock: TypeAlias = Callable[[AsyncConnection], Awaitable[datetime]]
 
 _READ_AS_IS = ("interval", "time_zone", "dst", "repeat_until", "misfire", "misfire_after", "pace", "auto_remove")
+
+_EDIT_ATTEMPTS = 20
 
 _CLOCK = text("select clock_timestamp()")
 _COLUMN_TYPES = text(
@@ -35,7 +43,8 @@ async def database_time(connection: AsyncConnection) -> datetime:
 class SqlStore:
     """`condition` is SQL over the table's columns, with bind parameters from `parameters`: which rows are meant.
 
-    What is due is decided by `clock`, the database's own unless told otherwise.
+    What is due is decided by `clock`, the database's own unless it is given. `owner` is what `locked_by` says of rows
+    that this store has locked: host and process, unless it is given.
     """
 
     def __init__(
@@ -48,11 +57,13 @@ class SqlStore:
         condition: str = "true",
         parameters: Mapping[str, object] | None = None,
         clock: Clock = database_time,
+        owner: str | None = None,
     ) -> None:
         self._connect = _single_statements(database) if isinstance(database, AsyncEngine) else database
         self._columns = columns or SqlColumns()
         self._statements = Statements(table, schema, self._columns, condition, parameters or {})
         self._clock = clock
+        self._owner = {"owner": owner or f"{gethostname()}:{getpid()}"} if self._columns.locked_by else {}
         self._types: Mapping[str, str] = {}
 
     async def now(self) -> datetime:
@@ -63,16 +74,18 @@ class SqlStore:
         async with self._connect() as connection:
             await self._learn_types(connection)
             statement = self._statements.lock_next(limit, self._data_is_json)
-            rows = await connection.execute(statement, {"now": now, "lock_until": lock_until})
+            values = {"now": now, "lock_until": lock_until} | self._owner
+            rows = await connection.execute(statement, values)
             return [self._job(row) for row in rows]
 
     async def update(self, changes: Sequence[tuple[Lock, JobUpdate]]) -> frozenset[Lock]:
         written = self._statements.written
         values = {part: [getattr(update, part) for _, update in changes] for part, _, _ in written}
-        return await self._change(self._statements.update, [lock for lock, _ in changes], **values)
+        locks = [lock for lock, _ in changes]
+        return await self._change(self._statements.update, locks, definitions=_definitions(locks), **values)
 
     async def remove(self, locks: Sequence[Lock]) -> frozenset[Lock]:
-        return await self._change(self._statements.remove, locks)
+        return await self._change(self._statements.remove, locks, definitions=_definitions(locks))
 
     async def extend(self, locks: Sequence[Lock], lock_until: datetime) -> frozenset[Lock]:
         return await self._change(self._statements.extend, locks, lock_until=lock_until)
@@ -89,6 +102,69 @@ class SqlStore:
         """
         return await self._change_in(connection, self._statements.hold, locks)
 
+    async def held(self, locks: Sequence[Lock]) -> list[Job]:
+        async with self._connect() as connection:
+            await self._learn_types(connection)
+            statement = self._statements.held(self._types[self._columns.id], self._data_is_json)
+            rows = await connection.execute(statement, _keys(locks))
+            return [self._job(row) for row in rows]
+
+    async def enqueue(
+        self, new: NewJob, *, on_conflict: OnConflict = OnConflict.REFUSE, connection: AsyncConnection | None = None
+    ) -> Enqueued:
+        """With a connection, in the transaction that the caller has on it: the job is there when that commits."""
+        async with self._given_or_own(connection) as own:
+            await self._learn_types(own)
+            due = planned(new, await self._clock(own))
+            for _ in range(_EDIT_ATTEMPTS):
+                inserted = (await own.execute(*self._rows.insert(new, due))).scalar_one_or_none()
+                if inserted is not None:
+                    return Enqueued(inserted, is_new=True)
+                assert new.id is not None, "the table gave the id of another row"
+                if await self._exists(new.id, on_conflict, edit_to(new), own):
+                    return Enqueued(new.id, is_new=False)
+            raise EditConflict(f"job {new.id} comes and goes")
+
+    async def edit_job(self, job_id: JobId, edit: JobEdit, *, connection: AsyncConnection | None = None) -> Job:
+        """With a connection, in the transaction that the caller has on it: a run in hand is settled after that."""
+        async with self._given_or_own(connection) as own:
+            await self._learn_types(own)
+            for _ in range(_EDIT_ATTEMPTS):
+                before, now = await self._read(job_id, own), await self._clock(own)
+                after = edited(before, edit, now)
+                if (await own.execute(*self._rows.change(before, edit, after, now))).first() is not None:
+                    return after.job
+            raise EditConflict(f"job {job_id} changed {_EDIT_ATTEMPTS} times while it was being edited")
+
+    async def _exists(self, job_id: JobId, on_conflict: OnConflict, edit: JobEdit, connection: AsyncConnection) -> bool:
+        match on_conflict:
+            case OnConflict.REFUSE:
+                raise JobExists(f"there is a job {job_id} already")
+            case OnConflict.KEEP:
+                return True
+            case OnConflict.EDIT:
+                try:
+                    await self.edit_job(job_id, edit, connection=connection)
+                except NoSuchJob:  # it has been removed since
+                    return False
+                return True
+            case other:
+                assert_never(other)
+
+    async def _read(self, job_id: JobId, connection: AsyncConnection) -> Job:
+        statement = self._rows.read(self._data_is_json)
+        row = (await connection.execute(statement, {"job_id": job_id})).one_or_none()
+        if row is None:
+            raise NoSuchJob(f"there is no job {job_id}")
+        return self._job(row)
+
+    def _given_or_own(self, connection: AsyncConnection | None) -> AbstractAsyncContextManager[AsyncConnection]:
+        return self._connect() if connection is None else nullcontext(connection)
+
+    @property
+    def _rows(self) -> Rows:
+        return Rows(self._columns, self._statements, self._types)
+
     async def _change(
         self, statement: Callable[[str], TextClause], locks: Sequence[Lock], **values: object
     ) -> frozenset[Lock]:
@@ -103,8 +179,7 @@ class SqlStore:
         **values: object,
     ) -> frozenset[Lock]:
         await self._learn_types(connection)
-        keys = {"ids": [lock.id for lock in locks], "fences": [lock.fence for lock in locks]}
-        rows = await connection.execute(statement(self._types[self._columns.id]), keys | values)
+        rows = await connection.execute(statement(self._types[self._columns.id]), _keys(locks) | values)
         return frozenset(locks[ordinal - 1] for (ordinal,) in rows)
 
     @property
@@ -138,9 +213,10 @@ class SqlStore:
             id=found["id"],
             due_time=found["due_time"],
             sleep_until=found["slept_until"],
-            fence=found["fence"],
+            fence=found["fence"] or 0,
             attempts=found["attempts"],
             last_error=found["last_error"],
+            definition=found["definition"],
             **given,
         )
 
@@ -154,6 +230,14 @@ class SqlStore:
                 value = json.loads(value)
             return value if isinstance(value, dict) else {} if value is None else {self._columns.data: value}
         return values
+
+
+def _keys(locks: Sequence[Lock]) -> dict[str, object]:
+    return {"ids": [lock.id for lock in locks], "fences": [lock.fence for lock in locks]}
+
+
+def _definitions(locks: Sequence[Lock]) -> list[object]:
+    return [lock.definition for lock in locks]
 
 
 def _single_statements(engine: AsyncEngine) -> Transactions:

@@ -16,7 +16,19 @@ from sqlalchemy import BindParameter, TextClause, bindparam, text
 from jobkit.stores.columns import SqlColumns, quote
 
 _OWN_PARAMETERS = frozenset(
-    {"now", "lock_until", "ids", "fences", "sleep_until", "due_time", "attempts", "last_error", "finish_time"}
+    {
+        "now",
+        "lock_until",
+        "owner",
+        "ids",
+        "fences",
+        "definitions",
+        "sleep_until",
+        "due_time",
+        "attempts",
+        "last_error",
+        "finish_time",
+    }
 )
 _WRITTEN = {
     "sleep_until": "timestamptz",
@@ -36,7 +48,19 @@ _TYPES_WITH_LIMITS = {
     "misfire_after": "interval",
     "pace": "interval",
 }
+_DEFINITIONS, _DEFINITION_NAME = ", cast(:definitions as text[])", ", jobkit_definition"
 _MOST_ATTEMPTS = 2**31 - 2
+_DEFINITION = {
+    "interval": "",
+    "time_zone": "",
+    "dst": "",
+    "repeat_until": "epoch",
+    "misfire": "",
+    "misfire_after": "epoch",
+    "pace": "epoch",
+    "auto_remove": "",
+}
+"""Times as numbers: the text of an instant depends on the settings of a connection."""
 _READ = (
     "id",
     "due_time",
@@ -66,8 +90,8 @@ class Statements:
         if taken := _OWN_PARAMETERS & set(parameters):
             raise ValueError(f"parameters that the statements use themselves: {', '.join(sorted(taken))}")
         self._table = quote(table)
-        self._from = self._table if schema is None else f"{quote(schema)}.{self._table}"
-        self.relation = self._from.replace("\\:", ":")
+        self.source = self._table if schema is None else f"{quote(schema)}.{self._table}"
+        self.relation = self.source.replace("\\:", ":")
         self._columns = columns
         self._condition = condition
         self._binds: list[BindParameter[Any]] = [bindparam(name, value) for name, value in parameters.items()]
@@ -81,29 +105,31 @@ class Statements:
         self.remove = lru_cache(maxsize=1)(self._remove)
         self.extend = lru_cache(maxsize=1)(self._extend)
         self.hold = lru_cache(maxsize=1)(self._hold)
+        self.held = lru_cache(maxsize=1)(self._held)
         self.next_due = self._conditional(f"""
-            select {_legible(self._sleep_until)} from {self._from}
+            select {_legible(self._sleep_until)} from {self.source}
             where {self._sleep_until} is not null and ({condition})
             order by {self._table}.{self._sleep_until} limit 1
         """)
 
     def _lock_next(self, limit: int, data_is_json: bool) -> TextClause:
         table = self._table
-        count = f", {quote(self._columns.attempts)} = {self._attempts} + 1" if self._columns.attempts else ""
+        also = f", {quote(self._columns.attempts)} = {self._attempts} + 1" if self._columns.attempts else ""
+        also += f", {quote(self._columns.locked_by)} = :owner" if self._columns.locked_by else ""
         return self._conditional(f"""
             with due as materialized (
                 select {self._id} as jobkit_id, {self._sleep_until} as jobkit_slept_until
-                from {self._from}
+                from {self.source}
                 where {self._sleep_until} <= :now and ({self._condition})
                 order by {self._sleep_until}, {self._id}
                 limit {limit:d}
                 for update skip locked
             ),
             locked as (
-                update {self._from} set
+                update {self.source} set
                     {self._sleep_until} = :lock_until,
                     {self._due_time} = coalesce({table}.{self._due_time}, {table}.{self._sleep_until}),
-                    {self._fence} = coalesce({table}.{self._fence}, 0) + 1{count}
+                    {self._fence} = coalesce({table}.{self._fence}, 0) + 1{also}
                 from due
                 where {table}.{self._id} = any(array[due.jobkit_id])
                     and ({table}.{self._sleep_until} <= :now) is true and ({self._condition}) is true
@@ -118,7 +144,19 @@ class Statements:
         # Drivers differ in what they make of JSON.
         read = [f"cast({column} as text)" for column in columns] if data_is_json else columns
         data = [f"{column} as jobkit_data_{number}" for number, column in enumerate(read)]
-        return ", ".join(own + data)
+        return ", ".join([*own, f"{self._definition} as definition", *data])
+
+    @property
+    def _definition(self) -> str:
+        """What the next time is computed from, as a text that is equal as long as it says the same."""
+        parts = {part: name for part in _DEFINITION if (name := getattr(self._columns, part)) is not None}
+        values = {part: f"{self._table}.{quote(name)}" for part, name in parts.items()}
+        read = [
+            f"extract({how} from {values[part]})" if how else values[part]
+            for part, how in _DEFINITION.items()
+            if part in values
+        ]
+        return f"cast(row({', '.join(read)}) as text)" if read else "cast('' as text)"
 
     def _own(self, part: str) -> str:
         name = getattr(self._columns, part)
@@ -135,34 +173,41 @@ class Statements:
         arrays = "".join(f", cast(:{part} as {kind}[])" for part, _, kind in self.written)
         names = "".join(f", jobkit_{part}" for part, _, _ in self.written)
         return text(
-            f"update {self._from} set {written}, {self._fence} = c.jobkit_fence + 1"
-            f" from {self._changes(id_type, arrays, names)}"
-            f" where {self._is_held} returning c.jobkit_ordinal"
+            f"update {self.source} set {written}, {self._fence} = c.jobkit_fence + 1{self.unlocked}"
+            f" from {self._changes(id_type, _DEFINITIONS + arrays, _DEFINITION_NAME + names)}"
+            f" where {self._is_held} and {self._is_unchanged} returning c.jobkit_ordinal"
         )
 
     def _remove(self, id_type: str) -> TextClause:
         return text(
-            f"delete from {self._from} using {self._changes(id_type)} where {self._is_held} returning c.jobkit_ordinal"
+            f"delete from {self.source} using {self._changes(id_type, _DEFINITIONS, _DEFINITION_NAME)}"
+            f" where {self._is_held} and {self._is_unchanged} returning c.jobkit_ordinal"
         )
 
     def _extend(self, id_type: str) -> TextClause:
         # A row that a transaction has (an editor's, or that of a handler which holds its locks) is not waited for:
         # nobody else takes it meanwhile, and the locks of all the others would end.
-        free = f"select from {self._from} where {self._is_held} for update skip locked"
+        free = f"select from {self.source} where {self._is_held} for update skip locked"
         return text(f"""
             with extended as (
-                update {self._from} set {self._sleep_until} = :lock_until
+                update {self.source} set {self._sleep_until} = :lock_until
                 from (select c.* from {self._changes(id_type)} cross join lateral ({free}) as free) as c
                 where {self._is_held}
             )
             select c.jobkit_ordinal from {self._changes(id_type)}
-            cross join lateral (select from {self._from} where {self._is_held}) as held
+            cross join lateral (select from {self.source} where {self._is_held}) as held
         """)
 
     def _hold(self, id_type: str) -> TextClause:
         return text(
             f"select c.jobkit_ordinal from (select * from {self._changes(id_type)} order by jobkit_id) as c"
-            f" cross join lateral (select from {self._from} where {self._is_held} for update) as held"
+            f" cross join lateral (select from {self.source} where {self._is_held} for update) as held"
+        )
+
+    def _held(self, id_type: str, data_is_json: bool) -> TextClause:
+        return text(
+            f"select {self.read_row(data_is_json)} from {self.source}"
+            f" cross join {self._changes(id_type)} where {self._is_held}"
         )
 
     def _changes(self, id_type: str, arrays: str = "", names: str = "") -> str:
@@ -170,6 +215,23 @@ class Statements:
             f"unnest(cast(:ids as {id_type}[]), cast(:fences as bigint[]){arrays}) with ordinality"
             f" as c (jobkit_id, jobkit_fence{names}, jobkit_ordinal)"
         )
+
+    def read_row(self, data_is_json: bool) -> str:
+        return f"{_legible(self._sleep_until)} as slept_until, {self._read(data_is_json)}"
+
+    @property
+    def is_as_read(self) -> str:
+        """Of a row that was read before: nobody has locked, moved or paused it since."""
+        is_asleep = f"{_legible(self._sleep_until)} is not distinct from cast(:read_sleep_until as timestamptz)"
+        return f"coalesce({self._fence}, 0) = cast(:read_fence as bigint) and {is_asleep}"
+
+    @property
+    def unlocked(self) -> str:
+        return f", {quote(self._columns.locked_by)} = null" if self._columns.locked_by else ""
+
+    @property
+    def _is_unchanged(self) -> str:
+        return f"(c.jobkit_definition is null or {self._definition} = c.jobkit_definition)"
 
     @property
     def _is_held(self) -> str:

@@ -1,12 +1,15 @@
 """The examples run to their end, and the README says what is so."""
 
 import asyncio
+import os
 import re
+import signal
 import sys
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from sqlalchemy.ext.asyncio import create_async_engine
 
 import jobkit
 from jobkit.config import Config
@@ -16,6 +19,7 @@ from jobkit.stores.columns import SqlColumns
 from jobkit.stores.memory import MemoryStore
 from servicekit.pg.database import async_url
 from servicekit.run.loops import Background
+from testkit.jobs import create_table
 
 FOLDER = Path(jobkit.__file__).parent
 README = (FOLDER / "README.md").read_text()
@@ -62,8 +66,57 @@ async def test_the_example_brings_its_own_server_if_there_is_none() -> None:
     assert (await run("sql.py")).endswith("done\n")
 
 
+PROGRAMS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+async def test_every_program_of_the_readme_runs_as_it_stands(empty_database: str, tmp_path: Path) -> None:
+    engine = create_async_engine(async_url(empty_database))
+    await create_table(engine)
+    await engine.dispose()
+    in_memory, on_a_table, adding = PROGRAMS
+    url = async_url(empty_database).render_as_string(hide_password=False)
+    said = await interrupted(in_memory, tmp_path, url, signal.SIGINT, after=("hello 2", "tick 2"))
+    assert "Traceback" not in said
+    said = await interrupted(on_a_table, tmp_path, url, signal.SIGTERM, after=("to ada",))
+    assert said == "to ada\n"
+    said = await interrupted(adding, tmp_path, url, None, after=())
+    assert re.fullmatch(r"report next at 2\S+ \S+\nwelcome is paused: True\n", said)
+
+
+async def interrupted(
+    program: str, folder: Path, url: str, number: signal.Signals | None, *, after: tuple[str, ...]
+) -> str:
+    """What a program printed that was pasted into a file, and interrupted after it had printed these."""
+    file = folder / "pasted.py"
+    file.write_text(program)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, file),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env=os.environ | {"DATABASE_URL": url},
+    )
+    assert process.stdout is not None
+    said = ""
+    try:
+        async with asyncio.timeout(60):
+            while not all(text in said for text in after):
+                line = await process.stdout.readline()
+                assert line, said
+                said += line.decode()
+            if number is not None:
+                process.send_signal(number)
+            said += (await process.stdout.read()).decode()
+            assert await process.wait() == 0, said
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return said
+
+
 def test_the_readme_lists_every_option() -> None:
-    listed = re.findall(r"^\| `(\w+)` \|", README, re.MULTILINE)
+    _, options = README.split("\n## Options\n")
+    listed = re.findall(r"^\| `(\w+)` \|", options.split("\n## ")[0], re.MULTILINE)
     assert [option.name for option in fields(Config)] == listed
 
 

@@ -22,8 +22,9 @@ EXPECTED: list[tuple[TextClause, set[str]]] = [
     (STATEMENTS.remove("bigint"), {KEY}),
     (STATEMENTS.extend("bigint"), {KEY}),
     (STATEMENTS.hold("bigint"), {KEY}),
+    (STATEMENTS.held("bigint", True), {KEY}),
 ]
-NAMES = ["lock next", "next due", "update", "remove", "extend", "hold"]
+NAMES = ["lock next", "next due", "update", "remove", "extend", "hold", "held"]
 
 
 async def fill(engine: AsyncEngine, rows: int) -> None:
@@ -106,6 +107,8 @@ _VALUES = {
     "now": "now()",
     "lock_until": "now() + interval '10 minutes'",
     "ids": f"array[{', '.join(map(str, range(1, 251)))}]",
+    "owner": "'me'",
+    "definitions": "array_fill(null::text, array[250])",
     "fences": "array_fill(1, array[250])",
     "sleep_until": "array_fill(now(), array[250])",
     "due_time": "array_fill(now(), array[250])",

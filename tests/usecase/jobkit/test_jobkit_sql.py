@@ -100,6 +100,7 @@ async def test_columns_have_any_name_and_the_table_a_schema(engine: AsyncEngine)
         auto_remove=None,
         last_error="user",
         finish_time="done_at",
+        locked_by=None,
         data=("topic", "payload"),
     )
     store = SqlStore(

@@ -58,7 +58,7 @@ async def test_a_lock_moves_the_row_away_and_tells_what_stood_there(jobs: Jobs) 
     assert (found.sleep_until, found.due_time, found.fence, found.attempts) == (START - MINUTE, START - MINUTE, 8, 3)
     row = await stored(jobs, 1)
     assert (row.sleep_until, row.due_time, row.fence, row.attempts) == (LOCK_END, START - MINUTE, 8, 3)
-    assert found.lock == Lock(1, 8)
+    assert (found.lock.id, found.lock.fence) == (1, 8)
 
 
 async def test_a_row_without_a_due_time_is_due_when_it_wanted_to_be_looked_at(jobs: Jobs) -> None:

@@ -24,6 +24,7 @@ _COLUMNS = SqlColumns(
     misfire_after="skip_after",
     pace="catch_up_interval",
     last_error=None,
+    locked_by=None,
     data=("organization_id", "id", "last_occurrence_key", "tzdata_version", "traceparent"),
 )
 

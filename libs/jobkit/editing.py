@@ -1,0 +1,107 @@
+"""Decides what a row says when it is new, and after an edit: pure functions."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from jobkit.changes import DEFINITION, SCHEDULE, UNSET, JobEdit, NewJob
+from jobkit.job import Job, Misfire
+from jobkit.next_run import first_due, require_calendar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edited:
+    job: Job
+    """The row after the edit. Its fence has grown if a run in hand may not write to it any more."""
+    is_finished: bool
+    """Without an occurrence to come, by the edit."""
+
+
+def planned(new: NewJob, now: datetime) -> datetime:
+    """When a new job is due. Raises ValueError for one that would never run, or that no worker could read."""
+    _check(new)
+    if new.due_time is not None:
+        due: datetime | None = new.due_time
+    elif new.interval:
+        due = first_due(new.interval, new.time_zone, new.dst, after=now)
+    else:
+        due = now
+    if due is None:
+        raise ValueError(f"{new.interval!r} never fires")
+    if new.interval and new.repeat_until is not None and due > new.repeat_until:
+        raise ValueError(f"its first occurrence, {due.isoformat()}, is after repeat_until")
+    return due
+
+
+def edited(job: Job, edit: JobEdit, now: datetime) -> Edited:
+    """Raises ValueError for what no worker could read.
+
+    A job whose occurrence is in hand (it runs, or waits for its next attempt) keeps its times: what changes is its
+    definition, and the run settles into that. Every other change of its times makes the fence grow.
+    """
+    new = replace(job, **edit.given)
+    if any(name in DEFINITION for name in edit.given):
+        _check(new)
+    due = job.due_time or job.sleep_until
+    was_paused = due is not None and job.sleep_until is None
+    is_paused = was_paused if edit.paused is UNSET else edit.paused
+    if edit.due_time is not UNSET and edit.due_time != due:
+        due, new = _aware(edit.due_time, "due_time"), _unbegun(new)
+    elif _is_rescheduled(job, new) and not is_in_hand(job, now):
+        due, new = _first_due(new, now), _unbegun(new)
+    elif due is None or is_paused == was_paused:
+        return Edited(job=_fenced(new) if edit.end_run else new, is_finished=False)
+    moved = _fenced(replace(new, due_time=due, sleep_until=None if is_paused else due))
+    return Edited(job=moved, is_finished=due is None)
+
+
+def is_in_hand(job: Job, now: datetime) -> bool:
+    """Whether its occurrence has come up and not ended: it is locked, or waits for an attempt."""
+    due = job.due_time or job.sleep_until
+    return due is not None and job.sleep_until is not None and due <= now < job.sleep_until
+
+
+def redefined(job: Job, fresh: Job) -> Job:
+    """A job in hand, with the definition that its row has by now."""
+    definition = {name: getattr(fresh, name) for name in (*DEFINITION, "definition")}
+    return replace(job, **definition)
+
+
+def edit_to(new: NewJob) -> JobEdit:
+    """The edit that makes a job what the new one would be. Without a due time, a schedule that is the same goes on."""
+    parts = {name: getattr(new, name) for name in DEFINITION}
+    return JobEdit(**parts, data=new.data, due_time=UNSET if new.due_time is None else new.due_time)
+
+
+def _is_rescheduled(job: Job, new: Job) -> bool:
+    return bool(new.interval) and any(getattr(job, name) != getattr(new, name) for name in SCHEDULE)
+
+
+def _first_due(job: Job, now: datetime) -> datetime | None:
+    due = first_due(job.interval, job.time_zone, job.dst, after=now)
+    if due is None:
+        raise ValueError(f"{job.interval!r} never fires")
+    return None if job.repeat_until is not None and due > job.repeat_until else due
+
+
+def _unbegun(job: Job) -> Job:
+    return replace(job, attempts=None if job.attempts is None else 0)
+
+
+def _fenced(job: Job) -> Job:
+    return replace(job, fence=job.fence + 1)
+
+
+def _check(job: Job | NewJob) -> None:
+    if job.interval:
+        require_calendar(job.interval, job.time_zone, job.dst)
+    Misfire(job.misfire)
+    for name in ("due_time", "repeat_until"):
+        instant: datetime | None = getattr(job, name)
+        if instant is not None:
+            _aware(instant, name)
+
+
+def _aware(instant: datetime, name: str) -> datetime:
+    if instant.tzinfo is None:
+        raise ValueError(f"{name} has no time zone: {instant}")
+    return instant
