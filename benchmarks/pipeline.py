@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 import asyncpg
@@ -94,10 +94,24 @@ async def drain(stack: Stack, seeder: seed.Seeder, count: int, floor: Mapping[st
 
 async def lateness(stack: Stack, per_second: int, seconds: int) -> list[Result]:
     """Posts at a steady rate, made by RPC half a minute ahead; late by what the provider's own clock says."""
-    count = per_second * seconds
-    wanted = seed.posts(count, "drain")  # the accounts are there; the drafts are new
-    start = _clock.now() + timedelta(seconds=20 + count / 60)
-    due = {f"late-{number}": start + timedelta(seconds=number / per_second) for number in range(count)}
+    wanted = seed.posts(per_second * seconds, "drain")  # the accounts are there; the drafts are new
+    due = await scheduled_ahead(stack, wanted, "late", per_second=per_second)
+    late = await late_by(stack, due)
+    at = f"at {per_second}/s"
+    return [
+        Result(name=f"lateness p50 {at}", value=percentile(late, 0.5), unit="ms"),
+        Result(name=f"lateness p99 {at}", value=percentile(late, 0.99), unit="ms", baseline=20, note="target, at most"),
+        Result(name=f"lateness max {at}", value=max(late), unit="ms"),
+        Result(name=f"earliest {at}", value=min(late), unit="ms", note="never under -50"),
+    ]
+
+
+async def scheduled_ahead(
+    stack: Stack, wanted: Sequence[seed.Post], prefix: str, *, per_second: int
+) -> dict[str, datetime]:
+    """Drafts for the accounts of these posts, scheduled by RPC; returns when each is due, by its id."""
+    start = _clock.now() + timedelta(seconds=20 + len(wanted) / 60)
+    due = {f"{prefix}-{number}": start + timedelta(seconds=number / per_second) for number in range(len(wanted))}
     async with open_channel(stack.targets["drafts"]) as drafts, open_channel(stack.targets["queue"]) as queue:
         calls = _Calls(drafts, queue)
         room = asyncio.Semaphore(8)
@@ -111,21 +125,19 @@ async def lateness(stack: Stack, per_second: int, seconds: int) -> list[Result]:
             for name, post in zip(due, wanted, strict=True):
                 group.create_task(make(name, post))
     assert _clock.now() < start, "the posts were made too slowly to be in time"
+    return due
+
+
+async def late_by(stack: Stack, due: Mapping[str, datetime]) -> list[float]:
+    """Milliseconds between the time of each draft and its effect, once all are out."""
     await asyncio.sleep((max(due.values()) - _clock.now()).total_seconds() + 3)
     sent = {
         entry["text"]: datetime.fromisoformat(entry["time"])
         for entry in stack.sandbox.effects()
         if entry["text"] in due
     }
-    assert len(sent) == count, f"{count - len(sent)} posts have not gone out"
-    late = [(sent[name] - due[name]).total_seconds() * 1000 for name in due]
-    at = f"at {per_second}/s"
-    return [
-        Result(name=f"lateness p50 {at}", value=percentile(late, 0.5), unit="ms"),
-        Result(name=f"lateness p99 {at}", value=percentile(late, 0.99), unit="ms", baseline=20, note="target, at most"),
-        Result(name=f"lateness max {at}", value=max(late), unit="ms"),
-        Result(name=f"earliest {at}", value=min(late), unit="ms", note="never under -50"),
-    ]
+    assert len(sent) == len(due), f"{len(due) - len(sent)} posts have not gone out"
+    return [(sent[name] - due[name]).total_seconds() * 1000 for name in due]
 
 
 async def add_to_queue(stack: Stack, calls_made: int) -> list[Result]:

@@ -10,7 +10,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchmarks import calendars, floor, pipeline, seed, timers
+from benchmarks import calendars, floor, lines, pipeline, seed, timers
 from benchmarks.result import Result, table, write
 from devstack.supervisor import Stack
 from publisher_service.adapters.vault import Vault
@@ -78,6 +78,21 @@ async def _measure_pipeline(arguments: Namespace) -> list[Result]:
     return [*bare, *drained, *late, *added, *results]
 
 
+def _lines(arguments: Namespace) -> list[Result]:
+    return asyncio.run(_measure_lines(arguments))
+
+
+async def _measure_lines(arguments: Namespace) -> list[Result]:
+    """On a stack of its own in a temporary folder."""
+    key = base64.b64encode(secrets.token_bytes(32)).decode()
+    environment = {"POSTFLOW_PUBLISHER_CREDENTIALS_KEY": key, "POSTFLOW_LOG_LEVEL": "WARNING"}
+    with tempfile.TemporaryDirectory(prefix="postflow-bench-") as folder:
+        async with Stack(Path(folder), durable=True, environment=environment) as stack:
+            seeder = seed.Seeder(stack.database_urls, Vault(Secret(key)), SystemClock().now())
+            _tell("lateness beside the line of a busy account")
+            return await lines.measure(stack, seeder, heap=arguments.posts, seconds=arguments.seconds)
+
+
 def _tell(what: str) -> None:
     print(f"measuring: {what}", file=sys.stderr, flush=True)
 
@@ -86,6 +101,7 @@ _PARTS: Mapping[str, Callable[[Namespace], list[Result]]] = {
     "calendar": _calendar,
     "timers": _timers,
     "pipeline": _pipeline,
+    "lines": _lines,
 }
 
 

@@ -95,6 +95,11 @@ class Seeder:
         for service in ("publisher", "queue", "drafts"):
             await self._execute(service, "analyze")
 
+    async def jobs(self, wanted: Sequence[Post], schedule_time: datetime) -> None:
+        """Post jobs and contents alone, for commands that do not come from Queue."""
+        await self._publisher(wanted, schedule_time)
+        await self._execute("publisher", "analyze")
+
     async def release(self, schedule_time: datetime) -> None:
         await self._execute(
             "queue", "update account_queue set next_due_time = $1 where next_due_time is null", schedule_time

@@ -1,0 +1,90 @@
+"""What a heap of due posts of one account costs the posts of others: their lateness beside it, and without it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import nats
+
+from benchmarks import pipeline, seed
+from benchmarks.result import Result, percentile
+from devstack.supervisor import Stack
+from postflow.queue.v1 import publish_command_pb2
+from postflow.target.v1 import target_pb2
+from publisher_service.domain.post_job import Target, job_id
+from topology import publish_subject
+
+_BUSY = "busy-account"
+_SECONDS_PER_SEND = 0.05
+_PER_SECOND = 20
+
+
+async def measure(stack: Stack, seeder: seed.Seeder, *, heap: int, seconds: int) -> list[Result]:
+    await stack.sandbox.faults({"fault": "slow", "seconds": _SECONDS_PER_SEND, "account": _BUSY})
+    busy = _posts_of_one_account(heap)
+    await seeder.accounts(busy[:1])
+    alone = await pipeline.late_by(stack, await _scheduled(stack, seeder, "alone", seconds))
+    due = await _scheduled(stack, seeder, "beside", seconds)
+    # The heap comes due after the first posts that are measured.
+    middle = min(due.values()) + timedelta(seconds=seconds / 5)
+    await seeder.jobs(busy, middle)
+    await _command(stack, busy, middle)
+    beside = await pipeline.late_by(stack, due)
+    return [
+        Result(name="lateness p99, nothing else due", value=_p99(alone), unit="ms"),
+        Result(name=f"lateness p99 beside {heap:,} due posts of one account", value=_p99(beside), unit="ms"),
+        Result(
+            name="the difference", value=_p99(beside) - _p99(alone), unit="ms", baseline=100, note="target, at most"
+        ),
+        Result(name=f"lateness max beside {heap:,}", value=max(beside), unit="ms"),
+    ]
+
+
+def _posts_of_one_account(count: int) -> list[seed.Post]:
+    """All of the first organization, which others of those that are measured belong to."""
+    return [
+        replace(
+            post,
+            organization_id="org-0",
+            account_id=_BUSY,
+            job_id=job_id("org-0", post.draft_id, Target(social_account_id=_BUSY, channel="facebook")),
+        )
+        for post in seed.posts(count, "busy")
+    ]
+
+
+async def _command(stack: Stack, posts: Sequence[seed.Post], due: datetime) -> None:
+    """Straight into the stream: Queue would not give out so many of one account."""
+    assert stack.nats is not None
+    client = await nats.connect(stack.nats.url)
+    stream = client.jetstream()
+    subject = publish_subject("org-0", _BUSY)
+    answers = []
+    for post in posts:
+        message = publish_command_pb2.PublishCommand(
+            organization_id=post.organization_id,
+            slot_id=post.slot_id,
+            slot_revision=1,
+            emission=1,
+            draft_id=post.draft_id,
+            target=target_pb2.Target(social_account_id=_BUSY, channel="facebook"),
+            content_revision=1,
+            max_attempts=5,
+            schedule_time=due,
+            not_after=due + timedelta(days=1),
+        )
+        answers.append(await stream.publish_async(subject, message.SerializeToString()))
+    for answer in answers:
+        await answer
+    await client.close()
+
+
+async def _scheduled(stack: Stack, seeder: seed.Seeder, prefix: str, seconds: int) -> dict[str, datetime]:
+    """Posts at a steady rate, one account each."""
+    wanted = seed.posts(_PER_SECOND * seconds, prefix)
+    await seeder.accounts(wanted)
+    return await pipeline.scheduled_ahead(stack, wanted, prefix, per_second=_PER_SECOND)
+
+
+def _p99(late: Sequence[float]) -> float:
+    return percentile(late, 0.99)
