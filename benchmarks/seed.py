@@ -83,8 +83,8 @@ class Seeder:
         await self._copy(
             "publisher",
             "account_gate",
-            "organization_id social_account_id connected",
-            [(post.organization_id, post.account_id, True) for post in wanted],
+            "organization_id social_account_id connected provider",
+            [(post.organization_id, post.account_id, True, "sandbox") for post in wanted],
         )
 
     async def scheduled(self, wanted: Sequence[Post], schedule_time: datetime) -> None:

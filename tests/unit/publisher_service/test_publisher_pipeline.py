@@ -42,7 +42,7 @@ class Claims:
     async def next_turn(self, lanes: Sequence[Lane]) -> tuple[datetime | None, datetime]:
         return None, NOW
 
-    async def from_lines(self, lanes: Sequence[Lane], *, limit: int) -> Turns:
+    async def from_lines(self, lanes: Sequence[Lane], *, most: int) -> Turns:
         return Turns(claimed=[], more=False)
 
 

@@ -225,14 +225,14 @@ async def test_the_head_of_a_long_line_costs_one_row(explaining: Explaining) -> 
 async def test_a_look_at_lines_of_which_none_has_its_turn_reads_none(explaining: Explaining) -> None:
     connection: Any = explaining
     assert await line.next_wake_time(connection, ["sandbox"]) == NOW + timedelta(days=1)
-    assert await line.lock_due(connection, LANES, now=NOW, limit=BATCH) == []
+    assert await line.lock_due(connection, LANES, now=NOW, most=BATCH) == []
     assert await line.lock_relabeled(connection) is None
     explaining.check(1)
 
 
 async def test_turns_are_taken_from_a_bounded_pool(explaining: Explaining) -> None:
     connection: Any = explaining
-    due = await line.lock_due(connection, LANES, now=NOW + timedelta(days=2), limit=BATCH)
+    due = await line.lock_due(connection, LANES, now=NOW + timedelta(days=2), most=BATCH)
     assert len(due) == BATCH
     explaining.check(1000)
 

@@ -102,7 +102,7 @@ class Office:
         return await self._claim(commands, self._lanes)
 
     async def next_in_line(self) -> list[Claimed]:
-        return [claimed for _, claimed in (await self._claim.from_lines(self._lanes, limit=100)).claimed]
+        return [claimed for _, claimed in (await self._claim.from_lines(self._lanes, most=100)).claimed]
 
     async def save(self, *drafts: SavedDraft) -> None:
         await self.database.run(lambda tx: self._save(tx, drafts, DUE))

@@ -72,9 +72,9 @@ class ClaimJobs:
         # The answer to a copy is the same question again, once the first has its answer.
         return [answers[each.post_job_id] if first[each.post_job_id] is each else Again(_BUSY) for each in commands]
 
-    async def from_lines(self, lanes: Sequence[Lane], *, limit: int) -> Turns:
-        """Claims the first post of each line that has its turn, as far as there is room. Raises as the call does."""
-        return await self._database.run(lambda tx: self._take_turns(tx, lanes, limit))
+    async def from_lines(self, lanes: Sequence[Lane], *, most: int) -> Turns:
+        """Claims the first post of each line that has its turn, so many of a provider. Raises as the call does."""
+        return await self._database.run(lambda tx: self._take_turns(tx, lanes, most))
 
     async def next_turn(self, lanes: Sequence[Lane]) -> tuple[datetime | None, datetime]:
         """When the next line has its turn, and what time it is."""
@@ -89,9 +89,9 @@ class ClaimJobs:
         judged = await self._judge(tx, commands, lanes, now)
         return judged, now, await self._absent(tx, commands, judged)
 
-    async def _take_turns(self, tx: Transaction, lanes: Sequence[Lane], limit: int) -> Turns:
+    async def _take_turns(self, tx: Transaction, lanes: Sequence[Lane], most: int) -> Turns:
         now = await self._steady.observe(self._clock, tx.connection)
-        accounts = await line.lock_due(tx.connection, lanes, now=now, limit=limit)
+        accounts = await line.lock_due(tx.connection, lanes, now=now, most=most)
         heads = await line.heads(tx.connection, accounts) if accounts else []
         waited_for = {(job.organization_id, job.target.social_account_id) for job in heads}
         await line.emptied(tx.connection, [account for account in accounts if account not in waited_for])
@@ -100,7 +100,7 @@ class ClaimJobs:
         claimed = [
             (commands[index], each.claimed) for index, each in sorted(judged.items()) if each.claimed is not None
         ]
-        return Turns(claimed=claimed, more=len(accounts) == limit or len(claimed) < len(judged))
+        return Turns(claimed=claimed, more=bool(accounts))
 
     async def _judge(
         self, tx: Transaction, commands: Sequence[Command], lanes: Sequence[Lane], now: datetime

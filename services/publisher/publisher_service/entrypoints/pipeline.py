@@ -33,7 +33,7 @@ _CLAIM_BATCH = 200
 _SETTLE_BATCH = 250
 _SETTLE_LINGER = 0.005
 # From so many on what is due here goes into the lines even while its provider has no room: others need the places.
-_MOST_DUE = 5000
+_MOST_DUE = 15_000
 # What the sweep hands on and this does not take, a later sweep finds again.
 _MOST_HANDED_ON = 2000
 _LOOK_PERIOD = 0.25
@@ -198,7 +198,7 @@ class PublishPipeline:
         return due is not None and due <= now
 
     async def _claim_from_lines(self, started: float) -> None:
-        turns = await self._claim_jobs.from_lines(self._with_room(), limit=_CLAIM_BATCH)
+        turns = await self._claim_jobs.from_lines(self._with_room(), most=_CLAIM_BATCH)
         for command, claimed in turns.claimed:
             self._enter(Work(command=command, since=started), claimed, started)
         # A line whose first post is locked by another transaction is looked at again a little later.

@@ -136,13 +136,14 @@ _CLAIM = text("""
     ),
     gates as materialized (
         select organization_id, social_account_id, min(id) filter (where verdict = 'CLAIMED') as claimed_id,
-            bool_or(verdict <> 'CLAIMED') as some_wait
+            bool_or(verdict <> 'CLAIMED') as some_wait, max(provider) as provider
         from judged where verdict in ('CLAIMED', 'ACCOUNT_BUSY', 'PROVIDER_BUSY', 'ACCOUNT_NOT_CONNECTED')
         group by organization_id, social_account_id
     ),
     -- While a post is open, its settlement wakes the line.
     gated as (
         update account_gate g set
+            provider = coalesce(w.provider, g.provider),
             open_job_id = coalesce(w.claimed_id, g.open_job_id),
             lined = g.lined or w.some_wait,
             wake_time = case

@@ -40,12 +40,11 @@ _LOCK_DUE = text("""
                 order by g.wake_time limit :pool
             ) as oldest
         ) as due
-        order by due.turn, due.wake_time limit lane.room
+        order by due.turn, due.wake_time limit least(lane.room, :most)
     ) as chosen
     join account_gate g
         on g.organization_id = chosen.organization_id and g.social_account_id = chosen.social_account_id
     where g.wake_time <= :now
-    limit :limit
     for update of g skip locked
 """)
 # A statement of its own: its snapshot is younger than the locks, so it sees every job that was lined before.
@@ -103,14 +102,14 @@ async def next_wake_time(connection: AsyncConnection, providers: Sequence[str]) 
     return found
 
 
-async def lock_due(connection: AsyncConnection, lanes: Sequence[Lane], *, now: datetime, limit: int) -> list[Key]:
-    """Accounts whose next post may go now: fair over organizations, and as many of a provider as it has room for."""
+async def lock_due(connection: AsyncConnection, lanes: Sequence[Lane], *, now: datetime, most: int) -> list[Key]:
+    """Accounts whose next post may go now: fair over organizations, so many of a provider as it has room for."""
     names = {
         "providers": [lane.provider for lane in lanes],
         "rooms": [lane.room for lane in lanes],
         "now": now,
         "pool": _POOL,
-        "limit": limit,
+        "most": most,
     }
     return [(row.organization_id, row.social_account_id) for row in await connection.execute(_LOCK_DUE, names)]
 
