@@ -31,6 +31,10 @@ def publish_subject(organization_id: str, social_account_id: str) -> str:
     return f"publish.{partition(organization_id, social_account_id)}.{organization_id}"
 
 
+def organization_of(publish_subject: str) -> str:
+    return publish_subject.rpartition(".")[2]
+
+
 def partition(organization_id: str, social_account_id: str) -> int:
     return zlib.crc32(f"{organization_id}/{social_account_id}".encode()) % PARTITIONS
 

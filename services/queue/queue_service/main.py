@@ -17,6 +17,7 @@ from queue_service.application.catch_up import CatchUp
 from queue_service.application.follow_drafts import FollowDrafts
 from queue_service.application.hand_over import HandOver
 from queue_service.application.list_queue_slots import ListQueueSlots
+from queue_service.application.recover_commands import RecoverCommands
 from queue_service.application.schedule_at import ScheduleAt
 from queue_service.application.settle_slots import SettleSlots
 from queue_service.application.slot_book import SlotBook
@@ -68,7 +69,7 @@ async def compose(settings: Settings) -> Process:
         connections=lambda: nats.stats["reconnects"],
     )
     schedule_channel, drafts_channel = open_channel(settings.schedule_target), open_channel(settings.drafts_target)
-    new_slots = asyncio.Event()
+    new_slots, wake_repeat = asyncio.Event(), asyncio.Event()
     outbox = Outbox(ids, relay.offer)
     slots = SlotBook(
         database=database,
@@ -91,6 +92,7 @@ async def compose(settings: Settings) -> Process:
         nats,
         PipelinedPublisher(nats),
         limit=settings.outstanding_limit * settings.publish_durables,
+        share=settings.organization_share,
         max_attempts=settings.max_attempts,
     )
     hand_over = HandOver(database=database, clock=clock, commands=commands, policy=policy, wake=new_slots)
@@ -134,9 +136,13 @@ async def compose(settings: Settings) -> Process:
             *loops(
                 hand_over=hand_over,
                 catch_up=CatchUp(database=database, clock=clock, mover=mover),
+                recover_commands=RecoverCommands(
+                    database=database, clock=clock, commands=commands, policy=policy, wake=wake_repeat
+                ),
                 watch_overdue=WatchOverdue(database=database, clock=clock),
                 housekeeping=Housekeeping(database, clock, Retention()),
                 wake=new_slots,
+                wake_repeat=wake_repeat,
             ),
         ],
         closers={

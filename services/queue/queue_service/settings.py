@@ -28,6 +28,8 @@ class Settings(ProcessSettings):
     dispatch_batch: int = 500  # slots claimed, and slots emitted again, in one transaction
     dispatch_pool: int = 2000  # due accounts looked at for a fair choice
     dispatch_per_account: int = 4  # slots of one account in one batch
+    open_slots_per_account: int = 100  # slots of one account whose commands Publisher has not answered, at most
+    organization_share: float = 0.5  # of the outstanding commands, that one organization may have at most
 
     @property
     def policy(self) -> Policy:
@@ -38,9 +40,19 @@ class Settings(ProcessSettings):
             batch=self.dispatch_batch,
             pool=self.dispatch_pool,
             per_account=self.dispatch_per_account,
+            open_slots=self.open_slots_per_account,
         )
 
     def __post_init__(self) -> None:
-        for name in ("publish_durables", "outstanding_limit", "dispatch_batch", "dispatch_pool", "max_attempts"):
+        for name in (
+            "publish_durables",
+            "outstanding_limit",
+            "dispatch_batch",
+            "dispatch_pool",
+            "open_slots_per_account",
+            "max_attempts",
+        ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
+        if not 0 < self.organization_share <= 1:
+            raise ValueError("organization_share must lie between 0 and 1")

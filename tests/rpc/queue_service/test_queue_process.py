@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
+from devstack.nats import EmbeddedNats
 from postflow.bus.v1.bus_pb2 import Envelope
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from postflow.publisher.v1.post_job_pb2 import POST_JOB_STATE_PUBLISHED, POST_JOB_STATE_READY
@@ -129,6 +130,22 @@ async def test_a_command_that_nobody_answers_is_sent_again(rig: "Rig") -> None:
     first.emission = second.emission = 0
     assert first == second
     await rig.tell(first, POST_JOB_STATE_READY, 2)
+
+
+async def test_commands_that_a_wiped_server_has_lost_are_there_again_before_they_are_due(
+    rig: "Rig", fresh_nats: EmbeddedNats
+) -> None:
+    for index in range(20):
+        rig.draft(f"d{index}", (f"page-{index}", "facebook", ""))
+        await schedule(rig, f"d{index}", timedelta(seconds=29))
+    held = await rig.commands(20)
+    await fresh_nats.kill()
+    await fresh_nats.wipe()
+    await fresh_nats.start()
+    again = await rig.commands(20)
+    assert SystemClock().now() < min(each.schedule_time.ToDatetime(UTC) for each in held)
+    assert {each.slot_id for each in again} == {each.slot_id for each in held}
+    assert {each.emission for each in again} == {2}
 
 
 async def test_one_event_answers_many_commands(rig: "Rig") -> None:

@@ -33,6 +33,7 @@ from queue_service.domain.job import JobState
 from queue_service.domain.policy import Policy
 from queue_service.domain.settlement import JobReport
 from queue_service.domain.slot_times import SlotTimes
+from queue_service.domain.stream import Room
 from servicekit.faults import Fault, NotFound
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
@@ -172,14 +173,15 @@ class FakeDrafts:
 
 @dataclass
 class FakeStream:
-    """Takes commands; loses those of the drafts in `loses`, and has room for `limit`."""
+    """Takes commands; loses those of the drafts in `loses`, and has room for `limit`, none for those in `filled`."""
 
     limit: int = 10_000
+    filled: frozenset[str] = frozenset()
     sent: list[Emission] = field(default_factory=list)
     loses: set[str] = field(default_factory=set)
 
-    async def room(self) -> int:
-        return self.limit
+    async def room(self) -> Room:
+        return Room(self.limit, self.filled)
 
     async def send(self, emissions: Sequence[Emission]) -> list[Emission]:
         self.sent += [each for each in emissions if each.draft_id not in self.loses]

@@ -1,7 +1,11 @@
 """The stream of commands as the dispatcher sees it, on a real NATS server."""
 
+import asyncio
+import shutil
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from nats.aio.client import Client
@@ -11,6 +15,7 @@ from postflow.queue.v1.publish_command_pb2 import PublishCommand
 from queue_service.adapters import command_stream
 from queue_service.adapters.command_stream import CommandStream
 from queue_service.domain.emission import Emission
+from queue_service.domain.stream import Room
 from servicekit.bus.connection import connect
 from servicekit.bus.publisher import PipelinedPublisher
 from testkit.clocks import START
@@ -50,12 +55,17 @@ def commands(client: Client) -> CommandStream:
     return CommandStream(client, PipelinedPublisher(client, timeout=0.5), limit=10, max_attempts=7)
 
 
+async def has_room(commands: CommandStream) -> Room | None:
+    room = await commands.room()
+    return room if room.size else None
+
+
 async def held(client: Client) -> int:
     return (await client.jetstream().stream_info(PUBLISH.name)).state.messages
 
 
 async def test_a_stream_that_is_not_there_is_made(commands: CommandStream, client: Client) -> None:
-    assert await commands.room() == 10
+    assert (await commands.room()).size == 10
     assert await commands.send([emission(1)]) == []
     message = await client.jetstream().get_msg(PUBLISH.name, 1)
     command = PublishCommand.FromString(message.data or b"")
@@ -65,9 +75,9 @@ async def test_a_stream_that_is_not_there_is_made(commands: CommandStream, clien
 async def test_what_was_sent_takes_up_room_at_once(commands: CommandStream) -> None:
     await commands.room()
     await commands.send([emission(number) for number in range(4)])
-    assert await commands.room() == 6
+    assert (await commands.room()).size == 6
     await commands.send([emission(number) for number in range(4, 12)])
-    assert await commands.room() == 0
+    assert (await commands.room()).size == 0
 
 
 async def test_what_was_taken_makes_room_again(
@@ -76,10 +86,10 @@ async def test_what_was_taken_makes_room_again(
     monkeypatch.setattr(command_stream, "_LOOK_PERIOD", 0.0)
     await commands.room()
     await commands.send([emission(number) for number in range(10)])
-    assert await commands.room() == 0
+    assert (await commands.room()).size == 0
     for sequence in (1, 2, 3):
         await client.jetstream().delete_msg(PUBLISH.name, sequence)
-    assert await commands.room() == 3
+    assert (await commands.room()).size == 3
 
 
 async def test_the_same_copy_is_kept_once_and_the_next_copy_is_another(commands: CommandStream, client: Client) -> None:
@@ -93,15 +103,15 @@ async def test_the_same_copy_is_kept_once_and_the_next_copy_is_another(commands:
 async def test_while_the_server_is_away_nothing_fits_and_nothing_is_lost(
     commands: CommandStream, client: Client, fresh_nats: EmbeddedNats
 ) -> None:
-    assert await commands.room() == 10
+    assert (await commands.room()).size == 10
     await fresh_nats.kill()
     await eventually(lambda: not client.is_connected)
-    assert await commands.room() == 0
+    assert (await commands.room()).size == 0
     lost = await commands.send([emission(1), emission(2)])
     assert lost == [emission(1), emission(2)]
     await fresh_nats.start()
     await eventually(lambda: client.is_connected)
-    assert await eventually(commands.room) == 10
+    assert await eventually(lambda: has_room(commands)) == Room(10)
     assert await commands.send([emission(1), emission(2)]) == []
 
 
@@ -113,5 +123,102 @@ async def test_a_stream_that_was_wiped_is_made_again(
     await commands.send([emission(1)])
     await client.jetstream().delete_stream(PUBLISH.name)
     assert await commands.send([emission(2)]) == [emission(2)]
-    assert await commands.room() == 10
+    assert (await commands.room()).size == 10
     assert await commands.send([emission(2)]) == []
+
+
+async def test_an_organization_has_no_more_than_its_share(
+    commands: CommandStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await commands.room() == Room(10)
+    await commands.send([emission(number) for number in range(4)])
+    assert await commands.room() == Room(6)
+    await commands.send([emission(4), emission(5)._replace(organization_id="small")])
+    assert await commands.room() == Room(4, frozenset({"acme"}))
+    monkeypatch.setattr(command_stream, "_LOOK_PERIOD", 0.0)
+    assert await commands.room() == Room(4, frozenset({"acme"}))
+    await commands.send([emission(number)._replace(organization_id="small") for number in range(6, 10)])
+    assert await commands.room() == Room(0)
+
+
+async def test_a_full_stream_holds_commands_back_and_says_so_once(
+    commands: CommandStream, client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(command_stream, "_LOOK_PERIOD", 0.0)
+    await commands.room()
+    js = client.jetstream()
+    config = (await js.stream_info(PUBLISH.name)).config
+    await js.update_stream(replace(config, max_msgs=3))
+    assert (await commands.room()).size == 3
+    await commands.send([emission(number) for number in range(3)])
+    for _ in range(5):
+        assert (await commands.room()).size == 0
+    await js.delete_msg(PUBLISH.name, 1)
+    assert (await commands.room()).size == 1
+    await commands.send([emission(4)])
+    assert (await commands.room()).size == 0
+    [warning] = [record.message for record in caplog.records if "no publish commands are sent" in record.message]
+    assert "full" in warning
+
+
+async def test_commands_that_the_stream_refuses_are_not_followed_by_others_at_once(
+    commands: CommandStream, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    await commands.room()
+    js = client.jetstream()
+    await js.update_stream(replace((await js.stream_info(PUBLISH.name)).config, max_msgs=1))
+    assert len(await commands.send([emission(number) for number in range(3)])) == 2
+    assert (await commands.room()).size == 0
+    assert [record for record in caplog.records if "does not store them" in record.message]
+
+
+# losses
+
+
+async def test_a_stream_that_only_goes_on_has_lost_nothing(
+    commands: CommandStream, client: Client, fresh_nats: EmbeddedNats
+) -> None:
+    await commands.room()
+    for number in range(3):
+        await commands.send([emission(number)])
+    await client.jetstream().delete_msg(PUBLISH.name, 3)
+    await fresh_nats.restart()
+    await eventually(lambda: has_room(commands))
+    await commands.send([emission(3)])
+    assert not commands.take_loss()
+
+
+async def test_a_wiped_stream_has_lost_its_commands(
+    commands: CommandStream, client: Client, fresh_nats: EmbeddedNats
+) -> None:
+    await commands.room()
+    await commands.send([emission(1)])
+    await fresh_nats.kill()
+    await fresh_nats.wipe()
+    await fresh_nats.start()
+    await eventually(lambda: has_room(commands))
+    assert commands.take_loss()
+    assert not commands.take_loss()
+
+
+@pytest.mark.parametrize("refilled", [0, 5])
+async def test_a_stream_that_lost_its_tail_has_lost_commands(
+    commands: CommandStream, client: Client, fresh_nats: EmbeddedNats, tmp_path: Path, refilled: int
+) -> None:
+    """Also when others have filled it up again before this process looks."""
+    await commands.room()
+    await commands.send([emission(1)])
+    await fresh_nats.stop()
+    store, copy = tmp_path / "nats" / "jetstream", tmp_path / "copy"
+    await asyncio.to_thread(shutil.copytree, store, copy)
+    await fresh_nats.start()
+    await eventually(lambda: has_room(commands))
+    await commands.send([emission(2), emission(3)])
+    await fresh_nats.kill()
+    await asyncio.to_thread(shutil.rmtree, store)
+    await asyncio.to_thread(shutil.copytree, copy, store)
+    await fresh_nats.start()
+    await eventually(lambda: client.is_connected)
+    await commands.send([emission(number) for number in range(4, 4 + refilled)])
+    await eventually(lambda: has_room(commands))
+    assert commands.take_loss()

@@ -115,6 +115,49 @@ async def test_no_more_is_claimed_than_the_stream_has_room_for(queue: "Queue") -
     assert len(queue.stream.taken()) == 7
 
 
+async def test_an_organization_with_its_share_is_passed_over(queue: "Queue") -> None:
+    await queue.fill([f"big-{index}" for index in range(60)], START, timedelta(minutes=1), 2, organization_id="big")
+    await queue.fill("page", START + seconds(50), timedelta(minutes=1), 1, organization_id="small")
+    queue.now = START + timedelta(minutes=1)
+    queue.stream.filled = frozenset({"big"})
+    await drain(queue)
+    assert {each.organization_id for each in queue.stream.taken()} == {"small"}
+    queue.now += seconds(4)
+    assert await queue.hand_over.repeat()
+    assert {each.organization_id for each in queue.stream.taken()} == {"small"}
+    queue.stream.filled = frozenset({"small"})
+    await drain(queue)
+    assert len(queue.stream.taken()) == 120
+    queue.now += seconds(8)
+    await queue.hand_over.repeat()
+    assert {each.organization_id for each in queue.stream.taken()} == {"big"}
+
+
+async def test_an_account_has_so_many_slots_open_and_the_rest_follows(make_queue: Make) -> None:
+    queue = make_queue(Policy(open_slots=5, per_account=4))
+    await queue.fill("page", START, timedelta(minutes=1), 12)
+    await queue.fill("other", START, timedelta(minutes=1), 3)
+    queue.now = START + timedelta(hours=1)
+    await drain(queue)
+    first = queue.stream.taken()
+    assert Counter(each.social_account_id for each in first) == {"page": 5, "other": 3}
+    page = [each for each in first if each.social_account_id == "page"]
+    assert [each.schedule_time for each in page] == sorted(each.schedule_time for each in page)
+    # The account is looked at once a second, not each of its slots.
+    [account] = await queue.rows("select next_due_time from account_queue where social_account_id = 'page'")
+    assert account.next_due_time == queue.now + queue.policy.lead + seconds(1)
+    await queue.settle(queue.report(page[0], JobState.READY, 2), queue.report(page[1], JobState.PUBLISHED, 3))
+    queue.now += seconds(1)
+    await drain(queue)
+    assert len(queue.stream.taken()) == 2
+    await queue.settle(*(queue.report(each, JobState.PUBLISHED, 3) for each in page))
+    while await queue.rows("select 1 from slot where state = 'SCHEDULED'"):
+        queue.now += seconds(1)
+        await drain(queue)
+        await queue.settle(*(queue.report(each, JobState.READY, 2) for each in queue.stream.taken()))
+    assert set((await queue.states()).values()) == {"DISPATCHED", "PUBLISHED"}
+
+
 async def test_two_dispatchers_never_send_the_same_emission(make_queue: Make) -> None:
     queues = [make_queue(Policy(batch=9, per_account=3)) for _ in range(3)]
     await queues[0].fill([f"a{index}" for index in range(40)], START, timedelta(minutes=1), 5)

@@ -59,6 +59,8 @@ def claim_names(horizon: datetime) -> dict[str, object]:
         "horizon": horizon,
         "limit": 500,
         "per_account": 4,
+        "open_slots": 100,
+        "retry_at": horizon + timedelta(seconds=1),
         "delay": REPEAT_DELAYS[0],
     }
 
@@ -66,19 +68,21 @@ def claim_names(horizon: datetime) -> dict[str, object]:
 STATEMENTS: dict[str, tuple[TextClause, dict[str, object]]] = {
     "next due": (dispatch._NEXT_DUE, {}),
     "next emission": (dispatch._NEXT_EMISSION, {}),
-    "due accounts": (dispatch._LOCK_DUE, {"horizon": HORIZON, "pool": 2000, "limit": 500}),
+    "due accounts": (dispatch._LOCK_DUE, {"horizon": HORIZON, "pool": 2000, "limit": 500, "filled": ["big"]}),
     "claim": (dispatch._CLAIM, claim_names(HORIZON)),
     "emit again": (
         dispatch._EMIT_AGAIN,
         {
             "now": START + timedelta(seconds=4),
             "limit": 500,
+            "filled": ["big"],
             "delays": list(REPEAT_DELAYS),
             "answered_delay": ANSWERED_DELAY,
             "longest_delay": LONGEST_DELAY,
             "grace": OVERDUE_GRACE,
         },
     ),
+    "unanswered": (dispatch._ADVANCE_UNANSWERED, {"now": START, "limit": 500}),
     "overdue": (dispatch._OVERDUE, {}),
     "a draft and its slots": (
         draft_store._LOCK_DRAFT,

@@ -1,22 +1,32 @@
-"""The stream of publish commands: how many more it should take, and sending them."""
+"""The stream of publish commands: how many more it takes and of whom, whether it has lost some, and sending them."""
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
 
 from nats.aio.client import Client
+from nats.js.api import StreamInfo
 from nats.js.errors import NotFoundError
 from opentelemetry import metrics
 
 from queue_service import wire
 from queue_service.domain.emission import Emission
+from queue_service.domain.stream import NO_ROOM, Room, StreamMark
 from servicekit.bus.publisher import Publisher
 from servicekit.bus.streams import ensure_stream
 from servicekit.run import is_transient
-from topology import PUBLISH
+from servicekit.run.loops import backoff
+from topology import PUBLISH, organization_of
 
 _LOOK_PERIOD = 0.25
 _LOOK_TIMEOUT = 2.0
+_WARN_PERIOD = 60.0
+# What a command takes up in a stream that is bounded in bytes, at most; measured 450.
+_COMMAND_BYTES = 1024
+
+_UNBOUNDED = 1_000_000_000
 
 _log = logging.getLogger(__name__)
 _meter = metrics.get_meter("queue_service")
@@ -27,48 +37,188 @@ _unstored = _meter.create_counter(
 _outstanding = _meter.create_gauge(
     "postflow.queue.commands.outstanding", description="Publish commands in the stream, as the dispatcher knows it"
 )
+_held_back = _meter.create_gauge(
+    "postflow.queue.held.back", description="1 while no commands are sent, by what holds them back"
+)
+
+
+class Hold(StrEnum):
+    """Why no commands are sent."""
+
+    AWAY = "AWAY"
+    # As many commands are outstanding as Publisher may have.
+    OUTSTANDING = "OUTSTANDING"
+    # The operator's limit of the stream is reached.
+    STREAM_FULL = "STREAM_FULL"
+    # The stream has refused commands, or has not answered.
+    UNSTORED = "UNSTORED"
+
+
+_MEANING = {
+    Hold.AWAY: "the stream is away",
+    Hold.OUTSTANDING: "Publisher has as many as it may have",
+    Hold.STREAM_FULL: "the stream is full by its limits",
+    Hold.UNSTORED: "the stream does not store them",
+}
 
 
 class CommandStream:
-    def __init__(self, connection: Client, publisher: Publisher, *, limit: int, max_attempts: int) -> None:
-        """`limit` is how many commands may be outstanding: a consumer that holds many more becomes slow."""
+    def __init__(
+        self, connection: Client, publisher: Publisher, *, limit: int, max_attempts: int, share: float = 0.5
+    ) -> None:
+        """`limit` is how many commands may be outstanding: a consumer that holds many more becomes slow. `share` is how
+        much of it one organization may have.
+        """
         self._connection = connection
         self._publisher = publisher
         self._limit = limit
+        self._share = max(int(limit * share), 1)
         self._max_attempts = max_attempts
+        self._room = limit
         self._held = 0
+        # By organization; None while all of them together are below the share of one.
+        self._held_by: Counter[str] | None = None
         self._looked = float("-inf")
+        self._connections = -1
+        self._mark: StreamMark | None = None
+        self._has_lost = False
+        self._refusals = 0
+        self._again_at = float("-inf")
+        self._hold: Hold | None = None
+        self._warned: dict[Hold, float] = {}
+        for hold in Hold:
+            _held_back.set(0, {"reason": hold})
 
-    async def room(self) -> int:
-        """How many commands fit; 0 also when the stream is away. Between two looks what was sent is counted."""
-        if not self._connection.is_connected:
-            return 0
-        if asyncio.get_running_loop().time() - self._looked >= _LOOK_PERIOD:
-            try:
-                self._held = await self._look()
-            except Exception as error:
-                if not is_transient(error):
-                    raise
-                _log.warning("commands wait, the stream is away: %r", error)
-                return 0
-            self._looked = asyncio.get_running_loop().time()
-            _outstanding.set(self._held)
-        return max(self._limit - self._held, 0)
+    async def room(self) -> Room:
+        """How many commands fit; none also while the stream is away. Between two looks what was sent is counted."""
+        if not await self._refresh():
+            return self._hold_back(Hold.AWAY)
+        if _now() < self._again_at:
+            return self._hold_back(Hold.UNSTORED)
+        if self._held >= self._limit:
+            return self._hold_back(Hold.OUTSTANDING)
+        if self._room <= 0:
+            return self._hold_back(Hold.STREAM_FULL)
+        self._hold_back(None)
+        held_by = self._held_by or Counter[str]()
+        filled = frozenset(organization for organization, held in held_by.items() if held >= self._share)
+        return Room(min(self._limit - self._held, self._room), filled)
+
+    async def mark(self) -> StreamMark | None:
+        """How far the stream is; None while it is away."""
+        return self._mark if await self._refresh() else None
+
+    def take_loss(self) -> bool:
+        """Whether commands that were stored are known to be gone, since the call before."""
+        lost, self._has_lost = self._has_lost, False
+        return lost
 
     async def send(self, emissions: Sequence[Emission]) -> list[Emission]:
         """Returns those that the stream does not say it has."""
+        before = self._mark
         answers = await self._publisher.publish([wire.publish_command(each, self._max_attempts) for each in emissions])
         missing = [each for each, answer in zip(emissions, answers, strict=True) if answer is None]
-        stored = len(emissions) - len(missing)
-        self._held += stored
-        _sent.add(stored)
-        if missing:
-            _unstored.add(len(missing))
+        stored = [answer.sequence for answer in answers if answer is not None and not answer.duplicate]
+        if before and stored:
+            # A sequence that was given before: the stream has lost its tail and takes new commands in its place.
+            self._has_lost |= min(stored) <= before.last_sequence
+            self._mark = StreamMark(before.create_time, max(stored))
+        self._count(each for each, answer in zip(emissions, answers, strict=True) if answer is not None)
+        self._answered(missing)
         return missing
 
-    async def _look(self) -> int:
+    def _count(self, stored: Iterable[Emission]) -> None:
+        added = Counter(each.organization_id for each in stored)
+        _sent.add(added.total())
+        self._held += added.total()
+        self._room -= added.total()
+        if self._held_by is not None:
+            self._held_by.update(added)
+        elif self._held >= self._share:
+            self._looked = float("-inf")  # whose they are must be known from here on
+
+    def _answered(self, missing: Sequence[Emission]) -> None:
+        if not missing:
+            self._refusals = 0
+            return
+        _unstored.add(len(missing))
+        if self._connection.is_connected:
+            self._again_at = _now() + backoff(self._refusals)
+            self._refusals += 1
+
+    async def _refresh(self) -> bool:
+        """Looks at the stream when the last look is old or was over another connection. False: it is away."""
+        if not self._connection.is_connected:
+            return False
+        connections = self._connection.stats["reconnects"]
+        if connections == self._connections and _now() - self._looked < _LOOK_PERIOD:
+            return True
+        before = self._mark
+        try:
+            info = await self._look()
+        except Exception as error:
+            if not is_transient(error):
+                raise
+            return False
+        self._looked, self._connections = _now(), connections
+        self._learn(info, before)
+        return True
+
+    async def _look(self) -> StreamInfo:
         js = self._connection.jetstream(timeout=_LOOK_TIMEOUT)
         try:
-            return (await js.stream_info(PUBLISH.name)).state.messages
+            info = await js.stream_info(PUBLISH.name)
         except NotFoundError:
-            return (await ensure_stream(js, PUBLISH)).state.messages
+            info = await ensure_stream(js, PUBLISH)
+        if info.state.messages < self._share:
+            return info
+        return await js.stream_info(PUBLISH.name, subjects_filter=PUBLISH.subjects[0])
+
+    def _learn(self, info: StreamInfo, before: StreamMark | None) -> None:
+        """`before` was known when the question was asked: what has been stored since may be missing in the answer."""
+        self._held = info.state.messages
+        _outstanding.set(self._held)
+        self._room = _room_of(info)
+        self._held_by = None
+        if info.state.subjects is not None:
+            self._held_by = Counter()
+            for subject, held in info.state.subjects.items():
+                self._held_by[organization_of(subject)] += held
+        assert info.created is not None
+        mark = StreamMark(info.created, info.state.last_seq)
+        has_lost = before is not None and mark.has_lost_since(before)
+        if has_lost:
+            self._has_lost, self._again_at = True, float("-inf")
+        self._mark = mark if has_lost or self._mark is None else max(mark, self._mark)
+
+    def _hold_back(self, hold: Hold | None) -> Room:
+        if hold is self._hold:
+            return NO_ROOM
+        if self._hold:
+            _held_back.set(0, {"reason": self._hold})
+        if hold:
+            _held_back.set(1, {"reason": hold})
+            self._warn(hold)
+        self._hold = hold
+        return NO_ROOM
+
+    def _warn(self, hold: Hold) -> None:
+        """Once, also when a stream at its limit takes a few commands now and then. Work enough is no trouble."""
+        if hold is Hold.OUTSTANDING or _now() < self._warned.get(hold, float("-inf")) + _WARN_PERIOD:
+            return
+        self._warned[hold] = _now()
+        _log.warning("no publish commands are sent: %s (%d outstanding)", _MEANING[hold], self._held)
+
+
+def _room_of(info: StreamInfo) -> int:
+    """What the operator's limits leave."""
+    state, config = info.state, info.config
+    most, most_bytes = config.max_msgs or 0, config.max_bytes or 0
+    return min(
+        most - state.messages if most > 0 else _UNBOUNDED,
+        (most_bytes - state.bytes) // _COMMAND_BYTES if most_bytes > 0 else _UNBOUNDED,
+    )
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

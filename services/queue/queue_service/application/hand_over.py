@@ -16,6 +16,7 @@ from opentelemetry.trace import SpanKind
 from queue_service.adapters.postgres import dispatch
 from queue_service.domain.emission import UNSTORED_DELAY, Emission
 from queue_service.domain.policy import Policy
+from queue_service.domain.stream import Room
 from servicekit import failpoints
 from servicekit.failpoints import failpoint
 from servicekit.pg.clock import DatabaseClock
@@ -50,7 +51,7 @@ _repeated = _meter.create_counter(
 class Commands(Protocol):
     """The stream of commands; see `queue_service.adapters.command_stream`."""
 
-    async def room(self) -> int: ...
+    async def room(self) -> Room: ...
 
     async def send(self, emissions: Sequence[Emission]) -> list[Emission]: ...
 
@@ -89,12 +90,12 @@ class HandOver:
             due = await dispatch.next_emission_time(connection)
         if due is None or due > now:
             return False
-        limit = min(await self._commands.room(), self._policy.batch)
-        if not limit:
+        room = await self._commands.room()
+        if not room.size:
             return False
 
         async def emit_again(tx: Transaction) -> tuple[list[Emission], set[tuple[str, str]]]:
-            return await dispatch.emit_again(tx.connection, now=now, limit=limit)
+            return await dispatch.emit_again(tx.connection, now=now, room=room, policy=self._policy)
 
         emissions, overdue = await self._database.run(emit_again)
         _warn_of(overdue, emissions)
@@ -103,19 +104,12 @@ class HandOver:
         return bool(emissions)
 
     async def _claim_and_send(self, now: datetime, horizon: datetime) -> bool:
-        limit = min(await self._commands.room(), self._policy.batch)
-        if not limit:
+        room = await self._commands.room()
+        if not room.size:
             return False
 
         async def claim(tx: Transaction) -> list[Emission]:
-            return await dispatch.claim(
-                tx.connection,
-                now=now,
-                horizon=horizon,
-                limit=limit,
-                pool=self._policy.pool,
-                per_account=self._policy.per_account,
-            )
+            return await dispatch.claim(tx.connection, now=now, horizon=horizon, room=room, policy=self._policy)
 
         emissions = await self._database.run(claim)
         if emissions:

@@ -18,6 +18,8 @@ ANSWERED_DELAY = timedelta(minutes=5)
 LONGEST_DELAY = timedelta(hours=1)
 # A slot that has not ended so long after its latest time is overdue.
 OVERDUE_GRACE = timedelta(minutes=5)
+# Before an account is looked at again that has as many slots open as it may have.
+HELD_DELAY = timedelta(seconds=1)
 # The stream has said that it did not take a command, or has said nothing.
 UNSTORED_DELAY = timedelta(seconds=1)
 

@@ -12,3 +12,4 @@ class Policy:
     batch: int = 500
     pool: int = 2000
     per_account: int = 4
+    open_slots: int = 100

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from queue_service.application.catch_up import CatchUp
 from queue_service.application.hand_over import HandOver
+from queue_service.application.recover_commands import RecoverCommands
 from queue_service.application.watch_overdue import WatchOverdue
 from servicekit.pg.housekeeping import Housekeeping
 from servicekit.run import Loop
@@ -14,14 +15,17 @@ def loops(
     *,
     hand_over: HandOver,
     catch_up: CatchUp,
+    recover_commands: RecoverCommands,
     watch_overdue: WatchOverdue,
     housekeeping: Housekeeping,
     wake: asyncio.Event,
+    wake_repeat: asyncio.Event,
 ) -> list[Loop]:
-    """`wake` is set when a slot is made that may be due at once."""
+    """`wake` is set when a slot is made that may be due at once, `wake_repeat` when commands must be sent again."""
     return [
         Loop("dispatch", hand_over.dispatch, timedelta(seconds=1), wake),
-        Loop("repeat", hand_over.repeat, timedelta(seconds=1)),
+        Loop("repeat", hand_over.repeat, timedelta(seconds=1), wake_repeat),
+        Loop("recover commands", recover_commands, timedelta(milliseconds=250)),
         Loop("catch up", catch_up, timedelta(seconds=1)),
         Loop("watch overdue", watch_overdue, timedelta(seconds=15)),
         Loop("housekeeping", housekeeping.step, timedelta(minutes=1)),

@@ -16,12 +16,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from queue_service.adapters.postgres.statements import pin_plans, rows_by_slot
 from queue_service.domain.emission import (
     ANSWERED_DELAY,
+    HELD_DELAY,
     LONGEST_DELAY,
     OVERDUE_GRACE,
     REPEAT_DELAYS,
     Emission,
     still_wanted,
 )
+from queue_service.domain.policy import Policy
+from queue_service.domain.stream import Room
 
 _NEXT_DUE = text("select min(next_due_time) from account_queue where next_due_time is not null")
 _NEXT_EMISSION = text("select min(next_emit_at) from slot where next_emit_at is not null")
@@ -35,7 +38,7 @@ _LOCK_DUE = text("""
             row_number() over (partition by organization_id order by next_due_time, social_account_id) as turn
         from (
             select organization_id, social_account_id, next_due_time from account_queue
-            where next_due_time <= :horizon
+            where next_due_time <= :horizon and organization_id <> all(cast(:filled as text[]))
             order by next_due_time limit :pool
         ) as due
         order by turn, next_due_time, organization_id
@@ -50,15 +53,25 @@ _LOCK_DUE = text("""
 
 # A statement of its own, because its snapshot must be younger than the locks: a slot added in between would be
 # overlooked when the account's next due time is set. One more row than may be claimed is read per account; the first
-# one that is left is what the account is due for next.
+# one that is left is what the account is due for next. An account whose slots Publisher has not answered, as many as it
+# may have open, is looked at again at `retry_at`: one look for all that waits there.
 _CLAIM = text("""
     with waiting as materialized (
         select a.organization_id, a.social_account_id, s.id, s.schedule_time,
-            s.schedule_time <= :horizon and s.turn <= :per_account and row_number() over (
+            s.schedule_time <= :horizon and s.turn > :open_slots - o.slots as is_held,
+            s.schedule_time <= :horizon and s.turn <= least(:per_account, :open_slots - o.slots) and row_number() over (
                 order by s.schedule_time > :horizon, s.turn, s.schedule_time
             ) <= :limit as is_claimed
         from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]))
             as a (organization_id, social_account_id)
+        cross join lateral (
+            select count(*) as slots from (
+                select from slot s
+                where s.organization_id = a.organization_id and s.social_account_id = a.social_account_id
+                    and s.next_emit_at is not null and not s.is_answered
+                limit :open_slots
+            ) as each
+        ) as o
         left join lateral (
             select first.*, row_number() over (order by first.schedule_time, first.id) as turn
             from (
@@ -73,7 +86,8 @@ _CLAIM = text("""
         update account_queue q set next_due_time = remaining.next_due_time
         from (
             select organization_id, social_account_id,
-                min(schedule_time) filter (where not is_claimed) as next_due_time
+                case when bool_or(is_held) then greatest(min(schedule_time) filter (where not is_claimed), :retry_at)
+                    else min(schedule_time) filter (where not is_claimed) end as next_due_time
             from waiting group by organization_id, social_account_id
         ) as remaining
         where q.organization_id = remaining.organization_id and q.social_account_id = remaining.social_account_id
@@ -94,7 +108,7 @@ _CLAIM = text("""
 _EMIT_AGAIN = text("""
     with due as materialized (
         select organization_id, id from slot
-        where next_emit_at <= :now
+        where next_emit_at <= :now and organization_id <> all(cast(:filled as text[]))
         order by next_emit_at limit :limit
         for update skip locked
     ),
@@ -119,6 +133,20 @@ _EMIT_AGAIN = text("""
         e.schedule_time, e.not_after, e.content_revision, e.traceparent, e.sequence, e.time_zone, t.job_state,
         e.overdue_time = :now as is_new_overdue
     from emitted e join slot_target t on t.organization_id = e.organization_id and t.slot_id = e.id
+""")
+
+# Earliest first: what is due sooner gets an earlier instant, all of them before now.
+_ADVANCE_UNANSWERED = text("""
+    with page as materialized (
+        select organization_id, id from slot
+        where next_emit_at > :now and not is_answered
+        order by next_emit_at limit :limit
+        for update
+    )
+    update slot s set
+        next_emit_at = :now - interval '1 minute' + least((s.next_emit_at - :now) / 1000, interval '59 seconds')
+    from page
+    where s.organization_id = page.organization_id and s.id = page.id and s.next_emit_at > :now
 """)
 
 _OVERDUE = text("""
@@ -152,11 +180,12 @@ async def next_due_time(connection: AsyncConnection) -> datetime | None:
 
 
 async def claim(
-    connection: AsyncConnection, *, now: datetime, horizon: datetime, limit: int, pool: int, per_account: int
+    connection: AsyncConnection, *, now: datetime, horizon: datetime, room: Room, policy: Policy
 ) -> list[Emission]:
     """Marks slots that are due until `horizon` as handed over. Returns their commands, to be sent after the commit."""
     await pin_plans(connection)
-    names = {"horizon": horizon, "pool": pool, "limit": limit}
+    limit = min(room.size, policy.batch)
+    names = {"horizon": horizon, "pool": policy.pool, "limit": limit, "filled": list(room.filled)}
     accounts = (await connection.execute(_LOCK_DUE, names)).all()
     if not accounts:
         return []
@@ -168,7 +197,9 @@ async def claim(
             "now": now,
             "horizon": horizon,
             "limit": limit,
-            "per_account": per_account,
+            "per_account": policy.per_account,
+            "open_slots": policy.open_slots,
+            "retry_at": horizon + HELD_DELAY,
             "delay": REPEAT_DELAYS[0],
         },
     )
@@ -181,13 +212,14 @@ async def next_emission_time(connection: AsyncConnection) -> datetime | None:
 
 
 async def emit_again(
-    connection: AsyncConnection, *, now: datetime, limit: int
+    connection: AsyncConnection, *, now: datetime, room: Room, policy: Policy
 ) -> tuple[list[Emission], set[tuple[str, str]]]:
     """The commands of slots that have waited for an answer for too long, and the slots that are overdue since now."""
     await pin_plans(connection)
     names = {
         "now": now,
-        "limit": limit,
+        "limit": min(room.size, policy.batch),
+        "filled": list(room.filled),
         "delays": list(REPEAT_DELAYS),
         "answered_delay": ANSWERED_DELAY,
         "longest_delay": LONGEST_DELAY,
@@ -214,6 +246,13 @@ async def emit_soon(connection: AsyncConnection, emissions: Iterable[Emission], 
 
 def _emissions(rows: Sequence[Any]) -> list[Emission]:
     return [Emission._make(row[:_FIELDS]) for targets in rows_by_slot(rows) for row in still_wanted(targets)]
+
+
+async def advance_unanswered(connection: AsyncConnection, *, now: datetime, limit: int) -> int:
+    """Makes slots whose commands wait for an answer due for emission. Returns how many, at most `limit`."""
+    await pin_plans(connection)
+    result = await connection.execute(_ADVANCE_UNANSWERED, {"now": now, "limit": limit})
+    return result.rowcount
 
 
 async def find_overdue(connection: AsyncConnection) -> Overdue:

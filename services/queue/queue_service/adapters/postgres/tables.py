@@ -122,6 +122,13 @@ Index(
     postgresql_where=_LIVE,
 )
 Index("slot_emission_due", slot.c.next_emit_at, postgresql_where=text("next_emit_at is not null"))
+# The slots of an account that Publisher has not answered.
+Index(
+    "slot_unanswered",
+    slot.c.organization_id,
+    slot.c.social_account_id,
+    postgresql_where=text("next_emit_at is not null and not is_answered"),
+)
 Index(
     "slot_overdue",
     slot.c.not_after,
@@ -138,6 +145,19 @@ Index(
     slot.c.id,
 )
 Index("slot_by_draft", slot.c.organization_id, slot.c.draft_id)
+
+# The PUBLISH stream as it was last seen: what is behind that has lost commands.
+publish_stream = Table(
+    "publish_stream",
+    metadata,
+    Column("name", Text, nullable=False),
+    Column("create_time", Timestamp, nullable=False),
+    Column("last_sequence", BigInteger, nullable=False),
+    # Counts the losses; while it recovers, slots without an answer are made due for emission.
+    Column("losses", BigInteger, nullable=False),
+    Column("is_recovering", Boolean, nullable=False),
+    PrimaryKeyConstraint("name"),
+)
 
 slot_target = Table(
     "slot_target",

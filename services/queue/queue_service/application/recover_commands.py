@@ -1,0 +1,111 @@
+"""Sending commands again at once when the stream has lost them: wiped, put back to an older copy, or cut at its end.
+
+A command without an answer is sent again anyway, but only once its post is late.
+"""
+
+import asyncio
+import logging
+from typing import Protocol
+
+from opentelemetry import metrics
+
+from queue_service.adapters.postgres import dispatch, stream_store
+from queue_service.adapters.postgres.stream_store import KnownStream
+from queue_service.domain.policy import Policy
+from queue_service.domain.stream import StreamMark
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database, Transaction
+from topology import PUBLISH
+
+_MOST_PAGES = 1000
+
+_log = logging.getLogger(__name__)
+_losses = metrics.get_meter("queue_service").create_counter(
+    "postflow.queue.stream.losses", description="Times that the stream of commands had lost some"
+)
+
+
+class MarkedStream(Protocol):
+    """The stream of commands; see `queue_service.adapters.command_stream`."""
+
+    async def mark(self) -> StreamMark | None: ...
+
+    def take_loss(self) -> bool: ...
+
+
+class RecoverCommands:
+    def __init__(
+        self,
+        *,
+        database: Database,
+        clock: DatabaseClock,
+        commands: MarkedStream,
+        policy: Policy,
+        wake: asyncio.Event,
+    ) -> None:
+        """`wake` calls for the emission of what is due."""
+        self._database = database
+        self._clock = clock
+        self._commands = commands
+        self._policy = policy
+        self._wake = wake
+        self._saved: StreamMark | None = None
+        self._losses: int | None = None
+        _losses.add(0)
+
+    async def __call__(self) -> None:
+        mark = await self._commands.mark()
+        if mark is None:
+            return
+        async with self._database.read() as connection:
+            known = await stream_store.find_stream(connection, PUBLISH.name)
+        if known and self._is_loss(known, mark):
+            await self._recover(known, mark)
+        elif mark != self._saved:
+            await self._database.run(lambda tx: stream_store.save_mark(tx.connection, PUBLISH.name, mark))
+            self._saved = mark
+
+    def _is_loss(self, known: KnownStream, mark: StreamMark) -> bool:
+        """A process that has just started goes by what is stored, which also tells of one that died while it recovered.
+        Later, what another process has counted meanwhile is the loss that this one has noticed."""
+        counted, self._losses = self._losses, known.losses
+        is_noticed = self._commands.take_loss()
+        if counted is None:
+            return known.is_recovering or mark.has_lost_since(known.mark)
+        return is_noticed and counted == known.losses
+
+    async def _recover(self, known: KnownStream, mark: StreamMark) -> None:
+        losses = known.losses + 1
+        if not await self._database.run(lambda tx: self._count(tx, known, mark)):
+            return
+        self._losses = losses
+        slots = await self._advance()
+        await self._database.run(lambda tx: stream_store.save_recovery(tx.connection, PUBLISH.name, losses))
+        self._saved = mark
+        _losses.add(1)
+        _log.warning("the stream %s has lost commands: those of %d slots are sent again", PUBLISH.name, slots)
+
+    async def _count(self, tx: Transaction, known: KnownStream, mark: StreamMark) -> bool:
+        """False: another process has just done it."""
+        now_known = await stream_store.find_stream(tx.connection, PUBLISH.name, lock=True)
+        if now_known is None or now_known.losses != known.losses:
+            return False
+        await stream_store.save_loss(tx.connection, PUBLISH.name, mark)
+        return True
+
+    async def _advance(self) -> int:
+        """Page by page: settlement waits for no more than one."""
+        async with self._database.read() as connection:
+            now = await self._clock.now(connection)
+        advanced, size = 0, self._policy.batch
+
+        async def advance(tx: Transaction) -> int:
+            return await dispatch.advance_unanswered(tx.connection, now=now, limit=size)
+
+        for _ in range(_MOST_PAGES):
+            page = await self._database.run(advance)
+            advanced += page
+            self._wake.set()
+            if page < size:
+                break
+        return advanced
