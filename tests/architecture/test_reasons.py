@@ -20,6 +20,7 @@ FAULTS = {
     "Unavailable",
 }
 NOT_FOR_CALLERS = {
+    "ACCOUNT_NOT_KNOWN",  # Drafts then says nothing about the account
     "MALFORMED_EVENT",  # told to operators
     "SERVER_STOPPING",  # of streams, of which our services have none
     "WITHDRAWAL_NOT_CONFIRMED",  # Drafts makes WITHDRAW_PENDING of it

@@ -4,7 +4,8 @@ import sys
 
 from nats.aio.client import Client
 
-from drafts_service.adapters.publisher_client import PublisherClient
+from drafts_service.adapters.publisher_client import AccountClient, PublisherClient
+from drafts_service.application.accounts import Accounts, Directory, KeepAccounts
 from drafts_service.application.approve_draft import ApproveDraft
 from drafts_service.application.complete_withdrawals import CompleteWithdrawals
 from drafts_service.application.create_draft import CreateDraft
@@ -59,11 +60,12 @@ async def compose(settings: Settings) -> Process:
     outbox = Outbox(ids, relay.offer)
     channel = open_channel(settings.publisher_target)
     publisher = PublisherClient(channel, deadline=settings.withdraw_deadline)
+    directory = AccountClient(channel, deadline=settings.account_deadline)
     dead_letters = DeadLetters(database, clock, ids)
     consumer = EventConsumer(
         connection=nats,
         spec=CONSUMER,
-        routes=routes(ReflectPostJobs()),
+        routes=routes(ReflectPostJobs(), KeepAccounts()),
         database=database,
         clock=clock,
         dead_letters=dead_letters,
@@ -86,7 +88,7 @@ async def compose(settings: Settings) -> Process:
             servicers=[
                 (
                     add_DraftsServiceServicer_to_server,
-                    servicer(database, ids=ids, outbox=outbox, publisher=publisher),
+                    servicer(database, ids=ids, outbox=outbox, publisher=publisher, directory=directory),
                 ),
                 operations_servicer(operations),
             ],
@@ -119,13 +121,18 @@ async def compose(settings: Settings) -> Process:
     )
 
 
-def servicer(database: Database, *, ids: IdSource, outbox: Outbox, publisher: Publisher) -> DraftsServicer:
+def servicer(
+    database: Database, *, ids: IdSource, outbox: Outbox, publisher: Publisher, directory: Directory
+) -> DraftsServicer:
     clock, ledger = DatabaseClock(), RequestLedger()
+    accounts = Accounts(database=database, directory=directory)
     return DraftsServicer(
-        create=CreateDraft(database=database, clock=clock, ids=ids, ledger=ledger, outbox=outbox),
-        get=GetDraft(database=database),
-        update=UpdateDraft(database=database, clock=clock, ledger=ledger, outbox=outbox, publisher=publisher),
-        approve=ApproveDraft(database=database, clock=clock, ledger=ledger, outbox=outbox),
+        create=CreateDraft(database=database, clock=clock, ids=ids, ledger=ledger, outbox=outbox, accounts=accounts),
+        get=GetDraft(database=database, accounts=accounts),
+        update=UpdateDraft(
+            database=database, clock=clock, ledger=ledger, outbox=outbox, publisher=publisher, accounts=accounts
+        ),
+        approve=ApproveDraft(database=database, clock=clock, ledger=ledger, outbox=outbox, accounts=accounts),
     )
 
 

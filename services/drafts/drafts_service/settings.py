@@ -15,5 +15,6 @@ class Settings(ProcessSettings):
     publisher_target: str = "127.0.0.1:50054"  # gRPC target
     database_connections: int = 8  # kept open at most
     withdraw_deadline: timedelta = timedelta(seconds=3)  # of one call to Publisher; less than domain.draft.PATIENCE
+    account_deadline: timedelta = timedelta(milliseconds=500)  # of a question about an account that no event has named
     withdraw_period: timedelta = timedelta(seconds=1)  # of the look at withdrawals that are not confirmed yet
     housekeeping_period: timedelta = timedelta(minutes=1)  # of the clean-up of what is kept for a while

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from drafts_service.domain.account import Account, AccountState, Obstacles, reason_of
 from drafts_service.domain.answer import Answer
 from drafts_service.domain.content import Body, ChannelText, Content
 from drafts_service.domain.draft import Change, Draft
@@ -19,7 +20,7 @@ from postflow.drafts.v1.drafts_service_pb2 import (
     GetDraftResponse,
     UpdateDraftResponse,
 )
-from postflow.publisher.v1 import post_job_pb2, publisher_events_pb2
+from postflow.publisher.v1 import post_job_pb2, publisher_events_pb2, social_account_pb2
 from postflow.publisher.v1.publisher_service_pb2 import PublishedTarget, WithdrawContentResponse
 from postflow.target.v1 import target_pb2
 from servicekit.faults import InvalidField, InvalidRequest
@@ -31,6 +32,7 @@ __all__ = [
     "CreateDraftResponse",
     "GetDraftResponse",
     "UpdateDraftResponse",
+    "account",
     "answer",
     "change",
     "content",
@@ -47,6 +49,10 @@ _JOB_STATES = {
     number: JobState(name.removeprefix("POST_JOB_STATE_"))
     for name, number in post_job_pb2.PostJobState.items()
     if number != post_job_pb2.POST_JOB_STATE_UNSPECIFIED
+}
+_ACCOUNT_STATES = {
+    social_account_pb2.SOCIAL_ACCOUNT_STATE_CONNECTED: AccountState.CONNECTED,
+    social_account_pb2.SOCIAL_ACCOUNT_STATE_DISCONNECTED: AccountState.DISCONNECTED,
 }
 _EVENT_KINDS = {
     number: name.removeprefix("POST_JOB_EVENT_KIND_")
@@ -142,6 +148,14 @@ def post_job_event(event: bus_pb2.Event, changed: publisher_events_pb2.PostJobCh
     )
 
 
+def account(organization_id: str, message: social_account_pb2.SocialAccount) -> Account:
+    if not message.id or message.state not in _ACCOUNT_STATES:
+        raise InvalidRequest("MALFORMED_EVENT", "a social account without its id or with an unknown state")
+    return Account(
+        organization_id=organization_id, id=message.id, version=message.version, state=_ACCOUNT_STATES[message.state]
+    )
+
+
 def answer(organization_id: str, draft_id: str, below: int, message: WithdrawContentResponse) -> Answer:
     return Answer(
         below=below,
@@ -150,7 +164,7 @@ def answer(organization_id: str, draft_id: str, below: int, message: WithdrawCon
     )
 
 
-def shown(draft: Draft, jobs: Sequence[PostJob]) -> draft_pb2.Draft:
+def shown(draft: Draft, jobs: Sequence[PostJob], obstacles: Obstacles) -> draft_pb2.Draft:
     """The draft as its readers see it."""
     return draft_pb2.Draft(
         id=draft.id,
@@ -162,7 +176,7 @@ def shown(draft: Draft, jobs: Sequence[PostJob]) -> draft_pb2.Draft:
         approve_time=draft.approval.time if draft.approval else None,
         approver=draft.approval.approver if draft.approval else "",
         state=f"DRAFT_STATE_{draft.progress.state}",
-        target_states=map(_target_state, worth_showing(draft.targets, jobs)),
+        target_states=[_target_state(target, job, obstacles) for target, job in worth_showing(draft.targets, jobs)],
         schedule_time=draft.progress.schedule_time,
         publish_time=draft.progress.publish_time,
         etag=draft.etag,
@@ -185,16 +199,19 @@ def _published(organization_id: str, draft_id: str, message: PublishedTarget) ->
     )
 
 
-def _target_state(job: PostJob) -> draft_pb2.TargetState:
+def _target_state(target: Target, job: PostJob | None, obstacles: Obstacles) -> draft_pb2.TargetState:
+    reason = reason_of(target, job, obstacles)
+    if job is None:
+        return draft_pb2.TargetState(target=_target_message(target), state_reason=reason)
     return draft_pb2.TargetState(
-        target=_target_message(job.target),
+        target=_target_message(target),
         post_job_id=job.id,
         post_job_state=job.state,
         schedule_time=job.schedule_time,
         publish_time=job.publish_time,
         external_url=job.external_url,
         error_message=job.error_message,
-        state_reason=job.state_reason,
+        state_reason=reason,
     )
 
 

@@ -19,7 +19,12 @@ from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED, Draft, DraftCont
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from postflow.drafts.v1.drafts_service_pb2_grpc import DraftsServiceStub
 from postflow.publisher.v1.post_job_pb2 import POST_JOB_STATE_PUBLISHED, PostJob
-from postflow.publisher.v1.publisher_events_pb2 import POST_JOB_EVENT_KIND_SUCCEEDED, PostJobChanged
+from postflow.publisher.v1.publisher_events_pb2 import (
+    POST_JOB_EVENT_KIND_SUCCEEDED,
+    PostJobChanged,
+    SocialAccountDisconnected,
+)
+from postflow.publisher.v1.social_account_pb2 import SOCIAL_ACCOUNT_STATE_DISCONNECTED, SocialAccount
 from postflow.target.v1.target_pb2 import Target
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
@@ -106,6 +111,17 @@ async def test_a_draft_is_announced_and_follows_what_publisher_announces(
         return answer.draft.state == DRAFT_STATE_PUBLISHED
 
     assert await eventually(published)
+    await drafts.CreateDraft(pb.CreateDraftRequest(organization_id="org", draft_id="waits", draft=draft))
+    gone = SocialAccountDisconnected(organization_id="org", social_account=SocialAccount(id="account", version=2))
+    gone.social_account.state = SOCIAL_ACCOUNT_STATE_DISCONNECTED
+    event = Event(id="gone", type=gone.DESCRIPTOR.full_name, organization_id="org", payload=gone.SerializeToString())
+    await stream.publish("events.publisher.org.social_account", Envelope(events=[event]).SerializeToString())
+
+    async def not_connected() -> bool:
+        answer = await drafts.GetDraft(pb.GetDraftRequest(organization_id="org", draft_id="waits"))
+        return answer.draft.target_states[0].state_reason == "ACCOUNT_NOT_CONNECTED"
+
+    assert await eventually(not_connected)
     database = Database(database_url, application="test", pool_size=1)
     letters = await DeadLetters(database, DatabaseClock(), Uuid7Source()).list()
     assert {letter.consumer for letter in letters} == {"drafts-events"}

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drafts_service import wire
+from drafts_service.domain.account import Account, AccountState
 from drafts_service.domain.content import ChannelText, Content
 from drafts_service.domain.draft import Draft, approved
 from drafts_service.domain.post_job import DraftState, JobState, PostJobEvent, Progress
@@ -16,7 +17,7 @@ from postflow.bus.v1.bus_pb2 import Event
 from postflow.drafts.v1 import draft_pb2
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from postflow.publisher.v1.post_job_pb2 import PostJobState
-from postflow.publisher.v1.publisher_events_pb2 import PostJobChanged
+from postflow.publisher.v1.publisher_events_pb2 import PostJobChanged, SocialAccountConnected
 from servicekit.faults import InvalidRequest
 
 NOW = datetime(2026, 3, 2, 9, 0, 0, 123456, tzinfo=UTC)
@@ -44,6 +45,9 @@ CHANGED = bytes.fromhex(
     "a395cd06108094ef3a680170017a0b0890a395cd06108094ef3a820101318a011868747470733a2f2f736f6369616c2e6578616d706c652f"
     "3192010b50524f56494445525f4944"
 )
+CONNECTED = bytes.fromhex(
+    "0a036f726712280a0470616765120773616e64626f781a036578742204506167652a0866616365626f6f6b30013803"
+)
 
 
 @given(contents, targets)
@@ -51,7 +55,7 @@ def test_a_draft_survives_the_wire(content: Content, targets: tuple[Target, ...]
     body = wire.encoded_body(content)
     assert wire.decoded_body(body) == content
     draft = Draft(organization_id="org", id="draft", body=body, targets=targets, create_time=NOW, update_time=NOW)
-    shown = wire.shown(approved(draft, approver="ann", now=NOW), [])
+    shown = wire.shown(approved(draft, approver="ann", now=NOW), [], {})
     assert wire.content(shown.content) == content
     assert wire.targets(shown.targets) == targets
     assert (shown.approved, shown.approver, shown.approve_time.ToDatetime(UTC)) == (True, "ann", NOW)
@@ -80,7 +84,7 @@ def test_every_state_of_a_draft_can_be_shown(state: DraftState) -> None:
         update_time=NOW,
         progress=Progress(state=state),
     )
-    shown = draft_pb2.DraftState.Name(wire.shown(draft, []).state)
+    shown = draft_pb2.DraftState.Name(wire.shown(draft, [], {}).state)
     assert shown == f"DRAFT_STATE_{state}"
 
 
@@ -108,6 +112,14 @@ def test_an_event_of_a_kind_that_came_later_counts_by_its_state() -> None:
     assert (event.kind, event.state) == ("99", JobState.PUBLISHED)
 
 
+@pytest.mark.parametrize("damage", ["id", "state"])
+def test_an_account_that_says_too_little_is_refused(damage: str) -> None:
+    connected = SocialAccountConnected.FromString(CONNECTED)
+    connected.social_account.ClearField(damage)
+    with pytest.raises(InvalidRequest):
+        wire.account("org", connected.social_account)
+
+
 def test_the_stored_events_still_decode() -> None:
     saved = DraftSaved.FromString(SAVED)
     assert (saved.organization_id, saved.draft_id, saved.version, saved.revision) == ("org", "draft", 2, 1)
@@ -115,6 +127,10 @@ def test_the_stored_events_still_decode() -> None:
     assert wire.targets(saved.targets) == (Target(social_account_id="page", channel="telegram", destination="@news"),)
     assert wire.content(draft_pb2.DraftContent.FromString(saved.content)) == Content(
         text="Hello", hashtags=("one",), channel_texts=(ChannelText(channel="telegram", text="Hi"),)
+    )
+    connected = SocialAccountConnected.FromString(CONNECTED)
+    assert wire.account(connected.organization_id, connected.social_account) == Account(
+        organization_id="org", id="page", version=3, state=AccountState.CONNECTED
     )
     event = Event(organization_id="org", payload=CHANGED)
     event.occur_time.FromDatetime(NOW)

@@ -5,7 +5,7 @@ from datetime import timedelta
 import grpc
 import pytest
 
-from drafts_service.adapters.publisher_client import PublisherClient
+from drafts_service.adapters.publisher_client import AccountClient, PublisherClient
 from drafts_service.main import servicer
 from postflow.drafts.v1.drafts_service_pb2_grpc import DraftsServiceStub, add_DraftsServiceServicer_to_server
 from servicekit.ids import Uuid7Source
@@ -34,11 +34,21 @@ async def to_publisher(publisher_port: int) -> AsyncIterator[PublisherClient]:
 
 
 @pytest.fixture
-async def channel(database: Database, to_publisher: PublisherClient) -> AsyncIterator[grpc.aio.Channel]:
+async def directory(publisher_port: int) -> AsyncIterator[AccountClient]:
+    async with open_channel(f"127.0.0.1:{publisher_port}") as channel:
+        yield AccountClient(channel, deadline=timedelta(seconds=0.5))
+
+
+@pytest.fixture
+async def channel(
+    database: Database, to_publisher: PublisherClient, directory: AccountClient
+) -> AsyncIterator[grpc.aio.Channel]:
     """A plain channel, without retries, to a drafts server."""
     ids = Uuid7Source()
     async with AsyncExitStack() as stack:
-        drafts = servicer(database, ids=ids, outbox=Outbox(ids, lambda rows: None), publisher=to_publisher)
+        drafts = servicer(
+            database, ids=ids, outbox=Outbox(ids, lambda rows: None), publisher=to_publisher, directory=directory
+        )
         server = RpcServer(listen="127.0.0.1:0", servicers=[(add_DraftsServiceServicer_to_server, drafts)], ids=ids)
         await server.start()
         stack.push_async_callback(server.stop, 0.0)

@@ -185,12 +185,17 @@ def test_jobs_of_two_organizations_with_one_id_are_two_jobs() -> None:
 
 
 def test_targets_come_in_the_order_of_the_draft_and_former_ones_behind_unless_they_were_canceled() -> None:
-    targets = [Target(social_account_id=name, channel="facebook") for name in ("second", "first")]
+    targets = [target("second"), target("without a job"), target("first")]
     former = job(JobState.PUBLISHED, id="a", account="former")
     canceled = job(JobState.CANCELED, id="b", account="canceled")
     first = job(JobState.CANCELED, id="c", account="first")
     second = job(JobState.PENDING, id="d", account="second")
-    assert worth_showing(targets, [former, canceled, first, second]) == [second, first, former]
+    assert worth_showing(targets, [former, canceled, first, second]) == [
+        (target("second"), second),
+        (target("without a job"), None),
+        (target("first"), first),
+        (target("former"), former),
+    ]
 
 
 moments = st.datetimes(datetime(2026, 1, 1), datetime(2027, 1, 1)).map(lambda moment: moment.replace(tzinfo=UTC))

@@ -4,16 +4,19 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import text
 
+from drafts_service.application.accounts import Accounts
 from drafts_service.application.approve_draft import ApproveDraft
 from drafts_service.application.create_draft import CreateDraft
 from drafts_service.application.get_draft import GetDraft
 from drafts_service.application.reflect_post_jobs import ReflectPostJobs
+from drafts_service.domain.account import Account
 from drafts_service.domain.content import Content
 from drafts_service.domain.post_job import JobState, PostJobEvent
 from drafts_service.domain.target import Target
 from postflow.bus.v1.bus_pb2 import Envelope
 from postflow.drafts.v1.draft_pb2 import Draft
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
+from servicekit.faults import Unavailable
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
@@ -50,21 +53,52 @@ def announced(database: Database) -> Callable[[], Awaitable[list[DraftSaved]]]:
     return read
 
 
+class FakeDirectory:
+    """Publisher's accounts. Away, as far as most tests go: then nothing is said about accounts."""
+
+    def __init__(self) -> None:
+        self.accounts: dict[str, Account] | None = None
+        self.asked: list[str] = []
+
+    async def account(self, organization_id: str, account_id: str) -> Account | None:
+        self.asked.append(account_id)
+        if self.accounts is None:
+            raise Unavailable("DOWNSTREAM_UNAVAILABLE", "away")
+        return self.accounts.get(account_id)
+
+
 @pytest.fixture
-def create_draft(database: Database, outbox: Outbox) -> CreateDraft:
+def directory() -> FakeDirectory:
+    return FakeDirectory()
+
+
+@pytest.fixture
+def accounts(database: Database, directory: FakeDirectory) -> Accounts:
+    return Accounts(database=database, directory=directory)
+
+
+@pytest.fixture
+def create_draft(database: Database, outbox: Outbox, accounts: Accounts) -> CreateDraft:
     return CreateDraft(
-        database=database, clock=DatabaseClock(), ids=Uuid7Source(), ledger=RequestLedger(), outbox=outbox
+        database=database,
+        clock=DatabaseClock(),
+        ids=Uuid7Source(),
+        ledger=RequestLedger(),
+        outbox=outbox,
+        accounts=accounts,
     )
 
 
 @pytest.fixture
-def approve_draft(database: Database, outbox: Outbox) -> ApproveDraft:
-    return ApproveDraft(database=database, clock=DatabaseClock(), ledger=RequestLedger(), outbox=outbox)
+def approve_draft(database: Database, outbox: Outbox, accounts: Accounts) -> ApproveDraft:
+    return ApproveDraft(
+        database=database, clock=DatabaseClock(), ledger=RequestLedger(), outbox=outbox, accounts=accounts
+    )
 
 
 @pytest.fixture
-def get_draft(database: Database) -> GetDraft:
-    return GetDraft(database=database)
+def get_draft(database: Database, accounts: Accounts) -> GetDraft:
+    return GetDraft(database=database, accounts=accounts)
 
 
 @pytest.fixture
@@ -117,6 +151,7 @@ def a_job() -> Callable[..., PostJobEvent]:
         publish_time: datetime | None = None,
         external_url: str = "",
         error_message: str = "",
+        state_reason: str = "",
     ) -> PostJobEvent:
         return PostJobEvent(
             organization_id=organization_id,
@@ -129,6 +164,7 @@ def a_job() -> Callable[..., PostJobEvent]:
             publish_time=publish_time,
             external_url=external_url,
             error_message=error_message,
+            state_reason=state_reason,
             kind="TEST",
             payload=b"payload",
             occur_time=datetime(2026, 3, 2, tzinfo=UTC),

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from sqlalchemy import TextClause, text
 
-from drafts_service.adapters.postgres import store
+from drafts_service.adapters.postgres import accounts, store
 from drafts_service.domain.post_job import JobState, PostJobEvent
 from postflow.drafts.v1.draft_pb2 import Draft
 from servicekit.pg.database import Database
@@ -40,9 +40,11 @@ JOBS = ("organization_id", "draft_id")
         (store._REFLECT, "draft", {DRAFT}),
         (store._JOBS, "post_job", {JOBS}),
         (store._GET, "draft", {DRAFT}),
+        (accounts._FIND, "social_account", {DRAFT}),
+        (accounts._FIND_OF_DRAFT, "social_account", {DRAFT}),
         (store._CLAIM_WITHDRAWALS, "draft", {DRAFT, ("withdraw_due_time",)}),
     ],
-    ids=["lock", "standings", "reflect", "jobs", "get", "due withdrawals"],
+    ids=["lock", "standings", "reflect", "jobs", "get", "accounts", "accounts of a draft", "due withdrawals"],
 )
 async def test_each_row_is_found_by_its_whole_key_also_in_a_plan_made_for_small_tables(
     small: Database, statement: TextClause, table: str, keys: set[tuple[str, ...]]

@@ -200,6 +200,7 @@ async def test_the_store_holds_what_the_pure_fold_says(
     expected = fold(targets, latest(first.values()))
     assert DraftState.Name(draft.state) == f"DRAFT_STATE_{expected.state}"
     assert draft.HasField("schedule_time") is (expected.schedule_time is not None)
-    assert {each.post_job_id: each.post_job_state for each in draft.target_states} == {
+    assert {each.post_job_id: each.post_job_state for each in draft.target_states if each.post_job_id} == {
         job.id: job.state for job in latest(first.values())
     }
+    assert [each.target.social_account_id for each in draft.target_states] == ["a", "b", "c"]

@@ -2,6 +2,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from drafts_service.application.accounts import Accounts
 from drafts_service.application.create_draft import CreateDraft
 from drafts_service.application.get_draft import GetDraft
 from drafts_service.application.update_draft import UpdateDraft
@@ -30,9 +31,14 @@ class SilentPublisher:
 
 
 @pytest.fixture
-def update_draft(database: Database, outbox: Outbox) -> UpdateDraft:
+def update_draft(database: Database, outbox: Outbox, accounts: Accounts) -> UpdateDraft:
     return UpdateDraft(
-        database=database, clock=DatabaseClock(), ledger=RequestLedger(), outbox=outbox, publisher=SilentPublisher()
+        database=database,
+        clock=DatabaseClock(),
+        ledger=RequestLedger(),
+        outbox=outbox,
+        publisher=SilentPublisher(),
+        accounts=accounts,
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from drafts_service.application.accounts import Accounts
 from drafts_service.application.approve_draft import ApproveDraft
 from drafts_service.application.complete_withdrawals import CompleteWithdrawals
 from drafts_service.application.get_draft import GetDraft
@@ -85,9 +86,14 @@ def publisher(database: Database) -> FakePublisher:
 
 
 @pytest.fixture
-def update_draft(database: Database, outbox: Outbox, publisher: FakePublisher) -> UpdateDraft:
+def update_draft(database: Database, outbox: Outbox, publisher: FakePublisher, accounts: Accounts) -> UpdateDraft:
     return UpdateDraft(
-        database=database, clock=DatabaseClock(), ledger=RequestLedger(), outbox=outbox, publisher=publisher
+        database=database,
+        clock=DatabaseClock(),
+        ledger=RequestLedger(),
+        outbox=outbox,
+        publisher=publisher,
+        accounts=accounts,
     )
 
 

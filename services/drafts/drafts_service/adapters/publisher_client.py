@@ -6,6 +6,7 @@ from datetime import timedelta
 import grpc
 
 from drafts_service import wire
+from drafts_service.domain.account import Account
 from drafts_service.domain.answer import Answer
 from postflow.publisher.v1.publisher_service_pb2 import (
     WITHDRAW_OUTCOME_PUBLISHED,
@@ -15,12 +16,33 @@ from postflow.publisher.v1.publisher_service_pb2 import (
     WithdrawContentResponse,
 )
 from postflow.publisher.v1.publisher_service_pb2_grpc import PublisherServiceStub
-from servicekit.faults import Fault, Refused, Unavailable
+from postflow.publisher.v1.social_account_service_pb2 import GetAccountRequest
+from postflow.publisher.v1.social_account_service_pb2_grpc import SocialAccountServiceStub
+from servicekit.faults import Fault, NotFound, Refused, Unavailable
 from servicekit.rpc import calling
 
 _OUTCOMES = {WITHDRAW_OUTCOME_WITHDRAWN, WITHDRAW_OUTCOME_TOO_LATE, WITHDRAW_OUTCOME_PUBLISHED}
 
 log = logging.getLogger(__name__)
+
+
+class AccountClient:
+    def __init__(self, channel: grpc.aio.Channel, *, deadline: timedelta) -> None:
+        self._stub = SocialAccountServiceStub(channel)
+        self._deadline = deadline.total_seconds()
+
+    async def account(self, organization_id: str, account_id: str) -> Account | None:
+        request = GetAccountRequest(organization_id=organization_id, social_account_id=account_id)
+        try:
+            with calling():
+                response = await self._stub.GetAccount(request, timeout=self._deadline)
+        except NotFound:
+            return None
+        except Unavailable:
+            raise
+        except (Fault, grpc.aio.AioRpcError) as error:
+            raise Unavailable("ACCOUNT_NOT_KNOWN", "publisher did not say whether the account exists") from error
+        return wire.account(organization_id, response.social_account)
 
 
 class PublisherClient:

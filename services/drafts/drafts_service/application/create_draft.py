@@ -2,6 +2,8 @@
 
 from drafts_service import wire
 from drafts_service.adapters.postgres import store
+from drafts_service.application.accounts import Accounts
+from drafts_service.domain.account import Obstacles
 from drafts_service.domain.content import Body, Content, checked_content
 from drafts_service.domain.draft import Draft
 from drafts_service.domain.post_job import PostJob, fold
@@ -16,13 +18,21 @@ from servicekit.pg.outbox import Outbox
 
 class CreateDraft:
     def __init__(
-        self, *, database: Database, clock: DatabaseClock, ids: IdSource, ledger: RequestLedger, outbox: Outbox
+        self,
+        *,
+        database: Database,
+        clock: DatabaseClock,
+        ids: IdSource,
+        ledger: RequestLedger,
+        outbox: Outbox,
+        accounts: Accounts,
     ) -> None:
         self._database = database
         self._clock = clock
         self._ids = ids
         self._ledger = ledger
         self._outbox = outbox
+        self._accounts = accounts
 
     async def __call__(
         self, key: RequestKey, *, draft_id: str, content: Content, targets: tuple[Target, ...]
@@ -30,10 +40,19 @@ class CreateDraft:
         """Without an id the draft gets one."""
         targets = checked_targets(targets)
         body = wire.encoded_body(checked_content(content, targets))
-        return await self._database.run(lambda tx: self._create(tx, key, draft_id, body, targets))
+        obstacles = await self._accounts.obstacles(
+            key.organization_id, {target.social_account_id for target in targets}
+        )
+        return await self._database.run(lambda tx: self._create(tx, key, draft_id, body, targets, obstacles))
 
     async def _create(
-        self, tx: Transaction, key: RequestKey, draft_id: str, body: Body, targets: tuple[Target, ...]
+        self,
+        tx: Transaction,
+        key: RequestKey,
+        draft_id: str,
+        body: Body,
+        targets: tuple[Target, ...],
+        obstacles: Obstacles,
     ) -> wire.CreateDraftResponse:
         now = await self._clock.now(tx.connection)
         past = await self._ledger.recall(tx, key, now=now)
@@ -52,7 +71,7 @@ class CreateDraft:
         if not await store.insert(tx.connection, draft):
             raise AlreadyExists("DRAFT_EXISTS", "a draft with this id exists", metadata={"draft_id": draft.id})
         await self._outbox.append(tx, [wire.draft_saved(draft)], now=now)
-        response = wire.CreateDraftResponse(draft=wire.shown(draft, jobs))
+        response = wire.CreateDraftResponse(draft=wire.shown(draft, jobs, obstacles))
         await self._ledger.answer(tx, key, response.SerializeToString())
         return response
 

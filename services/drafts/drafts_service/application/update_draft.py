@@ -14,7 +14,9 @@ from typing import assert_never
 
 from drafts_service import wire
 from drafts_service.adapters.postgres import store
+from drafts_service.application.accounts import Accounts
 from drafts_service.application.withdrawal import Publisher, keep
+from drafts_service.domain.account import Obstacles
 from drafts_service.domain.answer import Answer
 from drafts_service.domain.content import checked_content
 from drafts_service.domain.draft import (
@@ -51,6 +53,7 @@ class _Edit:
     draft_id: str
     etag: str
     change: Change
+    obstacles: Obstacles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,16 +75,19 @@ class UpdateDraft:
         ledger: RequestLedger,
         outbox: Outbox,
         publisher: Publisher,
+        accounts: Accounts,
     ) -> None:
         self._database = database
         self._clock = clock
         self._ledger = ledger
         self._outbox = outbox
         self._publisher = publisher
+        self._accounts = accounts
 
     async def __call__(self, key: RequestKey, *, draft_id: str, etag: str, change: Change) -> wire.UpdateDraftResponse:
         """An empty `etag` is no precondition."""
-        edit = _Edit(key=key, draft_id=draft_id, etag=etag, change=change)
+        obstacles = await self._obstacles(key.organization_id, draft_id, change)
+        edit = _Edit(key=key, draft_id=draft_id, etag=etag, change=change, obstacles=obstacles)
         step = await self._step(edit, None)
         for _ in range(_ROUNDS):
             if not isinstance(step, _Ask):
@@ -129,9 +135,16 @@ class UpdateDraft:
             after = replace(after, exposed=bool(in_flight), progress=fold(after.targets, jobs))
             await store.save(tx.connection, after)
             await self._outbox.append(tx, [wire.draft_saved(after)], now=now)
-        response = wire.UpdateDraftResponse(draft=wire.shown(after, jobs), in_flight_post_job_ids=in_flight)
+        response = wire.UpdateDraftResponse(
+            draft=wire.shown(after, jobs, edit.obstacles), in_flight_post_job_ids=in_flight
+        )
         await self._ledger.answer(tx, edit.key, response.SerializeToString())
         return response
+
+    async def _obstacles(self, organization_id: str, draft_id: str, change: Change) -> Obstacles:
+        if change.targets is None:
+            return await self._accounts.obstacles_of_draft(organization_id, draft_id)
+        return await self._accounts.obstacles(organization_id, {each.social_account_id for each in change.targets})
 
     async def _withdrawn(self, edit: _Edit, below: int) -> Answer:
         try:

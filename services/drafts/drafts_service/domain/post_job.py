@@ -118,11 +118,14 @@ def fold(targets: Collection[Target], jobs: Iterable[Standing]) -> Progress:
     return _at_rest(targets, counting)
 
 
-def worth_showing(targets: Sequence[Target], jobs: Iterable[PostJob]) -> list[PostJob]:
-    """The jobs in the order of the draft's targets; behind them what is left of targets that it no longer has."""
-    places = {target: place for place, target in enumerate(targets)}
-    left = (job for job in jobs if job.target in places or job.state is not JobState.CANCELED)
-    return sorted(left, key=lambda job: (places.get(job.target, len(places)), job.id))
+def worth_showing(targets: Sequence[Target], jobs: Iterable[PostJob]) -> list[tuple[Target, PostJob | None]]:
+    """Each target of the draft with its job, if it has one; behind them what is left of former targets."""
+    by_target = {job.target: job for job in jobs}
+    former = sorted((job for job in by_target.values() if job.target not in targets), key=lambda job: job.id)
+    return [
+        *((target, by_target.get(target)) for target in targets),
+        *((job.target, job) for job in former if job.state is not JobState.CANCELED),
+    ]
 
 
 def _counts(job: Standing, targets: Collection[Target]) -> bool:

@@ -77,3 +77,13 @@ post_job_event = Table(
     Column("occur_time", Timestamp, nullable=False),
     PrimaryKeyConstraint("organization_id", "post_job_id", "version"),
 )
+
+social_account = Table(
+    "social_account",
+    metadata,
+    Column("organization_id", Text, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    PrimaryKeyConstraint("organization_id", "id"),
+)

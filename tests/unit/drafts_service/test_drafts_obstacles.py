@@ -1,0 +1,39 @@
+import pytest
+
+from drafts_service.domain.account import Account, AccountState, Obstacle, obstacle_of, reason_of
+from drafts_service.domain.post_job import ENDED, IN_FLIGHT, OPEN, JobState, PostJob
+from drafts_service.domain.target import Target
+
+PAGE = Target(social_account_id="page", channel="facebook")
+MISSING = {"page": Obstacle.ACCOUNT_NOT_FOUND}
+
+
+def job(state: JobState, reason: str = "") -> PostJob:
+    return PostJob(
+        organization_id="org", id="job", draft_id="draft", version=1, target=PAGE, state=state, state_reason=reason
+    )
+
+
+def test_what_is_known_of_an_account_is_in_the_way_or_not() -> None:
+    states = {state: Account(organization_id="org", id="page", version=1, state=state) for state in AccountState}
+    assert obstacle_of(None) is Obstacle.ACCOUNT_NOT_FOUND
+    assert obstacle_of(states[AccountState.DISCONNECTED]) is Obstacle.ACCOUNT_NOT_CONNECTED
+    assert obstacle_of(states[AccountState.CONNECTED]) is Obstacle.NONE
+
+
+def test_before_a_job_exists_the_account_is_the_reason() -> None:
+    assert reason_of(PAGE, None, MISSING) == "ACCOUNT_NOT_FOUND"
+    assert reason_of(PAGE, None, {}) == ""
+    assert reason_of(PAGE, None, {"other": Obstacle.ACCOUNT_NOT_FOUND}) == ""
+
+
+@pytest.mark.parametrize("state", sorted(OPEN))
+def test_while_a_job_waits_its_own_reason_comes_first(state: JobState) -> None:
+    assert reason_of(PAGE, job(state), MISSING) == "ACCOUNT_NOT_FOUND"
+    assert reason_of(PAGE, job(state, "NOT_APPROVED"), MISSING) == "NOT_APPROVED"
+
+
+@pytest.mark.parametrize("state", sorted(ENDED | IN_FLIGHT | {JobState.CANCELED}))
+def test_an_account_is_in_the_way_of_nothing_that_is_over_or_on_its_way(state: JobState) -> None:
+    assert reason_of(PAGE, job(state), MISSING) == ""
+    assert reason_of(PAGE, job(state, "TARGET_REMOVED"), MISSING) == "TARGET_REMOVED"
