@@ -10,7 +10,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchmarks import calendars, floor, lines, pipeline, seed, timers
+from benchmarks import calendars, floor, jobs, lines, pipeline, seed, timers
 from benchmarks.result import Result, table, write
 from devstack.supervisor import Stack
 from publisher_service.adapters.vault import Vault
@@ -57,6 +57,11 @@ def _pipeline(arguments: Namespace) -> list[Result]:
     return asyncio.run(_measure_pipeline(arguments))
 
 
+def _jobs(_: Namespace) -> list[Result]:
+    _tell("jobs")
+    return asyncio.run(jobs.measure(10_000))
+
+
 async def _measure_pipeline(arguments: Namespace) -> list[Result]:
     """On a stack of its own in a temporary folder."""
     key = base64.b64encode(secrets.token_bytes(32)).decode()
@@ -100,6 +105,7 @@ def _tell(what: str) -> None:
 _PARTS: Mapping[str, Callable[[Namespace], list[Result]]] = {
     "calendar": _calendar,
     "timers": _timers,
+    "jobs": _jobs,
     "pipeline": _pipeline,
     "lines": _lines,
 }

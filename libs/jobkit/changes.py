@@ -15,9 +15,9 @@ class Unset(Enum):
 
 
 UNSET = Unset.UNSET
-SCHEDULE = ("interval", "time_zone", "dst", "repeat_until")
-"""What decides when a job runs next."""
-DEFINITION = (*SCHEDULE, "misfire", "misfire_after", "pace", "auto_remove")
+CALENDAR = ("interval", "time_zone", "dst")
+DEFINITION = (*CALENDAR, "repeat_until", "misfire", "misfire_after", "pace", "auto_remove")
+"""What decides when a job runs next, and whether it is kept."""
 
 
 class OnConflict(StrEnum):

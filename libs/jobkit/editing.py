@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from jobkit.changes import DEFINITION, SCHEDULE, UNSET, JobEdit, NewJob
+from jobkit.changes import CALENDAR, DEFINITION, UNSET, JobEdit, NewJob
 from jobkit.job import Job, Misfire
 from jobkit.next_run import first_due, require_calendar
 
@@ -46,7 +46,7 @@ def edited(job: Job, edit: JobEdit, now: datetime) -> Edited:
     is_paused = was_paused if edit.paused is UNSET else edit.paused
     if edit.due_time is not UNSET and edit.due_time != due:
         due, new = _aware(edit.due_time, "due_time"), _unbegun(new)
-    elif _is_rescheduled(job, new) and not is_in_hand(job, now):
+    elif _is_rescheduled(job, new, due) and not is_in_hand(job, now):
         due, new = _first_due(new, now), _unbegun(new)
     elif due is None or is_paused == was_paused:
         return Edited(job=_fenced(new) if edit.end_run else new, is_finished=False)
@@ -72,8 +72,13 @@ def edit_to(new: NewJob) -> JobEdit:
     return JobEdit(**parts, data=new.data, due_time=UNSET if new.due_time is None else new.due_time)
 
 
-def _is_rescheduled(job: Job, new: Job) -> bool:
-    return bool(new.interval) and any(getattr(job, name) != getattr(new, name) for name in SCHEDULE)
+def _is_rescheduled(job: Job, new: Job, due: datetime | None) -> bool:
+    """A longer or shorter time to repeat leaves the next occurrence where it is, if there is one."""
+    if not new.interval:
+        return False
+    is_over = due is None or (new.repeat_until is not None and due > new.repeat_until)
+    ends_elsewhere = job.repeat_until != new.repeat_until and is_over
+    return ends_elsewhere or any(getattr(job, name) != getattr(new, name) for name in CALENDAR)
 
 
 def _first_due(job: Job, now: datetime) -> datetime | None:

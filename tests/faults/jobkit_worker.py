@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import threading
 from datetime import timedelta
 
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -17,20 +18,26 @@ async def hang(job: Job) -> None:
     await asyncio.Event().wait()
 
 
+def hang_in_a_thread(job: Job) -> None:
+    print(job.id, job.fence, flush=True)  # noqa: T201 - as above
+    threading.Event().wait()
+
+
 async def main(url: str, form: str, lock_seconds: float, grace: float) -> None:
     store = SqlStore(create_async_engine(url), "job")
     scheduler = Scheduler(
         Config(
             store=store,
-            on_document=hang,
+            on_document=hang_in_a_thread if form == "thread" else hang,
             batch=3,
             lock_duration=timedelta(seconds=lock_seconds),
             grace=timedelta(seconds=grace),
+            cancel_grace=timedelta(seconds=0.1) if form == "thread" else timedelta(seconds=5),
         )
     )
     if form == "run":
         await scheduler.run(asyncio.Event())
-    elif form == "until signal":
+    elif form in {"until signal", "thread"}:
         await scheduler.run_until_signal()
     else:
         async with scheduler:

@@ -97,6 +97,20 @@ async def test_a_worker_that_is_interrupted_gives_its_locks_back(
     assert process.returncode == (0 if form == "until signal" else -signal.SIGINT)
 
 
+async def test_a_thread_that_hangs_does_not_keep_its_process_from_ending(engine: AsyncEngine) -> None:
+    for _ in range(3):
+        await insert(engine)
+    process, lock = await begun(engine, "thread", lock_seconds=600, grace=0)
+    process.send_signal(signal.SIGTERM)
+    async with asyncio.timeout(30):
+        assert await process.wait() == 0
+    assert await given_back(engine, at_least=2)
+    async with engine.connect() as connection:
+        locked = await connection.execute(text("select id from job where locked_by is not null"))
+        # It may still have been going on: its lock ends by itself.
+        assert locked.scalars().all() == [lock.id]
+
+
 async def given_back(engine: AsyncEngine, *, at_least: int) -> bool:
     statement = text("select count(*) from job where sleep_until <= now() and attempts = 0 and locked_by is null")
     async with engine.connect() as connection:

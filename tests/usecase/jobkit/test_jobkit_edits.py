@@ -130,6 +130,14 @@ async def test_a_job_ends_when_its_schedule_does_and_goes_on_with_a_longer_one(s
     assert row.due_time == row.sleep_until == START + HOUR
 
 
+async def test_a_job_that_repeats_for_longer_keeps_its_step(scene: Scene) -> None:
+    await scene.store.enqueue(NewJob(id=1, interval="@every 1h", repeat_until=START + 5 * HOUR))
+    scene.clock.advance(20 * MINUTE)
+    await scene.store.edit_job(1, JobEdit(repeat_until=START + 2 * HOUR))
+    row = await scene.job()
+    assert (row.due_time, row.sleep_until, row.fence) == (START + HOUR, START + HOUR, 0)
+
+
 async def test_a_job_is_moved_to_another_time(scene: Scene) -> None:
     await scene.jobs.add(once())
     await scene.until_idle()

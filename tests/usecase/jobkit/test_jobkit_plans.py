@@ -1,6 +1,7 @@
 """A future backlog costs nothing: what is due is a range of the index, and each locked row is found by its key."""
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,11 +9,13 @@ from sqlalchemy import TextClause, text
 from sqlalchemy.dialects.postgresql.asyncpg import dialect
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+import jobkit
 from jobkit.stores.columns import SqlColumns
 from jobkit.stores.statements import Statements
 from servicekit.pg.database import Database, async_url
 from testkit.jobs import create_table
 
+README = Path(jobkit.__file__).with_name("README.md").read_text()
 DUE, KEY = "job_due", "job_pkey"
 STATEMENTS = Statements("job", None, SqlColumns(), "not auto_remove and data is not null", {})
 EXPECTED: list[tuple[TextClause, set[str]]] = [
@@ -87,8 +90,50 @@ async def test_a_plan_made_for_a_small_table_is_right_for_a_large_one(
         assert "Index Cond" in scan or statement is STATEMENTS.next_due, scan
 
 
-async def planned(engine: AsyncEngine, statement: TextClause, mode: str) -> list[dict[str, Any]]:
-    """The scans of the table, in the plan for a batch of 250 at this time."""
+CONDITIONS = {
+    "literal": (
+        Statements("job", None, SqlColumns(), "data->>'kind' = 'mail'", {}),
+        "create index job_mail on job (sleep_until, id) where sleep_until is not null and data->>'kind' = 'mail'",
+    ),
+    "parameter": (
+        Statements("job", None, SqlColumns(), "data->>'kind' = :kind", {"kind": "mail"}),
+        "create index job_kind on job ((data->>'kind'), sleep_until, id) where sleep_until is not null",
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
+@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize("service", [False, True], ids=["plain connections", "connections of a service"])
+async def test_rows_that_fail_the_condition_are_never_read_with_the_index_of_the_readme(
+    databases: Any, condition: str, mode: str, service: bool
+) -> None:
+    statements, index = CONDITIONS[condition]
+    assert index in " ".join(README.split())
+    url = await databases.empty()
+    database = Database(url, application="test") if service else None
+    engine = database.engine if database else create_async_engine(async_url(url))
+    await fill(engine, 20_000)
+    async with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
+        await connection.execute(text("update job set sleep_until = now() - interval '1 hour' where id % 2 = 0"))
+        await connection.execute(text('update job set data = \'{"kind": "mail"}\' where id % 4000 = 0'))
+        await connection.execute(text(index))
+        await connection.execute(text("vacuum analyze job"))
+    try:
+        for statement, read in ((statements.lock_next(250, True), 5), (statements.next_due, 1)):
+            scans = await planned(engine, statement, mode, analyze=True)
+            by_condition = [scan for scan in scans if scan.get("Index Name") not in {None, KEY}]
+            assert [(scan["Index Name"] in index, scan["Actual Rows"]) for scan in by_condition] == [(True, read)]
+            assert {scan.get("Rows Removed by Filter", 0) for scan in scans} == {0}
+    finally:
+        await engine.dispose()
+        await databases.drop(url)
+
+
+async def planned(
+    engine: AsyncEngine, statement: TextClause, mode: str, *, analyze: bool = False
+) -> list[dict[str, Any]]:
+    """The scans of the table, in the plan for a batch of 250 at this time; with what they read if it is run."""
     compiled = statement.compile(dialect=dialect())  # type: ignore[no-untyped-call]
     values = ", ".join(_VALUES[name] for name in compiled.positiontup or ())
     async with engine.connect() as connection:
@@ -97,7 +142,8 @@ async def planned(engine: AsyncEngine, statement: TextClause, mode: str) -> list
         await raw.execute(f"prepare statement as {compiled}")
         try:
             arguments = f" ({values})" if values else ""
-            (top,) = await raw.fetchval(f"explain (format json) execute statement{arguments}")
+            how = "analyze, format json" if analyze else "format json"
+            (top,) = await raw.fetchval(f"explain ({how}) execute statement{arguments}")
         finally:
             await raw.execute("deallocate statement")
     return list(_scans(top["Plan"]))
@@ -108,6 +154,7 @@ _VALUES = {
     "lock_until": "now() + interval '10 minutes'",
     "ids": f"array[{', '.join(map(str, range(1, 251)))}]",
     "owner": "'me'",
+    "kind": "'mail'",
     "definitions": "array_fill(null::text, array[250])",
     "fences": "array_fill(1, array[250])",
     "sleep_until": "array_fill(now(), array[250])",
