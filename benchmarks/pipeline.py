@@ -14,6 +14,8 @@ from benchmarks.usage import cpu_seconds, memory_mb, resident_mb
 from devstack.supervisor import Stack
 from postflow.drafts.v1 import draft_pb2, drafts_service_pb2
 from postflow.drafts.v1.drafts_service_pb2_grpc import DraftsServiceStub
+from postflow.publisher.v1 import social_account_service_pb2
+from postflow.publisher.v1.social_account_service_pb2_grpc import SocialAccountServiceStub
 from postflow.queue.v1 import queue_service_pb2
 from postflow.queue.v1.queue_service_pb2_grpc import QueueServiceStub
 from postflow.schedule.v1 import account_schedule_pb2, schedule_service_pb2
@@ -147,9 +149,11 @@ async def add_to_queue(stack: Stack, calls_made: int) -> list[Result]:
         open_channel(stack.targets["schedule"]) as schedule,
         open_channel(stack.targets["drafts"]) as drafts,
         open_channel(stack.targets["queue"]) as queue,
+        open_channel(stack.targets["publisher"]) as publisher,
     ):
         calls = _Calls(drafts, queue)
         for number in range(accounts):
+            await SocialAccountServiceStub(publisher).ConnectAccount(_connection(f"queue-account-{number}"))
             await ScheduleServiceStub(schedule).PutAccountSchedule(_schedule(f"queue-account-{number}"))
         for number in range(calls_made):
             await calls.draft("org-0", f"add-{number}", f"queue-account-{number % accounts}")
@@ -210,6 +214,16 @@ class _Calls:
         request = queue_service_pb2.ScheduleAtRequest(organization_id=organization, draft_id=draft)
         request.schedule_time.FromDatetime(due)
         await self.queue.ScheduleAt(request)
+
+
+def _connection(account: str) -> social_account_service_pb2.ConnectAccountRequest:
+    return social_account_service_pb2.ConnectAccountRequest(
+        organization_id="org-0",
+        social_account_id=account,
+        provider="sandbox",
+        external_account_id=f"org-0.{account}",
+        credentials=social_account_service_pb2.Credentials(access_token="sandbox-token"),  # noqa: S106 - the sandbox's
+    )
 
 
 def _schedule(account: str) -> schedule_service_pb2.PutAccountScheduleRequest:

@@ -153,6 +153,8 @@ class Seeder:
         )
 
     async def _queue(self, wanted: Sequence[Post], time: datetime) -> None:
+        connected = sorted({(post.organization_id, post.account_id, 1, True) for post in wanted})
+        await self._copy("queue", "social_account", "organization_id id version is_connected", connected)
         long_ago = self._now - timedelta(days=1)
         await self._copy(
             "queue",

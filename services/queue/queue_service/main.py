@@ -11,7 +11,9 @@ from civil.zones import tzdata_version
 from postflow.queue.v1.queue_service_pb2_grpc import add_QueueServiceServicer_to_server
 from queue_service.adapters.command_stream import CommandStream
 from queue_service.adapters.drafts_client import DraftsClient
+from queue_service.adapters.publisher_client import PublisherClient
 from queue_service.adapters.schedule_client import ScheduleClient
+from queue_service.application.account_check import AccountCheck
 from queue_service.application.add_to_queue import AddToQueue
 from queue_service.application.catch_up import CatchUp
 from queue_service.application.follow_drafts import FollowDrafts
@@ -69,11 +71,13 @@ async def compose(settings: Settings) -> Process:
         connections=lambda: nats.stats["reconnects"],
     )
     schedule_channel, drafts_channel = open_channel(settings.schedule_target), open_channel(settings.drafts_target)
+    publisher_channel = open_channel(settings.publisher_target)
     new_slots, wake_repeat = asyncio.Event(), asyncio.Event()
     outbox = Outbox(ids, relay.offer)
     slots = SlotBook(
         database=database,
         drafts=DraftsClient(drafts_channel),
+        check_accounts=AccountCheck(PublisherClient(publisher_channel)),
         ledger=RequestLedger(),
         outbox=outbox,
         ids=ids,
@@ -150,6 +154,7 @@ async def compose(settings: Settings) -> Process:
             "nats": lambda: close(nats),
             "channel to schedule": schedule_channel.close,
             "channel to drafts": drafts_channel.close,
+            "channel to publisher": publisher_channel.close,
             "database": database.dispose,
         },
         grace=settings.grace,

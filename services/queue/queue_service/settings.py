@@ -16,6 +16,7 @@ class Settings(ProcessSettings):
     nats_url: str = "nats://127.0.0.1:4222"  # nats://user:password@host:port
     schedule_target: str = "127.0.0.1:50051"  # gRPC target of ScheduleService
     drafts_target: str = "127.0.0.1:50053"  # gRPC target of DraftsService
+    publisher_target: str = "127.0.0.1:50054"  # gRPC target of SocialAccountService
 
     notice: timedelta = timedelta(seconds=60)  # AddToQueue gives out no slot time nearer than this
     lead: timedelta = timedelta(seconds=30)  # slots are handed to Publisher this long before they are due

@@ -13,7 +13,7 @@ from postflow.publisher.v1 import post_job_pb2, publisher_events_pb2
 from postflow.queue.v1 import publish_command_pb2, queue_events_pb2, queue_service_pb2, queue_slot_pb2
 from postflow.schedule.v1 import account_schedule_pb2, schedule_events_pb2, schedule_service_pb2
 from postflow.target.v1 import target_pb2
-from queue_service.domain.account import ToldSchedule
+from queue_service.domain.account import Connection, ToldSchedule
 from queue_service.domain.draft import Draft, SavedDraft, Target
 from queue_service.domain.emission import Emission
 from queue_service.domain.job import JobState
@@ -221,6 +221,17 @@ def job_report(message: publisher_events_pb2.PostJobChanged) -> JobReport:
         state_reason=job.state_reason,
         next_action_time=moment(job.next_action_time) if job.HasField("next_action_time") else None,
         publish_time=moment(job.publish_time) if job.HasField("publish_time") else None,
+    )
+
+
+def connection(
+    message: publisher_events_pb2.SocialAccountConnected | publisher_events_pb2.SocialAccountDisconnected,
+) -> Connection:
+    return Connection(
+        organization_id=_known(message.organization_id, "organization_id"),
+        social_account_id=_known(message.social_account.id, "id"),
+        version=message.social_account.version,
+        is_connected=isinstance(message, publisher_events_pb2.SocialAccountConnected),
     )
 
 

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from civil.zones import UnknownZone
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
-from postflow.publisher.v1.publisher_events_pb2 import AcceptedCommand, CommandsAccepted, PostJobChanged
+from postflow.publisher.v1.publisher_events_pb2 import (
+    AcceptedCommand,
+    CommandsAccepted,
+    PostJobChanged,
+    SocialAccountConnected,
+    SocialAccountDisconnected,
+)
+from postflow.publisher.v1.social_account_pb2 import SocialAccount
 from postflow.queue.v1.publish_command_pb2 import PublishCommand
 from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
 from postflow.queue.v1.queue_service_pb2 import AddToQueueResponse, ScheduleAtResponse
@@ -20,7 +27,7 @@ from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged
 from postflow.schedule.v1.schedule_service_pb2 import FindSlotTimesRequest, FindSlotTimesResponse
 from postflow.target.v1 import target_pb2
 from queue_service import wire
-from queue_service.domain.account import ToldSchedule
+from queue_service.domain.account import Connection, ToldSchedule
 from queue_service.domain.draft import Draft, SavedDraft, Target
 from queue_service.domain.emission import Emission
 from queue_service.domain.job import JobState
@@ -340,6 +347,14 @@ def test_stored_events_still_decode() -> None:
     )
 
 
+def test_accounts_are_connected_or_not() -> None:
+    account = SocialAccount(id="page", version=7)
+    connected = wire.connection(SocialAccountConnected(organization_id="acme", social_account=account))
+    gone = wire.connection(SocialAccountDisconnected(organization_id="acme", social_account=account))
+    assert connected == Connection(organization_id="acme", social_account_id="page", version=7, is_connected=True)
+    assert gone == replace(connected, is_connected=False)
+
+
 def test_accepted_commands_are_jobs_that_are_ready() -> None:
     command = AcceptedCommand(
         slot_id="s1", slot_revision=2, draft_id="d1", post_job_id="j1", version=9, target=SLOT_TARGET
@@ -373,6 +388,8 @@ def test_an_event_that_lacks_what_it_is_about_is_refused() -> None:
         (DraftSaved(organization_id="acme"), wire.saved_draft),
         (AccountScheduleChanged(organization_id="acme"), wire.changed_schedule),
         (PostJobChanged(organization_id="acme"), wire.job_report),
+        (SocialAccountConnected(organization_id="acme"), wire.connection),
+        (SocialAccountDisconnected(organization_id="acme"), wire.connection),
         (CommandsAccepted(organization_id="acme", commands=[AcceptedCommand()]), wire.accepted_commands),
     ]
     for message, read in reads:

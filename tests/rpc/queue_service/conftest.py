@@ -20,6 +20,16 @@ from postflow.drafts.v1.draft_pb2 import Draft
 from postflow.drafts.v1.drafts_service_pb2 import GetDraftRequest, GetDraftResponse
 from postflow.drafts.v1.drafts_service_pb2_grpc import DraftsServiceServicer, add_DraftsServiceServicer_to_server
 from postflow.publisher.v1.publisher_events_pb2 import PostJobChanged
+from postflow.publisher.v1.social_account_pb2 import (
+    SOCIAL_ACCOUNT_STATE_CONNECTED,
+    SOCIAL_ACCOUNT_STATE_DISCONNECTED,
+    SocialAccount,
+)
+from postflow.publisher.v1.social_account_service_pb2 import GetAccountRequest, GetAccountResponse
+from postflow.publisher.v1.social_account_service_pb2_grpc import (
+    SocialAccountServiceServicer,
+    add_SocialAccountServiceServicer_to_server,
+)
 from postflow.queue.v1.publish_command_pb2 import PublishCommand
 from postflow.queue.v1.queue_service_pb2_grpc import QueueServiceStub
 from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule, SlotTime
@@ -110,6 +120,26 @@ class FakeDrafts(DraftsServiceServicer):
 
 
 @dataclass
+class FakePublisher(SocialAccountServiceServicer):
+    """Knows every account but those that are named."""
+
+    missing: set[str] = field(default_factory=set)
+    disconnected: set[str] = field(default_factory=set)
+
+    async def GetAccount(self, request: GetAccountRequest, context: Context) -> GetAccountResponse:
+        if request.social_account_id in self.missing:
+            raise NotFound("ACCOUNT_NOT_FOUND", "no such account")
+        is_connected = request.social_account_id not in self.disconnected
+        state = SOCIAL_ACCOUNT_STATE_CONNECTED if is_connected else SOCIAL_ACCOUNT_STATE_DISCONNECTED
+        return GetAccountResponse(social_account=SocialAccount(id=request.social_account_id, state=state))
+
+    async def ConnectAccount(self, request: object, context: Context) -> NoReturn:
+        raise AssertionError("Queue connects no account")
+
+    ListAccounts = ConnectAccount
+
+
+@dataclass
 class Rig:
     """The process from outside: its stub, its neighbours, its streams."""
 
@@ -117,6 +147,7 @@ class Rig:
     address: str
     schedule: FakeSchedule
     drafts: FakeDrafts
+    publisher: FakePublisher
     nats: Client
     database_url: str
 
@@ -197,10 +228,11 @@ def stamp(moment: datetime) -> Timestamp:
 
 @pytest.fixture
 async def rig(service_database: Callable[[str], Awaitable[str]], fresh_nats: EmbeddedNats) -> AsyncIterator[Rig]:
-    schedule, drafts = FakeSchedule(), FakeDrafts()
+    schedule, drafts, publisher = FakeSchedule(), FakeDrafts(), FakePublisher()
     neighbours = [
         await neighbour(add_ScheduleServiceServicer_to_server, schedule),
         await neighbour(add_DraftsServiceServicer_to_server, drafts),
+        await neighbour(add_SocialAccountServiceServicer_to_server, publisher),
     ]
     url = await service_database("queue")
     process = await compose(
@@ -210,6 +242,7 @@ async def rig(service_database: Callable[[str], Awaitable[str]], fresh_nats: Emb
             nats_url=fresh_nats.url,
             schedule_target=f"127.0.0.1:{neighbours[0].port}",
             drafts_target=f"127.0.0.1:{neighbours[1].port}",
+            publisher_target=f"127.0.0.1:{neighbours[2].port}",
         )
     )
     nats = Client()
@@ -217,7 +250,7 @@ async def rig(service_database: Callable[[str], Awaitable[str]], fresh_nats: Emb
     async with running(process) as channel:
         assert isinstance(process.server, RpcServer)
         address = f"127.0.0.1:{process.server.port}"
-        yield Rig(QueueServiceStub(channel), address, schedule, drafts, nats, url)
+        yield Rig(QueueServiceStub(channel), address, schedule, drafts, publisher, nats, url)
     await nats.close()
     for server in neighbours:
         await server.stop(0)

@@ -10,6 +10,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from sqlalchemy import text
 
 from civil.zones import tzdata_version
+from postflow.publisher.v1.publisher_events_pb2 import SocialAccountConnected
+from postflow.publisher.v1.social_account_pb2 import SocialAccount
 from postflow.queue.v1.queue_service_pb2 import AddToQueueRequest, ListQueueSlotsRequest, ScheduleAtRequest
 from postflow.queue.v1.queue_slot_pb2 import (
     QUEUE_SLOT_ORIGIN_EXACT,
@@ -362,3 +364,23 @@ async def test_another_organization_finds_nothing(rig: "Rig", refusal: Refusal) 
     absent = AddToQueueRequest(organization_id="umbrella", draft_id="d9")
     faults = [await refusal(rig.stub.AddToQueue(request)) for request in (foreign, absent)]
     assert {fault.reason for fault in faults} == {"DRAFT_NOT_FOUND"}
+
+
+async def test_accounts_that_cannot_post_are_refused(rig: "Rig", refusal: Refusal) -> None:
+    rig.draft("d1", FEED, ("pgae", "facebook", ""))
+    rig.publisher.missing, rig.publisher.disconnected = {"pgae"}, {"page"}
+    moment = NOW + timedelta(hours=1)
+    for account, reason in (("pgae", "ACCOUNT_NOT_FOUND"), ("page", "ACCOUNT_NOT_CONNECTED")):
+        for call in (rig.stub.ScheduleAt(at("d1", moment, account)), rig.stub.AddToQueue(add("d1", account))):
+            fault = await refusal(call)
+            assert isinstance(fault, Refused)
+            assert (fault.reason, dict(fault.metadata)) == (reason, {"social_account_id": account})
+
+
+async def test_publishers_announcement_of_an_account_counts(rig: "Rig") -> None:
+    account = SocialAccount(id="page", version=3)
+    await rig.announce("publisher", SocialAccountConnected(organization_id="acme", social_account=account), "page")
+    await eventually(lambda: rig.rows("select 1 from social_account where is_connected"))
+    rig.publisher.missing = {"page"}
+    rig.draft("d1", FEED)
+    assert len((await rig.stub.ScheduleAt(at("d1", NOW + timedelta(hours=1)))).queue_slots) == 1

@@ -16,6 +16,7 @@ from postflow.bus.v1 import bus_pb2
 from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
 from postflow.queue.v1.queue_service_pb2 import AddToQueueResponse
 from postflow.queue.v1.queue_slot_pb2 import QueueSlot
+from queue_service.application.account_check import AccountCheck
 from queue_service.application.add_to_queue import AddToQueue, QueueOrder
 from queue_service.application.catch_up import CatchUp
 from queue_service.application.follow_drafts import FollowDrafts
@@ -172,6 +173,24 @@ class FakeDrafts:
 
 
 @dataclass
+class FakeAccounts:
+    """Publisher's accounts: all are connected but those that are named."""
+
+    missing: set[str] = field(default_factory=set)
+    disconnected: set[str] = field(default_factory=set)
+    fault: Fault | None = None
+    asked: list[str] = field(default_factory=list)
+
+    async def is_connected(self, organization_id: str, social_account_id: str) -> bool:
+        self.asked.append(social_account_id)
+        if self.fault:
+            raise self.fault
+        if social_account_id in self.missing:
+            raise NotFound("ACCOUNT_NOT_FOUND", "no")
+        return social_account_id not in self.disconnected
+
+
+@dataclass
 class FakeStream:
     """Takes commands; loses those of the drafts in `loses`, and has room for `limit`, none for those in `filled`."""
 
@@ -200,12 +219,14 @@ class Queue:
         self.policy = policy
         self.clock = FrozenDatabaseClock()
         self.schedule, self.drafts, self.stream = FakeSchedule(), FakeDrafts(), FakeStream()
+        self.accounts = FakeAccounts()
         self.offered: list[OutboxRow] = []
         self.new_slots = asyncio.Event()
         outbox = Outbox(Uuid7Source(), self.offered.extend)
         slots = SlotBook(
             database=database,
             drafts=self.drafts,
+            check_accounts=AccountCheck(self.accounts),
             ledger=RequestLedger(),
             outbox=outbox,
             ids=Uuid7Source(),

@@ -61,6 +61,7 @@ class QueueServiceServicer:
         live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need not
         be approved yet; unapproved it is not sent. The slot gets the draft's targets on the account that are not out yet, and
         those that the draft gets there later. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`,
+        `ACCOUNT_NOT_FOUND`, `ACCOUNT_NOT_CONNECTED` (while Publisher is away neither is known, and nothing is refused),
         `ALREADY_QUEUED`, `DRAFT_PUBLISHED` (all its targets on an account are out; the metadata names a post), `NO_SCHEDULE`,
         `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`, `UNKNOWN_TIME_ZONE` (a release of the IANA database has dropped the zone of the
         schedule); UNAVAILABLE `SCHEDULE_CHANGING` while Schedule does not answer by the schedule that it has announced.
@@ -72,7 +73,8 @@ class QueueServiceServicer:
     def ScheduleAt(self, request, context):
         """ScheduleAt gives a draft a time of the caller's choice on each account, all accounts or none. Schedules and caps do
         not apply. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `SLOT_TAKEN` when a live slot of an account lies within a
-        minute, `ACCOUNT_NOT_A_TARGET`, `ALREADY_QUEUED`, `DRAFT_PUBLISHED`, as AddToQueue.
+        minute, `ACCOUNT_NOT_A_TARGET`, `ACCOUNT_NOT_FOUND`, `ACCOUNT_NOT_CONNECTED`, `ALREADY_QUEUED`, `DRAFT_PUBLISHED`, as
+        AddToQueue.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -38,6 +38,7 @@ class QueueServiceStub:
     live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need not
     be approved yet; unapproved it is not sent. The slot gets the draft's targets on the account that are not out yet, and
     those that the draft gets there later. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`,
+    `ACCOUNT_NOT_FOUND`, `ACCOUNT_NOT_CONNECTED` (while Publisher is away neither is known, and nothing is refused),
     `ALREADY_QUEUED`, `DRAFT_PUBLISHED` (all its targets on an account are out; the metadata names a post), `NO_SCHEDULE`,
     `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`, `UNKNOWN_TIME_ZONE` (a release of the IANA database has dropped the zone of the
     schedule); UNAVAILABLE `SCHEDULE_CHANGING` while Schedule does not answer by the schedule that it has announced.
@@ -45,7 +46,8 @@ class QueueServiceStub:
     ScheduleAt: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ScheduleAtRequest, _queue_service_pb2.ScheduleAtResponse]
     """ScheduleAt gives a draft a time of the caller's choice on each account, all accounts or none. Schedules and caps do
     not apply. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `SLOT_TAKEN` when a live slot of an account lies within a
-    minute, `ACCOUNT_NOT_A_TARGET`, `ALREADY_QUEUED`, `DRAFT_PUBLISHED`, as AddToQueue.
+    minute, `ACCOUNT_NOT_A_TARGET`, `ACCOUNT_NOT_FOUND`, `ACCOUNT_NOT_CONNECTED`, `ALREADY_QUEUED`, `DRAFT_PUBLISHED`, as
+    AddToQueue.
     """
     ListQueueSlots: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ListQueueSlotsRequest, _queue_service_pb2.ListQueueSlotsResponse]
     """ListQueueSlots lists slots in the order of their times."""
@@ -60,6 +62,7 @@ class QueueServiceAsyncStub(QueueServiceStub):
     live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need not
     be approved yet; unapproved it is not sent. The slot gets the draft's targets on the account that are not out yet, and
     those that the draft gets there later. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`,
+    `ACCOUNT_NOT_FOUND`, `ACCOUNT_NOT_CONNECTED` (while Publisher is away neither is known, and nothing is refused),
     `ALREADY_QUEUED`, `DRAFT_PUBLISHED` (all its targets on an account are out; the metadata names a post), `NO_SCHEDULE`,
     `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`, `UNKNOWN_TIME_ZONE` (a release of the IANA database has dropped the zone of the
     schedule); UNAVAILABLE `SCHEDULE_CHANGING` while Schedule does not answer by the schedule that it has announced.
@@ -67,7 +70,8 @@ class QueueServiceAsyncStub(QueueServiceStub):
     ScheduleAt: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ScheduleAtRequest, _queue_service_pb2.ScheduleAtResponse]  # type: ignore[assignment]
     """ScheduleAt gives a draft a time of the caller's choice on each account, all accounts or none. Schedules and caps do
     not apply. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `SLOT_TAKEN` when a live slot of an account lies within a
-    minute, `ACCOUNT_NOT_A_TARGET`, `ALREADY_QUEUED`, `DRAFT_PUBLISHED`, as AddToQueue.
+    minute, `ACCOUNT_NOT_A_TARGET`, `ACCOUNT_NOT_FOUND`, `ACCOUNT_NOT_CONNECTED`, `ALREADY_QUEUED`, `DRAFT_PUBLISHED`, as
+    AddToQueue.
     """
     ListQueueSlots: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ListQueueSlotsRequest, _queue_service_pb2.ListQueueSlotsResponse]  # type: ignore[assignment]
     """ListQueueSlots lists slots in the order of their times."""
@@ -85,6 +89,7 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need not
         be approved yet; unapproved it is not sent. The slot gets the draft's targets on the account that are not out yet, and
         those that the draft gets there later. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`,
+        `ACCOUNT_NOT_FOUND`, `ACCOUNT_NOT_CONNECTED` (while Publisher is away neither is known, and nothing is refused),
         `ALREADY_QUEUED`, `DRAFT_PUBLISHED` (all its targets on an account are out; the metadata names a post), `NO_SCHEDULE`,
         `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`, `UNKNOWN_TIME_ZONE` (a release of the IANA database has dropped the zone of the
         schedule); UNAVAILABLE `SCHEDULE_CHANGING` while Schedule does not answer by the schedule that it has announced.
@@ -98,7 +103,8 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_queue_service_pb2.ScheduleAtResponse, _abc.Awaitable[_queue_service_pb2.ScheduleAtResponse]]:
         """ScheduleAt gives a draft a time of the caller's choice on each account, all accounts or none. Schedules and caps do
         not apply. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `SLOT_TAKEN` when a live slot of an account lies within a
-        minute, `ACCOUNT_NOT_A_TARGET`, `ALREADY_QUEUED`, `DRAFT_PUBLISHED`, as AddToQueue.
+        minute, `ACCOUNT_NOT_A_TARGET`, `ACCOUNT_NOT_FOUND`, `ACCOUNT_NOT_CONNECTED`, `ALREADY_QUEUED`, `DRAFT_PUBLISHED`, as
+        AddToQueue.
         """
 
     @_abc_1.abstractmethod

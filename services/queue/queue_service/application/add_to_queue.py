@@ -104,13 +104,10 @@ class AddToQueue:
 
     async def _read(self, order: QueueOrder, count: int) -> _Reading | Fault:
         """Faults are kept, not raised: a repeated request is answered with its first answer, whatever holds now."""
-        draft = await self._slots.find_draft(order.organization_id, order.draft_id, order.social_account_ids)
-        if isinstance(draft, Fault):
-            return draft
-        try:
-            accounts = draft.accounts(order.social_account_ids)
-        except Refused as fault:
-            return fault
+        wanted = await self._slots.find_draft(order.organization_id, order.draft_id, order.social_account_ids)
+        if isinstance(wanted, Fault):
+            return wanted
+        accounts = wanted.accounts
         async with self._database.read() as connection:
             earliest = await self._clock.now(connection) + self._policy.notice
             known = await account_store.find_accounts(connection, order.organization_id, accounts)
@@ -120,7 +117,7 @@ class AddToQueue:
                 account: group.create_task(self._read_times(order.organization_id, queue, earliest, count))
                 for account, queue in queues.items()
             }
-        return _Reading(draft=draft, times={account: read.result() for account, read in reads.items()})
+        return _Reading(draft=wanted.draft, times={account: read.result() for account, read in reads.items()})
 
     async def _read_times(
         self, organization_id: str, queue: AccountQueue, earliest: datetime, count: int

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from queue_service.adapters.postgres import account_store, slot_store
-from queue_service.application.slot_book import SlotBook, in_the_way
+from queue_service.application.slot_book import SlotBook, Wanted, in_the_way
 from queue_service.application.slot_mover import SlotMover
 from queue_service.domain.booking import book, check_exact_time
-from queue_service.domain.draft import Draft
 from queue_service.domain.policy import Policy
 from queue_service.domain.slot import SlotOrigin
 from servicekit.faults import Fault, Refused
@@ -37,20 +36,20 @@ class ScheduleAt:
         self._policy = policy
 
     async def __call__(self, order: ExactOrder, key: RequestKey) -> bytes:
-        draft = await self._slots.find_draft(order.organization_id, order.draft_id, order.social_account_ids)
-        return await self._database.run(lambda tx: self._book(tx, order, key, draft))
+        wanted = await self._slots.find_draft(order.organization_id, order.draft_id, order.social_account_ids)
+        return await self._database.run(lambda tx: self._book(tx, order, key, wanted))
 
-    async def _book(self, tx: Transaction, order: ExactOrder, key: RequestKey, draft: Draft | Fault) -> bytes:
+    async def _book(self, tx: Transaction, order: ExactOrder, key: RequestKey, wanted: Wanted | Fault) -> bytes:
         now = await self._clock.now(tx.connection)
         if answer := await self._slots.recall(tx, key, now):
             return answer
         check_exact_time(order.schedule_time, now)
-        if isinstance(draft, Fault):
-            raise draft
-        accounts = draft.accounts(order.social_account_ids)
+        if isinstance(wanted, Fault):
+            raise wanted
+        accounts = wanted.accounts
         locked = await account_store.lock_accounts(tx.connection, order.organization_id, accounts)
         queues = await self._mover.move_those_of(tx, order.organization_id, locked, now)
-        draft = await self._slots.lock_draft(tx, draft, accounts)
+        draft = await self._slots.lock_draft(tx, wanted.draft, accounts)
         await self._refuse_taken(tx, order, accounts)
         slots = [
             book(

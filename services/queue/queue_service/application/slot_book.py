@@ -1,12 +1,13 @@
 """What every way of giving a draft its times ends with: slots are stored, announced, remembered, in one transaction."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
 from queue_service import wire
-from queue_service.adapters.postgres import draft_store, slot_store
+from queue_service.adapters.postgres import account_store, draft_store, slot_store
+from queue_service.application.account_check import AccountCheck
 from queue_service.domain.draft import Draft, PublishedTarget
 from queue_service.domain.slot import DRAFT_PUBLISHED, Found, QueueSlot
 from servicekit.faults import Fault, Refused
@@ -20,12 +21,19 @@ class Drafts(Protocol):
     async def get_draft(self, organization_id: str, draft_id: str) -> Draft: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    draft: Draft
+    accounts: tuple[str, ...]
+
+
 class SlotBook:
     def __init__(
         self,
         *,
         database: Database,
         drafts: Drafts,
+        check_accounts: AccountCheck,
         ledger: RequestLedger,
         outbox: Outbox,
         ids: IdSource,
@@ -34,6 +42,7 @@ class SlotBook:
         """`on_slots` is called whenever new slots have been committed."""
         self._database = database
         self._drafts = drafts
+        self._check_accounts = check_accounts
         self._ledger = ledger
         self._outbox = outbox
         self._ids = ids
@@ -42,20 +51,29 @@ class SlotBook:
     def new_id(self) -> str:
         return self._ids.new()
 
-    async def find_draft(self, organization_id: str, draft_id: str, accounts: Sequence[str]) -> Draft | Fault:
-        """From Queue's own table, else from Drafts: the draft, or a target on one of these accounts, may be too new for
-        its announcement to have come.
+    async def find_draft(self, organization_id: str, draft_id: str, asked: Sequence[str]) -> Wanted | Fault:
+        """The draft and the accounts that it gets slots on: those asked for, or all of its targets'.
 
         A fault is returned, not raised: a repeated request gets its first answer whatever holds now.
         """
-        async with self._database.read() as connection:
-            draft = await draft_store.find_draft(connection, organization_id, draft_id)
-        if draft is not None and draft.has_all(accounts):
-            return draft
         try:
-            return await self._drafts.get_draft(organization_id, draft_id)
+            draft = await self._find_draft(organization_id, draft_id, asked)
+            accounts = draft.accounts(asked)
         except Fault as fault:
             return fault
+        async with self._database.read() as connection:
+            connected = await account_store.find_connected(connection, organization_id, accounts)
+        refusal = await self._check_accounts(organization_id, accounts, connected=connected)
+        return refusal or Wanted(draft=draft, accounts=accounts)
+
+    async def _find_draft(self, organization_id: str, draft_id: str, asked: Sequence[str]) -> Draft:
+        """From Queue's own table, else from Drafts: the draft, or a target on one of these accounts, may be too new for
+        its announcement to have come."""
+        async with self._database.read() as connection:
+            draft = await draft_store.find_draft(connection, organization_id, draft_id)
+        if draft is not None and draft.has_all(asked):
+            return draft
+        return await self._drafts.get_draft(organization_id, draft_id)
 
     async def recall(self, tx: Transaction, key: RequestKey, now: datetime) -> bytes | None:
         """The answer to an earlier call with this key. Without one the key is taken by this transaction."""

@@ -29,6 +29,16 @@ class AccountQueue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """Whether an account can post, as Publisher announced it; the version orders its announcements."""
+
+    organization_id: str
+    social_account_id: str
+    version: int
+    is_connected: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToldSchedule:
     """An account's schedule as Schedule has told of it. Without a zone: it has none any more.
 

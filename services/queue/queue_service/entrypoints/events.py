@@ -5,9 +5,15 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
-from postflow.publisher.v1.publisher_events_pb2 import CommandsAccepted, PostJobChanged
+from postflow.publisher.v1.publisher_events_pb2 import (
+    CommandsAccepted,
+    PostJobChanged,
+    SocialAccountConnected,
+    SocialAccountDisconnected,
+)
 from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged
 from queue_service import wire
+from queue_service.application.follow_accounts import follow_accounts
 from queue_service.application.follow_drafts import FollowDrafts
 from queue_service.application.follow_schedules import follow_schedules
 from queue_service.application.settle_slots import SettleSlots
@@ -26,6 +32,8 @@ def routes(*, settle_slots: SettleSlots, follow_drafts: FollowDrafts) -> list[Ro
         Route(message=DraftSaved, apply=_decoded(wire.saved_draft, follow_drafts)),
         Route(message=AccountScheduleChanged, apply=_decoded(wire.changed_schedule, follow_schedules)),
         Route(message=PostJobChanged, apply=_decoded(wire.job_report, settle_slots)),
+        Route(message=SocialAccountConnected, apply=_decoded(wire.connection, follow_accounts)),
+        Route(message=SocialAccountDisconnected, apply=_decoded(wire.connection, follow_accounts)),
         Route(message=CommandsAccepted, apply=_flattened(wire.accepted_commands, settle_slots)),
     ]
 

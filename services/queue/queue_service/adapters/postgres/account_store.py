@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_service.domain.account import AccountQueue, ToldSchedule
+from queue_service.domain.account import AccountQueue, Connection, ToldSchedule
 from queue_service.domain.frontier import EPOCH, Frontier
 
 # Another schedule, and another law, has other slot times, so nothing is known of them any more. An older version may
@@ -31,6 +31,20 @@ _SAVE_SCHEDULES = text("""
             or (q.tzdata_version < excluded.tzdata_version and q.next_due_time is not null),
         search_from = excluded.search_from, full_from = excluded.full_from, full_until = excluded.full_until
     where q.schedule_version < excluded.schedule_version or q.tzdata_version < excluded.tzdata_version
+""")
+
+_SAVE_CONNECTIONS = text("""
+    insert into social_account as a (organization_id, id, version, is_connected)
+    select * from unnest(
+        cast(:organization_ids as text[]), cast(:ids as text[]), cast(:versions as bigint[]),
+        cast(:are_connected as boolean[])
+    )
+    on conflict (organization_id, id) do update set version = excluded.version, is_connected = excluded.is_connected
+    where a.version < excluded.version
+""")
+_CONNECTED = text("""
+    select id from social_account
+    where organization_id = :organization_id and id = any(cast(:ids as text[])) and is_connected
 """)
 
 _ACCOUNT = """
@@ -75,6 +89,26 @@ async def save_schedules(connection: AsyncConnection, told: Iterable[ToldSchedul
             "epoch": EPOCH,
         },
     )
+
+
+async def save_connections(connection: AsyncConnection, announced: Iterable[Connection]) -> None:
+    """Each account once, in the order of their keys."""
+    ordered = sorted(announced, key=lambda each: (each.organization_id, each.social_account_id))
+    await connection.execute(
+        _SAVE_CONNECTIONS,
+        {
+            "organization_ids": [each.organization_id for each in ordered],
+            "ids": [each.social_account_id for each in ordered],
+            "versions": [each.version for each in ordered],
+            "are_connected": [each.is_connected for each in ordered],
+        },
+    )
+
+
+async def find_connected(connection: AsyncConnection, organization_id: str, accounts: Sequence[str]) -> frozenset[str]:
+    """Those of the accounts that can post, as far as Publisher has announced it."""
+    names = {"organization_id": organization_id, "ids": list(accounts)}
+    return frozenset((await connection.execute(_CONNECTED, names)).scalars())
 
 
 async def find_accounts(

@@ -53,6 +53,17 @@ account_queue = Table(
 Index("account_queue_due", account_queue.c.next_due_time, postgresql_where=text("next_due_time is not null"))
 Index("account_queue_behind", account_queue.c.tzdata_version, postgresql_where=text("slots_behind"))
 
+# Whether accounts can post; one that Publisher has not announced is asked for.
+social_account = Table(
+    "social_account",
+    metadata,
+    Column("organization_id", Text, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("is_connected", Boolean, nullable=False),
+    PrimaryKeyConstraint("organization_id", "id"),
+)
+
 draft = Table(
     "draft",
     metadata,

@@ -1,0 +1,33 @@
+"""Publisher, asked for an account that it has not announced as connected here."""
+
+import grpc
+
+from postflow.publisher.v1 import (
+    social_account_pb2,
+    social_account_service_pb2,
+    social_account_service_pb2_grpc,
+)
+from servicekit.rpc import calling
+
+_PATIENCE = 1.0
+"""Seconds, with a Publisher that does not answer: a slot can be given without the answer."""
+
+
+class PublisherClient:
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._service = social_account_service_pb2_grpc.SocialAccountServiceStub(channel)
+
+    async def is_connected(self, organization_id: str, social_account_id: str) -> bool:
+        """NotFound: there is no such account. True also when Publisher is of the release before, which cannot tell."""
+        request = social_account_service_pb2.GetAccountRequest(
+            organization_id=organization_id, social_account_id=social_account_id
+        )
+        try:
+            with calling():
+                found = await self._service.GetAccount(request, timeout=_PATIENCE)
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+                return True
+            raise
+        state = found.social_account.state
+        return bool(state == social_account_pb2.SOCIAL_ACCOUNT_STATE_CONNECTED)

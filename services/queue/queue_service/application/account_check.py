@@ -1,0 +1,42 @@
+"""Whether accounts can post, before a draft gets its times on them."""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from servicekit.faults import Fault, NotFound, Refused
+
+
+class Accounts(Protocol):
+    async def is_connected(self, organization_id: str, social_account_id: str) -> bool: ...
+
+
+class AccountCheck:
+    def __init__(self, accounts: Accounts) -> None:
+        self._accounts = accounts
+
+    async def __call__(
+        self, organization_id: str, accounts: Sequence[str], *, connected: Collection[str]
+    ) -> Refused | None:
+        """Why a slot on one of the accounts is refused. Publisher is asked for those that are not known as `connected`.
+
+        While it is away nothing is refused: a post that cannot go out is shown as BLOCKED.
+        """
+        async with asyncio.TaskGroup() as group:
+            asked = [
+                group.create_task(self._refusal(organization_id, account))
+                for account in accounts
+                if account not in connected
+            ]
+        return next((refusal for each in asked if (refusal := each.result())), None)
+
+    async def _refusal(self, organization_id: str, account: str) -> Refused | None:
+        metadata = {"social_account_id": account}
+        try:
+            if await self._accounts.is_connected(organization_id, account):
+                return None
+        except NotFound:
+            return Refused("ACCOUNT_NOT_FOUND", f"account {account} does not exist", metadata=metadata)
+        except Fault:
+            return None
+        return Refused("ACCOUNT_NOT_CONNECTED", f"account {account} is not connected", metadata=metadata)
