@@ -53,6 +53,13 @@ class StateFolder:
         self.lock = FolderLock(self.path)
 
     def open(self) -> None:
+        try:
+            self._open()
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise StackError(f"{self.path} cannot be used ({reason}): choose another folder by --state-dir") from None
+
+    def _open(self) -> None:
         private_folder(self.path)
         if not self._marked():
             if any(self.path.iterdir()):

@@ -1,12 +1,17 @@
 """Who listens where, and what each process is told about it: ports, addresses, environment variables."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from devstack.errors import PortInUse, StackError
 from devstack.ports import free_port, is_free, split
+from servicekit.run.addresses import check_nats, check_postgres
+from servicekit.run.settings import Secret
+
+T = TypeVar("T")
 
 SERVICES = ("schedule", "queue", "drafts", "publisher")
 HOST = "127.0.0.1"
@@ -47,6 +52,7 @@ class Layout:
         self.external_databases = {
             service: url for service in SERVICES if (url := given.get(f"{PREFIX}{service.upper()}_DATABASE_URL"))
         }
+        self._check_urls()
         self.sandbox_listen = self._address("sandbox", "LISTEN", ports.sandbox)
         self.sandbox_url = self.external_sandbox or f"http://{_reached(self.sandbox_listen)}"
 
@@ -58,6 +64,12 @@ class Layout:
     def local(self, service: str) -> str:
         """Our own process, whatever others are told."""
         return _reached(self.listen[service])
+
+    def _check_urls(self) -> None:
+        for service, url in self.external_databases.items():
+            _check_url(_variable(service, "DATABASE_URL"), check_postgres, Secret(url))
+        if self.external_nats:
+            _check_url("POSTFLOW_NATS_URL", check_nats, self.external_nats)
 
     def check_ports(self, services: tuple[str, ...]) -> None:
         for service in services:
@@ -109,6 +121,13 @@ def given_by_caller() -> dict[str, str]:
 
 def console_script(service: str, scripts: Path) -> Path:
     return scripts / f"postflow-{service}"
+
+
+def _check_url(variable: str, check: Callable[[T], None], value: T) -> None:
+    try:
+        check(value)
+    except ValueError as error:
+        raise StackError(f"{variable}: {error}") from None
 
 
 def _reached(listen: str) -> str:

@@ -38,7 +38,7 @@ class Printer:
 
     def _print(self, name: str, time: str, level: str, text: str) -> None:
         prefix = self._colour(f"{name:<{WIDTH}}", COLOURS.get(name, 0))
-        body = f"{level:<7} {text}" if level else text
+        body = "\n".join(map(_visible, (f"{level:<7} {text}" if level else text).split("\n")))
         shown = self._colour(body, RED) if level in ALARMING else body
         for part in shown.split("\n"):
             self.say(f"{time or self._now()} {prefix} {part}")
@@ -51,12 +51,12 @@ def _read(line: str) -> tuple[str, str, str]:
     """Time of day, level and text of a JSON line; of any other line the text alone."""
     entry = _json(line)
     if entry is None or "message" not in entry:
-        return "", "", line
+        return "", "", _visible(line)
     extra = "".join(f" {name}={_short(value)}" for name, value in entry.items() if name not in SHOWN_ELSEWHERE)
-    text = f"{entry['message']}{extra}"
+    text = _visible(f"{entry['message']}{extra}")
     if exception := entry.get("exception"):
         text += f"\n{exception}"
-    return str(entry.get("time", ""))[11:23], str(entry.get("level", "")), text
+    return _visible(str(entry.get("time", ""))[11:23]), _visible(str(entry.get("level", ""))), text
 
 
 def _json(line: str) -> dict[str, Any] | None:
@@ -70,4 +70,16 @@ def _json(line: str) -> dict[str, Any] | None:
 
 
 def _short(value: object) -> str:
-    return value if isinstance(value, str) and value and " " not in value else json.dumps(value, default=str)
+    bare = isinstance(value, str) and value and " " not in value and value.isprintable()
+    return str(value) if bare else json.dumps(value, default=str)
+
+
+def _visible(text: str) -> str:
+    """What a terminal would obey, and what would look like a line of its own, is shown instead."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() or each == "\t" else _escaped(each) for each in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()

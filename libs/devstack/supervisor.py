@@ -7,8 +7,8 @@ import secrets
 import signal
 import sys
 import sysconfig
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -208,7 +208,24 @@ class Stack:
 
         # One after the other: Alembic keeps its context in module variables.
         for service in self._services:
-            await migrations.upgrade(self._database_urls[service], f"{service}_service.adapters.postgres.migrations")
+            with self._explained(service):
+                package = f"{service}_service.adapters.postgres.migrations"
+                await migrations.upgrade(self._database_urls[service], package)
+
+    @contextmanager
+    def _explained(self, service: str) -> Iterator[None]:
+        """What is wrong with a database that the caller named, in a line; with ours, nothing is the caller's fault."""
+        from servicekit.pg import errors  # it knows what PostgreSQL's refusals mean
+        from servicekit.run.addresses import misconfiguration, without_password
+
+        try:
+            yield
+        except Exception as error:
+            wrong = misconfiguration(error)
+            if service in self._own_databases or not (wrong or errors.is_transient(error)):
+                raise
+            place = f"POSTFLOW_{service.upper()}_DATABASE_URL: {without_password(self._database_urls[service])}"
+            raise StackError(f"{place}: {wrong.complaint if wrong else error or type(error).__name__}") from None
 
     def _add_keepers(self, group: asyncio.TaskGroup) -> None:
         scripts = Path(sysconfig.get_path("scripts"))

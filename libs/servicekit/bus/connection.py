@@ -1,21 +1,46 @@
 """One NATS connection per process. A `Client` can be handed around before it is connected, and reconnects for ever."""
 
+import asyncio
 import logging
 from contextlib import suppress
 
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
+from nats.js.errors import ServiceUnavailableError
 
 from servicekit.run import transient
+from servicekit.run.addresses import Misconfigured, without_password
 
 log = logging.getLogger(__name__)
+
+_JETSTREAM_QUESTIONS = 3
+_JETSTREAM_PAUSE = 0.5
 
 transient.recognise(lambda error: isinstance(error, NatsError))
 
 
 async def connect(client: Client, url: str, *, name: str) -> None:
-    """Waits until the server answers, however long; the caller bounds the wait."""
-    journal = _Journal(client)
+    """Waits until the server answers, however long; the caller bounds the wait.
+
+    Misconfigured: the server refuses us, or has no JetStream.
+    """
+    journal = _Journal(client, without_password(url))
+    try:
+        async with asyncio.TaskGroup() as group:
+            refusal = group.create_task(journal.refused.wait())
+            connecting = group.create_task(_connect(client, url, name, journal))
+            await asyncio.wait((refusal, connecting), return_when=asyncio.FIRST_COMPLETED)
+            connecting.cancel()
+            refusal.cancel()
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    if journal.refused.is_set():
+        raise Misconfigured("nats_url", "the server refuses this user and password")
+    journal.is_started = True
+    await _require_jetstream(client)
+
+
+async def _connect(client: Client, url: str, name: str, journal: "_Journal") -> None:
     await client.connect(
         url,
         name=name,
@@ -31,6 +56,21 @@ async def connect(client: Client, url: str, *, name: str) -> None:
         pending_size=16 * 1024 * 1024,
         flusher_queue_size=4096,
     )
+
+
+async def _require_jetstream(client: Client) -> None:
+    """A cluster that has no leader yet answers with a code; a server without JetStream does not answer."""
+    for attempt in range(_JETSTREAM_QUESTIONS):
+        try:
+            await client.jetstream().account_info()
+        except ServiceUnavailableError as error:
+            if error.err_code is None and attempt == _JETSTREAM_QUESTIONS - 1:
+                raise Misconfigured("nats_url", "the server has no JetStream: start it with -js") from None
+        except (NatsError, TimeoutError):
+            return  # whoever needs the streams waits for them
+        else:
+            return
+        await asyncio.sleep(_JETSTREAM_PAUSE)
 
 
 async def close(client: Client) -> None:
@@ -53,14 +93,19 @@ def check_open(client: Client) -> None:
 class _Journal:
     """One line per change: the client reports every failed attempt, and there are several each second."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, address: str) -> None:
+        self.refused = asyncio.Event()
+        self.is_started = False
         self._client = client
+        self._address = address
         self._last = ""
 
     async def error(self, error: Exception) -> None:
         text = str(error) or type(error).__name__
-        if text != self._last:
-            log.warning("nats: %s", text)
+        if "authorization violation" in text.lower() and not self.is_started:
+            self.refused.set()
+        elif text != self._last:
+            log.warning("nats: %s: %s", self._address, text)
         self._last = text
 
     async def disconnected(self) -> None:

@@ -115,7 +115,7 @@ class Operations:
             service=self._service,
             instance=f"{socket.gethostname()}:{os.getpid()}",
             start_time=self._start_time,
-            schema_revision=await migrations.revision(self._database) or "",
+            schema_revision=await migrations.revision(self._database),
             needed_schema_revision=migrations.newest(self._migrations),
             consumers=[
                 self._state_of(consumer, open_letters.get(consumer, 0))

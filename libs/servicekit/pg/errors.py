@@ -6,7 +6,8 @@ import asyncpg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from servicekit.run import transient
+from servicekit.run import addresses, transient
+from servicekit.run.addresses import Misconfigured
 
 _RERUN = frozenset({"40P01", "40001"})  # deadlock detected, serialization failure
 # Connection lost; shut down or starting up; out of connections, memory or disk; a lock that was not given in time;
@@ -15,6 +16,13 @@ _AWAY = ("08", "57P", "53", "55P03", "57014", "25P03", "25006")
 
 _DATA_EXCEPTION = "22"
 _PROGRAM_LIMIT_EXCEEDED = "54000"  # an index row larger than a third of a page
+
+_COMPLAINTS = {
+    "28P01": "the server refuses this user and password",
+    "28000": "the server refuses this user",
+    "3D000": "the server has no database of this name: create it, then run postflow-migrate",
+    "42501": "this user may not use this database: is it another service's?",
+}
 
 
 def sqlstate(error: BaseException) -> str:
@@ -50,8 +58,15 @@ def is_data_error(error: BaseException) -> bool:
     return not (cause and isinstance(cause.__cause__, TypeError))
 
 
+def misconfiguration(error: BaseException) -> Misconfigured | None:
+    """What only a person can mend: a wrong password, a database that is not there or not ours."""
+    complaint = _COMPLAINTS.get(sqlstate(error))
+    return Misconfigured("database_url", complaint) if complaint else None
+
+
 def _cause(error: BaseException) -> BaseException | None:
     return error.orig.__cause__ if isinstance(error, DBAPIError) and error.orig else error
 
 
 transient.recognise(is_transient)
+addresses.recognise(misconfiguration)

@@ -7,6 +7,7 @@ its text goes only to our log.
 import asyncio
 import inspect
 import logging
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
@@ -32,6 +33,8 @@ T = TypeVar("T")
 MAX_MESSAGE_BYTES = 256 * 1024
 # A longer deadline is cut to this: nobody waits for ever, and a handler must not either.
 LONGEST_CALL = timedelta(minutes=10)
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 _log = logging.getLogger(__name__)
 
@@ -141,11 +144,16 @@ def _reader(method: Method) -> Callable[[bytes], Message]:
         except DecodeError:
             raise InvalidRequest("MALFORMED_REQUEST", "the bytes do not decode to the request's type") from None
         if method.has_organization:
-            context.organization_id.set(request.organization_id)  # type: ignore[attr-defined]
+            context.organization_id.set(_loggable(request.organization_id))  # type: ignore[attr-defined]
         method.validate(request)
         return request
 
     return read
+
+
+def _loggable(organization_id: str) -> str:
+    """Before the request is checked: whatever is no id goes into no log and no span."""
+    return organization_id if _ID.fullmatch(organization_id) else ""
 
 
 def _encoder(method: Method) -> Callable[[Message], bytes]:
@@ -201,7 +209,7 @@ async def _refuse(call: Call, rpc: Context, error: BaseException) -> NoReturn:
         raise error
     refusal = _refusal_of(error, call, rpc)
     rpc.set_trailing_metadata(((REQUEST_ID_KEY, call.request_id), *refusal.metadata))
-    call.end(refusal.code.name, refusal.reason)
+    call.end(refusal.code.name, refusal.reason, refusal.field)
     await rpc.abort(refusal.code, refusal.message)
 
 

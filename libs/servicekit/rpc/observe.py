@@ -69,14 +69,14 @@ class Call:
         context.request_id.set(self.request_id)
         self._span = _begin_span(method, parent)
 
-    def end(self, code: str, reason: str = "") -> None:
+    def end(self, code: str, reason: str = "", field: str = "") -> None:
         seconds = time.perf_counter() - self._started
         _duration.record(seconds, self._method.metric(code))
         if self._span.is_recording():
             self._describe(code, reason)
         self._span.end()
         if _log.isEnabledFor(self._method.log_level):
-            self._write(code, reason, seconds)
+            self._write(code, reason, field, seconds)
 
     def _describe(self, code: str, reason: str) -> None:
         self._span.set_attributes(
@@ -87,7 +87,7 @@ class Call:
         if code in _DEFECTS:
             self._span.set_status(StatusCode.ERROR, reason or code)
 
-    def _write(self, code: str, reason: str, seconds: float) -> None:
+    def _write(self, code: str, reason: str, field: str, seconds: float) -> None:
         fields = {
             "method": self._method.name,
             "code": code,
@@ -96,6 +96,8 @@ class Call:
         }
         if reason:
             fields["reason"] = reason
+        if field:
+            fields["field"] = field
         _log.log(self._method.log_level, "call", extra=fields)
 
 

@@ -46,6 +46,7 @@ class Refusal:
     code: grpc.StatusCode
     message: str
     reason: str
+    field: str = ""  # the first one at fault
     metadata: tuple[tuple[str, str | bytes], ...] = ()
 
 
@@ -56,6 +57,7 @@ def refusal_of(fault: Fault) -> Refusal:
         code=code,
         message=message,
         reason=fault.reason,
+        field=_clean(fault.violations[0].field, 256) if fault.violations else "",
         metadata=((DETAILS_KEY, _encode(code, message, fault)), *_pushback(fault.retry_after)),
     )
 

@@ -13,6 +13,10 @@ from servicekit.run.settings import LogLevel
 
 _NOISY = ("aiohttp.access", "alembic", "asyncio", "asyncpg", "grpc", "nats", "opentelemetry", "sqlalchemy")
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "color_message"}
+_LONGEST_FIELD = 1000  # characters
+_LONGEST_STACK = 8000
+_LONGEST_LINE = 32_000  # encoded; readers of lines have a bound, too
+_ALWAYS = frozenset({"time", "level", "service", "logger", "message", "request_id", "organization_id", "trace_id"})
 # A Secret, like everything that JSON does not know, shows its str(). One encoder: making it costs as much as a line.
 _encode = json.JSONEncoder(default=str, skipkeys=True).encode
 
@@ -51,8 +55,27 @@ class JsonFormatter(logging.Formatter):
         line.update(_work())
         line.update((key, value) for key, value in record.__dict__.items() if key not in _STANDARD)
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
-        return _encode(line)
+            line["exception"] = _cut(self.formatException(record.exc_info), _LONGEST_STACK)
+        return _bounded(
+            {key: _cut(value, _LONGEST_FIELD) if key != "exception" else value for key, value in line.items()}
+        )
+
+
+def _bounded(line: dict[str, Any]) -> str:
+    """The encoder escapes all that a terminal would obey; what is left is to bound how much there is of it."""
+    encoded = _encode(line)
+    if len(encoded) <= _LONGEST_LINE:
+        return encoded
+    kept = {key: value for key, value in line.items() if key in _ALWAYS}
+    return _encode({**kept, "cut": f"{len(encoded)} characters"})
+
+
+def _cut(value: Any, longest: int) -> Any:
+    """The beginning of a long text, and of a stack the end, too: that is where the error is."""
+    if not isinstance(value, str) or len(value) <= longest:
+        return value
+    mark, head = f"... {len(value)} characters", longest // 2
+    return f"{value[:head]}{mark} ... {value[-head:]}" if longest > _LONGEST_FIELD else f"{value[:longest]}{mark}"
 
 
 def _work() -> dict[str, str]:

@@ -6,13 +6,14 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 from servicekit import failpoints
 from servicekit.run import logs, settings
+from servicekit.run.addresses import Place, without_password
 from servicekit.run.process import Process, serve
-from servicekit.run.settings import LogLevel, ProcessSettings, SettingsError
+from servicekit.run.settings import LogLevel, ProcessSettings, Secret, SettingsError
 
 S = TypeVar("S", bound=ProcessSettings)
 
@@ -44,7 +45,7 @@ def _run(service: str, loaded: S, compose: Callable[[S], Awaitable[Process]]) ->
     _log.info("metrics on %s", telemetry.metrics_address)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(loaded, compose))
+            runner.run(_serve(loaded, compose, _places(service, loaded)))
     except SettingsError:
         raise
     except Exception:  # noqa: BLE001 - the outermost edge: a crash is a log line too
@@ -55,7 +56,18 @@ def _run(service: str, loaded: S, compose: Callable[[S], Awaitable[Process]]) ->
     return _OK
 
 
-async def _serve(loaded: S, compose: Callable[[S], Awaitable[Process]]) -> None:
+def _places(service: str, loaded: ProcessSettings) -> Mapping[str, Place]:
+    """The servers that the settings name, by their fields."""
+    found: dict[str, Place] = {}
+    for field in ("database_url", "nats_url"):
+        if (value := getattr(loaded, field, None)) is not None:
+            url = value.reveal() if isinstance(value, Secret) else value
+            variable = settings.variable_of(field, service, os.environ)
+            found[field] = Place(variable=variable, address=without_password(url))
+    return found
+
+
+async def _serve(loaded: S, compose: Callable[[S], Awaitable[Process]], places: Mapping[str, Place]) -> None:
     stop = asyncio.Event()
     process = await compose(loaded)
     _relax_collection()
@@ -63,7 +75,7 @@ async def _serve(loaded: S, compose: Callable[[S], Awaitable[Process]]) -> None:
     try:
         async with asyncio.TaskGroup() as group:
             watcher = group.create_task(_end_within(process.stop_limit, stop))
-            await serve(process, stop)
+            await serve(process, stop, places=places)
             watcher.cancel()
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from None

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Protocol
 
+from servicekit.run.addresses import Misconfigured, Place, misconfiguration
 from servicekit.run.loops import Background, backoff
+from servicekit.run.settings import SettingsError
 from servicekit.run.transient import is_transient
 
 Step = Callable[[], Awaitable[object]]
@@ -52,9 +54,18 @@ class Process:
         return self.grace.total_seconds() + _CLOSER_LIMIT * (len(self.closers) + 4)
 
 
-async def serve(process: Process, stop: asyncio.Event, ready: asyncio.Event | None = None) -> None:
-    """Runs until `stop` is set. A part that fails sets it too; then the others drain and the failure is raised."""
-    life = _Life(process, stop)
+async def serve(
+    process: Process,
+    stop: asyncio.Event,
+    ready: asyncio.Event | None = None,
+    *,
+    places: Mapping[str, Place] | None = None,
+) -> None:
+    """Runs until `stop` is set. A part that fails sets it too; then the others drain and the failure is raised.
+
+    `places` are the servers that the settings name, by their fields: for whoever reads why the start waits or fails.
+    """
+    life = _Life(process, stop, places or {})
     try:
         await process.server.start()
         if await life.start():
@@ -65,8 +76,9 @@ async def serve(process: Process, stop: asyncio.Event, ready: asyncio.Event | No
 
 
 class _Life:
-    def __init__(self, process: Process, stop: asyncio.Event) -> None:
+    def __init__(self, process: Process, stop: asyncio.Event, places: Mapping[str, Place]) -> None:
         self._process = process
+        self._places = places
         self._stop = stop
         self._deadline = 0.0  # of all draining together, on the clock of the event loop
         self._failures: list[Exception] = []
@@ -74,7 +86,7 @@ class _Life:
     async def start(self) -> bool:
         """Whether everything was started before somebody said stop."""
         for name, starter in self._process.starters.items():
-            if not await _unless(self._stop, _patiently(name, starter)):
+            if not await _unless(self._stop, _patiently(name, starter, self._places)):
                 return False
         return not self._stop.is_set()
 
@@ -157,20 +169,42 @@ class _Life:
                 self._fail(f"closing {name}", error)
 
 
-async def _patiently(name: str, starter: Step) -> None:
-    failures = 0
+async def _patiently(name: str, starter: Step, places: Mapping[str, Place]) -> None:
+    """Until the starter succeeds. A reason to wait is logged when it changes, not for each attempt."""
+    failures, said = 0, ""
     while True:
         try:
             await starter()
         except Exception as error:
+            if wrong := misconfiguration(error):
+                raise SettingsError(_complaint(wrong, places)) from None
             if not is_transient(error):
                 raise
-            delay = backoff(failures)
+            reason = _first_line(error)
+            if reason != said:
+                _log.warning("starting %s: waiting for %s: %s", name, _where(name, places), reason)
+            said = reason
+            await asyncio.sleep(backoff(failures))
             failures += 1
-            _log.warning("starting %s: %r; again in %.1f s", name, error, delay)
-            await asyncio.sleep(delay)
         else:
             return
+
+
+def _complaint(wrong: Misconfigured, places: Mapping[str, Place]) -> str:
+    place = places.get(wrong.setting)
+    return f"{place.variable}: {place.address}: {wrong.complaint}" if place else str(wrong)
+
+
+def _where(starter: str, places: Mapping[str, Place]) -> str:
+    """Everything that a process starts with stands in its database or in NATS."""
+    place = places.get("database_url" if starter == "database" else "nats_url")
+    return f"{place.address} ({place.variable})" if place else "what it needs"
+
+
+def _first_line(error: BaseException) -> str:
+    """Clients add pages of advice to their errors."""
+    original = getattr(error, "orig", None) or error
+    return (str(original) or type(original).__name__).partition("\n")[0]
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:

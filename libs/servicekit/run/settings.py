@@ -12,7 +12,7 @@ from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, NoReturn, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 
@@ -84,15 +84,14 @@ class ProcessSettings:
 def load(cls: type[T], service: str, environ: Mapping[str, str]) -> T:
     """Raises SettingsError with all that is wrong; a variable of the service that no field reads is only logged."""
     own_prefix = f"{_PREFIX}{service.upper()}_"
-    types = get_type_hints(cls)
+    types = get_type_hints(cls, include_extras=True)
     values: dict[str, Any] = {}
     problems: list[str] = []
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]
-        variables = (own_prefix + field.name.upper(), _PREFIX + field.name.upper())
-        variable = next((candidate for candidate in variables if candidate in environ), None)
-        if variable is None:
+        variable = variable_of(field.name, service, environ)
+        if variable not in environ:
             if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-                problems.append(f"{variables[0]} (or {variables[1]}) is not set")
+                problems.append(f"{variable} (or {_PREFIX}{field.name.upper()}) is not set")
             continue
         try:
             values[field.name] = _parse(types[field.name], environ[variable])
@@ -108,12 +107,24 @@ def load(cls: type[T], service: str, environ: Mapping[str, str]) -> T:
         raise SettingsError(f"settings of {service}: {error}") from None
 
 
+def variable_of(field: str, service: str, environ: Mapping[str, str]) -> str:
+    """The variable that the field of a service is read from; its own when neither is set."""
+    own, common = f"{_PREFIX}{service.upper()}_{field.upper()}", f"{_PREFIX}{field.upper()}"
+    return common if common in environ and own not in environ else own
+
+
 def _unread(own_prefix: str, names: Set[str], environ: Mapping[str, str]) -> list[str]:
     known = {own_prefix + name.upper() for name in names}
     return [variable for variable in sorted(environ) if variable.startswith(own_prefix) and variable not in known]
 
 
 def _parse(wanted: Any, text: str) -> Any:
+    if get_origin(wanted) is Annotated:
+        kind, *checks = get_args(wanted)
+        value = _parse(kind, text)
+        for check in checks:
+            check(value)
+        return value
     if isinstance(wanted, UnionType):
         wanted = next(kind for kind in get_args(wanted) if kind is not NoneType)
     if wanted in _PARSERS:

@@ -3,15 +3,16 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from servicekit.run import ProcessSettings, Secret
+from servicekit.run import ProcessSettings
+from servicekit.run.addresses import NatsUrl, PostgresUrl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(ProcessSettings):
     listen: str = "127.0.0.1:50053"  # gRPC address, host:port; port 0 = any free one
     metrics_listen: str = "127.0.0.1:9466"  # address of /metrics, host:port; port 0 = any free one
-    database_url: Secret  # postgresql://user:password@host:port/database
-    nats_url: str  # nats://host:port
+    database_url: PostgresUrl  # postgresql://user:password@host:port/database
+    nats_url: NatsUrl  # nats://host:port
     publisher_target: str = "127.0.0.1:50054"  # gRPC target
     database_connections: int = 8  # kept open at most
     withdraw_deadline: timedelta = timedelta(seconds=3)  # of one call to Publisher; less than domain.draft.PATIENCE

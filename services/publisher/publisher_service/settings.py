@@ -4,16 +4,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from publisher_service.domain.policy import Policy
+from servicekit.run.addresses import NatsUrl, PostgresUrl
 from servicekit.run.settings import ProcessSettings, Secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(ProcessSettings):
-    database_url: Secret  # postgresql://user:password@host:port/database
+    database_url: PostgresUrl  # postgresql://user:password@host:port/database
     credentials_key: Secret  # 32 bytes in base64; seals the credentials of social accounts
     listen: str = "127.0.0.1:50054"
     metrics_listen: str = "127.0.0.1:9467"
-    nats_url: str = "nats://127.0.0.1:4222"  # nats://user:password@host:port
+    nats_url: NatsUrl = "nats://127.0.0.1:4222"  # nats://user:password@host:port
     sandbox_url: str = "http://127.0.0.1:50060"  # of the sandbox provider
     database_connections: int = 8  # kept open at most
     publish_durables: int = 1  # over how many consumers the 64 partitions are dealt; the same for every replica

@@ -4,16 +4,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from queue_service.domain.policy import Policy
-from servicekit.run import ProcessSettings, Secret
+from servicekit.run import ProcessSettings
+from servicekit.run.addresses import NatsUrl, PostgresUrl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(ProcessSettings):
     listen: str = "127.0.0.1:50052"
     metrics_listen: str = "127.0.0.1:9465"
-    database_url: Secret  # postgresql://user:password@host:port/database
+    database_url: PostgresUrl  # postgresql://user:password@host:port/database
     database_connections: int = 8  # kept open at most
-    nats_url: str = "nats://127.0.0.1:4222"  # nats://user:password@host:port
+    nats_url: NatsUrl = "nats://127.0.0.1:4222"  # nats://user:password@host:port
     schedule_target: str = "127.0.0.1:50051"  # gRPC target of ScheduleService
     drafts_target: str = "127.0.0.1:50053"  # gRPC target of DraftsService
     publisher_target: str = "127.0.0.1:50054"  # gRPC target of SocialAccountService

@@ -3,15 +3,16 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from servicekit.run import ProcessSettings, Secret
+from servicekit.run import ProcessSettings
+from servicekit.run.addresses import NatsUrl, PostgresUrl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(ProcessSettings):
     listen: str = "127.0.0.1:50051"  # gRPC address, host:port; port 0 = any free one
     metrics_listen: str = "127.0.0.1:9464"  # address of /metrics, host:port; port 0 = any free one
-    database_url: Secret  # postgresql://user:password@host:port/database
-    nats_url: str  # nats://host:port
+    database_url: PostgresUrl  # postgresql://user:password@host:port/database
+    nats_url: NatsUrl  # nats://host:port
     database_connections: int = 8  # kept open at most
     timer_poll: timedelta = timedelta(seconds=1)  # how late another replica sees a new timer that is due at once
     timer_batch: int = 200  # timers fired in one transaction

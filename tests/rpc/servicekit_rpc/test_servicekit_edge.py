@@ -13,6 +13,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from servicekit.faults import Conflict, InvalidField, LimitReached, NotFound, Refused, Unavailable
 from servicekit.rpc import RpcServer, open_channel
+from servicekit.run import context
 from testkit.eventually import eventually
 from testkit.tiny import SERVICE, EchoRequest, EchoResponse, Note, TinyStub, request
 
@@ -356,6 +357,36 @@ async def test_each_call_is_one_line_of_the_access_log(connect: Connect, caplog:
     (line,) = access_log(caplog)
     assert (line["method"], line["code"], line["reason"]) == (f"{SERVICE}/Echo", "UNAVAILABLE", "HOLD_PENDING")
     assert line["duration_ms"] >= 0
+
+
+async def test_a_refused_call_is_logged_with_its_reason_and_field(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    await refused((await connect()).Echo(EchoRequest(organization_id="acme", text="\0")))
+    (line,) = access_log(caplog)
+    assert (line["code"], line["reason"], line["field"]) == ("INVALID_ARGUMENT", "INVALID_FIELD", "text")
+
+
+@pytest.mark.parametrize("organization_id", ["evil\x1b]0;pwned\x07\nFAKE", "x" * 200_000, "a b", "\u202e"])
+async def test_an_organization_that_is_no_id_is_bound_to_nothing(connect: Connect, organization_id: str) -> None:
+    seen: list[str] = []
+
+    class Watching(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            seen.append(context.organization_id.get())
+
+    handler, access = Watching(), logging.getLogger("servicekit.rpc.access")
+    access.addHandler(handler)
+    access.setLevel(logging.INFO)
+    try:
+        stub = await connect()
+        await refused(stub.Echo(EchoRequest(organization_id=organization_id, text="x")))
+        await refused(stub.Echo(EchoRequest(organization_id="acme", text="\0")))
+    finally:
+        access.removeHandler(handler)
+        access.setLevel(logging.NOTSET)
+    assert seen == ["", "acme"]
 
 
 async def test_health_checks_are_not_worth_a_line(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:

@@ -101,3 +101,9 @@ def test_a_private_file_is_private_and_replaced_whole(tmp_path: Path) -> None:
         assert file.read_text() == text
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert [entry.name for entry in tmp_path.iterdir()] == ["secret"]
+
+
+def test_a_folder_that_cannot_be_made_is_a_line_that_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StackError, match=r"cannot be used \(not a directory\): choose another folder by --state-dir"):
+        StateFolder(tmp_path / "file" / "state").open()

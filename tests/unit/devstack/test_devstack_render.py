@@ -58,3 +58,16 @@ def test_events_are_told_with_the_time() -> None:
     stream = io.StringIO()
     Printer(stream, lambda: "12:00:00.000", environ={}).event("queue", "ended")
     assert stream.getvalue() == "12:00:00.000 queue     WARNING ended\n"
+
+
+def test_nothing_that_a_process_writes_reaches_the_terminal_raw() -> None:
+    hostile = "evil\x1b]0;pwned\x07\x1b[2J\nFAKE\x00\x9b\u202e"
+    for line in (_json(organization_id=hostile), _json(message=hostile), _json(level=hostile), hostile):
+        printed = _printed("queue", line)
+        assert printed.count("\n") == 1, "and no line is forged"
+        assert printed.rstrip("\n").isprintable(), ascii(printed)
+        assert "FAKE" in printed
+
+
+def test_what_people_write_is_shown_as_it_is() -> None:
+    assert "Grüße 日本 👍🏽" in _printed("queue", _json(message="Grüße 日本 👍🏽"))

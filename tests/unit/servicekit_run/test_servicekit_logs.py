@@ -112,3 +112,26 @@ def test_without_a_span_there_is_no_trace_id(written: Written) -> None:
     logging.getLogger().warning("x")
     detach(token)
     assert "trace_id" not in written.lines()[0]
+
+
+def test_no_field_and_no_line_is_longer_than_its_bound(written: Written) -> None:
+    try:
+        raise ValueError("y" * 100_000)
+    except ValueError:
+        logging.getLogger().exception("m" * 200_000, extra={"organization_id": "x" * 200_000, "short": "z" * 1000})
+    logging.getLogger().info("many", extra={f"field{number}": "x" * 1000 for number in range(100)})
+    logging.getLogger().info("deep", extra={"deep": ["x" * 100_000]})
+    first, many, deep = written.lines()
+    assert first["message"] == "m" * 1000 + "... 200000 characters"
+    assert first["organization_id"] == "x" * 1000 + "... 200000 characters"
+    assert first["short"] == "z" * 1000
+    assert first["exception"].startswith("Traceback")
+    assert first["exception"].endswith("y" * 4000)
+    assert (many["message"], deep["message"]) == ("many", "deep")
+    assert "characters" in many["cut"]
+    assert all(len(line) <= 32_000 for line in written.stream.getvalue().splitlines())
+
+
+def test_a_terminal_obeys_nothing_that_stands_in_a_line(written: Written) -> None:
+    logging.getLogger().info("\x1b[2J\x07\nFAKE", extra={"organization_id": "\x9b\u202e\x00"})
+    assert written.stream.getvalue().rstrip("\n").isprintable()

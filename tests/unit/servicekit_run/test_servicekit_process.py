@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from servicekit.run import Process, serve
+from servicekit.run import Process, SettingsError, serve
+from servicekit.run.addresses import Misconfigured, Place
 
 Story = list[str]
 
@@ -246,3 +247,25 @@ async def test_a_canceled_life_is_closed_too() -> None:
         await ready.wait()
         task.cancel()
     assert story[-2:] == ["server stops", "dispose"]
+
+
+async def test_a_start_that_waits_says_so_once_for_each_reason(caplog: pytest.LogCaptureFixture) -> None:
+    away = [OSError("no route"), OSError("no route"), OSError("refused"), OSError("refused")]
+    whole = process([], starters={"database": step([], "connect", *away)})
+    stop, ready = asyncio.Event(), asyncio.Event()
+    place = Place(variable="POSTFLOW_TEST_DATABASE_URL", address="postgresql://u@host/db")
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        group.create_task(serve(whole, stop, ready, places={"database_url": place}))
+        await ready.wait()
+        stop.set()
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        "starting database: waiting for postgresql://u@host/db (POSTFLOW_TEST_DATABASE_URL): no route",
+        "starting database: waiting for postgresql://u@host/db (POSTFLOW_TEST_DATABASE_URL): refused",
+    ]
+
+
+async def test_what_only_a_person_can_mend_ends_the_start_and_names_the_variable() -> None:
+    whole = process([], starters={"nats": step([], "connect", Misconfigured("nats_url", "no JetStream"))})
+    place = Place(variable="POSTFLOW_NATS_URL", address="nats://host")
+    with pytest.raises(SettingsError, match=r"^POSTFLOW_NATS_URL: nats://host: no JetStream$"):
+        await serve(whole, asyncio.Event(), places={"nats_url": place})

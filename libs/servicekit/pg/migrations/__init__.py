@@ -4,6 +4,26 @@ A service keeps `0001_<words>.py`, `0002_<words>.py`, ... in its `adapters/postg
 needs (is this database recent enough?) is answered without Alembic, whose import alone would cost most of a second.
 """
 
-from servicekit.pg.migrations.schema import SchemaTooOld, check, newest, pending, revision, upgrade
+from servicekit.pg.migrations.schema import (
+    SchemaState,
+    SchemaTooOld,
+    UnknownRevision,
+    check,
+    newest,
+    pending,
+    revision,
+    state,
+    upgrade,
+)
 
-__all__ = ["SchemaTooOld", "check", "newest", "pending", "revision", "upgrade"]
+__all__ = [
+    "SchemaState",
+    "SchemaTooOld",
+    "UnknownRevision",
+    "check",
+    "newest",
+    "pending",
+    "revision",
+    "state",
+    "upgrade",
+]

@@ -17,11 +17,14 @@ from servicekit.pg.database import async_url
 _LOCK = "select pg_advisory_lock(hashtext('postflow migrations'))"
 
 
-async def run(url: str, versions: Path) -> None:
+async def run(url: str, versions: Path, *, to: str = "head", owner: str = "") -> None:
+    """`owner` is written down, so that no other service takes the database for its own."""
     async with _connect(url) as connection:
         await connection.execute(text(_LOCK))  # held until the connection closes
         await connection.commit()
-        await connection.run_sync(_upgrade, versions)
+        await connection.run_sync(_upgrade, versions, to)
+        if owner:
+            await connection.execute(text(f"comment on table alembic_version is '{_word(owner)}'"))
         await connection.commit()
 
 
@@ -41,13 +44,19 @@ async def _connect(url: str) -> AsyncIterator[AsyncConnection]:
         await engine.dispose()
 
 
-def _upgrade(connection: Connection, versions: Path) -> None:
+def _word(text: str) -> str:
+    """A comment takes no parameter."""
+    assert text.isidentifier(), text
+    return text
+
+
+def _upgrade(connection: Connection, versions: Path, to: str) -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "environment"))
     config.set_main_option("version_locations", str(versions))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    command.upgrade(config, to)
 
 
 def _compare(connection: Connection, metadata: MetaData) -> list[str]:

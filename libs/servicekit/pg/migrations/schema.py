@@ -3,50 +3,107 @@
 SQLAlchemy is imported where it is used: the supervisor asks `pending` at every start and needs none of it.
 """
 
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import asyncpg
 
+from servicekit.run.addresses import Misconfigured
+from servicekit.run.settings import SettingsError
+
 if TYPE_CHECKING:
     from servicekit.pg.database import Database
 
 _UNDEFINED_TABLE = "42P01"
-_VERSION = "select version_num from alembic_version"
+# A comment on Alembic's own table tells whose database it is; one of an earlier release has none.
+_STATE = "select version_num, coalesce(obj_description('alembic_version'::regclass), '') from alembic_version"
 
 
-class SchemaTooOld(Exception):
+class SchemaTooOld(SettingsError):
     """The database lacks migrations that this process needs."""
 
 
-def newest(package: str) -> str:
+class UnknownRevision(SettingsError):
+    """There is no such migration."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaState:
+    revision: str  # empty before the first migration
+    owner: str  # the service; empty when nobody has written it down
+
+
+_EMPTY = SchemaState("", "")
+
+
+def revisions(package: str) -> list[str]:
+    """The numbers of all migrations, in their order."""
     names = (entry.name for entry in files(package).iterdir())
-    return max(name[:4] for name in names if name[:4].isdigit() and name.endswith(".py"))
+    return sorted(name[:4] for name in names if name[:4].isdigit() and name.endswith(".py"))
+
+
+def newest(package: str) -> str:
+    return revisions(package)[-1]
+
+
+def owner_of(package: str) -> str:
+    """The service whose migrations these are; empty for any other package."""
+    name, separator, _ = package.partition("_service.")
+    return name if separator else ""
+
+
+async def state(url: str) -> SchemaState:
+    """Asked without SQLAlchemy."""
+    connection = await asyncpg.connect(url.replace("postgresql+asyncpg://", "postgresql://", 1))
+    try:
+        row = await connection.fetchrow(_STATE)
+    except asyncpg.UndefinedTableError:
+        return _EMPTY
+    finally:
+        await connection.close()
+    return SchemaState(*row) if row else _EMPTY
 
 
 async def pending(url: str, package: str) -> bool:
-    connection = await asyncpg.connect(url.replace("postgresql+asyncpg://", "postgresql://", 1))
-    try:
-        found = await connection.fetchval(_VERSION)
-    except asyncpg.UndefinedTableError:
-        found = None
-    finally:
-        await connection.close()
-    return found is None or found < newest(package)
+    return (await state(url)).revision < newest(package)
 
 
-async def upgrade(url: str, package: str) -> None:
-    """Runs what is pending. Two processes that do so at once take turns, and the second finds nothing to do."""
-    if not await pending(url, package):
+async def upgrade(url: str, package: str, to: str = "") -> None:
+    """Runs what is pending, up to `to` (the newest when it is left out). Never downgrades.
+
+    Two processes that do so at once take turns, and the second finds nothing to do.
+    """
+    found, wanted = await state(url), to or newest(package)
+    _check_owner(found, package)
+    if wanted not in revisions(package):
+        raise UnknownRevision(f"there is no migration {wanted}; the newest is {newest(package)}")
+    if found.revision >= wanted:
         return
     from servicekit.pg.migrations.alembic_run import run  # heavy, and rarely needed
 
-    await run(url, Path(str(files(package))))
+    await run(url, Path(str(files(package))), to=wanted, owner=owner_of(package))
 
 
-async def revision(database: "Database") -> str | None:
-    """The one that the database is at; None before the first."""
+async def revision(database: "Database") -> str:
+    """The one that the database is at; empty before the first."""
+    return (await _state(database)).revision
+
+
+async def check(database: "Database", package: str) -> None:
+    """A newer database is fine: migrations only add until every old process is gone."""
+    found, wanted = await _state(database), newest(package)
+    _check_owner(found, package)
+    if found.revision < wanted:
+        service = owner_of(package)
+        raise SchemaTooOld(
+            f"the database is at revision {found.revision or 'nothing'}, this process needs {wanted}: "
+            f"run postflow-migrate {service or 'first'}"
+        )
+
+
+async def _state(database: "Database") -> SchemaState:
     from sqlalchemy import text
     from sqlalchemy.exc import DBAPIError
 
@@ -54,18 +111,15 @@ async def revision(database: "Database") -> str | None:
 
     try:
         async with database.read() as connection:
-            return (await connection.execute(text(_VERSION))).scalar()
+            row = (await connection.execute(text(_STATE))).first()
     except DBAPIError as error:
         if sqlstate(error) != _UNDEFINED_TABLE:
             raise
-        return None
+        return _EMPTY
+    return SchemaState(*row) if row else _EMPTY
 
 
-async def check(database: "Database", package: str) -> None:
-    """A newer database is fine: migrations only add until every old process is gone."""
-    wanted = newest(package)
-    found = await revision(database)
-    if found is None or found < wanted:
-        raise SchemaTooOld(
-            f"the database is at revision {found or 'nothing'}, this process needs {wanted}: run the migrations first"
-        )
+def _check_owner(found: SchemaState, package: str) -> None:
+    service = owner_of(package)
+    if found.owner and service and found.owner != service:
+        raise Misconfigured("database_url", f"this is the database of {found.owner}, not of {service}")
