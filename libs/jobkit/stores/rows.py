@@ -50,7 +50,7 @@ class Rows:
         values = self._definition({name: given[name] for name in DEFINITION if name in given})
         values |= self._data(given["data"]) if "data" in given else {}
         if after.job.fence != before.fence:
-            values |= self._moved(after, now)
+            values |= self._moved(before, after, now)
         columns, casts, bound = self._bound(values)
         # Without a change it is locked nevertheless: in a transaction of the caller's it stays as it was read.
         key = quote(self._columns.id)
@@ -62,15 +62,16 @@ class Rows:
         unchanged = {"job_id": before.id, "read_fence": before.fence, "read_sleep_until": before.sleep_until}
         return text(statement), bound | unchanged
 
-    def _moved(self, after: Edited, now: datetime) -> Values:
-        parts = {
+    def _moved(self, before: Job, after: Edited, now: datetime) -> Values:
+        parts: dict[str, object] = {
             "due_time": after.job.due_time,
             "sleep_until": after.job.sleep_until,
             "fence": after.job.fence,
             "attempts": after.job.attempts,
-            "finish_time": now if after.is_finished else None,
             "locked_by": None,
         }
+        if after.job.due_time != before.due_time:
+            parts["finish_time"] = now if after.is_finished else None
         return {name: value for part, value in parts.items() if (name := getattr(self._columns, part)) is not None}
 
     def _definition(self, parts: Mapping[str, object]) -> Values:

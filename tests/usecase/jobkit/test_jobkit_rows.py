@@ -72,6 +72,17 @@ async def test_a_locked_row_can_be_told_from_one_that_waits(engine: AsyncEngine,
     assert await rows(engine, owners) == [(1, None), (2, "worker 7")]
 
 
+async def test_a_row_says_when_its_job_ended(engine: AsyncEngine, store: SqlStore) -> None:
+    finish_time = "select finish_time from job"
+    await store.enqueue(NewJob(id=1, interval="@hourly"))
+    await store.edit_job(1, JobEdit(repeat_until=START + MINUTE))
+    assert await rows(engine, finish_time) == [(START,)]
+    await store.edit_job(1, JobEdit(end_run=True))
+    assert await rows(engine, finish_time) == [(START,)]
+    await store.edit_job(1, JobEdit(repeat_until=None))
+    assert await rows(engine, finish_time) == [(None,)]
+
+
 async def test_a_table_without_some_columns_refuses_what_would_stand_there(engine: AsyncEngine) -> None:
     await rows(
         engine,
