@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
 
@@ -11,11 +10,13 @@ from nats.aio.client import Client
 
 from postflow.publisher.v1.publisher_service_pb2_grpc import add_PublisherServiceServicer_to_server
 from postflow.publisher.v1.social_account_service_pb2_grpc import add_SocialAccountServiceServicer_to_server
-from publisher_service.adapters.providers.provider import Provider
-from publisher_service.adapters.providers.sandbox import SandboxProvider
+from publisher_service.adapters.providers.provider import Providers
+from publisher_service.adapters.providers.sandbox import SandboxAdapter
 from publisher_service.adapters.vault import Vault
 from publisher_service.application.claim_jobs import ClaimJobs
 from publisher_service.application.connect_account import ConnectAccount
+from publisher_service.application.disown_claims import DisownClaims
+from publisher_service.application.late_evidence import LateEvidence
 from publisher_service.application.read_accounts import ReadAccounts
 from publisher_service.application.read_jobs import ReadJobs
 from publisher_service.application.recover_jobs import RecoverJobs
@@ -27,6 +28,7 @@ from publisher_service.application.settle_posts import SettlePosts
 from publisher_service.application.take_slots import TakeSlots
 from publisher_service.application.tell_started import TellStarted
 from publisher_service.application.withdraw_content import WithdrawContent
+from publisher_service.domain.policy import Policy
 from publisher_service.entrypoints.commands import CONSUMER as COMMANDS
 from publisher_service.entrypoints.commands import CommandIntake
 from publisher_service.entrypoints.events import CONSUMER, routes
@@ -121,8 +123,8 @@ class _Parts:
         self.http = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=settings.senders * 2), cookie_jar=aiohttp.DummyCookieJar()
         )
-        sandbox = SandboxProvider(self.http, settings.sandbox_url, settings.request_timeout)
-        self.providers: Mapping[str, Provider] = {sandbox.name: sandbox}
+        self.providers = Providers([SandboxAdapter(self.http, settings.sandbox_url, settings.limits)], self.system)
+        self.late = LateEvidence(self.outbox)
         self.due_now, self.connection_changed = asyncio.Event(), asyncio.Event()
         self.dead_letters = DeadLetters(self.database, self.clock, self.ids)
         self.housekeeping = Housekeeping(self.database, self.clock, Retention())
@@ -179,7 +181,14 @@ class _Parts:
     def _pipeline(self) -> PublishPipeline:
         settings = self.settings
         pipeline = PublishPipeline(
-            claim=ClaimJobs(database=self.database, clock=self.clock, steady=self.steady, outbox=self.outbox),
+            claim=ClaimJobs(
+                database=self.database,
+                clock=self.clock,
+                steady=self.steady,
+                outbox=self.outbox,
+                instance=self.ids.new(),
+            ),
+            disown=DisownClaims(database=self.database, clock=self.clock, outbox=self.outbox, policy=settings.policy),
             send=SendPost(
                 providers=self.providers,
                 vault=self.vault,
@@ -192,17 +201,20 @@ class _Parts:
                 clock=self.clock,
                 ids=self.ids,
                 outbox=self.outbox,
-                policy=settings.policy,
+                policies=self._policy_of,
+                late=self.late,
                 wake_lines=self._wake_lines,
             ),
             tell_started=TellStarted(database=self.database, clock=self.clock, outbox=self.outbox),
             clock=self.system,
             steady=self.steady,
             lanes={
-                name: ProviderLane(
-                    name, senders=settings.senders, lease=provider.request_timeout + settings.lease_margin
+                provider.name: ProviderLane(
+                    provider.name,
+                    senders=provider.limits.senders,
+                    lease=provider.limits.request_timeout + settings.lease_margin,
                 )
-                for name, provider in self.providers.items()
+                for provider in self.providers
             },
         )
         pipeline.intake = CommandIntake(
@@ -222,6 +234,11 @@ class _Parts:
         self.pipeline.wake_lines()
         self.connection_changed.set()
 
+    def _policy_of(self, name: str) -> Policy:
+        """What the provider declares, over what is set for all; a provider of another release has only the latter."""
+        provider = self.providers.get(name)
+        return self.settings.policy if provider is None else provider.policy(self.settings.policy)
+
     def _look_ups(self) -> LookUps:
         resolve = ResolveUnknown(
             database=self.database,
@@ -229,7 +246,8 @@ class _Parts:
             outbox=self.outbox,
             providers=self.providers,
             vault=self.vault,
-            wake_sweep=self.due_now.set,
+            policies=self._policy_of,
+            late=self.late,
         )
         return LookUps(resolve)
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+from publisher_service.adapters.providers.adapter import Limits
 from publisher_service.domain.policy import Policy
 from servicekit.run.addresses import NatsUrl, PostgresUrl
 from servicekit.run.settings import ProcessSettings, Secret
@@ -22,10 +23,22 @@ class Settings(ProcessSettings):
     request_timeout: timedelta = timedelta(seconds=10)  # of one request to a provider
     lease_margin: timedelta = timedelta(seconds=5)  # by which a claim outlives its request
     unknown_settle: timedelta = timedelta(minutes=2)  # before a look at the provider proves anything
-    lookup_again: timedelta = timedelta(seconds=30)  # after a look that proved nothing
+    unknown_deadline: timedelta = timedelta(hours=1)  # how long an outcome is looked up before a person is asked
+    lookup_again: timedelta = timedelta(seconds=30)  # after a look that proved nothing; grows with the time passed
     retry_first: timedelta = timedelta(seconds=5)  # doubling, with jitter
     retry_cap: timedelta = timedelta(minutes=15)  # the longest wait between two tries
     sweep_period: timedelta = timedelta(seconds=1)  # of the look at what stands still
+
+    @property
+    def limits(self) -> Limits:
+        """Of a provider that declares none of its own."""
+        return Limits(
+            request_timeout=self.request_timeout,
+            unknown_settle=self.unknown_settle,
+            unknown_deadline=self.unknown_deadline,
+            lookup_again=self.lookup_again,
+            senders=self.senders,
+        )
 
     @property
     def policy(self) -> Policy:
@@ -33,5 +46,6 @@ class Settings(ProcessSettings):
             retry_first=self.retry_first,
             retry_cap=self.retry_cap,
             unknown_settle=self.unknown_settle,
+            unknown_deadline=self.unknown_deadline,
             lookup_again=self.lookup_again,
         )

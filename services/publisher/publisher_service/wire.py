@@ -298,6 +298,7 @@ def _fill_job(message: post_job_pb2.PostJob, job: PostJob) -> None:
     message.error_reason = job.error_reason
     message.error_message = job.error_message
     message.target_month = job.target_month
+    message.in_doubt = job.in_doubt
     _set(message.create_time, job.create_time)
     _set(message.update_time, job.update_time)
     if job.schedule_time:
@@ -306,6 +307,8 @@ def _fill_job(message: post_job_pb2.PostJob, job: PostJob) -> None:
         _set(message.not_after, job.not_after)
     if job.next_action_time:
         _set(message.next_action_time, job.next_action_time)
+    if job.unknown_until:
+        _set(message.unknown_until, job.unknown_until)
     if job.publish_time:
         _set(message.publish_time, job.publish_time)
     if job.last_attempt_time:

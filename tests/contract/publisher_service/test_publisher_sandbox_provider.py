@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import aiohttp
@@ -13,8 +13,8 @@ import pytest
 
 from devstack.sandbox import Sandbox
 from devstack.sandbox_client import SandboxClient
-from publisher_service.adapters.providers.provider import CredentialsRefused, Post, ProviderAway
-from publisher_service.adapters.providers.sandbox import SandboxProvider
+from publisher_service.adapters.providers.adapter import CredentialsRefused, Limits, Post, ProviderAway
+from publisher_service.adapters.providers.sandbox import SandboxAdapter
 from publisher_service.domain.outcome import (
     Absent,
     Accepted,
@@ -39,7 +39,7 @@ POST = Post(
     text="hello",
     idempotency_key="job-1",
 )
-TIMEOUT = timedelta(milliseconds=400)
+LIMITS = Limits(request_timeout=timedelta(milliseconds=400))
 Rule = dict[str, object]
 
 
@@ -55,12 +55,12 @@ def control(sandbox: Sandbox) -> SandboxClient:
 
 
 @pytest.fixture
-def provider(session: aiohttp.ClientSession, sandbox: Sandbox) -> SandboxProvider:
-    return SandboxProvider(session, f"{sandbox.url}/", TIMEOUT)
+def provider(session: aiohttp.ClientSession, sandbox: Sandbox) -> SandboxAdapter:
+    return SandboxAdapter(session, f"{sandbox.url}/", LIMITS)
 
 
 async def test_a_post_is_accepted_under_the_name_that_the_provider_gave(
-    provider: SandboxProvider, control: SandboxClient
+    provider: SandboxAdapter, control: SandboxClient
 ) -> None:
     outcome = await provider.send(replace(POST, destination="wall"))
     (effect,) = control.effects()
@@ -74,7 +74,7 @@ async def test_a_post_is_accepted_under_the_name_that_the_provider_gave(
     }
 
 
-async def test_the_same_key_again_is_the_same_post(provider: SandboxProvider, control: SandboxClient) -> None:
+async def test_the_same_key_again_is_the_same_post(provider: SandboxAdapter, control: SandboxClient) -> None:
     assert await provider.send(POST) == await provider.send(POST)
     assert len(control.effects()) == 1
 
@@ -100,7 +100,11 @@ async def test_the_same_key_again_is_the_same_post(provider: SandboxProvider, co
         ({"fault": "status", "status": 401}, AuthRefused(message=""), 0),
         ({"fault": "status", "status": 403}, Rejected(reason="STATUS_403", message=""), 0),
         ({"fault": "status", "status": 422}, Rejected(reason="STATUS_422", message=""), 0),
-        ({"fault": "status", "status": 429}, RateLimited(message="", retry_after=timedelta(seconds=5)), 0),
+        (
+            {"fault": "status", "status": 429},
+            RateLimited(message="", retry_after=timedelta(seconds=5)),
+            0,
+        ),
         (
             {"fault": "status", "status": 429, "retry_after": 90},
             RateLimited(message="", retry_after=timedelta(seconds=90)),
@@ -120,7 +124,7 @@ async def test_the_same_key_again_is_the_same_post(provider: SandboxProvider, co
     ids=lambda value: "-".join(str(each)[:20] for each in value.values()) if isinstance(value, dict) else "",
 )
 async def test_every_failure_has_its_meaning(
-    provider: SandboxProvider, control: SandboxClient, rule: Rule, outcome: Any, effects: int
+    provider: SandboxAdapter, control: SandboxClient, rule: Rule, outcome: Any, effects: int
 ) -> None:
     await control.faults(rule)
     seen = await provider.send(POST)
@@ -142,7 +146,7 @@ async def test_every_failure_has_its_meaning(
     ids=lambda value: getattr(value, "reason", "") or type(value).__name__,
 )
 async def test_what_the_provider_refuses_of_itself_is_refused(
-    provider: SandboxProvider, control: SandboxClient, post: Post, outcome: Any
+    provider: SandboxAdapter, control: SandboxClient, post: Post, outcome: Any
 ) -> None:
     seen = await provider.send(post)
     assert seen == replace(outcome, message=_message(seen))
@@ -150,7 +154,7 @@ async def test_what_the_provider_refuses_of_itself_is_refused(
     assert control.effects() == []
 
 
-async def test_a_refusal_because_the_key_is_taken_does_not_say_that_nothing_is_out(provider: SandboxProvider) -> None:
+async def test_a_refusal_because_the_key_is_taken_does_not_say_that_nothing_is_out(provider: SandboxAdapter) -> None:
     await provider.send(POST)
     seen = await provider.send(replace(POST, text="another text"))
     assert isinstance(seen, Ambiguous)
@@ -158,7 +162,7 @@ async def test_a_refusal_because_the_key_is_taken_does_not_say_that_nothing_is_o
 
 
 async def test_a_refusal_because_the_first_request_is_still_worked_on_proves_nothing(
-    provider: SandboxProvider, control: SandboxClient, sandbox: Sandbox
+    provider: SandboxAdapter, control: SandboxClient, sandbox: Sandbox
 ) -> None:
     await control.faults({"fault": "slow", "seconds": 0.3, "count": 1})
     async with asyncio.TaskGroup() as group:
@@ -173,7 +177,7 @@ async def test_a_refusal_because_the_first_request_is_still_worked_on_proves_not
 async def test_a_connection_that_is_refused_has_sent_nothing(
     session: aiohttp.ClientSession, free_port: Callable[[], int]
 ) -> None:
-    provider = SandboxProvider(session, f"http://127.0.0.1:{free_port()}", TIMEOUT)
+    provider = SandboxAdapter(session, f"http://127.0.0.1:{free_port()}", LIMITS)
     assert (await _not_sent(provider)).reason == "CONNECTION_REFUSED"
     with pytest.raises(ProviderAway):
         await provider.verify("ext-page", TOKEN)
@@ -181,20 +185,25 @@ async def test_a_connection_that_is_refused_has_sent_nothing(
 
 
 async def test_a_name_that_nobody_has_has_sent_nothing(session: aiohttp.ClientSession) -> None:
-    await _not_sent(SandboxProvider(session, "http://nobody.invalid:1", timedelta(seconds=5)))
+    await _not_sent(SandboxAdapter(session, "http://nobody.invalid:1", Limits(request_timeout=timedelta(seconds=5))))
 
 
-async def _not_sent(provider: SandboxProvider) -> NotSent:
+async def _not_sent(provider: SandboxAdapter) -> NotSent:
     seen = await provider.send(POST)
     assert isinstance(seen, NotSent)
     return seen
 
 
-async def test_a_look_finds_what_is_there_and_what_is_not(provider: SandboxProvider) -> None:
+async def test_a_look_finds_what_is_there_and_what_is_not(provider: SandboxAdapter, control: SandboxClient) -> None:
     assert await provider.look(POST) == Absent()
     sent = await provider.send(POST)
     assert isinstance(sent, Accepted)
-    assert await provider.look(POST) == Found(external_id=sent.external_id, external_url=sent.external_url)
+    (effect,) = control.effects()
+    assert await provider.look(POST) == Found(
+        external_id=sent.external_id,
+        external_url=sent.external_url,
+        publish_time=datetime.fromisoformat(effect["time"]),
+    )
     assert await provider.look(replace(POST, idempotency_key="job-2")) == Absent()
     assert await provider.look(replace(POST, external_account_id="other")) == Absent()
 
@@ -214,33 +223,33 @@ async def test_a_look_finds_what_is_there_and_what_is_not(provider: SandboxProvi
     ],
     ids=lambda rule: "-".join(str(each)[:20] for each in rule.values()),
 )
-async def test_a_look_that_fails_proves_nothing(provider: SandboxProvider, control: SandboxClient, rule: Rule) -> None:
+async def test_a_look_that_fails_proves_nothing(provider: SandboxAdapter, control: SandboxClient, rule: Rule) -> None:
     await control.faults(rule | {"operation": "lookup"})
     seen = await provider.look(POST)
     assert isinstance(seen, NoProof)
     assert TOKEN not in seen.message
 
 
-async def test_two_posts_under_one_key_prove_nothing(provider: SandboxProvider, control: SandboxClient) -> None:
+async def test_two_posts_under_one_key_prove_nothing(provider: SandboxAdapter, control: SandboxClient) -> None:
     await control.mode("ext-page", "lookup")
     await provider.send(POST)
     await provider.send(POST)
     assert isinstance(await provider.look(POST), NoProof)
 
 
-async def test_a_look_where_none_is_possible_proves_nothing(provider: SandboxProvider, control: SandboxClient) -> None:
+async def test_a_look_where_none_is_possible_proves_nothing(provider: SandboxAdapter, control: SandboxClient) -> None:
     await control.mode("ext-page", "blind")
     assert isinstance(await provider.look(POST), NoProof)
 
 
 @pytest.mark.parametrize("token", ["nonsense", "sandbox-revoked"])
-async def test_bad_credentials_are_refused(provider: SandboxProvider, token: str) -> None:
+async def test_bad_credentials_are_refused(provider: SandboxAdapter, token: str) -> None:
     with pytest.raises(CredentialsRefused) as refused:
         await provider.verify("ext-page", token)
     assert token not in str(refused.value)
 
 
-async def test_an_account_that_is_not_there_is_refused(provider: SandboxProvider) -> None:
+async def test_an_account_that_is_not_there_is_refused(provider: SandboxAdapter) -> None:
     with pytest.raises(CredentialsRefused):
         await provider.verify("missing-one", TOKEN)
     await provider.verify("ext-page", TOKEN)
@@ -248,7 +257,7 @@ async def test_an_account_that_is_not_there_is_refused(provider: SandboxProvider
 
 @pytest.mark.parametrize("name", ["a/../b", "a?b=c", "a#b", "ä ö", "urn:li:person:1", "a%2Fb", "@chat"])
 async def test_any_name_of_an_account_is_one_step_of_the_path(
-    provider: SandboxProvider, control: SandboxClient, name: str
+    provider: SandboxAdapter, control: SandboxClient, name: str
 ) -> None:
     await provider.verify(name, TOKEN)
     assert isinstance(await provider.send(replace(POST, external_account_id=name)), Accepted)
@@ -258,9 +267,7 @@ async def test_any_name_of_an_account_is_one_step_of_the_path(
 
 
 @pytest.mark.parametrize("fault", ["hang_without_effect", "reset_before_effect", "status"])
-async def test_a_provider_that_cannot_say_is_away(
-    provider: SandboxProvider, control: SandboxClient, fault: str
-) -> None:
+async def test_a_provider_that_cannot_say_is_away(provider: SandboxAdapter, control: SandboxClient, fault: str) -> None:
     await control.faults({"fault": fault, "operation": "account", "status": 503})
     with pytest.raises(ProviderAway):
         await provider.verify("ext-page", TOKEN)
@@ -293,7 +300,7 @@ async def test_a_redirect_is_not_followed(session: aiohttp.ClientSession, sandbo
     paths: list[str] = []
     moved = f"HTTP/1.1 307 Moved\r\nLocation: {sandbox.url}/v1/accounts/a/posts\r\nContent-Length: 0\r\n\r\n".encode()
     async with answering(moved, paths=paths) as url:
-        provider = SandboxProvider(session, url, TIMEOUT)
+        provider = SandboxAdapter(session, url, LIMITS)
         assert await provider.send(POST) == Ambiguous(reason="HTTP_307", message="the sandbox answered 307")
         assert await provider.look(POST) == NoProof(message="the look-up answered 307")
         with pytest.raises(ProviderAway):
@@ -305,7 +312,7 @@ async def test_a_redirect_is_not_followed(session: aiohttp.ClientSession, sandbo
 async def test_an_answer_in_pieces_is_read_whole(session: aiohttp.ClientSession) -> None:
     head = b"HTTP/1.1 201 Created\r\nContent-Length: 33\r\n\r\n"
     async with answering(head, b'{"id": "sp-1", ', b'"url": "http://x"}') as url:
-        seen = await SandboxProvider(session, url, TIMEOUT).send(POST)
+        seen = await SandboxAdapter(session, url, LIMITS).send(POST)
     assert isinstance(seen, Accepted)
 
 
@@ -314,7 +321,7 @@ async def test_an_answer_without_end_is_cut_off(session: aiohttp.ClientSession, 
     head = f"HTTP/1.1 {status}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
     piece = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
     async with answering(head, *[piece] * 50) as url:
-        seen = await SandboxProvider(session, url, timedelta(seconds=20)).send(POST)
+        seen = await SandboxAdapter(session, url, Limits(request_timeout=timedelta(seconds=20))).send(POST)
     expected = Ambiguous if status.startswith("201") else Rejected
     assert isinstance(seen, expected)
 
@@ -323,7 +330,7 @@ async def test_a_message_of_the_provider_is_shown_in_part_only(session: aiohttp.
     body = b'{"error": {"code": "' + b"c" * 900 + b'", "message": "' + b"m" * 900 + b'"}}'
     head = f"HTTP/1.1 400 Bad Request\r\nContent-Length: {len(body)}\r\n\r\n".encode()
     async with answering(head + body) as url:
-        seen = await SandboxProvider(session, url, TIMEOUT).send(POST)
+        seen = await SandboxAdapter(session, url, LIMITS).send(POST)
     assert seen == Rejected(reason="C" * 64, message="m" * 500)
 
 
@@ -332,7 +339,7 @@ async def test_what_no_database_can_hold_is_neither_a_name_nor_shown(session: ai
     async def told(status: str, body: str) -> tuple[Outcome, Finding]:
         head = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n"
         async with answering((head + body).encode()) as url:
-            provider = SandboxProvider(session, url, TIMEOUT)
+            provider = SandboxAdapter(session, url, LIMITS)
             return await provider.send(POST), await provider.look(POST)
 
     sent, _ = await told("201 Created", f'{{"id": "sp-{bad}", "url": "http://x"}}')
@@ -353,7 +360,7 @@ async def test_what_no_database_can_hold_is_neither_a_name_nor_shown(session: ai
 
 async def test_a_wait_of_no_time_is_a_wait(session: aiohttp.ClientSession) -> None:
     async with answering(b"HTTP/1.1 429 Slow\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n") as url:
-        seen = await SandboxProvider(session, url, TIMEOUT).send(POST)
+        seen = await SandboxAdapter(session, url, LIMITS).send(POST)
     assert isinstance(seen, RateLimited)
     assert seen.retry_after == timedelta(seconds=1)
 
@@ -362,13 +369,13 @@ async def test_a_wait_of_no_time_is_a_wait(session: aiohttp.ClientSession) -> No
 async def test_a_wait_that_cannot_be_read_is_the_usual_one(session: aiohttp.ClientSession, told: str) -> None:
     head = f"HTTP/1.1 429 Slow\r\nRetry-After: {told}\r\nContent-Length: 0\r\n\r\n".encode()
     async with answering(head) as url:
-        seen = await SandboxProvider(session, url, TIMEOUT).send(POST)
+        seen = await SandboxAdapter(session, url, LIMITS).send(POST)
     assert isinstance(seen, RateLimited)
     assert seen.retry_after == timedelta(seconds=5)
 
 
 async def test_no_token_is_shown(
-    provider: SandboxProvider, caplog: pytest.LogCaptureFixture, control: SandboxClient
+    provider: SandboxAdapter, caplog: pytest.LogCaptureFixture, control: SandboxClient
 ) -> None:
     with caplog.at_level(logging.DEBUG):
         await control.faults({"fault": "effect_then_reset"})

@@ -12,8 +12,8 @@ import channels
 from publisher_service.adapters.postgres import accounts, store
 from publisher_service.adapters.postgres.claim import claim
 from publisher_service.adapters.postgres.tables import metadata
-from publisher_service.adapters.providers.provider import Provider
-from publisher_service.adapters.providers.sandbox import SandboxProvider
+from publisher_service.adapters.providers.adapter import Adapter, Limits
+from publisher_service.adapters.providers.sandbox import SandboxAdapter
 from publisher_service.domain.account import AccountState, SocialAccount
 from publisher_service.domain.claim import Command, Lane, Verdict
 from publisher_service.domain.plan import SavedDraft
@@ -244,7 +244,7 @@ async def test_the_claim_takes_exactly_what_may_be_sent(database: Database, stat
         await store.save_contents(tx.connection, [draft])
         await accounts.insert(tx.connection, account, b"sealed")
         await tx.connection.execute(text("insert into account_gate values ('acme', 'page', true, null, 'sandbox')"))
-        judged = await claim(tx.connection, [command], [LANE], now=NOW)
+        judged = await claim(tx.connection, [command], [LANE], now=NOW, sender="test/1")
         (after,) = await store.lock_jobs(tx.connection, [("acme", command.post_job_id)])
     may = JobState.SENDING in TRANSITIONS[state]
     assert (judged[0].verdict is Verdict.CLAIMED) == may
@@ -258,7 +258,9 @@ async def test_the_claim_takes_exactly_what_may_be_sent(database: Database, stat
 
 async def test_every_provider_offers_channels_that_everybody_knows() -> None:
     async with aiohttp.ClientSession() as session:
-        providers: list[Provider] = [SandboxProvider(session, "http://127.0.0.1:1", timedelta(seconds=1))]
+        providers: list[Adapter] = [
+            SandboxAdapter(session, "http://127.0.0.1:1", Limits(request_timeout=timedelta(seconds=1)))
+        ]
     for provider in providers:
         assert provider.channels
         assert set(provider.channels) <= set(channels.KNOWN), provider.name

@@ -16,13 +16,16 @@ from postflow.publisher.v1.social_account_service_pb2_grpc import (
     SocialAccountServiceStub,
     add_SocialAccountServiceServicer_to_server,
 )
-from publisher_service.adapters.providers.sandbox import SandboxProvider
+from publisher_service.adapters.providers.adapter import Limits
+from publisher_service.adapters.providers.provider import Providers
+from publisher_service.adapters.providers.sandbox import SandboxAdapter
 from publisher_service.adapters.vault import Vault
 from publisher_service.application.connect_account import ConnectAccount
 from publisher_service.application.read_accounts import ReadAccounts
 from publisher_service.application.read_jobs import ReadJobs
 from publisher_service.application.withdraw_content import WithdrawContent
 from publisher_service.entrypoints.rpc import PublisherServicer, SocialAccountServicer
+from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
@@ -52,7 +55,8 @@ async def channel(database: Database, sandbox: Sandbox) -> AsyncIterator[grpc.ai
     ids = Uuid7Source()
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()))
-        provider = SandboxProvider(session, sandbox.url, timedelta(milliseconds=500))
+        limits = Limits(request_timeout=timedelta(milliseconds=500))
+        providers = Providers([SandboxAdapter(session, sandbox.url, limits)], SystemClock())
         connect = ConnectAccount(
             database=database,
             clock=DatabaseClock(),
@@ -60,7 +64,7 @@ async def channel(database: Database, sandbox: Sandbox) -> AsyncIterator[grpc.ai
             ledger=RequestLedger(),
             outbox=Outbox(ids, lambda rows: None),
             vault=Vault(KEY),
-            providers={provider.name: provider},
+            providers=providers,
             on_connected=lambda: None,
         )
         publisher = PublisherServicer(read=ReadJobs(database), withdraw=WithdrawContent(database))

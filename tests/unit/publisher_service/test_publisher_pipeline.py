@@ -1,13 +1,14 @@
 """The way of commands that come from the database, without a database."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from publisher_service.application.claim_jobs import Claim, Over, Turns
+from publisher_service.application.disown_claims import FailedClaim
 from publisher_service.domain.claim import Command, Lane
 from publisher_service.domain.post_job import Target
 from publisher_service.entrypoints.lanes import ProviderLane
@@ -33,6 +34,7 @@ class Claims:
     def __init__(self) -> None:
         self.asked: Counter[str] = Counter()
         self.may_answer = asyncio.Event()
+        self.failed: deque[FailedClaim] = deque()
 
     async def __call__(self, commands: Sequence[Command], lanes: Sequence[Lane]) -> list[Claim]:
         self.asked.update(command.draft_id for command in commands)
@@ -83,6 +85,7 @@ def a_pipeline(claims: Claims) -> PublishPipeline:
         send=UNUSED,
         settle=UNUSED,
         tell_started=UNUSED,
+        disown=UNUSED,
         clock=system,
         steady=steady,
         lanes={"sandbox": ProviderLane("sandbox", senders=1, lease=timedelta(seconds=15))},

@@ -4,17 +4,15 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from publisher_service.domain.claim import Command, Verdict
 from publisher_service.domain.outcome import (
-    Absent,
     Accepted,
     Ambiguous,
     AuthRefused,
     Found,
-    NoProof,
     NotSent,
     NotTried,
     Outcome,
@@ -38,7 +36,7 @@ from publisher_service.domain.post_job import (
     moved,
 )
 from publisher_service.domain.refusal import CHANGING, DOUBTED, refused
-from publisher_service.domain.settlement import AttemptState, evidence, resolve, settle, uncertain
+from publisher_service.domain.settlement import AttemptState, evidence, settle, uncertain
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
@@ -64,6 +62,7 @@ _REASONS: dict[JobState, list[Reason]] = {state: [Reason.NONE] for state in JobS
     JobState.BLOCKED: [Reason.NOT_APPROVED, Reason.WITHDRAWN, Reason.ACCOUNT_NOT_CONNECTED],
     JobState.CANCELED: [Reason.NONE, Reason.TARGET_REMOVED],
 }
+_MAY_BE_IN_DOUBT = (NOT_STARTED | OPEN_ATTEMPT | {JobState.NEEDS_ATTENTION}) - {JobState.PENDING}
 
 
 @st.composite
@@ -88,6 +87,7 @@ def jobs(draw: st.DrawFn, *states: JobState) -> PostJob:
         max_attempts=most,
         attempts=draw(st.integers(1, most)),
         fence=draw(st.integers(1, 9)),
+        in_doubt=state is JobState.UNKNOWN or (state in _MAY_BE_IN_DOUBT and draw(st.booleans())),
         publish_time=NOW if state is JobState.PUBLISHED else None,
         external_id="out" if state is JobState.PUBLISHED else "",
         evidence_kind="PROVIDER_ID" if state is JobState.PUBLISHED else "",
@@ -110,13 +110,15 @@ def check(before: PostJob, after: PostJob) -> None:
     assert after.version == before.version + 1
     assert (after.id, after.target, after.create_time) == (before.id, before.target, before.create_time)
     assert after.withdrawn_below == before.withdrawn_below
+    assert not (after.in_doubt and after.state in ENDED_RUN | {JobState.PUBLISHED})
+    assert not before.in_doubt or after.in_doubt or after.state is JobState.PUBLISHED, "only proof ends a doubt"
     assert after.fence == before.fence
     assert after.run == before.run + (before.state in ENDED_RUN and after.state is not JobState.PUBLISHED)
 
 
 @given(jobs(JobState.SENDING), outcomes)
 def test_every_outcome_settles_into_a_state_that_may_follow(job: PostJob, outcome: Outcome) -> None:
-    settlement = settle(job, outcome, policy=POLICY, now=NOW)
+    settlement = settle(job, outcome, policy=POLICY, now=NOW, draw=0.5)
     check(job, settlement.job)
     assert settlement.job.last_attempt_time == NOW
     assert settlement.attempt_state is not AttemptState.SENDING
@@ -144,7 +146,7 @@ def test_every_outcome_settles_into_a_state_that_may_follow(job: PostJob, outcom
 def test_an_outcome_and_what_it_makes_of_the_job(
     outcome: Outcome, state: JobState, reason: str, attempt: AttemptState
 ) -> None:
-    settlement = settle(sending(), outcome, policy=POLICY, now=NOW)
+    settlement = settle(sending(), outcome, policy=POLICY, now=NOW, draw=0.5)
     assert (settlement.job.state, settlement.job.state_reason, settlement.attempt_state) == (state, reason, attempt)
 
 
@@ -155,19 +157,20 @@ def test_what_was_not_begun_or_was_put_off_costs_no_attempt(
     outcome = (
         NotTried(reason="R", message="m") if kind is NotTried else RateLimited(message="m", retry_after=timedelta(1))
     )
-    after = settle(job, outcome, policy=POLICY, now=NOW).job
+    after = settle(job, outcome, policy=POLICY, now=NOW, draw=0.5).job
     assert (after.state, after.attempts) == (JobState.WAITING, job.attempts - 1)
 
 
 @given(jobs(JobState.SENDING))
 def test_attempts_that_were_not_sent_run_out(job: PostJob) -> None:
-    after = settle(job, NotSent(reason="R", message="m"), policy=POLICY, now=NOW).job
-    assert (after.state is JobState.FAILED) == (job.attempts >= job.max_attempts)
+    after = settle(job, NotSent(reason="R", message="m"), policy=POLICY, now=NOW, draw=0.5).job
+    used_up = JobState.UNKNOWN if job.in_doubt else JobState.FAILED
+    assert after.state is (used_up if job.attempts >= job.max_attempts else JobState.WAITING)
     assert after.attempts == job.attempts
 
 
 def test_an_account_that_is_refused_blocks_the_job_until_it_would_be_missed() -> None:
-    assert settle(sending(), AuthRefused(message="m"), policy=POLICY, now=NOW).job.next_action_time == LATER
+    assert settle(sending(), AuthRefused(message="m"), policy=POLICY, now=NOW, draw=0.5).job.next_action_time == LATER
 
 
 def test_a_lost_sender_leaves_a_question_that_is_asked_after_the_settle_time() -> None:
@@ -175,24 +178,6 @@ def test_a_lost_sender_leaves_a_question_that_is_asked_after_the_settle_time() -
     assert (lost.job.state, lost.attempt_state) == (JobState.UNKNOWN, AttemptState.UNKNOWN)
     assert lost.job.next_action_time == NOW + POLICY.unknown_settle
     assert (lost.job.error_reason, lost.error_reason) == ("SENDER_LOST", "SENDER_LOST")
-
-
-@given(jobs(JobState.UNKNOWN))
-def test_only_proof_moves_a_question_on(job: PostJob) -> None:
-    assert resolve(job, NoProof(message="m"), now=NOW) is None
-    found = resolve(job, Found(external_id="x", external_url=""), now=NOW)
-    absent = resolve(job, Absent(), now=NOW)
-    assert found is not None
-    assert absent is not None
-    check(job, found.job)
-    check(job, absent.job)
-    assert (found.job.state, found.job.external_id, found.attempt_state) == (
-        JobState.PUBLISHED,
-        "x",
-        AttemptState.ACCEPTED,
-    )
-    assert (absent.job.state, absent.attempt_state) == (JobState.READY, AttemptState.ABSENT)
-    assert absent.job.attempts == job.attempts
 
 
 @given(jobs(*(state for state in JobState if state is not JobState.PUBLISHED)))
@@ -212,7 +197,8 @@ def test_a_saved_draft_cancels_releases_or_leaves_alone(
     waits_for_approval = job.state is JobState.BLOCKED and job.state_reason in (Reason.NOT_APPROVED, Reason.WITHDRAWN)
     waits_for_content = job.state is JobState.WAITING and job.state_reason is Reason.CONTENT_PENDING
     if not has_target:
-        assert after.state is (JobState.CANCELED if job.state in NOT_STARTED else job.state)
+        canceled_state = JobState.NEEDS_ATTENTION if job.in_doubt else JobState.CANCELED
+        assert after.state is (canceled_state if job.state in NOT_STARTED else job.state)
     elif (waits_for_approval and approved and revision >= job.withdrawn_below) or (
         waits_for_content and revision >= job.wanted_revision
     ):
@@ -266,6 +252,8 @@ def test_a_job_takes_a_newer_slot_unless_an_attempt_is_open_or_it_is_out(
 
 @given(jobs(), st.sampled_from(sorted(CHANGING)), st.sampled_from(["", "slot-1", "slot-3"]))
 def test_a_refusal_waits_blocks_or_misses(job: PostJob, verdict: Verdict, slot_id: str) -> None:
+    assume(verdict is not Verdict.CONTENT_LOST or job.in_doubt)
+    assume(verdict is not Verdict.EXHAUSTED or job.state in NOT_STARTED - {JobState.PENDING})
     after = refused(job, command(slot_id), verdict, now=NOW)
     if job.state in OPEN_ATTEMPT or job.state in (JobState.PUBLISHED, JobState.NEEDS_ATTENTION):
         assert after is job
@@ -276,12 +264,19 @@ def test_a_refusal_waits_blocks_or_misses(job: PostJob, verdict: Verdict, slot_i
         return
     check(job, after)
     assert (after.slot_id, after.not_after, after.max_attempts) == (slot_id, LATER, 7)
-    assert after.error_message == ("" if job.state in ENDED_RUN else job.error_message)
+    if after.state is not JobState.NEEDS_ATTENTION:
+        assert after.error_message == ("" if job.state in ENDED_RUN else job.error_message)
     match verdict:
         case Verdict.MISSED:
-            assert after.state is JobState.MISSED
+            assert after.state is (JobState.NEEDS_ATTENTION if job.in_doubt else JobState.MISSED)
         case Verdict.REMOVED:
-            assert after.state is JobState.CANCELED
+            assert after.state is (JobState.NEEDS_ATTENTION if job.in_doubt else JobState.CANCELED)
+        case Verdict.EXHAUSTED:
+            assert after.state is (JobState.NEEDS_ATTENTION if job.in_doubt else JobState.FAILED)
+        case Verdict.CONTENT_LOST:
+            assert (after.state, after.state_reason) == (JobState.UNKNOWN, Reason.CONTENT_LOST)
+        case Verdict.WITHDRAWN if job.in_doubt:
+            assert after.state is JobState.NEEDS_ATTENTION
         case Verdict.CONTENT_PENDING:
             assert (after.state, after.state_reason) == (JobState.WAITING, Reason.CONTENT_PENDING)
             assert after.next_action_time == LATER
@@ -299,7 +294,7 @@ def test_the_same_refusal_again_is_no_news() -> None:
 
 
 def test_what_rests_on_what_is_not_locked_is_doubted() -> None:
-    assert DOUBTED | {Verdict.MISSED} == CHANGING
+    assert DOUBTED | {Verdict.MISSED, Verdict.EXHAUSTED} == CHANGING
 
 
 @given(jobs(JobState.WAITING, JobState.BLOCKED, JobState.READY))
@@ -376,16 +371,17 @@ def test_the_id_of_a_job_never_changes() -> None:
     assert job_id("acme", "draft", PAGE)[14] == "8"
 
 
-@given(st.integers(0, 10_000))
-def test_a_retry_waits_between_a_tenth_of_the_first_delay_and_the_cap(attempts: int) -> None:
-    delay = POLICY.retry_delay(attempts)
+@given(st.integers(0, 10_000), st.floats(0, 1, exclude_max=True))
+def test_a_retry_waits_between_a_tenth_of_the_first_delay_and_the_cap(attempts: int, draw: float) -> None:
+    delay = POLICY.retry_delay(attempts, draw=draw)
     assert POLICY.retry_first / 20 <= delay <= POLICY.retry_cap
 
 
 @given(st.integers(1, 8))
 def test_the_bound_of_a_retry_doubles(attempts: int) -> None:
     bound = min(POLICY.retry_first * 2 ** (attempts - 1), POLICY.retry_cap)
-    assert bound / 10 <= POLICY.retry_delay(attempts) <= bound
+    assert POLICY.retry_delay(attempts, draw=0.0) == bound / 10
+    assert POLICY.retry_delay(attempts, draw=0.5) == bound * 0.55
 
 
 def sending(state: JobState = JobState.SENDING) -> PostJob:

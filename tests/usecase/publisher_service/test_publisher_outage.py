@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
 from itertools import cycle
 from typing import Any
 
@@ -14,7 +15,7 @@ Start = Callable[..., AbstractAsyncContextManager[Any]]
 
 POSTS = 200
 SENDERS = 8
-QUICK = {"fault": "slow", "seconds": 0.03}
+QUICK = {"fault": "slow", "seconds": 0.1}
 SLOW = {"fault": "slow", "seconds": 0.5}  # longer than it takes to kill a database
 ACCOUNTS = [f"page-{number}" for number in range(40)]
 
@@ -27,7 +28,8 @@ async def test_two_hundred_posts_survive_a_database_that_crashes_and_restarts(
             await rig.connect(account)
         await rig.sandbox.faults(QUICK)
         posts = {f"d{number}": account for number, account in zip(range(POSTS), cycle(ACCOUNTS), strict=False)}
-        due = rig.clock.now()
+        # All at once, after the last of them is scheduled: else most are out before the database goes away.
+        due = rig.clock.now() + timedelta(seconds=5)
         for draft, account in posts.items():
             await rig.save_draft(draft, account)
             slot = await rig.schedule(draft, due, account=account)

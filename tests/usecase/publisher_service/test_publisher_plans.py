@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import CursorResult, TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from publisher_service.adapters.postgres import accounts, hot, line, store
+from publisher_service.adapters.postgres import accounts, contents, hot, line, store
 from publisher_service.adapters.postgres.accounts import AccountFilter
 from publisher_service.adapters.postgres.claim import claim
 from publisher_service.adapters.postgres.store import JobFilter
@@ -31,7 +31,7 @@ ROWS = 20_000
 BATCH = 50
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 LANES = [Lane(provider="sandbox", room=BATCH, lease=timedelta(seconds=15))]
-GROWING = {"post_job", "attempt", "content", "account_gate", "social_account", "activity"}
+GROWING = {"post_job", "attempt", "content", "kept_content", "account_gate", "social_account", "activity"}
 # What a statement may read for each row that it is about: the row, its index entry, and the odd neighbour.
 ROWS_READ_PER_ROW = 4
 
@@ -139,11 +139,13 @@ async def explaining(full: Database) -> AsyncIterator[Explaining]:
 
 async def test_the_claim_and_the_settling_touch_what_they_are_about(explaining: Explaining) -> None:
     connection: Any = explaining
-    judged = await claim(connection, [_command(number) for number in range(BATCH)], LANES, now=NOW)
+    judged = await claim(connection, [_command(number) for number in range(BATCH)], LANES, now=NOW, sender="test/1")
     assert [each.verdict for each in judged.values()] == [Verdict.CLAIMED] * BATCH
     rows = [
         hot.SettleRow(
-            settlement=settle(each.claimed.job, Accepted(external_id="x", external_url=""), policy=Policy(), now=NOW),
+            settlement=settle(
+                each.claimed.job, Accepted(external_id="x", external_url=""), policy=Policy(), now=NOW, draw=0.5
+            ),
             activity_id=f"activity-{number}",
             outcome="SUCCESS",
             event_id=f"event-{number}",
@@ -175,15 +177,17 @@ async def test_what_a_batch_of_events_or_of_answers_asks_is_bounded_by_the_batch
     jobs = [_job(number) for number in range(BATCH)]
     keys = [(job.organization_id, job.id) for job in jobs]
     drafts = [(job.organization_id, job.draft_id) for job in jobs]
-    await claim(connection, [_command(number) for number in range(BATCH)], LANES, now=NOW)
+    await claim(connection, [_command(number) for number in range(BATCH)], LANES, now=NOW, sender="test/1")
     assert len(await store.lock_contents(connection, drafts)) == BATCH
     await store.save_contents(connection, [_draft(number, version=2) for number in range(BATCH)])
     assert len(await store.lock_jobs_of_drafts(connection, drafts)) == BATCH
     sending = await store.lock_jobs(connection, keys)
-    lost = [settle(job, Ambiguous(reason="LOST", message=""), policy=Policy(), now=NOW) for job in sending]
+    lost = [settle(job, Ambiguous(reason="LOST", message=""), policy=Policy(), now=NOW, draw=0.5) for job in sending]
     await store.close_attempts(connection, lost, now=NOW)
     await store.save_jobs(connection, [each.job for each in lost])
-    assert await store.open_idempotency_key(connection, jobs[0])
+    assert await store.doubtful_attempt(connection, jobs[0])
+    await contents.keep_current(connection, keys)
+    assert await contents.sent(connection, "acme", jobs[0].id) is not None
     proven = [evidence(each.job, Found(external_id="x", external_url=""), now=NOW) for each in lost]
     await store.abandon_attempts(connection, proven, now=NOW)
     more = [_job(number, draft=f"more-{number}") for number in range(BATCH)]

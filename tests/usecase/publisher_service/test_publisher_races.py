@@ -12,10 +12,12 @@ import pytest
 from sqlalchemy import Row, text
 
 from publisher_service.adapters.postgres import accounts as account_rows
-from publisher_service.adapters.providers.provider import Post
+from publisher_service.adapters.providers.adapter import Limits, Post
+from publisher_service.adapters.providers.provider import Providers
 from publisher_service.adapters.vault import Vault
 from publisher_service.application.claim_jobs import Again, Claim, ClaimJobs
 from publisher_service.application.connect_account import ConnectAccount, Connection
+from publisher_service.application.late_evidence import LateEvidence
 from publisher_service.application.recover_jobs import RecoverJobs
 from publisher_service.application.resolve_unknown import ResolveUnknown
 from publisher_service.application.save_drafts import SaveDrafts
@@ -49,12 +51,12 @@ CONNECT = text("""
 """)
 
 
-class TrustingProvider:
+class TrustingAdapter:
     """Takes every credential, and finds nothing."""
 
     name = "sandbox"
     channels = CHANNELS
-    request_timeout = timedelta(seconds=1)
+    limits = Limits(request_timeout=timedelta(seconds=1))
 
     async def verify(self, external_account_id: str, access_token: str) -> None:
         pass
@@ -73,17 +75,30 @@ class Office:
         self.database = Database(url, application="test", pool_size=8)
         clock, ids = DatabaseClock(), Uuid7Source()
         steady, outbox = SteadyClock(SystemClock()), Outbox(ids, lambda rows: None)
-        policy = Policy(unknown_settle=timedelta(0), lookup_again=timedelta(0))
+        policy = Policy(unknown_settle=timedelta(0), lookup_again=timedelta(0), retry_first=timedelta(0))
         self._vault = vault = Vault(Secret(base64.b64encode(bytes(32)).decode()))
-        providers = {"sandbox": TrustingProvider()}
+        providers = Providers([TrustingAdapter()], SystemClock())
+        late = LateEvidence(outbox)
         self._lanes = [Lane(provider="sandbox", room=1000, lease=lease)]
-        self._claim = ClaimJobs(database=self.database, clock=clock, steady=steady, outbox=outbox)
+        self._claim = ClaimJobs(database=self.database, clock=clock, steady=steady, outbox=outbox, instance=ids.new())
         self.settle = SettlePosts(
-            database=self.database, clock=clock, ids=ids, outbox=outbox, policy=policy, wake_lines=_nothing
+            database=self.database,
+            clock=clock,
+            ids=ids,
+            outbox=outbox,
+            policies=lambda name: policy,
+            late=late,
+            wake_lines=_nothing,
         )
         self.recover = RecoverJobs(database=self.database, clock=clock, steady=steady, outbox=outbox, policy=policy)
         self.resolve = ResolveUnknown(
-            database=self.database, clock=clock, outbox=outbox, providers=providers, vault=vault, wake_sweep=_nothing
+            database=self.database,
+            clock=clock,
+            outbox=outbox,
+            providers=providers,
+            vault=vault,
+            policies=lambda name: policy,
+            late=late,
         )
         self.withdraw = WithdrawContent(self.database)
         self._save = SaveDrafts(outbox, _nothing)
@@ -361,7 +376,7 @@ async def a_second_try(office: Office, hasty: Office) -> tuple[Claimed, Claimed]
     await office.recover()
     (question,) = (await office.recover()).questions
     await office.resolve(question)
-    assert await office.states() == {"READY": 1}
+    assert await office.states() == {"WAITING RETRY": 1}
     (due,) = await eventually(_due(office))
     (second,) = _claimed(await office.claim([due]))
     assert (second.job.fence, second.job.attempts) == (2, 2)

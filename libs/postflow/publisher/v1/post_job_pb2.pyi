@@ -40,7 +40,7 @@ POST_JOB_STATE_CANCELED: PostJobState
 POST_JOB_STATE_NEEDS_ATTENTION: PostJobState
 
 class PostJob(_message.Message):
-    __slots__ = ("id", "draft_id", "target", "state", "state_reason", "version", "run", "slot_id", "slot_revision", "schedule_time", "not_after", "next_action_time", "attempts", "content_revision", "publish_time", "external_id", "external_url", "evidence_kind", "error_reason", "error_message", "last_attempt_time", "target_month", "create_time", "update_time")
+    __slots__ = ("id", "draft_id", "target", "state", "state_reason", "version", "run", "slot_id", "slot_revision", "schedule_time", "not_after", "next_action_time", "attempts", "content_revision", "publish_time", "external_id", "external_url", "evidence_kind", "error_reason", "error_message", "last_attempt_time", "target_month", "create_time", "update_time", "in_doubt", "unknown_until")
     ID_FIELD_NUMBER: _ClassVar[int]
     DRAFT_ID_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
@@ -65,6 +65,8 @@ class PostJob(_message.Message):
     TARGET_MONTH_FIELD_NUMBER: _ClassVar[int]
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
     UPDATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    IN_DOUBT_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_UNTIL_FIELD_NUMBER: _ClassVar[int]
     id: str
     draft_id: str
     target: _target_pb2.Target
@@ -89,7 +91,9 @@ class PostJob(_message.Message):
     target_month: str
     create_time: _timestamp_pb2.Timestamp
     update_time: _timestamp_pb2.Timestamp
-    def __init__(self, id: _Optional[str] = ..., draft_id: _Optional[str] = ..., target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., state: _Optional[_Union[PostJobState, str]] = ..., state_reason: _Optional[str] = ..., version: _Optional[int] = ..., run: _Optional[int] = ..., slot_id: _Optional[str] = ..., slot_revision: _Optional[int] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., next_action_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[int] = ..., content_revision: _Optional[int] = ..., publish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., external_id: _Optional[str] = ..., external_url: _Optional[str] = ..., evidence_kind: _Optional[str] = ..., error_reason: _Optional[str] = ..., error_message: _Optional[str] = ..., last_attempt_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., target_month: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    in_doubt: bool
+    unknown_until: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., draft_id: _Optional[str] = ..., target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., state: _Optional[_Union[PostJobState, str]] = ..., state_reason: _Optional[str] = ..., version: _Optional[int] = ..., run: _Optional[int] = ..., slot_id: _Optional[str] = ..., slot_revision: _Optional[int] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., next_action_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[int] = ..., content_revision: _Optional[int] = ..., publish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., external_id: _Optional[str] = ..., external_url: _Optional[str] = ..., evidence_kind: _Optional[str] = ..., error_reason: _Optional[str] = ..., error_message: _Optional[str] = ..., last_attempt_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., target_month: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., in_doubt: _Optional[bool] = ..., unknown_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Attempt(_message.Message):
     __slots__ = ("run", "number", "state", "idempotency_key", "content_revision", "start_time", "end_time", "external_id", "error_reason", "error_message")

@@ -1,11 +1,15 @@
 """Claims the jobs of commands that are due, or says what keeps them from being sent."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import itertools
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from publisher_service.adapters.postgres import line, store
 from publisher_service.adapters.postgres.claim import claim
+from publisher_service.application.disown_claims import FailedClaim
 from publisher_service.domain.claim import IN_LINE, Claimed, Command, Judged, Lane, Verdict, command_of
 from publisher_service.domain.plan import new_job
 from publisher_service.domain.post_job import JobState, PostJob
@@ -14,7 +18,12 @@ from publisher_service.wire import commands_accepted, local_month, post_job_chan
 from servicekit.pg.clock import DatabaseClock, SteadyClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Announcement, Outbox
+from servicekit.run.transient import is_transient
 
+T = TypeVar("T")
+
+# Of failed claims; what is forgotten ends as SENDER_LOST.
+_MOST_FAILED = 100
 # Another transaction holds the job or its account.
 _BUSY = timedelta(milliseconds=250)
 _AT_ONCE = timedelta(milliseconds=1)
@@ -50,7 +59,13 @@ class Turns:
 
 
 class ClaimJobs:
-    def __init__(self, *, database: Database, clock: DatabaseClock, steady: SteadyClock, outbox: Outbox) -> None:
+    def __init__(
+        self, *, database: Database, clock: DatabaseClock, steady: SteadyClock, outbox: Outbox, instance: str
+    ) -> None:
+        """`instance` names this process on its attempts."""
+        self.failed: deque[FailedClaim] = deque(maxlen=_MOST_FAILED)
+        self._instance = instance
+        self._numbers = itertools.count(1)
         self._database = database
         self._clock = clock
         self._steady = steady
@@ -60,10 +75,10 @@ class ClaimJobs:
         """Returns one answer per command. When this raises, nothing may be sent: the commit is in doubt."""
         first = _one_per_job(commands)
         unique = list(first.values())
-        judged, now, absent = await self._database.run(lambda tx: self._claim(tx, unique, lanes))
+        judged, now, absent = await self._named(lambda tx, name: self._claim(tx, unique, lanes, name))
         lost = [command for command in absent if _events_are_lost(command, now)]
-        if lost:
-            await self._database.run(lambda tx: self._make_jobs(tx, lost))
+        if lost and not await self._made(lost):
+            lost = []
         answers: dict[str, Claim] = {
             command.post_job_id: self._answer(judged.get(index), now) for index, command in enumerate(unique)
         }
@@ -74,7 +89,7 @@ class ClaimJobs:
 
     async def from_lines(self, lanes: Sequence[Lane], *, most: int) -> Turns:
         """Claims the first post of each line that has its turn, so many of a provider. Raises as the call does."""
-        return await self._database.run(lambda tx: self._take_turns(tx, lanes, most))
+        return await self._named(lambda tx, name: self._take_turns(tx, lanes, most, name))
 
     async def next_turn(self, lanes: Sequence[Lane]) -> tuple[datetime | None, datetime]:
         """When the next line has its turn, and what time it is."""
@@ -82,28 +97,38 @@ class ClaimJobs:
             now = await self._steady.observe(self._clock, connection)
             return await line.next_wake_time(connection, [lane.provider for lane in lanes]), now
 
+    async def _named(self, work: Callable[[Transaction, "_Name"], Awaitable[T]]) -> T:
+        """Runs a claim under a name of its own; one that fails at its COMMIT is left in `failed`."""
+        name = _Name(f"{self._instance}/{next(self._numbers)}")
+        try:
+            return await self._database.run(lambda tx: work(tx, name))
+        except BaseException:
+            if name.claimed:
+                self.failed.append(FailedClaim(sender=name.sender, jobs=name.claimed))
+            raise
+
     async def _claim(
-        self, tx: Transaction, commands: Sequence[Command], lanes: Sequence[Lane]
+        self, tx: Transaction, commands: Sequence[Command], lanes: Sequence[Lane], name: "_Name"
     ) -> tuple[Mapping[int, Judged], datetime, Sequence[Command]]:
         now = await self._steady.observe(self._clock, tx.connection)
-        judged = await self._judge(tx, commands, lanes, now)
+        judged = await self._judge(tx, commands, lanes, now, name)
         return judged, now, await self._absent(tx, commands, judged)
 
-    async def _take_turns(self, tx: Transaction, lanes: Sequence[Lane], most: int) -> Turns:
+    async def _take_turns(self, tx: Transaction, lanes: Sequence[Lane], most: int, name: "_Name") -> Turns:
         now = await self._steady.observe(self._clock, tx.connection)
         accounts = await line.lock_due(tx.connection, lanes, now=now, most=most)
         heads = await line.heads(tx.connection, accounts) if accounts else []
         waited_for = {(job.organization_id, job.target.social_account_id) for job in heads}
         await line.emptied(tx.connection, [account for account in accounts if account not in waited_for])
         commands = [command_of(job, from_line=True) for job in heads]
-        judged = await self._judge(tx, commands, lanes, now) if commands else {}
+        judged = await self._judge(tx, commands, lanes, now, name) if commands else {}
         claimed = [
             (commands[index], each.claimed) for index, each in sorted(judged.items()) if each.claimed is not None
         ]
         return Turns(claimed=claimed, more=bool(accounts))
 
     async def _judge(
-        self, tx: Transaction, commands: Sequence[Command], lanes: Sequence[Lane], now: datetime
+        self, tx: Transaction, commands: Sequence[Command], lanes: Sequence[Lane], now: datetime, name: "_Name"
     ) -> dict[int, Judged]:
         """Claims what may be sent, and writes down why the rest is not.
 
@@ -111,11 +136,14 @@ class ClaimJobs:
         accounts as they were when it began, and locks later: what was approved or connected between the two has found
         no job to release. Nothing can come between the second look and the commit.
         """
-        judged = await claim(tx.connection, commands, lanes, now=now)
+        judged = await claim(tx.connection, commands, lanes, now=now, sender=name.sender)
         doubted = [index for index, each in judged.items() if each.verdict in DOUBTED]
         if doubted:
-            again = await claim(tx.connection, [commands[index] for index in doubted], lanes, now=now)
+            again = await claim(
+                tx.connection, [commands[index] for index in doubted], lanes, now=now, sender=name.sender
+            )
             judged |= {doubted[index]: each for index, each in again.items()}
+        name.claimed = [(each.organization_id, each.id) for each in judged.values() if each.claimed is not None]
         if any(each.verdict is not Verdict.CLAIMED for each in judged.values()):
             await self._refuse(tx, commands, judged, now)
             await self._accept(tx, commands, judged, now)
@@ -171,6 +199,16 @@ class ClaimJobs:
         known = await store.known_jobs(tx.connection, keys)
         return [command for command, key in zip(unjudged, keys, strict=True) if key not in known]
 
+    async def _made(self, commands: Sequence[Command]) -> bool:
+        """Whether the jobs were made. What was claimed before is claimed in any case, and must be answered for."""
+        try:
+            await self._database.run(lambda tx: self._make_jobs(tx, commands))
+        except Exception as error:
+            if not is_transient(error):
+                raise
+            return False
+        return True
+
     async def _make_jobs(self, tx: Transaction, commands: Sequence[Command]) -> None:
         """Makes the jobs of commands that have overtaken, or outlived, the events that make jobs."""
         now = await self._clock.now(tx.connection)
@@ -199,6 +237,14 @@ class ClaimJobs:
                 return Over() if delay is None else Again(delay)
             case _:
                 return Over()
+
+
+@dataclass(slots=True)
+class _Name:
+    """What a claim calls itself on the attempts that it opens, and the jobs that it has claimed."""
+
+    sender: str
+    claimed: Sequence[tuple[str, str]] = field(default_factory=list)
 
 
 def carried_by_stream(job: PostJob, now: datetime) -> timedelta | None:

@@ -1,11 +1,12 @@
 """Connects a social account with credentials that the provider has accepted, and opens its line."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from publisher_service.adapters.postgres import accounts, line
-from publisher_service.adapters.providers.provider import CredentialsRefused, Provider, ProviderAway
+from publisher_service.adapters.providers.adapter import CredentialsRefused, ProviderAway
+from publisher_service.adapters.providers.provider import Provider, Providers
 from publisher_service.adapters.vault import Vault
 from publisher_service.domain.account import AccountState, SocialAccount
 from publisher_service.wire import ConnectAccountResponse, account_connected, social_account
@@ -39,7 +40,7 @@ class ConnectAccount:
         ledger: RequestLedger,
         outbox: Outbox,
         vault: Vault,
-        providers: Mapping[str, Provider],
+        providers: Providers,
         on_connected: Callable[[], None],
     ) -> None:
         self._database = database
@@ -63,12 +64,14 @@ class ConnectAccount:
             raise Refused("CREDENTIALS_REFUSED", f"{provider.name} refused the credentials: {refusal}") from None
         except ProviderAway as away:
             raise Unavailable("PROVIDER_UNAVAILABLE", f"{provider.name} does not answer: {away}") from None
+        if not wanted.channels:
+            wanted = replace(wanted, channels=provider.channels)
         return await self._database.run(lambda tx: self._store(tx, wanted, key))
 
     def _provider(self, wanted: Connection) -> Provider:
         provider = self._providers.get(wanted.provider)
         if provider is None:
-            known = ", ".join(sorted(self._providers))
+            known = ", ".join(self._providers.names)
             raise InvalidField("provider", f"unknown provider; the known ones are {known}", reason="UNKNOWN_PROVIDER")
         for index, channel in enumerate(wanted.channels):
             if channel not in provider.channels:
@@ -100,7 +103,7 @@ class ConnectAccount:
         sealed = self._vault.seal(
             wanted.access_token.reveal(), organization_id=wanted.organization_id, account_id=account_id
         )
-        fresh = self._fresh(wanted, account_id, now)
+        fresh = _fresh(wanted, account_id, now)
         # A row that is not there cannot be locked: of concurrent first connections one inserts, the others wait for it.
         if await accounts.insert(tx.connection, fresh, sealed):
             return fresh
@@ -111,19 +114,20 @@ class ConnectAccount:
         await accounts.save(tx.connection, account, sealed)
         return account
 
-    def _fresh(self, wanted: Connection, account_id: str, now: datetime) -> SocialAccount:
-        return SocialAccount(
-            organization_id=wanted.organization_id,
-            id=account_id,
-            provider=wanted.provider,
-            external_account_id=wanted.external_account_id,
-            display_name=wanted.display_name,
-            channels=wanted.channels or self._providers[wanted.provider].channels,
-            state=AccountState.CONNECTED,
-            version=1,
-            create_time=now,
-            update_time=now,
-        )
+
+def _fresh(wanted: Connection, account_id: str, now: datetime) -> SocialAccount:
+    return SocialAccount(
+        organization_id=wanted.organization_id,
+        id=account_id,
+        provider=wanted.provider,
+        external_account_id=wanted.external_account_id,
+        display_name=wanted.display_name,
+        channels=wanted.channels,
+        state=AccountState.CONNECTED,
+        version=1,
+        create_time=now,
+        update_time=now,
+    )
 
 
 def _require_same(known: SocialAccount, wanted: Connection) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from publisher_service.adapters.postgres import store
+from publisher_service.adapters.postgres import contents, store
 from publisher_service.domain.claim import Command, command_of
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import JobState, PostJob, moved
@@ -53,6 +53,7 @@ class RecoverJobs:
         lost = [self._uncertain(job, now) for job in abandoned]
         unknown = [each.job for each in lost]
         await store.close_attempts(tx.connection, lost, now=now)
+        await contents.keep_current(tx.connection, [(job.organization_id, job.id) for job in abandoned])
         asked = [replace(job, next_action_time=now + self._policy.lookup_again) for job in questions]
         ready = [_ready(job, now, now + _HANDED_ON) for job in due]
         await store.save_jobs(tx.connection, [*unknown, *asked, *ready])

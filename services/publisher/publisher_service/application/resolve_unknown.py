@@ -1,20 +1,38 @@
-"""Finds out what became of a post whose answer was lost: asks the provider, and believes only proof."""
+"""Looks up a post whose answer was lost: asks the provider, and believes only proof."""
 
 import logging
-from collections.abc import Callable, Mapping
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from publisher_service.adapters.postgres import accounts, store
-from publisher_service.adapters.providers.provider import Post, Provider
+from publisher_service.adapters.postgres import accounts, contents, store
+from publisher_service.adapters.postgres.store import Doubtful
+from publisher_service.adapters.providers.adapter import Post
+from publisher_service.adapters.providers.provider import Providers
 from publisher_service.adapters.vault import CredentialsUnreadable, Vault
-from publisher_service.domain.outcome import Finding, NoProof
+from publisher_service.application.disconnection import disconnect
+from publisher_service.application.late_evidence import LateEvidence
+from publisher_service.domain.content import text_for
+from publisher_service.domain.outcome import AuthRefused, Finding, Found, NoProof
+from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import JobState, PostJob
-from publisher_service.domain.settlement import resolve
-from publisher_service.wire import post_job_changed
+from publisher_service.domain.settlement import AttemptState, resolve
+from publisher_service.wire import content_from, post_job_changed
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Looked:
+    """What a look said, about which attempt, with which credentials."""
+
+    finding: Finding
+    provider: str
+    credentials: bytes
+    attempt: Doubtful | None
 
 
 class ResolveUnknown:
@@ -24,55 +42,85 @@ class ResolveUnknown:
         database: Database,
         clock: DatabaseClock,
         outbox: Outbox,
-        providers: Mapping[str, Provider],
+        providers: Providers,
         vault: Vault,
-        wake_sweep: Callable[[], None],
+        policies: Callable[[str], Policy],
+        late: LateEvidence,
+        draw: Callable[[], float] = random.random,
     ) -> None:
+        """`policies` answers for a provider's name."""
         self._database = database
         self._clock = clock
         self._outbox = outbox
         self._providers = providers
         self._vault = vault
-        self._wake_sweep = wake_sweep
+        self._policies = policies
+        self._late = late
+        self._draw = draw
 
     async def __call__(self, question: PostJob) -> None:
-        """The sweep has put the next look off, so nobody else asks meanwhile."""
-        finding = await self._look(question)
-        log.info("post job %s: the look-up says %s", question.id, type(finding).__name__)
-        await self._database.run(lambda tx: self._record(tx, question, finding))
+        """The sweep has put the next look off, so that nobody else asks meanwhile."""
+        looked = await self._look(question)
+        if looked is not None:
+            await self._database.run(lambda tx: self._record(tx, question, looked))
 
-    async def _look(self, question: PostJob) -> Finding:
+    async def _look(self, question: PostJob) -> _Looked | None:
         organization_id, account_id = question.organization_id, question.target.social_account_id
         async with self._database.read() as connection:
             name, external_account_id, sealed = await accounts.credentials_of(connection, organization_id, account_id)
-            key = await store.open_idempotency_key(connection, question)
-        if key is None:
-            return NoProof(message="the question has been answered meanwhile")
+            attempt = await store.doubtful_attempt(connection, question)
+            content = await contents.sent(connection, organization_id, question.id)
+
+        def looked(finding: Finding) -> _Looked:
+            return _Looked(finding=finding, provider=name, credentials=sealed, attempt=attempt)
+
+        provider = self._providers.get(name)
+        if provider is None:
+            return looked(NoProof(message=f"this release does not have the provider {name}"))
+        if attempt is None:
+            return looked(NoProof(message="no attempt of the run is of unknown outcome"))
         try:
             token = self._vault.open(sealed, organization_id=organization_id, account_id=account_id)
         except CredentialsUnreadable as error:
-            return NoProof(message=str(error))
+            return looked(NoProof(message=str(error)))
         post = Post(
             external_account_id=external_account_id,
             access_token=token,
             channel=question.target.channel,
             destination=question.target.destination,
-            text="",
-            idempotency_key=key,
+            text=text_for(content_from(content), question.target.channel) if content is not None else "",
+            idempotency_key=attempt.idempotency_key,
         )
-        return await self._providers[name].look(post)
+        return looked(await provider.look(post))
 
-    async def _record(self, tx: Transaction, question: PostJob, finding: Finding) -> None:
+    async def _record(self, tx: Transaction, question: PostJob, looked: _Looked) -> None:
         now = await self._clock.now(tx.connection)
-        job = next(iter(await store.lock_jobs(tx.connection, [(question.organization_id, question.id)])))
+        (job,) = await store.lock_jobs(tx.connection, [(question.organization_id, question.id)])
         if job.state is not JobState.UNKNOWN or job.fence != question.fence:
+            if isinstance(looked.finding, Found) and looked.attempt is not None:
+                await self._late(tx, [(job, looked.attempt.fence, looked.finding)], now=now)
             return
-        settlement = resolve(job, finding, now=now)
-        if settlement is None:
-            return
+        settlement = resolve(
+            job,
+            looked.finding,
+            policy=self._policies(looked.provider),
+            now=now,
+            draw=self._draw(),
+            since=looked.attempt.since if looked.attempt else None,
+        )
         after = settlement.job
-        await store.close_attempts(tx.connection, [settlement], now=now)
+        if looked.attempt and settlement.attempt_state in (AttemptState.ACCEPTED, AttemptState.ABSENT):
+            closed = replace(settlement, attempt_fence=looked.attempt.fence)
+            await store.close_attempts(tx.connection, [closed], now=now)
         await store.save_jobs(tx.connection, [after])
-        await self._outbox.append(tx, [post_job_changed(after)], now=now)
-        if after.state is JobState.READY:
-            tx.after_commit(self._wake_sweep)
+        if after.version > job.version:
+            await self._outbox.append(tx, [post_job_changed(after)], now=now)
+        if isinstance(looked.finding, AuthRefused):
+            await disconnect(
+                tx,
+                self._outbox,
+                (job.organization_id, job.target.social_account_id),
+                credentials=looked.credentials,
+                error_message=looked.finding.message,
+                now=now,
+            )

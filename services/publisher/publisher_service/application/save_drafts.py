@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from publisher_service.adapters.postgres import store
+from publisher_service.adapters.postgres import contents, store
 from publisher_service.domain.plan import SavedDraft, after_save, missing_targets, new_job, slots_of_others
-from publisher_service.domain.post_job import JobState, PostJob
+from publisher_service.domain.post_job import OPEN_ATTEMPT, JobState, PostJob
 from publisher_service.wire import post_job_changed
 from servicekit.pg.database import Transaction
 from servicekit.pg.outbox import Outbox
@@ -20,10 +20,13 @@ class SaveDrafts:
         drafts = _newest(announced)
         known = await store.lock_contents(tx.connection, drafts)
         fresh = {key: draft for key, draft in drafts.items() if draft.version > known[key][0]}
-        await store.save_contents(tx.connection, list(fresh.values()))
         jobs: dict[store.Key, list[PostJob]] = {key: [] for key in fresh}
-        for job in await store.lock_jobs_of_drafts(tx.connection, fresh):
+        # Locked before the content is overwritten: what an attempt may have sent is kept for its resend.
+        locked = await store.lock_jobs_of_drafts(tx.connection, fresh)
+        for job in locked:
             jobs[job.organization_id, job.draft_id].append(job)
+        await contents.keep_current(tx.connection, [_key(job) for job in locked if _may_be_sent_again(job)])
+        await store.save_contents(tx.connection, list(fresh.values()))
 
         created = [
             new_job(*key, target, below=known[key][1], now=now)
@@ -41,6 +44,14 @@ class SaveDrafts:
         await self._outbox.append(tx, [post_job_changed(job) for job in created + changed], now=now)
         if any(job.state is JobState.READY for job in changed):
             tx.after_commit(self._wake_sweep)
+
+
+def _key(job: PostJob) -> store.Key:
+    return job.organization_id, job.id
+
+
+def _may_be_sent_again(job: PostJob) -> bool:
+    return job.in_doubt or job.state in OPEN_ATTEMPT
 
 
 def _newest(announced: Sequence[SavedDraft]) -> dict[store.Key, SavedDraft]:

@@ -1,17 +1,18 @@
 """Sends one claimed post: one request, after the last check that the lease still leaves room for it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from opentelemetry import metrics, trace
 from opentelemetry.trace import SpanKind
 
-from publisher_service.adapters.providers.provider import Post, Provider
+from publisher_service.adapters.providers.adapter import Post
+from publisher_service.adapters.providers.provider import Provider, Providers
 from publisher_service.adapters.vault import CredentialsUnreadable, Vault
 from publisher_service.domain.claim import Claimed
 from publisher_service.domain.content import text_for
-from publisher_service.domain.outcome import Ambiguous, AuthRefused, NotTried, Outcome
+from publisher_service.domain.outcome import NotTried, Outcome, label
+from publisher_service.domain.post_job import Reason
 from publisher_service.wire import content_from
 from servicekit.clock import Clock
 from servicekit.failpoints import declare, failpoint
@@ -20,7 +21,7 @@ from servicekit.run import telemetry
 
 _CLAIMED = declare("publisher.send.claimed")
 _ANSWERED = declare("publisher.send.answered")
-_MARGIN = 0.5
+_MARGIN = 0.1
 
 _tracer = trace.get_tracer(__name__)
 _meter = metrics.get_meter(__name__)
@@ -62,7 +63,7 @@ class SendPost:
     def __init__(
         self,
         *,
-        providers: Mapping[str, Provider],
+        providers: Providers,
         vault: Vault,
         clock: Clock,
         steady: SteadyClock,
@@ -84,13 +85,17 @@ class SendPost:
             span.set_attribute("postflow.organization_id", claimed.job.organization_id)
             traced = replace(claimed, job=replace(claimed.job, traceparent=telemetry.traceparent()))
             sent = await self._send(traced, claim_started)
-            span.set_attribute("postflow.outcome", type(sent.outcome).__name__)
+            span.set_attribute("postflow.outcome", label(sent.outcome))
             return sent
 
     async def _send(self, claimed: Claimed, claim_started: float) -> Sent:
         await failpoint(_CLAIMED)
-        provider = self._providers[claimed.provider]
-        outcome = await self._request(provider, claimed, claim_started)
+        provider = self._providers.get(claimed.provider)
+        if provider is None:
+            message = f"this release does not have the provider {claimed.provider}"
+            outcome: Outcome = NotTried(reason=Reason.PROVIDER_UNKNOWN, message=message)
+        else:
+            outcome = await self._request(provider, claimed, claim_started)
         await failpoint(_ANSWERED)
         return Sent(claimed=claimed, outcome=outcome, time=self._steady.now())
 
@@ -101,19 +106,17 @@ class SendPost:
                 claimed.credentials, organization_id=job.organization_id, account_id=job.target.social_account_id
             )
         except CredentialsUnreadable as error:
-            return AuthRefused(message=str(error))
+            # Our fault, not the account's: it waits until a process has the key.
+            return NotTried(reason=Reason.CREDENTIALS_UNREADABLE, message=str(error))
         post = post_of(claimed, token)
         # A process that was stopped for a while must not send on a lease that another may have taken over.
-        lease = provider.request_timeout + self._lease_margin
+        lease = provider.limits.request_timeout + self._lease_margin
         left = lease.total_seconds() - (self._clock.monotonic() - claim_started)
-        if left < provider.request_timeout.total_seconds() + _MARGIN:
+        if left < provider.time_limit.total_seconds() + _MARGIN:
             return NotTried(reason="LEASE_TOO_SHORT", message="too little of the lease was left for a request")
         assert job.schedule_time is not None
         _lateness.record((self._steady.now() - job.schedule_time).total_seconds())
-        try:
-            return await provider.send(post)
-        except Exception as error:  # noqa: BLE001 - an adapter that fails may have sent: that is an outcome, not a crash
-            return Ambiguous(reason="ADAPTER_FAILED", message=f"the adapter failed with {type(error).__name__}")
+        return await provider.send(post)
 
 
 def post_of(claimed: Claimed, access_token: str) -> Post:

@@ -46,6 +46,10 @@ class Verdict(StrEnum):
     MISSED = "MISSED"
     CONTENT_PENDING = "CONTENT_PENDING"
     WITHDRAWN = "WITHDRAWN"
+    # No attempt is left.
+    EXHAUSTED = "EXHAUSTED"
+    # An attempt may have gone out, and its bytes are gone.
+    CONTENT_LOST = "CONTENT_LOST"
     # The draft does not have this target any more.
     REMOVED = "REMOVED"
     NOT_APPROVED = "NOT_APPROVED"

@@ -1,15 +1,18 @@
 """What came of one try, seen from the only question that matters: may the post be out there?"""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """The provider has it, and says under which name."""
+    """The provider has it, and says under which name, and when it went out, if it knows."""
 
     external_id: str
     external_url: str
+    publish_time: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +25,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthRefused:
-    """The provider refused the credentials: nothing is out there, nor will be until the account is connected."""
+    """The provider refused the credentials: nothing is out there because of this request; this costs no attempt."""
 
     message: str
 
@@ -68,6 +71,7 @@ class Found:
 
     external_id: str
     external_url: str
+    publish_time: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,4 +86,28 @@ class NoProof:
     message: str
 
 
-Finding = Found | Absent | NoProof
+Finding = Found | Absent | NoProof | AuthRefused
+OUTCOMES: Final = (Accepted, Rejected, AuthRefused, NotSent, NotTried, RateLimited, Ambiguous)
+FINDINGS: Final = (Found, Absent, NoProof, AuthRefused)
+
+# What metrics call them: stable, whatever the classes are called.
+_LABELS: Final[Mapping[type, str]] = {
+    Accepted: "accepted",
+    Rejected: "rejected",
+    AuthRefused: "auth_refused",
+    NotSent: "not_sent",
+    NotTried: "not_tried",
+    RateLimited: "rate_limited",
+    Ambiguous: "ambiguous",
+    Found: "found",
+    Absent: "absent",
+    NoProof: "no_proof",
+}
+
+
+def label(value: Outcome | Finding) -> str:
+    return _LABELS[type(value)]
+
+
+OUTCOME_LABELS: Final = tuple(_LABELS[kind] for kind in OUTCOMES)
+FINDING_LABELS: Final = tuple(_LABELS[kind] for kind in FINDINGS)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 
+from publisher_service.domain.doubt import ended_unsent
 from publisher_service.domain.post_job import (
     ENDED_RUN,
     NOT_STARTED,
@@ -111,7 +112,7 @@ def released(job: PostJob, *, now: datetime) -> PostJob:
 
 
 def canceled(job: PostJob, *, now: datetime) -> PostJob:
-    return moved(job, JobState.CANCELED, now=now, reason=Reason.TARGET_REMOVED)
+    return ended_unsent(job, JobState.CANCELED, now=now, reason=Reason.TARGET_REMOVED)
 
 
 def slots_of_others(jobs: Iterable[PostJob]) -> frozenset[str]:

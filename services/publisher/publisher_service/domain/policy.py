@@ -1,6 +1,5 @@
-"""The numbers by which jobs are retried and questions are settled."""
+"""The numbers by which jobs are retried and unknown outcomes are looked up."""
 
-import random
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -11,10 +10,21 @@ class Policy:
     retry_cap: timedelta = timedelta(minutes=15)
     # How long after an ambiguous end a look at the provider proves anything.
     unknown_settle: timedelta = timedelta(minutes=2)
-    # How long to wait after a look that failed.
+    # How long an outcome is looked up before a person is asked.
+    unknown_deadline: timedelta = timedelta(hours=1)
+    # The first wait after a look that proved nothing; later waits grow with the time that has passed.
     lookup_again: timedelta = timedelta(seconds=30)
+    # How long to wait for what is our own fault: no key for the credentials, no adapter for the provider.
+    repaired: timedelta = timedelta(seconds=30)
 
-    def retry_delay(self, attempts: int) -> timedelta:
-        """Doubling, capped, with full jitter; never under a tenth, so that a retry is never at once."""
-        bound = min(self.retry_first * float(2 ** min(attempts - 1, 20)), self.retry_cap)
-        return bound * random.uniform(0.1, 1.0)
+    def retry_delay(self, attempts: int, *, draw: float) -> timedelta:
+        """Returns a delay that doubles with the attempts, capped, with full jitter.
+
+        `draw` is in [0, 1). The delay is never under a tenth of the bound, so that no retry is immediate.
+        """
+        bound = min(self.retry_first * float(2 ** min(max(attempts - 1, 0), 20)), self.retry_cap)
+        return bound * (0.1 + 0.9 * draw)
+
+    def look_delay(self, passed: timedelta) -> timedelta:
+        """Returns the wait before the next look: half of the time that has passed, within bounds."""
+        return min(max(self.lookup_again, passed / 2), max(self.retry_cap, self.lookup_again))

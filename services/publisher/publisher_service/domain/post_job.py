@@ -25,7 +25,7 @@ class JobState(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a job waits, is blocked or was canceled."""
+    """Why a job waits, is blocked or was canceled, or why an UNKNOWN one is not sent again."""
 
     NONE = ""
     # Due, behind others of its account: see `account_gate`.
@@ -38,6 +38,16 @@ class Reason(StrEnum):
     ACCOUNT_NOT_CONNECTED = "ACCOUNT_NOT_CONNECTED"
     # The draft no longer has the target. A target that comes back revives such a job.
     TARGET_REMOVED = "TARGET_REMOVED"
+    # The stored credentials open with none of this process's keys.
+    CREDENTIALS_UNREADABLE = "CREDENTIALS_UNREADABLE"
+    # This release does not have the account's provider.
+    PROVIDER_UNKNOWN = "PROVIDER_UNKNOWN"
+    # An earlier attempt may have gone out, and the provider refused to be asked again.
+    RESEND_REFUSED = "RESEND_REFUSED"
+    # An earlier attempt may have gone out, and none is left.
+    ATTEMPTS_EXHAUSTED = "ATTEMPTS_EXHAUSTED"
+    # An earlier attempt may have gone out, and its bytes are gone: no others go out under its key.
+    CONTENT_LOST = "CONTENT_LOST"
 
 
 class EventKind(StrEnum):
@@ -72,6 +82,8 @@ _BEFORE_THE_SEND = frozenset(
         JobState.CANCELED,
     }
 )
+# What was sent once and waits for a resend may not end as unsent; see `domain.doubt`.
+_IN_DOUBT = frozenset({JobState.UNKNOWN, JobState.NEEDS_ATTENTION, JobState.FAILED})
 # A new slot, or the command of one, begins the next run; so does a target that comes back.
 _NEXT_RUN = _BEFORE_THE_SEND
 # Proof that a post is there counts whoever brings it and however late: PUBLISHED follows on every state.
@@ -79,14 +91,14 @@ TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
     state: after | {JobState.PUBLISHED}
     for state, after in {
         JobState.PENDING: _BEFORE_THE_SEND,
-        JobState.SCHEDULED: _BEFORE_THE_SEND,
-        JobState.READY: _BEFORE_THE_SEND,
-        JobState.WAITING: _BEFORE_THE_SEND,
-        JobState.BLOCKED: _BEFORE_THE_SEND,
+        JobState.SCHEDULED: _BEFORE_THE_SEND | _IN_DOUBT,
+        JobState.READY: _BEFORE_THE_SEND | _IN_DOUBT,
+        JobState.WAITING: _BEFORE_THE_SEND | _IN_DOUBT,
+        JobState.BLOCKED: _BEFORE_THE_SEND | _IN_DOUBT,
         JobState.SENDING: frozenset({JobState.FAILED, JobState.WAITING, JobState.BLOCKED, JobState.UNKNOWN}),
-        # Only a proven "it is not there" leads back to a send.
-        JobState.UNKNOWN: frozenset({JobState.READY, JobState.NEEDS_ATTENTION}),
-        JobState.NEEDS_ATTENTION: frozenset(),
+        # Only a proven "it is not there" leads back to a send; FAILED is a person's word.
+        JobState.UNKNOWN: frozenset({JobState.WAITING, JobState.NEEDS_ATTENTION, JobState.FAILED}),
+        JobState.NEEDS_ATTENTION: frozenset({JobState.FAILED}),
         JobState.FAILED: _NEXT_RUN,
         JobState.MISSED: _NEXT_RUN,
         JobState.CANCELED: _NEXT_RUN | {JobState.PENDING},
@@ -135,6 +147,10 @@ class PostJob:
     max_attempts: int = 5
     attempts: int = 0
     fence: int = 0
+    # An attempt of this run may have reached the provider, and nothing has proven what happened.
+    in_doubt: bool = False
+    # While UNKNOWN: after this instant a person is asked.
+    unknown_until: datetime | None = None
     content_revision: int = 0
     wanted_revision: int = 0
     withdrawn_below: int = 0
@@ -167,6 +183,7 @@ def moved(
     now: datetime,
     reason: Reason = Reason.NONE,
     until: datetime | None = None,
+    unknown_until: datetime | None = None,
     **changes: Any,
 ) -> PostJob:
     """The job in its next state and version. Every change of state passes here; the claim's statement makes SENDING.
@@ -181,6 +198,7 @@ def moved(
         state=state,
         state_reason=reason,
         next_action_time=until,
+        unknown_until=unknown_until,
         update_time=now,
         **changes,
     )

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from publisher_service.domain.claim import Command, Verdict
+from publisher_service.domain.doubt import ended_unsent, needs_attention
 from publisher_service.domain.post_job import (
     ENDED_RUN,
     NOT_STARTED,
@@ -22,8 +23,8 @@ BLOCKING: Final[Mapping[Verdict, Reason]] = {
     Verdict.ACCOUNT_NOT_CONNECTED: Reason.ACCOUNT_NOT_CONNECTED,
 }
 # What rests on contents and accounts, which the claim does not lock.
-DOUBTED: Final = frozenset({Verdict.CONTENT_PENDING, Verdict.REMOVED, *BLOCKING})
-CHANGING: Final = DOUBTED | {Verdict.MISSED}
+DOUBTED: Final = frozenset({Verdict.CONTENT_PENDING, Verdict.CONTENT_LOST, Verdict.REMOVED, *BLOCKING})
+CHANGING: Final = DOUBTED | {Verdict.MISSED, Verdict.EXHAUSTED}
 
 
 def refused(job: PostJob, command: Command, verdict: Verdict, *, now: datetime) -> PostJob:
@@ -35,16 +36,27 @@ def refused(job: PostJob, command: Command, verdict: Verdict, *, now: datetime) 
         return job
     match verdict:
         case Verdict.MISSED:
-            return moved(_taken_over(job, command), JobState.MISSED, now=now)
+            return ended_unsent(_taken_over(job, command), JobState.MISSED, now=now)
         case Verdict.REMOVED:
-            return moved(_taken_over(job, command), JobState.CANCELED, now=now, reason=Reason.TARGET_REMOVED)
+            taken = _taken_over(job, command)
+            return ended_unsent(taken, JobState.CANCELED, now=now, reason=Reason.TARGET_REMOVED)
+        case Verdict.WITHDRAWN if job.in_doubt:
+            why = "the text that may have gone out is withdrawn: neither it nor a newer one may be sent"
+            return needs_attention(_taken_over(job, command), why, now=now)
+        case Verdict.EXHAUSTED:
+            taken = _taken_over(job, command)
+            reason = job.error_reason or Verdict.EXHAUSTED
+            return ended_unsent(taken, JobState.FAILED, now=now, error_reason=reason)
+        case Verdict.CONTENT_LOST:
+            # Looked up at once; the first look sets the deadline of its provider.
+            return moved(_taken_over(job, command), JobState.UNKNOWN, now=now, reason=Reason.CONTENT_LOST, until=now)
         case Verdict.CONTENT_PENDING:
-            state, reason = JobState.WAITING, Reason.CONTENT_PENDING
+            state, why = JobState.WAITING, Reason.CONTENT_PENDING
         case _:
-            state, reason = JobState.BLOCKED, BLOCKING[verdict]
-    if _waits_so_already(job, state, reason, command):
+            state, why = JobState.BLOCKED, BLOCKING[verdict]
+    if _waits_so_already(job, state, why, command):
         return job
-    return moved(_taken_over(job, command), state, now=now, reason=reason, until=command.not_after)
+    return moved(_taken_over(job, command), state, now=now, reason=why, until=command.not_after)
 
 
 def _waits_so_already(job: PostJob, state: JobState, reason: Reason, command: Command) -> bool:

@@ -1,10 +1,11 @@
 """What an outcome makes of a job and its attempt."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, assert_never
 
+from publisher_service.domain.doubt import ended_unsent, may_be_resent, needs_attention, unknown
 from publisher_service.domain.outcome import (
     Absent,
     Accepted,
@@ -20,7 +21,10 @@ from publisher_service.domain.outcome import (
     Rejected,
 )
 from publisher_service.domain.policy import Policy
-from publisher_service.domain.post_job import JobState, PostJob, Reason, moved
+from publisher_service.domain.post_job import OPEN_ATTEMPT, JobState, PostJob, Reason, moved
+
+# By which a provider's clock may differ from ours.
+_SKEW = timedelta(minutes=1)
 
 
 class AttemptState(StrEnum):
@@ -45,74 +49,117 @@ class Settlement:
     disconnects: bool = False
     # The provider asked for a pause: no post of the account goes out before.
     pause_until: datetime | None = None
+    # Of the attempt, when it is not the job's last one.
+    attempt_fence: int | None = None
+
+    @property
+    def fence(self) -> int:
+        return self.job.fence if self.attempt_fence is None else self.attempt_fence
 
 
-def settle(job: PostJob, outcome: Outcome, *, policy: Policy, now: datetime) -> Settlement:
-    """`job` is SENDING; the result has the next version."""
+def settle(job: PostJob, outcome: Outcome, *, policy: Policy, now: datetime, draw: float) -> Settlement:
+    """Returns the job, which was SENDING, in its next version. `draw` in [0, 1) spreads retries."""
     assert job.state is JobState.SENDING
     match outcome:
-        case Accepted(external_id=external_id, external_url=external_url):
-            after = _published(job, external_id, external_url, now, last_attempt_time=now)
-            return Settlement(job=after, attempt_state=AttemptState.ACCEPTED)
+        case Accepted():
+            return Settlement(
+                job=_published(job, outcome, now=now, since=job.last_attempt_time, last_attempt_time=now),
+                attempt_state=AttemptState.ACCEPTED,
+            )
         case Rejected(reason=reason, message=message):
-            return _ended(moved(job, JobState.FAILED, now=now), AttemptState.REJECTED, reason, message)
+            after = _given_up(job, Reason.RESEND_REFUSED, policy, now)
+            return _ended(after, AttemptState.REJECTED, reason, message)
         case AuthRefused(message=message):
             assert job.not_after is not None, "a job that was being sent has a latest time"
-            blocked = moved(job, JobState.BLOCKED, now=now, reason=Reason.ACCOUNT_NOT_CONNECTED, until=job.not_after)
+            blocked = moved(
+                job,
+                JobState.BLOCKED,
+                now=now,
+                reason=Reason.ACCOUNT_NOT_CONNECTED,
+                until=job.not_after,
+                attempts=job.attempts - 1,
+            )
             return replace(_ended(blocked, AttemptState.REJECTED, "AUTH", message), disconnects=True)
         case RateLimited(message=message, retry_after=retry_after):
             until = now + retry_after
             waiting = _unspent(job, Reason.RATE_LIMITED, until, now)
             return replace(_ended(waiting, AttemptState.NOT_SENT, "RATE_LIMITED", message), pause_until=until)
         case NotTried(reason=reason, message=message):
-            waiting = _unspent(job, Reason.RETRY, now + policy.retry_delay(1), now)
-            return _ended(waiting, AttemptState.NOT_SENT, reason, message)
+            return _ended(_not_tried(job, reason, policy, now, draw), AttemptState.NOT_SENT, reason, message)
         case NotSent(reason=reason, message=message):
-            return _ended(_retried(job, policy, now), AttemptState.NOT_SENT, reason, message)
+            return _ended(_not_sent(job, policy, now, draw), AttemptState.NOT_SENT, reason, message)
         case Ambiguous(reason=reason, message=message):
-            unknown = moved(job, JobState.UNKNOWN, now=now, until=now + policy.unknown_settle)
-            return _ended(unknown, AttemptState.UNKNOWN, reason, message)
+            return _ended(unknown(job, policy=policy, now=now), AttemptState.UNKNOWN, reason, message)
     assert_never(outcome)
 
 
 def uncertain(job: PostJob, reason: str, message: str, *, policy: Policy, now: datetime) -> Settlement:
-    """Nobody heard an answer: to be found out, after the provider has had time to show the post."""
-    return settle(job, Ambiguous(reason=reason, message=message), policy=policy, now=now)
+    """Nobody heard an answer: to be looked up, after the provider has had time to show the post."""
+    assert job.state is JobState.SENDING
+    return _ended(unknown(job, policy=policy, now=now), AttemptState.UNKNOWN, reason, message)
 
 
-def resolve(job: PostJob, finding: Finding, *, now: datetime) -> Settlement | None:
-    """`job` is UNKNOWN. None: nothing is proven, look again at the job's `next_action_time` put off by the caller."""
+def disowned(job: PostJob, *, in_doubt: bool, policy: Policy, now: datetime, draw: float) -> Settlement:
+    """Returns a SENDING or UNKNOWN job whose last attempt is known not to have been sent; that attempt is not spent.
+
+    `in_doubt` tells whether another attempt of the run may have gone out.
+    """
+    assert job.state in OPEN_ATTEMPT
+    until = now + policy.retry_delay(1, draw=draw)
+    waiting = moved(
+        job, JobState.WAITING, now=now, reason=Reason.RETRY, until=until, attempts=job.attempts - 1, in_doubt=in_doubt
+    )
+    return _ended(waiting, AttemptState.NOT_SENT, "CLAIM_FAILED", "the claim was not confirmed: nothing was sent")
+
+
+def resolve(
+    job: PostJob, finding: Finding, *, policy: Policy, now: datetime, draw: float, since: datetime | None = None
+) -> Settlement:
+    """Returns what a look makes of an UNKNOWN job; in the same version when the look proved nothing.
+
+    `since` is when the run's first attempt of unknown outcome began: no post of the run is older.
+    """
     assert job.state is JobState.UNKNOWN
     match finding:
         case Found():
-            return evidence(job, finding, now=now)
+            return evidence(job, finding, now=now, since=since)
+        case Absent() if may_be_resent(job):
+            until = now + policy.retry_delay(job.attempts, draw=draw)
+            waiting = moved(job, JobState.WAITING, now=now, reason=Reason.RETRY, until=until, in_doubt=True)
+            return _closed(waiting, AttemptState.ABSENT)
         case Absent():
-            return Settlement(
-                job=moved(job, JobState.READY, now=now, until=now),
-                attempt_state=AttemptState.ABSENT,
-                error_reason=job.error_reason,
-                error_message=job.error_message,
-            )
-        case NoProof():
-            return None
+            return _closed(_looked(job, "the provider does not show the post", policy, now), AttemptState.UNKNOWN)
+        case NoProof(message=message) | AuthRefused(message=message):
+            return _closed(_looked(job, message, policy, now), AttemptState.UNKNOWN)
     assert_never(finding)
 
 
-def evidence(job: PostJob, found: Found, *, now: datetime) -> Settlement:
+def evidence(job: PostJob, proof: Found | Accepted, *, now: datetime, since: datetime | None = None) -> Settlement:
     """Proof that a post is there counts whoever brings it, and however late."""
-    return Settlement(
-        job=_published(job, found.external_id, found.external_url, now), attempt_state=AttemptState.ACCEPTED
-    )
+    return Settlement(job=_published(job, proof, now=now, since=since), attempt_state=AttemptState.ACCEPTED)
 
 
-def _published(job: PostJob, external_id: str, external_url: str, now: datetime, **changes: Any) -> PostJob:
+def publish_time(reported: datetime | None, *, since: datetime | None, now: datetime) -> datetime:
+    """When a post went out: the provider's word, if it is possible, else when the proof came.
+
+    The provider's clock may differ from ours by `_SKEW`. `since` is when the first request began.
+    """
+    if reported is None or reported > now + _SKEW or (since is not None and reported < since - _SKEW):
+        return now
+    return min(reported, now)
+
+
+def _published(
+    job: PostJob, proof: Found | Accepted, *, now: datetime, since: datetime | None, **changes: Any
+) -> PostJob:
     return moved(
         job,
         JobState.PUBLISHED,
         now=now,
-        publish_time=now,
-        external_id=external_id,
-        external_url=external_url,
+        in_doubt=False,
+        publish_time=publish_time(proof.publish_time, since=since, now=now),
+        external_id=proof.external_id,
+        external_url=proof.external_url,
         evidence_kind="PROVIDER_ID",
         error_reason="",
         error_message="",
@@ -120,15 +167,41 @@ def _published(job: PostJob, external_id: str, external_url: str, now: datetime,
     )
 
 
-def _retried(job: PostJob, policy: Policy, now: datetime) -> PostJob:
+def _not_sent(job: PostJob, policy: Policy, now: datetime, draw: float) -> PostJob:
     if job.attempts >= job.max_attempts:
-        return moved(job, JobState.FAILED, now=now)
-    until = now + policy.retry_delay(job.attempts)
+        return _given_up(job, Reason.ATTEMPTS_EXHAUSTED, policy, now)
+    until = now + policy.retry_delay(job.attempts, draw=draw)
     return moved(job, JobState.WAITING, now=now, reason=Reason.RETRY, until=until)
+
+
+def _given_up(job: PostJob, why: Reason, policy: Policy, now: datetime) -> PostJob:
+    """No further attempt: failed, unless an earlier one may have gone out. That one is looked up."""
+    if job.in_doubt:
+        return unknown(job, policy=policy, now=now, reason=why)
+    return ended_unsent(job, JobState.FAILED, now=now)
+
+
+def _not_tried(job: PostJob, reason: str, policy: Policy, now: datetime, draw: float) -> PostJob:
+    if reason in (Reason.CREDENTIALS_UNREADABLE, Reason.PROVIDER_UNKNOWN):
+        return _unspent(job, Reason(reason), now + policy.repaired * (0.5 + draw / 2), now)
+    return _unspent(job, Reason.RETRY, now + policy.retry_delay(1, draw=draw), now)
 
 
 def _unspent(job: PostJob, why: Reason, until: datetime, now: datetime) -> PostJob:
     return moved(job, JobState.WAITING, now=now, reason=why, until=until, attempts=job.attempts - 1)
+
+
+def _looked(job: PostJob, seen: str, policy: Policy, now: datetime) -> PostJob:
+    """The job after a look that proved nothing: looked up again, or at its deadline left to a person."""
+    deadline = job.unknown_until or now + policy.unknown_deadline
+    if deadline <= now:
+        return needs_attention(job, f"no proof was found in time; the last look: {seen}", now=now)
+    again = now + policy.look_delay(now - (job.last_attempt_time or now))
+    return replace(job, next_action_time=min(again, deadline), unknown_until=deadline, in_doubt=True)
+
+
+def _closed(job: PostJob, attempt: AttemptState) -> Settlement:
+    return Settlement(job=job, attempt_state=attempt, error_reason=job.error_reason, error_message=job.error_message)
 
 
 def _ended(job: PostJob, attempt: AttemptState, reason: str, message: str) -> Settlement:

@@ -13,10 +13,12 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from publisher_service.application.claim_jobs import Again, Claim, ClaimJobs, Over, carried_by_stream
+from publisher_service.application.disown_claims import DisownClaims
 from publisher_service.application.send_post import SendPost, Sent
 from publisher_service.application.settle_posts import SettlePosts
 from publisher_service.application.tell_started import TellStarted
 from publisher_service.domain.claim import Claimed, Command, Lane
+from publisher_service.domain.outcome import NotTried
 from publisher_service.domain.post_job import PostJob
 from publisher_service.entrypoints.commands import CommandIntake
 from publisher_service.entrypoints.lanes import ProviderLane
@@ -50,6 +52,7 @@ class PublishPipeline:
         send: SendPost,
         settle: SettlePosts,
         tell_started: TellStarted,
+        disown: DisownClaims,
         clock: Clock,
         steady: SteadyClock,
         lanes: Mapping[str, ProviderLane],
@@ -61,6 +64,8 @@ class PublishPipeline:
         self._send_post = send
         self._settle_posts = settle
         self._tell_started = tell_started
+        self._disown_claims = disown
+        self._is_ending = False
         self._clock = clock
         self._steady = steady
         self._lanes = lanes
@@ -110,7 +115,9 @@ class PublishPipeline:
             group.create_task(self._watch_slow(stop))
             # Only then: the intake may hand on something until its very end.
             await asyncio.wait(feeding)
+            await self._disown()
             await self._give_back()
+            self._is_ending = True
             for lane in self._lanes.values():
                 lane.end()
             await asyncio.wait(senders)
@@ -126,6 +133,7 @@ class PublishPipeline:
                 await self._claim_batch(batch)
             if self._may_look():
                 await self._take_turns()
+            await self._disown()
             for lane in self._lanes.values():
                 lane.show()
 
@@ -161,6 +169,18 @@ class PublishPipeline:
             answers = [Again(_AWAY)] * len(batch)
         for work, answer in zip(batch, answers, strict=True):
             await self._proceed(work, answer, started)
+
+    async def _disown(self) -> None:
+        """Settles what failed claims may have committed: none of it was sent, which nobody else can know."""
+        failed = self._claim_jobs.failed
+        try:
+            while failed:
+                taken_back = await self._disown_claims(failed[0])
+                failed.popleft()
+                log.info("a failed claim had opened %d attempts; none was sent", len(taken_back))
+        except Exception as error:
+            if not is_transient(error):
+                raise
 
     async def _proceed(self, work: Work, answer: Claim, started: float) -> None:
         match answer:
@@ -210,10 +230,14 @@ class PublishPipeline:
     async def _send(self, work: Work) -> None:
         assert work.claimed is not None
         early = (work.command.schedule_time - self._steady.now()).total_seconds()
-        while early > 0:
+        while early > 0 and not self._is_ending:
             await asyncio.sleep(early)
             early = (work.command.schedule_time - self._steady.now()).total_seconds()
-        sent = await self._send_post(work.claimed, claim_started=work.claim_started)
+        if self._is_ending:
+            stopping = NotTried(reason="STOPPING", message="the process was told to stop before it sent")
+            sent = Sent(claimed=work.claimed, outcome=stopping, time=self._steady.now())
+        else:
+            sent = await self._send_post(work.claimed, claim_started=work.claim_started)
         self._answered.append((work, sent))
         self._some_answered.set()
 

@@ -29,8 +29,9 @@ _CLAIM = text("""
             c.traceparent as command_traceparent,
             c.from_line,
             j.organization_id, j.id, j.draft_id, j.social_account_id, j.state, j.state_reason, j.version, j.run,
-            j.slot_sequence, j.slot_id, j.slot_revision, j.next_action_time, j.attempts, j.fence, j.withdrawn_below,
-            j.target_month, j.create_time, j.error_reason, j.error_message,
+            j.slot_sequence, j.slot_id, j.slot_revision, j.next_action_time, j.attempts, j.fence, j.in_doubt,
+            j.content_revision as sent_revision, j.withdrawn_below, j.target_month, j.create_time, j.error_reason,
+            j.error_message,
             -- A run has ended: the command begins the next one.
             e.ended,
             case when e.ended then j.run + 1 else j.run end as next_run,
@@ -57,7 +58,7 @@ _CLAIM = text("""
     ),
     looked_at as materialized (
         select
-            t.*, k.revision, k.content, k.content_digest, s.provider, s.external_account_id, s.credentials,
+            t.*, b.revision, b.content, b.content_digest, s.provider, s.external_account_id, s.credentials,
             coalesce((cast(:rooms as integer[]))[array_position(cast(:providers as text[]), s.provider)], 0) as room,
             (cast(:lease_ends as timestamptz[]))[array_position(cast(:providers as text[]), s.provider)] as lease_end,
             case
@@ -70,10 +71,14 @@ _CLAIM = text("""
                 when t.state = 'WAITING' and t.state_reason <> 'CONTENT_PENDING' and t.next_action_time > :now
                     then 'EARLY'
                 when t.command_not_after < :now then 'MISSED'
-                when k.version is null or k.version = 0 or k.revision < t.wanted_revision then 'CONTENT_PENDING'
-                when k.revision < t.withdrawn_below then 'WITHDRAWN'
+                when t.spent >= t.command_max_attempts then 'EXHAUSTED'
+                when not t.in_doubt and (k.version is null or k.version = 0 or k.revision < t.wanted_revision)
+                    then 'CONTENT_PENDING'
+                when b.revision < t.withdrawn_below then 'WITHDRAWN'
                 when t.id <> all (k.post_job_ids) then 'REMOVED'
-                when not k.approved then 'NOT_APPROVED'
+                when b.content is null then 'CONTENT_LOST'
+                -- What is sent again was approved when it was sent first; only its withdrawal forbids it.
+                when not k.approved and b.revision = k.revision then 'NOT_APPROVED'
                 when not t.connected or s.id is null then 'ACCOUNT_NOT_CONNECTED'
                 when t.open_job_id is not null or t.resume_time > :now or (t.lined and not t.from_line)
                     then 'ACCOUNT_BUSY'
@@ -82,6 +87,16 @@ _CLAIM = text("""
         from taken t
         left join content k on k.organization_id = t.organization_id and k.draft_id = t.draft_id
         left join social_account s on s.organization_id = t.organization_id and s.id = t.social_account_id
+        left join kept_content kept on t.in_doubt and kept.organization_id = t.organization_id
+            and kept.post_job_id = t.id and kept.revision = t.sent_revision
+        -- The very bytes that may be out already go out again under their key, whatever the draft says by now.
+        cross join lateral (
+            select
+                case when t.in_doubt then t.sent_revision else k.revision end as revision,
+                case when i.newest then k.content else kept.content end as content,
+                case when i.newest then k.content_digest else kept.content_digest end as content_digest
+            from (select not t.in_doubt or k.revision = t.sent_revision) as i (newest)
+        ) b
     ),
     -- One post of an account at a time, the earliest first; and no more of a provider than there is room for.
     in_turn as materialized (
@@ -113,9 +128,9 @@ _CLAIM = text("""
     ),
     opened as (
         insert into attempt (organization_id, post_job_id, run, number, fence, state, idempotency_key, content_revision,
-            content_digest, start_time, external_id, error_reason, error_message)
+            content_digest, start_time, external_id, error_reason, error_message, sender)
         select v.organization_id, v.id, v.next_run, v.spent + 1, v.fence + 1, 'SENDING', v.next_key,
-            v.revision, v.content_digest, :now, '', '', ''
+            v.revision, v.content_digest, :now, '', '', '', :sender
         from judged v where v.verdict = 'CLAIMED'
     ),
     lined as (
@@ -158,11 +173,11 @@ _CLAIM = text("""
 
 
 async def claim(
-    connection: AsyncConnection, commands: Sequence[Command], lanes: Sequence[Lane], *, now: datetime
+    connection: AsyncConnection, commands: Sequence[Command], lanes: Sequence[Lane], *, now: datetime, sender: str
 ) -> dict[int, Judged]:
     """Returns the verdicts by the index of the command. A command whose job is absent, or is locked, has none.
 
-    The commands are of different jobs.
+    The commands are of different jobs. `sender` names this claim of this process on its attempts.
     """
     lease_ends = {lane.provider: now + lane.lease for lane in lanes}
     result = await connection.execute(
@@ -183,6 +198,7 @@ async def claim(
             "providers": [lane.provider for lane in lanes],
             "rooms": [lane.room for lane in lanes],
             "lease_ends": list(lease_ends.values()),
+            "sender": sender,
             "now": now,
         },
     )
@@ -226,6 +242,7 @@ def _claimed(row: Row[Any], command: Command, now: datetime) -> Claimed:
         max_attempts=command.max_attempts,
         attempts=row.spent + 1,
         fence=row.fence + 1,
+        in_doubt=row.in_doubt,
         content_revision=row.revision,
         wanted_revision=command.content_revision,
         withdrawn_below=row.withdrawn_below,

@@ -21,16 +21,17 @@ _SETTLE = text("""
             cast(:attempt_error_reasons as text[]), cast(:attempt_error_messages as text[]),
             cast(:activity_ids as text[]), cast(:outcomes as text[]),
             cast(:event_ids as text[]), cast(:event_subjects as text[]), cast(:event_payloads as bytea[]),
-            cast(:pauses_until as timestamptz[])
+            cast(:pauses_until as timestamptz[]), cast(:in_doubts as boolean[]), cast(:unknown_untils as timestamptz[])
         ) as r (organization_id, id, fence, social_account_id, state, state_reason, next_action_time, attempts,
             publish_time, external_id, external_url, evidence_kind, error_reason, error_message, end_time,
             attempt_state, attempt_error_reason, attempt_error_message, activity_id, outcome,
-            event_id, event_subject, event_payload, pause_until)
+            event_id, event_subject, event_payload, pause_until, in_doubt, unknown_until)
     ),
     settled as (
         update post_job j set
             state = r.state, state_reason = r.state_reason, version = j.version + 1,
-            next_action_time = r.next_action_time, attempts = r.attempts, publish_time = r.publish_time,
+            next_action_time = r.next_action_time, in_doubt = r.in_doubt, unknown_until = r.unknown_until,
+            attempts = r.attempts, publish_time = r.publish_time,
             external_id = r.external_id, external_url = r.external_url, evidence_kind = r.evidence_kind,
             error_reason = r.error_reason, error_message = r.error_message, last_attempt_time = r.end_time,
             update_time = :now
@@ -120,6 +121,8 @@ async def settle(connection: AsyncConnection, rows: Sequence[SettleRow], *, now:
             "event_subjects": [row.event_subject for row in rows],
             "event_payloads": [row.event_payload for row in rows],
             "pauses_until": [row.settlement.pause_until for row in rows],
+            "in_doubts": [job.in_doubt for job in jobs],
+            "unknown_untils": [job.unknown_until for job in jobs],
             "now": now,
         },
     )

@@ -16,8 +16,9 @@ from publisher_service.domain.settlement import AttemptState, Settlement
 JOB_COLUMNS = """
     organization_id, id, draft_id, social_account_id, channel, destination, state, state_reason, version, run,
     slot_sequence, slot_id, slot_revision, schedule_time, not_after, next_action_time, max_attempts, attempts, fence,
-    content_revision, wanted_revision, withdrawn_below, publish_time, external_id, external_url, evidence_kind,
-    error_reason, error_message, last_attempt_time, target_month, traceparent, create_time, update_time
+    in_doubt, unknown_until, content_revision, wanted_revision, withdrawn_below, publish_time, external_id,
+    external_url, evidence_kind, error_reason, error_message, last_attempt_time, target_month, traceparent,
+    create_time, update_time
 """
 
 # Column and array type, in the order of the table: what an insert writes.
@@ -43,6 +44,8 @@ _COLUMNS = {
     "max_attempts": "integer",
     "attempts": "integer",
     "fence": "bigint",
+    "in_doubt": "boolean",
+    "unknown_until": "timestamptz",
     "content_revision": "bigint",
     "wanted_revision": "bigint",
     "publish_time": "timestamptz",
@@ -152,9 +155,23 @@ _RELEASE_GATES = text("""
     where g.organization_id = done.organization_id and g.social_account_id = done.social_account_id
         and g.open_job_id = done.id
 """)
-_OPEN_KEY = text("""
-    select idempotency_key from attempt
-    where organization_id = :organization_id and post_job_id = :id and state in ('SENDING', 'UNKNOWN')
+# The newest attempt of the run whose fate is unknown; the start is that of the first.
+_DOUBTFUL = text("""
+    select a.fence, a.idempotency_key, min(a.start_time) over () as since from attempt a
+    where a.organization_id = :organization_id and a.post_job_id = :id and a.run = :run
+        and a.state in ('UNKNOWN', 'ABSENT')
+    order by a.state = 'UNKNOWN' desc, a.fence desc limit 1
+""")
+# With each: whether another attempt of its run may have gone out.
+_OF_SENDER = text("""
+    select a.organization_id, a.post_job_id, a.fence, exists (
+        select 1 from attempt other
+        where other.organization_id = a.organization_id and other.post_job_id = a.post_job_id and other.run = a.run
+            and other.fence <> a.fence and other.state in ('UNKNOWN', 'ABSENT')
+    ) as in_doubt
+    from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as wanted (organization_id, id)
+    join attempt a on a.organization_id = wanted.organization_id and a.post_job_id = wanted.id
+    where a.state in ('SENDING', 'UNKNOWN') and a.sender = :sender
 """)
 _WITHDRAW_JOBS = text("""
     update post_job set withdrawn_below = greatest(withdrawn_below, :below)
@@ -202,6 +219,15 @@ class JobFilter:
     draft_id: str = ""
     social_account_id: str = ""
     states: tuple[JobState, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubtful:
+    """An attempt that may have gone out, and when the first such attempt of the run began."""
+
+    fence: int
+    idempotency_key: str
+    since: datetime
 
 
 Key = tuple[str, str]
@@ -288,7 +314,7 @@ async def close_attempts(connection: AsyncConnection, closed: Sequence[Settlemen
         "ids": [each.job.id for each in closed],
     }
     ends = {
-        "fences": [each.job.fence for each in closed],
+        "fences": [each.fence for each in closed],
         "states": [each.attempt_state.value for each in closed],
         "external_ids": [each.job.external_id for each in closed],
         "error_reasons": [each.error_reason for each in closed],
@@ -306,15 +332,23 @@ async def abandon_attempts(connection: AsyncConnection, proven: Sequence[Settlem
         keys = {
             "organization_ids": [each.job.organization_id for each in proven],
             "ids": [each.job.id for each in proven],
-            "fences": [each.job.fence for each in proven],
+            "fences": [each.fence for each in proven],
         }
         await connection.execute(_ABANDON_ATTEMPTS, keys | {"now": now})
 
 
-async def open_idempotency_key(connection: AsyncConnection, job: PostJob) -> str | None:
-    names = {"organization_id": job.organization_id, "id": job.id}
-    key: str | None = (await connection.execute(_OPEN_KEY, names)).scalar_one_or_none()
-    return key
+async def doubtful_attempt(connection: AsyncConnection, job: PostJob) -> Doubtful | None:
+    names = {"organization_id": job.organization_id, "id": job.id, "run": job.run}
+    row = (await connection.execute(_DOUBTFUL, names)).one_or_none()
+    return None if row is None else Doubtful(fence=row.fence, idempotency_key=row.idempotency_key, since=row.since)
+
+
+async def attempts_of_sender(
+    connection: AsyncConnection, jobs: Iterable[Key], sender: str
+) -> dict[tuple[str, str, int], bool]:
+    """Returns the open attempts of a claim by organization, job and fence, and whether their runs are in doubt."""
+    result = await connection.execute(_OF_SENDER, _keys(jobs, "ids") | {"sender": sender})
+    return {(row.organization_id, row.post_job_id, row.fence): row.in_doubt for row in result}
 
 
 async def forbid(connection: AsyncConnection, organization_id: str, draft_id: str, below: int) -> None:
@@ -382,9 +416,9 @@ def job_from(row: Row[Any]) -> PostJob:
     (
         organization_id, job_id, draft_id, social_account_id, channel, destination, state, state_reason, version, run,
         slot_sequence, slot_id, slot_revision, schedule_time, not_after, next_action_time, max_attempts, attempts,
-        fence, content_revision, wanted_revision, withdrawn_below, publish_time, external_id, external_url,
-        evidence_kind, error_reason, error_message, last_attempt_time, target_month, traceparent, create_time,
-        update_time,
+        fence, in_doubt, unknown_until, content_revision, wanted_revision, withdrawn_below, publish_time, external_id,
+        external_url, evidence_kind, error_reason, error_message, last_attempt_time, target_month, traceparent,
+        create_time, update_time,
     ) = values  # fmt: skip
     return PostJob(
         organization_id=organization_id,
@@ -404,6 +438,8 @@ def job_from(row: Row[Any]) -> PostJob:
         max_attempts=max_attempts,
         attempts=attempts,
         fence=fence,
+        in_doubt=in_doubt,
+        unknown_until=unknown_until,
         content_revision=content_revision,
         wanted_revision=wanted_revision,
         withdrawn_below=withdrawn_below,

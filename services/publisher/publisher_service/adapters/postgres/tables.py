@@ -138,6 +138,8 @@ post_job = Table(
     Column("slot_sequence", BigInteger, nullable=False, server_default=text("0")),
     # The revision of the draft that the slot's command knew: an older one is not sent.
     Column("wanted_revision", BigInteger, nullable=False, server_default=text("0")),
+    Column("in_doubt", Boolean, nullable=False, server_default=text("false")),
+    Column("unknown_until", Timestamp),
     PrimaryKeyConstraint("organization_id", "id"),
     UniqueConstraint(
         "organization_id", "draft_id", "social_account_id", "channel", "destination", name="post_job_target"
@@ -199,6 +201,7 @@ attempt = Table(
     _text("external_id"),
     _text("error_reason"),
     _text("error_message"),
+    Column("sender", Text, nullable=False, server_default=""),
     PrimaryKeyConstraint("organization_id", "post_job_id", "fence"),
 )
 Index(
@@ -214,6 +217,32 @@ Index(
     attempt.c.post_job_id,
     unique=True,
     postgresql_where=text("state = 'ACCEPTED'"),
+)
+
+kept_content = Table(
+    "kept_content",
+    metadata,
+    _text("organization_id"),
+    _text("post_job_id"),
+    _number("revision"),
+    Column("content", LargeBinary, nullable=False),
+    _text("content_digest"),
+    PrimaryKeyConstraint("organization_id", "post_job_id", "revision"),
+)
+
+resolution = Table(
+    "resolution",
+    metadata,
+    _text("organization_id"),
+    _text("post_job_id"),
+    _count("run"),
+    _text("outcome"),
+    _text("external_id"),
+    _text("external_url"),
+    _text("resolver"),
+    _text("note"),
+    Column("create_time", Timestamp, nullable=False),
+    PrimaryKeyConstraint("organization_id", "post_job_id", "run"),
 )
 
 activity = Table(

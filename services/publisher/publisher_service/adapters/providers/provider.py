@@ -1,54 +1,203 @@
-"""What Publisher needs of a provider."""
+"""A provider as the application knows it: an adapter behind a guard.
 
-from dataclasses import dataclass
+Whatever an adapter does, a call of it ends in time with a value that can be stored: a bug in one adapter must not end
+the process that sends for all others.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, replace
 from datetime import timedelta
-from typing import Protocol
+from typing import Any, Final, TypeVar, final
 
-from publisher_service.domain.outcome import Finding, Outcome
+from opentelemetry import metrics
+
+from publisher_service.adapters.providers.adapter import Adapter, CredentialsRefused, Limits, Post, ProviderAway
+from publisher_service.domain.outcome import (
+    FINDINGS,
+    OUTCOMES,
+    Accepted,
+    Ambiguous,
+    Finding,
+    Found,
+    NoProof,
+    Outcome,
+    RateLimited,
+    label,
+)
+from publisher_service.domain.policy import Policy
+from servicekit.clock import Clock
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# Time for an adapter to notice its own timeout.
+_MARGIN: Final = timedelta(milliseconds=400)
+_LONGEST_NAME: Final = 1000
+_LONGEST_TEXT: Final = 2000
+_SHORTEST_WAIT: Final = timedelta(seconds=1)
+_LONGEST_WAIT: Final = timedelta(hours=24)
+_FAILED: Final = "ADAPTER_FAILED"
+
+_meter = metrics.get_meter(__name__)
+_latency = _meter.create_histogram(
+    "postflow.publish.provider_latency",
+    unit="s",
+    description="Time of one call of a provider, by operation and outcome",
+    explicit_bucket_boundaries_advisory=[0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30],
+)
+_failures = _meter.create_counter(
+    "postflow.publish.adapter_failures", description="Calls in which an adapter raised, hung or answered nonsense"
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Post:
-    """One request, ready to be sent."""
+@final
+class Provider:
+    def __init__(self, adapter: Adapter, clock: Clock) -> None:
+        self.name = adapter.name
+        self.channels = adapter.channels
+        self.limits: Limits = adapter.limits
+        self._adapter = adapter
+        self._clock = clock
+        for operation in ("verify", "send", "look"):
+            _failures.add(0, {"provider": self.name, "operation": operation})
 
-    external_account_id: str
-    access_token: str
-    channel: str
-    destination: str
-    text: str
-    idempotency_key: str
-
-    def __repr__(self) -> str:
-        """Without the token: a post may end up in a traceback."""
-        return f"Post({self.idempotency_key})"
-
-
-class CredentialsRefused(Exception):
-    """The provider does not take these credentials; `args[0]` says why, in words for people."""
-
-
-class ProviderAway(Exception):
-    """The provider did not answer."""
-
-
-class Provider(Protocol):
     @property
-    def name(self) -> str: ...
+    def time_limit(self) -> timedelta:
+        """After this long a call has ended, whatever the adapter does."""
+        return self.limits.request_timeout + _MARGIN
 
-    @property
-    def channels(self) -> tuple[str, ...]: ...
-
-    @property
-    def request_timeout(self) -> timedelta: ...
+    def policy(self, common: Policy) -> Policy:
+        """The numbers of this provider, over those that are set for all."""
+        limits = self.limits
+        return replace(
+            common,
+            unknown_settle=limits.unknown_settle,
+            unknown_deadline=limits.unknown_deadline,
+            lookup_again=limits.lookup_again,
+        )
 
     async def verify(self, external_account_id: str, access_token: str) -> None:
-        """Raises CredentialsRefused or ProviderAway."""
-        ...
+        """Raises CredentialsRefused or ProviderAway, nothing else."""
+        with self._timed("verify") as done:
+            try:
+                await self._in_time(self._adapter.verify(external_account_id, access_token))
+            except CredentialsRefused:
+                done("refused")
+                raise
+            except ProviderAway:
+                done("away")
+                raise
+            except Exception as error:  # noqa: BLE001 - a defect of an adapter is no crash
+                self._failed("verify", error)
+                done("failed")
+                raise ProviderAway("the adapter failed") from None
+            done("accepted")
 
     async def send(self, post: Post) -> Outcome:
-        """One request, never repeated here. Whatever is not known for sure is Ambiguous."""
-        ...
+        """Makes one request. An adapter that fails may have sent: that is Ambiguous."""
+        with self._timed("send") as done:
+            try:
+                outcome = _sound_outcome(await self._in_time(self._adapter.send(post)))
+            except Exception as error:  # noqa: BLE001 - an adapter that fails may have sent: that is an outcome
+                self._failed("send", error)
+                outcome = Ambiguous(reason=_FAILED, message=f"the adapter failed with {type(error).__name__}")
+            done(label(outcome))
+        return outcome
 
     async def look(self, post: Post) -> Finding:
-        """Is the post that was sent under this key there?"""
-        ...
+        """Looks a post up. An adapter that fails has proven nothing."""
+        with self._timed("look") as done:
+            try:
+                finding = _sound_finding(await self._in_time(self._adapter.look(post)))
+            except Exception as error:  # noqa: BLE001 - an adapter that fails has proven nothing
+                self._failed("look", error)
+                finding = NoProof(message=f"the adapter failed with {type(error).__name__}")
+            done(label(finding))
+        return finding
+
+    async def _in_time(self, call: Coroutine[Any, Any, T]) -> T:
+        async with asyncio.timeout(self.time_limit.total_seconds()):
+            return await call
+
+    @contextmanager
+    def _timed(self, operation: str) -> Iterator[Callable[[str], None]]:
+        started = self._clock.monotonic()
+
+        def done(outcome: str) -> None:
+            names = {"provider": self.name, "operation": operation, "outcome": outcome}
+            _latency.record(self._clock.monotonic() - started, names)
+
+        yield done
+
+    def _failed(self, operation: str, error: Exception) -> None:
+        _failures.add(1, {"provider": self.name, "operation": operation})
+        log.error("the adapter of %s failed in %s", self.name, operation, exc_info=error)
+
+
+class Providers:
+    """The providers that this release has."""
+
+    def __init__(self, adapters: Sequence[Adapter], clock: Clock) -> None:
+        self._known: Mapping[str, Provider] = {adapter.name: Provider(adapter, clock) for adapter in adapters}
+
+    def get(self, name: str) -> Provider | None:
+        """None: an account of another release's provider."""
+        return self._known.get(name)
+
+    def __iter__(self) -> Iterator[Provider]:
+        return iter(self._known.values())
+
+    @property
+    def names(self) -> Sequence[str]:
+        return sorted(self._known)
+
+
+class _Nonsense(Exception):
+    """An adapter answered what cannot be an answer."""
+
+
+def _sound_outcome(outcome: object) -> Outcome:
+    if not isinstance(outcome, OUTCOMES):
+        raise _Nonsense(f"not an outcome: {type(outcome).__name__}")
+    if isinstance(outcome, Accepted):
+        return _named(outcome)
+    if isinstance(outcome, RateLimited):
+        outcome = replace(outcome, retry_after=min(max(outcome.retry_after, _SHORTEST_WAIT), _LONGEST_WAIT))
+    return _storable(outcome)
+
+
+def _sound_finding(finding: object) -> Finding:
+    if not isinstance(finding, FINDINGS):
+        raise _Nonsense(f"not a finding: {type(finding).__name__}")
+    return _named(finding) if isinstance(finding, Found) else _storable(finding)
+
+
+Proof = TypeVar("Proof", Accepted, Found)
+
+
+def _named(proof: Proof) -> Proof:
+    """A name that cannot be kept as it was given proves nothing."""
+    name = proof.external_id
+    if not 0 < len(name) <= _LONGEST_NAME or storable(name) != name:
+        raise _Nonsense("the post has no name that can be kept")
+    if proof.publish_time is not None and proof.publish_time.tzinfo is None:
+        proof = replace(proof, publish_time=None)
+    return _storable(proof)
+
+
+Value = TypeVar("Value")
+
+
+def _storable(value: Value) -> Value:
+    texts = {field.name: getattr(value, field.name) for field in fields(value)}  # type: ignore[arg-type]
+    changes = {name: storable(text)[:_LONGEST_TEXT] for name, text in texts.items() if isinstance(text, str)}
+    return replace(value, **changes)  # type: ignore[type-var]
+
+
+def storable(text: str) -> str:
+    """A text may hold what neither a database nor a message can: a NUL, and half of a surrogate pair."""
+    return text.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")

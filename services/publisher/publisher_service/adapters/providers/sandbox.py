@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, TypeGuard
 from urllib.parse import quote
 
@@ -10,7 +10,7 @@ import aiohttp
 from yarl import URL
 
 import channels
-from publisher_service.adapters.providers.provider import CredentialsRefused, Post, ProviderAway
+from publisher_service.adapters.providers.adapter import CredentialsRefused, Limits, Post, ProviderAway
 from publisher_service.domain.outcome import (
     Absent,
     Accepted,
@@ -32,15 +32,15 @@ _SHORTEST_RETRY_AFTER = timedelta(seconds=1)
 _LONGEST_RETRY_AFTER = timedelta(hours=24)
 
 
-class SandboxProvider:
+class SandboxAdapter:
     name = "sandbox"
     channels = channels.KNOWN
 
-    def __init__(self, session: aiohttp.ClientSession, url: str, request_timeout: timedelta) -> None:
+    def __init__(self, session: aiohttp.ClientSession, url: str, limits: Limits) -> None:
+        self.limits = limits
         self._session = session
         self._url = url.rstrip("/")
-        self.request_timeout = request_timeout
-        self._timeout = aiohttp.ClientTimeout(total=request_timeout.total_seconds())
+        self._timeout = aiohttp.ClientTimeout(total=limits.request_timeout.total_seconds())
 
     async def verify(self, external_account_id: str, access_token: str) -> None:
         try:
@@ -91,6 +91,8 @@ class SandboxProvider:
                 timeout=self._timeout,
                 allow_redirects=False,
             ) as response:
+                if response.status == 401:
+                    return AuthRefused(message="the sandbox refused the credentials")
                 if response.status != 200:
                     return NoProof(message=f"the look-up answered {response.status}")
                 return _found(_object(await _body(response)))
@@ -117,7 +119,9 @@ def _classify(status: int, headers: Mapping[str, str], answer: bytes) -> Outcome
     if status in (200, 201):
         external_id, url = body.get("id"), body.get("url")
         if _is_name(external_id) and isinstance(url, str):
-            return Accepted(external_id=external_id, external_url=_storable(url))
+            return Accepted(
+                external_id=external_id, external_url=_storable(url), publish_time=_time(body.get("create_time"))
+            )
         return Ambiguous(reason="UNREADABLE_ANSWER", message="the sandbox accepted, but its answer cannot be read")
     message = _message(body, status)
     if status == 401:
@@ -157,6 +161,15 @@ def _is_name(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME and _storable(value) == value
 
 
+def _time(value: object) -> datetime | None:
+    """When the post went out; None when the sandbox does not say, or says it so that it cannot be read."""
+    try:
+        time = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return time if time is not None and time.tzinfo is not None else None
+
+
 def _storable(text: str) -> str:
     """JSON can say what neither a database nor a message can hold: a NUL, and half of a surrogate pair."""
     return text.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -175,7 +188,9 @@ def _found(body: Mapping[str, Any]) -> Finding:
     match posts:
         case []:
             return Absent()
-        case [{"id": external_id, "url": str(url)}] if _is_name(external_id):
-            return Found(external_id=external_id, external_url=_storable(url))
+        case [{"id": external_id, "url": str(url)} as post] if _is_name(external_id):
+            return Found(
+                external_id=external_id, external_url=_storable(url), publish_time=_time(post.get("create_time"))
+            )
         case _:
             return NoProof(message=f"the look-up found {len(posts)} posts under one key")

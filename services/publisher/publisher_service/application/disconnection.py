@@ -1,0 +1,38 @@
+"""What a refusal of credentials makes of their account, whether a send or a look met it."""
+
+from datetime import datetime
+
+from publisher_service.adapters.postgres import accounts, line
+from publisher_service.domain.account import AccountReason, AccountState, disconnected
+from publisher_service.wire import account_disconnected
+from servicekit.pg.database import Transaction
+from servicekit.pg.outbox import Outbox
+
+
+async def disconnect(
+    tx: Transaction,
+    outbox: Outbox,
+    account_key: tuple[str, str],
+    *,
+    credentials: bytes,
+    error_message: str,
+    now: datetime,
+) -> None:
+    """Disconnects the account, unless it has other credentials by now than those that were refused."""
+    organization_id, account_id = account_key
+    account = await accounts.lock(tx.connection, organization_id, account_id)
+    if account is None or account.state is AccountState.DISCONNECTED:
+        return
+    *_, current = await accounts.credentials_of(tx.connection, organization_id, account_id)
+    if current != credentials:
+        # Connected again while the request was out: what was refused is not what the account has now.
+        await line.set_connection(
+            tx.connection, organization_id, account_id, provider=account.provider, connected=True, now=now
+        )
+        return
+    gone = disconnected(account, AccountReason.CREDENTIALS_REFUSED, error_message, now=now)
+    await accounts.save(tx.connection, gone)
+    await line.set_connection(
+        tx.connection, organization_id, account_id, provider=account.provider, connected=False, now=now
+    )
+    await outbox.append(tx, [account_disconnected(gone, error_message)], now=now)

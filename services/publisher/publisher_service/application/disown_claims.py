@@ -1,0 +1,59 @@
+"""Takes back what a failed claim committed after all: nothing of it was sent, and only its own process knows that."""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from publisher_service.adapters.postgres import store
+from publisher_service.domain.policy import Policy
+from publisher_service.domain.post_job import PostJob
+from publisher_service.domain.settlement import disowned
+from publisher_service.wire import post_job_changed
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database, Transaction
+from servicekit.pg.outbox import Outbox
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedClaim:
+    """A claim whose COMMIT raised: the jobs that it had claimed, and the name that it gave to their attempts."""
+
+    sender: str
+    jobs: Sequence[tuple[str, str]]
+
+
+class DisownClaims:
+    def __init__(
+        self,
+        *,
+        database: Database,
+        clock: DatabaseClock,
+        outbox: Outbox,
+        policy: Policy,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._outbox = outbox
+        self._policy = policy
+        self._draw = draw
+
+    async def __call__(self, failed: FailedClaim) -> Sequence[PostJob]:
+        """Returns the jobs whose attempts had been committed, as they wait to be sent."""
+        return await self._database.run(lambda tx: self._disown(tx, failed))
+
+    async def _disown(self, tx: Transaction, failed: FailedClaim) -> Sequence[PostJob]:
+        now = await self._clock.now(tx.connection)
+        # A commit that is still under way holds these locks.
+        jobs = await store.lock_jobs(tx.connection, failed.jobs)
+        unsent = await store.attempts_of_sender(tx.connection, failed.jobs, failed.sender)
+        settled = [
+            disowned(job, in_doubt=unsent[key], policy=self._policy, now=now, draw=self._draw())
+            for job in jobs
+            if (key := (job.organization_id, job.id, job.fence)) in unsent
+        ]
+        taken_back = [each.job for each in settled]
+        await store.close_attempts(tx.connection, settled, now=now)
+        await store.save_jobs(tx.connection, taken_back)
+        await self._outbox.append(tx, [post_job_changed(job) for job in taken_back], now=now)
+        return taken_back

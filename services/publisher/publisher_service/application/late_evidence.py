@@ -1,0 +1,76 @@
+"""Proof of a post whose job has moved on: recorded whoever brings it; a contradiction is cried out."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from opentelemetry import metrics
+
+from publisher_service.adapters.postgres import store
+from publisher_service.domain.outcome import Accepted, Found
+from publisher_service.domain.post_job import JobState, PostJob
+from publisher_service.domain.settlement import Settlement, evidence
+from publisher_service.wire import post_job_changed
+from servicekit.pg.database import Transaction
+from servicekit.pg.outbox import Outbox
+
+log = logging.getLogger(__name__)
+
+_meter = metrics.get_meter(__name__)
+_duplicates = _meter.create_counter(
+    "postflow.publish.duplicates_detected", description="Posts that are out under two names: somebody must look at once"
+)
+_contradictions = _meter.create_counter(
+    "postflow.publish.contradicted_persons", description="Proof that a post is out, against what a person has said"
+)
+_duplicates.add(0)
+_contradictions.add(0)
+
+# A job, the fence of the attempt that the proof belongs to, and the proof.
+Proof = tuple[PostJob, int, Accepted | Found]
+
+
+class LateEvidence:
+    def __init__(self, outbox: Outbox) -> None:
+        self._outbox = outbox
+
+    async def __call__(self, tx: Transaction, proofs: Sequence[Proof], *, now: datetime) -> None:
+        """The jobs are locked by this transaction; each comes as it is now."""
+        jobs = {(job.organization_id, job.id): job for job, _, _ in proofs}
+        proven: list[Settlement] = []
+        for first, fence, proof in proofs:
+            key = (first.organization_id, first.id)
+            job = jobs[key]
+            if job.state is JobState.PUBLISHED:
+                _compare(job, proof)
+                continue
+            if job.error_reason == "RESOLVED_NOT_PUBLISHED":
+                _contradictions.add(1)
+                log.critical("post job %s is out as %s, though a person said that it is not", job.id, proof.external_id)
+            # The proof belongs to the attempt that brought it, not to one that may have followed.
+            settled = replace(evidence(job, proof, now=now), attempt_fence=fence)
+            jobs[key] = settled.job
+            proven.append(settled)
+        await store.close_attempts(tx.connection, proven, now=now)
+        await store.abandon_attempts(tx.connection, proven, now=now)
+        await store.save_jobs(tx.connection, [each.job for each in proven])
+        await self._outbox.append(tx, [post_job_changed(each.job) for each in proven], now=now)
+
+
+def _compare(job: PostJob, proof: Accepted | Found) -> None:
+    if job.external_id == proof.external_id:
+        return
+    if job.evidence_kind == "PERSON":
+        same = not job.external_id and job.external_url in ("", proof.external_url)
+        if not same:
+            _contradictions.add(1)
+            log.critical(
+                "post job %s is out as %s, a person said %s",
+                job.id,
+                proof.external_id,
+                job.external_id or job.external_url,
+            )
+        return
+    _duplicates.add(1)
+    log.critical("post job %s is out twice: %s and %s", job.id, job.external_id, proof.external_id)

@@ -1,0 +1,56 @@
+"""What a run that may have sent something can still become.
+
+An attempt whose outcome nobody knows leaves its run in doubt. From then on nothing ends the run as unsent: only proof,
+or a person, says that the post is not out.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from publisher_service.domain.policy import Policy
+from publisher_service.domain.post_job import JobState, PostJob, Reason, moved
+
+_NO_RESEND = frozenset({Reason.RESEND_REFUSED, Reason.ATTEMPTS_EXHAUSTED, Reason.CONTENT_LOST})
+
+
+def ended_unsent(
+    job: PostJob, state: JobState, *, now: datetime, reason: Reason = Reason.NONE, **changes: Any
+) -> PostJob:
+    """The job at the end of a run that is not known to have sent anything; in doubt, a person has to look."""
+    if job.in_doubt:
+        return needs_attention(job, f"it would be {state}, but an earlier attempt may have gone out", now=now)
+    return moved(job, state, now=now, reason=reason, **changes)
+
+
+def needs_attention(job: PostJob, why: str, *, now: datetime) -> PostJob:
+    """The job as a person has to look at it, with what is known in words."""
+    last = f"; the last at {job.last_attempt_time.isoformat()}" if job.last_attempt_time else ""
+    known = f"{why}; attempts {job.attempts} of {job.max_attempts}{last}"
+    earlier = f"; last error {job.error_reason}: {job.error_message}" if job.error_reason else ""
+    return moved(
+        job,
+        JobState.NEEDS_ATTENTION,
+        now=now,
+        error_reason=job.error_reason or "OUTCOME_UNKNOWN",
+        error_message=f"{known}{earlier}",
+    )
+
+
+def unknown(job: PostJob, *, policy: Policy, now: datetime, reason: Reason = Reason.NONE, **changes: Any) -> PostJob:
+    """The job to be looked up at the provider, until the provider's deadline."""
+    deadline = now + policy.unknown_deadline
+    return moved(
+        job,
+        JobState.UNKNOWN,
+        now=now,
+        reason=reason,
+        until=min(now + policy.unknown_settle, deadline),
+        unknown_until=deadline,
+        in_doubt=True,
+        **changes,
+    )
+
+
+def may_be_resent(job: PostJob) -> bool:
+    """Whether an UNKNOWN job goes out again once the provider has proven that it is not there."""
+    return job.attempts < job.max_attempts and job.state_reason not in _NO_RESEND
