@@ -26,7 +26,7 @@ EDGES = {
     "libs/servicekit/run/loops.py",
     "libs/servicekit/run/main.py",
     "libs/servicekit/run/process.py",
-    "services/publisher/publisher_service/application/send_post.py",
+    "services/publisher/publisher_service/adapters/providers/provider.py",
 }
 """The RPC edge, consumers, the runner of processes and loops, the runner of jobs, and a provider's adapter."""
 VAGUE = ("Manager", "Helper", "Util", "Utils", "Base", "Common", "Impl")

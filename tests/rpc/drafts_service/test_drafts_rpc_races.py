@@ -25,6 +25,7 @@ from postflow.publisher.v1.publisher_service_pb2_grpc import add_PublisherServic
 from postflow.target.v1.target_pb2 import Target
 from publisher_service import wire as publisher_wire
 from publisher_service.application.claim_jobs import ClaimJobs
+from publisher_service.application.late_evidence import LateEvidence
 from publisher_service.application.read_jobs import ReadJobs
 from publisher_service.application.save_drafts import SaveDrafts
 from publisher_service.application.send_post import Sent
@@ -58,9 +59,15 @@ class Press:
         steady, outbox = SteadyClock(SystemClock()), Outbox(ids, lambda rows: None)
         policy = Policy(unknown_settle=timedelta(0), lookup_again=timedelta(0))
         self._lanes = [Lane(provider="sandbox", room=1000, lease=timedelta(seconds=30))]
-        self._claim = ClaimJobs(database=self.database, clock=clock, steady=steady, outbox=outbox)
+        self._claim = ClaimJobs(database=self.database, clock=clock, steady=steady, outbox=outbox, instance=ids.new())
         self._settle = SettlePosts(
-            database=self.database, clock=clock, ids=ids, outbox=outbox, policy=policy, wake_lines=lambda: None
+            database=self.database,
+            clock=clock,
+            ids=ids,
+            outbox=outbox,
+            policies=lambda name: policy,
+            late=LateEvidence(outbox),
+            wake_lines=lambda: None,
         )
         self._save = SaveDrafts(outbox, lambda: None)
         self.servicer = PublisherServicer(read=ReadJobs(self.database), withdraw=WithdrawContent(self.database))
