@@ -207,7 +207,8 @@ async def test_a_request_of_more_than_256_kib_is_refused(clients: Clients, stack
         call: Any = channel.unary_unary(f"/{method}", request_serializer=None, response_deserializer=None)
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await call(request_of(method).SerializeToString() + b"\xfa\x7f" + _length(262_144) + b"x" * 262_144)
-    assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert fault_from_error(refused.value).reason == "REQUEST_TOO_LARGE"
 
 
 @pytest.mark.parametrize("method", sorted(METHODS.keys() - ACROSS_ORGANIZATIONS))

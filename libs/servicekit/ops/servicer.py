@@ -92,8 +92,6 @@ class OperationsServicer(OperationsServiceServicer):
 
 
 def _states_from(states: Sequence[int]) -> list[DeadLetterState]:
-    if pb.DEAD_LETTER_STATE_UNSPECIFIED in states:
-        raise InvalidField("states", "UNSPECIFIED chooses nothing; leave the field out for all")
     return [_STATES[state] for state in states]
 
 

@@ -31,6 +31,8 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 T = TypeVar("T")
 
 MAX_MESSAGE_BYTES = 256 * 1024
+# What the transport takes: a request between the two is refused by us, with a reason; a larger one by gRPC, without.
+MAX_TAKEN_BYTES = 4 * MAX_MESSAGE_BYTES
 # A longer deadline is cut to this: nobody waits for ever, and a handler must not either.
 LONGEST_CALL = timedelta(minutes=10)
 
@@ -139,6 +141,8 @@ async def _hand_over(behavior: Callable[..., Awaitable[None]], request: Any, rpc
 
 def _reader(method: Method) -> Callable[[bytes], Message]:
     def read(raw: bytes) -> Message:
+        if len(raw) > MAX_MESSAGE_BYTES:
+            raise InvalidRequest("REQUEST_TOO_LARGE", f"the request has {len(raw)} bytes, {MAX_MESSAGE_BYTES} at most")
         try:
             request = method.decode(raw)
         except DecodeError:

@@ -27,10 +27,10 @@ class Page:
 
 def read_page(request: Any) -> Page:
     """What `page_size` and `page_token` of a request ask for."""
-    if request.page_size < 0:
-        raise InvalidField("page_size", "must not be negative")
+    if not 0 <= request.page_size <= MAX_PAGE_SIZE:
+        raise InvalidField("page_size", f"must be 0 to {MAX_PAGE_SIZE}")
     return Page(
-        size=min(request.page_size or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE),
+        size=request.page_size or DEFAULT_PAGE_SIZE,
         after=_read(request) if request.page_token else None,
     )
 

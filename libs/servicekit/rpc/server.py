@@ -12,7 +12,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from servicekit.faults import NotFound
 from servicekit.ids import IdSource
-from servicekit.rpc.edge import MAX_MESSAGE_BYTES, Edge, Handler, Method
+from servicekit.rpc.edge import MAX_MESSAGE_BYTES, MAX_TAKEN_BYTES, Edge, Handler, Method
 from servicekit.rpc.observe import Seen
 from servicekit.rpc.validation import validator
 from servicekit.run.settings import SettingsError
@@ -161,7 +161,7 @@ class _Methods:
 def _options(max_connection_age: timedelta) -> list[tuple[str, int]]:
     age = int(max_connection_age.total_seconds() * 1000)
     return [
-        ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.max_receive_message_length", MAX_TAKEN_BYTES),
         ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
         # A second process on the same port would take half of the calls in silence.
         ("grpc.so_reuseport", 0),

@@ -24,6 +24,7 @@ _Check = Callable[[Any], _Problems]
 
 _FINE: _Problems = ()
 _NO_RULES = rules_pb2.FieldRules()
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # all but tab and the ends of lines
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NANOS = 1_000_000_000
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799  # 0001-01-01 to 9999-12-31, as protobuf defines them
@@ -131,7 +132,7 @@ class _Compiler:
         _refuse(field, rules, "gte", "lte")
         if field.type == FieldDescriptor.TYPE_MESSAGE:
             return self.message(_type_of(field))
-        return _known(field.enum_type) if field.enum_type else None
+        return _known(field.enum_type, is_choice=field.is_repeated) if field.enum_type else None
 
 
 def _message(
@@ -202,8 +203,9 @@ def _matches(pattern: re.Pattern[str], text: str) -> _Check:
 
 
 def _printable(value: str) -> _Problems:
-    # PostgreSQL stores no NUL. Lone surrogates never get here: such bytes are no UTF-8 and do not decode.
-    return [("", "must not contain NUL")] if "\0" in value else _FINE
+    """PostgreSQL stores no NUL, and no provider, log or terminal is sent what it might obey."""
+    # Lone surrogates never get here: such bytes are no UTF-8 and do not decode.
+    return _FINE if _CONTROL.search(value) is None else [("", "must not contain control characters")]
 
 
 def _length(rules: rules_pb2.FieldRules, unit: str) -> _Check | None:
@@ -237,8 +239,9 @@ def _range(least: float, most: float) -> str:
     return f"at most {most}" if least == -math.inf else f"{least} to {most}"
 
 
-def _known(enum: EnumDescriptor) -> _Check:
-    known = frozenset(enum.values_by_number)
+def _known(enum: EnumDescriptor, *, is_choice: bool) -> _Check:
+    """In a list 0 chooses nothing: it would pass for a choice that was made."""
+    known = frozenset(enum.values_by_number) - (frozenset({0}) if is_choice else frozenset())
     return lambda value: _FINE if value in known else [("", f"{value} is not a value of {enum.name}")]
 
 

@@ -18,6 +18,7 @@ from postflow.queue.v1.queue_slot_pb2 import (
     QUEUE_SLOT_ORIGIN_QUEUE,
     QUEUE_SLOT_STATE_CANCELED,
     QUEUE_SLOT_STATE_SCHEDULED,
+    QUEUE_SLOT_STATE_UNSPECIFIED,
     QueueSlot,
 )
 from servicekit.clock import SystemClock
@@ -249,6 +250,7 @@ async def test_every_reason_has_its_code_and_names_the_account(rig: "Rig", refus
             "schedule_time",
         ),
         (listed(page_size=201), "page_size"),
+        (listed(states=[QUEUE_SLOT_STATE_UNSPECIFIED]), "states[0]"),
         (listed(page_token="nonsense"), "page_token"),
         (listed(states=[99]), "states[0]"),
     ],
@@ -353,7 +355,7 @@ async def test_filters_choose(rig: "Rig") -> None:
     assert await drafts(social_account_id="a1") == ["d1", "d3"]
     assert await drafts(draft_id="d2") == ["d2"]
     assert await drafts(states=[QUEUE_SLOT_STATE_CANCELED]) == []
-    assert await drafts(states=[QUEUE_SLOT_STATE_CANCELED, QUEUE_SLOT_STATE_SCHEDULED, 0]) == ["d0", "d1", "d2", "d3"]
+    assert await drafts(states=[QUEUE_SLOT_STATE_CANCELED, QUEUE_SLOT_STATE_SCHEDULED]) == ["d0", "d1", "d2", "d3"]
     assert await drafts(organization_id="umbrella") == []
 
 

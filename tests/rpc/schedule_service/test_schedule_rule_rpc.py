@@ -428,7 +428,7 @@ async def test_rules_are_listed_by_pages_of_all_brands_or_of_one(stub: Stub) -> 
     await create(stub, "r9", organization="umbrella")
     assert await rule_pages(stub, 2) == [["r0", "r1"], ["r2", "r3"], ["r4"]]
     assert await rule_pages(stub, 3, brand_id="even") == [["r0", "r2", "r4"]]
-    assert await rule_pages(stub, 1000, brand_id="odd") == [["r1", "r3"]]
+    assert await rule_pages(stub, 200, brand_id="odd") == [["r1", "r3"]]
     assert await rule_pages(stub, 0, brand_id="none") == [[]]
 
 
@@ -450,6 +450,7 @@ async def test_a_page_of_the_largest_rules_is_as_long_as_fits(stub: Stub) -> Non
     ("fields", "field"),
     [
         ({"page_size": -1}, "page_size"),
+        ({"page_size": 201}, "page_size"),
         ({"page_token": "made up"}, "page_token"),
         ({"brand_id": "a/b"}, "brand_id"),
         ({"organization_id": ""}, "organization_id"),
@@ -567,7 +568,7 @@ async def test_the_largest_answer_fits(stub: Stub) -> None:
         channels=KNOWN,
         category_id="y" * 64,
     )
-    for asked, shown in ((0, 50), (200, 200), (1000, 200)):
+    for asked, shown in ((0, 50), (200, 200)):
         assert len((await stub.ListRuleTargets(targets_request(page_size=asked))).rule_targets) == shown
 
 

@@ -201,7 +201,10 @@ async def test_a_message_over_the_limit_is_refused_before_a_handler_runs(serve: 
     async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
         call: Any = channel.unary_unary(f"/{SERVICE}/Echo")
         error = await refused(call(big))
-    assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        huge = await refused(call(big * 4))
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert details(error)["ErrorInfo"].reason == "REQUEST_TOO_LARGE"
+    assert huge.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 async def test_an_answer_over_the_limit_says_so(connect: Connect) -> None:

@@ -40,7 +40,7 @@ class Body:
 
 def checked_content(content: Content, targets: Sequence[Target]) -> Content:
     """The content with the one spelling of its channels, if it can go to these (checked) targets."""
-    if not content.text.strip():
+    if not any(each.isprintable() and not each.isspace() for each in content.text):
         raise InvalidField("draft.content.text", "must not be empty")
     addressed = {target.channel for target in targets}
     seen: set[str] = set()
