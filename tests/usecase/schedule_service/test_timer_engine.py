@@ -460,6 +460,23 @@ async def test_the_law_in_use_is_recorded_when_a_firing_takes_it_up(timers: "Tim
         assert [release for (release,) in releases] == ["2020a", tzdata_version()]
 
 
+async def test_a_batch_that_its_worker_has_left_takes_no_firing_from_the_next_one(timers: "Timers") -> None:
+    await timers.create("left", cron="0 9 * * *", time_zone=NEW_YORK)
+    await follows_an_older_law(timers.database, zone_data("America/Halifax"), at("2026-03-03T13:00"))
+    await timers.create("next", fire_time=at("2026-03-03T13:00"))
+    timers.clock.moment = at("2026-03-03T13:00")
+    engine = timers.engine()
+    now = timers.clock.moment
+    jobs = {job.data["id"]: job for job in await engine.lock_next(now, now + timedelta(seconds=10), 100)}
+    async with asyncio.TaskGroup() as group:
+        # It waits for the law that its timer follows, and ends after the other.
+        group.create_task(engine.on_batch([jobs["left"]]))
+        await asyncio.sleep(0)
+        await engine.on_batch([jobs["next"]])
+    await settle(engine, [jobs["next"]])
+    assert [event.timer_id for event in timers.fired.events] == ["next"]
+
+
 async def test_a_timer_under_a_new_law_fires_at_its_local_time(timers: "Timers") -> None:
     await timers.create(cron="0 9 * * *", time_zone=NEW_YORK)
     law = zone_from_data(NEW_YORK, zone_data("America/Phoenix"))

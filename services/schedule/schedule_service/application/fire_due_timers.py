@@ -7,7 +7,7 @@ fires none either.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 
 from opentelemetry import metrics, trace
@@ -54,14 +54,19 @@ class FireDueTimers:
         self._outbox = outbox
         self._jobs = timer_engine.timer_jobs(database, clock)
         self._due = timer_engine.DueTimers(database, clock)
-        self._made: Mapping[Lock, Made] = {}
+        self._made: dict[Lock, Made] = {}
         self._recorded: set[str] = set()
         self._laws: dict[tuple[str, str], Zone] = {}
 
     async def on_batch(self, jobs: Sequence[Job]) -> list[Done]:
-        """There is one worker: it settles a batch before it takes the next."""
+        """There is one worker: it settles a batch before it takes the next.
+
+        A batch that it has left, because it hung, may end at any time: it only adds what nobody asks for.
+        """
+        self._made.clear()
         await failpoint(LOCKED)
-        self._made = {job.lock: await self._make(job) for job in jobs}
+        made = {job.lock: await self._make(job) for job in jobs}
+        self._made |= made
         return [Done()] * len(jobs)
 
     async def now(self) -> datetime:
