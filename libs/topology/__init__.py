@@ -1,26 +1,68 @@
 """The two streams that join the services, as code: names, subjects, limits. Whoever connects makes sure they exist."""
 
 import zlib
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from servicekit.bus.streams import ConsumerSpec, StreamSpec
+from servicekit.run.settings import ProcessSettings
 
 PARTITIONS = 64
 """How many tokens the accounts are spread over; fixed for ever, because a held command keeps its subject."""
+
+_GIB = 1024**3
 
 EVENTS = StreamSpec(
     name="EVENTS",
     subjects=("events.>",),
     work_queue=False,
     max_age=timedelta(days=30),
+    # Some ten million events. The server sets as much of its disk aside, and refuses to make the stream if it has less.
+    max_bytes=4 * _GIB,
 )
+"""Lets its oldest messages go when it is full."""
 
 PUBLISH = StreamSpec(
     name="PUBLISH",
     subjects=("publish.*.*",),
     work_queue=True,
     max_age=timedelta(days=1),
+    # Queue keeps 10,000 commands outstanding per durable, of which there are 64 at most.
+    max_messages=1_000_000,
+    max_bytes=_GIB,
 )
+"""Refuses when it is full: Queue keeps what it could not hand over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSettings(ProcessSettings):
+    """What a process makes absent streams with. A stream that exists keeps what its operator has set there."""
+
+    stream_replicas: int = 1  # servers that keep each stream: 1, 3 or 5
+    events_max_age: timedelta = EVENTS.max_age
+    events_max_bytes: int = EVENTS.max_bytes  # -1 = no limit; beyond it the oldest events go
+    publish_max_messages: int = PUBLISH.max_messages  # -1 = no limit; beyond it commands are refused
+    publish_max_bytes: int = PUBLISH.max_bytes  # likewise
+
+    @property
+    def events_stream(self) -> StreamSpec:
+        return replace(
+            EVENTS, replicas=self.stream_replicas, max_age=self.events_max_age, max_bytes=self.events_max_bytes
+        )
+
+    @property
+    def publish_stream(self) -> StreamSpec:
+        return replace(
+            PUBLISH,
+            replicas=self.stream_replicas,
+            max_messages=self.publish_max_messages,
+            max_bytes=self.publish_max_bytes,
+        )
+
+    def __post_init__(self) -> None:
+        for name in ("stream_replicas", "events_max_bytes", "publish_max_messages", "publish_max_bytes"):
+            if getattr(self, name) < 1 and (name == "stream_replicas" or getattr(self, name) != -1):
+                raise ValueError(f"{name} must be at least 1")
 
 
 def events_subject(context: str, organization_id: str, aggregate: str) -> str:

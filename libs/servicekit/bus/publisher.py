@@ -5,7 +5,7 @@ import itertools
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,6 +29,14 @@ _LOOK_PERIOD = 0.1
 _TURN = 100  # messages after which others get a turn: the client itself never yields
 
 
+STREAM_FULL = "the stream is full"
+"""A reason for a refusal: room comes when messages are taken out, so repeating at once is of no use."""
+
+# The storage of the server or of the account; a limit of the stream shares its number with failures to store.
+_NO_STORAGE = frozenset({10023, 10028, 10047})
+_LIMITED, _LIMIT = 10077, "maximum "
+
+
 @dataclass(frozen=True, slots=True)
 class Outgoing:
     subject: str
@@ -42,6 +50,19 @@ class Stored:
 
     sequence: int
     duplicate: bool = False
+
+
+class Answers(list[Stored | None]):
+    """One per message, and for those that the server refused how many there are of each reason."""
+
+    def __init__(self, answers: Iterable[Stored | None] = (), refusals: Mapping[str, int] | None = None) -> None:
+        super().__init__(answers)
+        self.refusals: Counter[str] = Counter(refusals or {})
+
+    @property
+    def full(self) -> int:
+        """How many messages were refused because the stream, or the storage behind it, is full."""
+        return self.refusals[STREAM_FULL]
 
 
 class Publisher(Protocol):
@@ -71,7 +92,7 @@ class _Window:
 
 
 class PipelinedPublisher:
-    """`publish` returns one answer per message; None means that the stream did not say it has it, whatever the cause.
+    """`publish` returns one answer per message; None means that the stream did not say it has it. `refusals` tell why.
 
     Within the timeout a connection that comes back gets what is unanswered again: the message ids make that harmless.
     """
@@ -83,14 +104,16 @@ class PipelinedPublisher:
         self._tokens = itertools.count()
         self._waiting: dict[str, tuple[_Window, int]] = {}
 
-    async def publish(self, messages: Sequence[Outgoing]) -> list[Stored | None]:
-        answers: list[Stored | None] = []
+    async def publish(self, messages: Sequence[Outgoing]) -> Answers:
+        answers = Answers()
         for window in _windows(messages):
             await self._carry(window)
             answers += window.answers
+            answers.refusals += window.refusals
             if window.open:  # no better for those behind it
                 break
-        return answers + [None] * (len(messages) - len(answers))
+        answers += [None] * (len(messages) - len(answers))
+        return answers
 
     async def _carry(self, window: _Window) -> None:
         tokens: list[str] = []
@@ -174,5 +197,6 @@ def _read(message: Msg) -> Stored | str:
         return "there is no such stream"
     answer = json.loads(message.data)
     if error := answer.get("error"):
-        return str(error.get("description"))
+        code, text = error.get("err_code"), str(error.get("description"))
+        return STREAM_FULL if code in _NO_STORAGE or (code == _LIMITED and text.startswith(_LIMIT)) else text
     return Stored(int(answer["seq"]), bool(answer.get("duplicate")))

@@ -36,7 +36,6 @@ from servicekit.pg.outbox import Outbox
 from servicekit.pg.relay import Relay
 from servicekit.rpc import RpcServer, open_channel
 from servicekit.run import Process, run_main
-from topology import EVENTS
 
 MIGRATIONS = "drafts_service.adapters.postgres.migrations"
 
@@ -54,7 +53,7 @@ async def compose(settings: Settings) -> Process:
         database=database,
         clock=clock,
         publisher=PipelinedPublisher(nats),
-        stream=StreamView(jetstream, EVENTS),
+        stream=StreamView(jetstream, settings.events_stream),
         connections=lambda: nats.stats["reconnects"],
     )
     outbox = Outbox(ids, relay.offer)
@@ -69,7 +68,7 @@ async def compose(settings: Settings) -> Process:
         database=database,
         clock=clock,
         dead_letters=dead_letters,
-        ensure_stream=lambda: ensure_stream(jetstream, EVENTS),
+        ensure_stream=lambda: ensure_stream(jetstream, settings.events_stream),
         patience=Patience(give_up_after=settings.park_poison_after),
     )
     operations = Operations(
@@ -97,7 +96,7 @@ async def compose(settings: Settings) -> Process:
         starters={
             "database": lambda: migrations.check(database, MIGRATIONS),
             "nats": lambda: connect(nats, settings.nats_url, name="drafts"),
-            "events stream": lambda: ensure_stream(jetstream, EVENTS),
+            "events stream": lambda: ensure_stream(jetstream, settings.events_stream),
         },
         consumers=[consumer],
         loops=[

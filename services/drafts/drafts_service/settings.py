@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from servicekit.run import ProcessSettings
 from servicekit.run.addresses import NatsUrl, PostgresUrl
+from topology import StreamSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(ProcessSettings):
+class Settings(StreamSettings):
     listen: str = "127.0.0.1:50053"  # gRPC address, host:port; port 0 = any free one
     metrics_listen: str = "127.0.0.1:9466"  # address of /metrics, host:port; port 0 = any free one
     database_url: PostgresUrl  # postgresql://user:password@host:port/database

@@ -57,7 +57,7 @@ from servicekit.pg.relay import Relay
 from servicekit.rpc import RpcServer
 from servicekit.run import Process, run_main
 from servicekit.run.loops import Loop
-from topology import EVENTS, PUBLISH, publish_consumers
+from topology import publish_consumers
 
 MIGRATIONS = "publisher_service.adapters.postgres.migrations"
 
@@ -77,8 +77,8 @@ async def compose(settings: Settings) -> Process:
             "database": partial(migrations.check, parts.database, MIGRATIONS),
             "clock": partial(parts.steady.start, parts.clock, parts.database),
             "nats": partial(connect, nats, settings.nats_url, name="publisher"),
-            "events stream": partial(ensure_stream, jetstream, EVENTS),
-            "publish stream": partial(ensure_stream, jetstream, PUBLISH),
+            "events stream": partial(ensure_stream, jetstream, settings.events_stream),
+            "publish stream": partial(ensure_stream, jetstream, settings.publish_stream),
         },
         consumers=[parts.pipeline, parts.events],
         loops=[
@@ -115,7 +115,7 @@ class _Parts:
             database=self.database,
             clock=self.clock,
             publisher=PipelinedPublisher(self.nats),
-            stream=StreamView(jetstream, EVENTS),
+            stream=StreamView(jetstream, settings.events_stream),
             connections=lambda: self.nats.stats["reconnects"],
         )
         self.outbox = Outbox(self.ids, self.relay.offer)
@@ -136,7 +136,7 @@ class _Parts:
             database=self.database,
             clock=self.clock,
             dead_letters=self.dead_letters,
-            ensure_stream=partial(ensure_stream, jetstream, EVENTS),
+            ensure_stream=partial(ensure_stream, jetstream, settings.events_stream),
             patience=Patience(give_up_after=settings.park_poison_after),
         )
         self.relabel = RelabelLines(database=self.database, clock=self.clock, outbox=self.outbox)
@@ -219,6 +219,7 @@ class _Parts:
         )
         pipeline.intake = CommandIntake(
             connection=self.nats,
+            stream=settings.publish_stream,
             specs=publish_consumers(settings.publish_durables),
             due=pipeline.submit,
             clock=self.system,

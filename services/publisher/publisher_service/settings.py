@@ -6,11 +6,12 @@ from datetime import timedelta
 from publisher_service.adapters.providers.adapter import Limits
 from publisher_service.domain.policy import Policy
 from servicekit.run.addresses import NatsUrl, PostgresUrl
-from servicekit.run.settings import ProcessSettings, Secret
+from servicekit.run.settings import Secret
+from topology import StreamSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(ProcessSettings):
+class Settings(StreamSettings):
     database_url: PostgresUrl  # postgresql://user:password@host:port/database
     credentials_key: Secret  # 32 bytes in base64; seals the credentials of social accounts
     listen: str = "127.0.0.1:50054"

@@ -47,7 +47,6 @@ from servicekit.pg.outbox import Outbox
 from servicekit.pg.relay import Relay
 from servicekit.rpc import RpcServer, open_channel
 from servicekit.run import Process, run_main
-from topology import EVENTS, PUBLISH
 
 MIGRATIONS = "queue_service.adapters.postgres.migrations"
 
@@ -67,7 +66,7 @@ async def compose(settings: Settings) -> Process:
         database=database,
         clock=clock,
         publisher=PipelinedPublisher(nats),
-        stream=StreamView(jetstream, EVENTS),
+        stream=StreamView(jetstream, settings.events_stream),
         connections=lambda: nats.stats["reconnects"],
     )
     schedule_channel, drafts_channel = open_channel(settings.schedule_target), open_channel(settings.drafts_target)
@@ -98,6 +97,7 @@ async def compose(settings: Settings) -> Process:
         limit=settings.outstanding_limit * settings.publish_durables,
         share=settings.organization_share,
         max_attempts=settings.max_attempts,
+        stream=settings.publish_stream,
     )
     hand_over = HandOver(database=database, clock=clock, commands=commands, policy=policy, wake=new_slots)
     dead_letters = DeadLetters(database, clock, ids)
@@ -108,7 +108,7 @@ async def compose(settings: Settings) -> Process:
         database=database,
         clock=clock,
         dead_letters=dead_letters,
-        ensure_stream=lambda: ensure_stream(jetstream, EVENTS),
+        ensure_stream=lambda: ensure_stream(jetstream, settings.events_stream),
         patience=Patience(give_up_after=settings.park_poison_after),
     )
     operations = Operations(
@@ -131,8 +131,8 @@ async def compose(settings: Settings) -> Process:
         starters={
             "database": lambda: migrations.check(database, MIGRATIONS),
             "nats": lambda: connect(nats, settings.nats_url, name="queue"),
-            "events stream": lambda: ensure_stream(jetstream, EVENTS),
-            "publish stream": lambda: ensure_stream(jetstream, PUBLISH),
+            "events stream": lambda: ensure_stream(jetstream, settings.events_stream),
+            "publish stream": lambda: ensure_stream(jetstream, settings.publish_stream),
         },
         consumers=[consumer],
         loops=[

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from queue_service.domain.policy import Policy
-from servicekit.run import ProcessSettings
 from servicekit.run.addresses import NatsUrl, PostgresUrl
+from topology import StreamSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(ProcessSettings):
+class Settings(StreamSettings):
     listen: str = "127.0.0.1:50052"
     metrics_listen: str = "127.0.0.1:9465"
     database_url: PostgresUrl  # postgresql://user:password@host:port/database
@@ -46,6 +46,7 @@ class Settings(ProcessSettings):
         )
 
     def __post_init__(self) -> None:
+        StreamSettings.__post_init__(self)
         for name in (
             "publish_durables",
             "outstanding_limit",

@@ -61,7 +61,6 @@ from servicekit.pg.outbox import Outbox
 from servicekit.pg.relay import Relay
 from servicekit.rpc import RpcServer
 from servicekit.run import Loop, Process, run_main
-from topology import EVENTS
 
 SERVICE = "schedule"
 MIGRATIONS = "schedule_service.adapters.postgres.migrations"
@@ -96,7 +95,7 @@ async def compose(settings: Settings) -> Process:
         database=database,
         clock=clock,
         publisher=PipelinedPublisher(nats),
-        stream=StreamView(events, EVENTS),
+        stream=StreamView(events, settings.events_stream),
         connections=lambda: nats.stats["reconnects"],
     )
     parts = Parts(database=database, clock=clock, ids=ids, ledger=RequestLedger(), outbox=Outbox(ids, relay.offer))
@@ -109,7 +108,7 @@ async def compose(settings: Settings) -> Process:
         database=database,
         clock=clock,
         dead_letters=dead_letters,
-        ensure_stream=lambda: ensure_stream(events, EVENTS),
+        ensure_stream=lambda: ensure_stream(events, settings.events_stream),
         patience=Patience(give_up_after=settings.park_poison_after),
     )
     operations = Operations(
@@ -139,7 +138,7 @@ async def compose(settings: Settings) -> Process:
         starters={
             "database": lambda: migrations.check(database, MIGRATIONS),
             "nats": lambda: connect(nats, settings.nats_url, name=SERVICE),
-            "events": lambda: ensure_stream(events, EVENTS),
+            "events": lambda: ensure_stream(events, settings.events_stream),
         },
         # What the engine fires last is carried on by the relay.
         consumers=[consumer, engine],

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from servicekit.run import ProcessSettings
 from servicekit.run.addresses import NatsUrl, PostgresUrl
+from topology import StreamSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(ProcessSettings):
+class Settings(StreamSettings):
     listen: str = "127.0.0.1:50051"  # gRPC address, host:port; port 0 = any free one
     metrics_listen: str = "127.0.0.1:9464"  # address of /metrics, host:port; port 0 = any free one
     database_url: PostgresUrl  # postgresql://user:password@host:port/database
@@ -19,6 +19,7 @@ class Settings(ProcessSettings):
     timer_lock: timedelta = timedelta(seconds=10)  # after which others fire what a dead process had in hand
 
     def __post_init__(self) -> None:
+        StreamSettings.__post_init__(self)
         if self.timer_batch < 1:
             raise ValueError("timer_batch must be at least 1")
         for name in ("timer_poll", "timer_lock"):

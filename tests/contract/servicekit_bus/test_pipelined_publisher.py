@@ -1,4 +1,5 @@
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -57,7 +58,9 @@ async def test_concurrent_callers_get_their_own_answers(stream: Client) -> None:
 
 async def test_a_missing_stream_is_reported_at_once(own_connection: Client) -> None:
     async with asyncio.timeout(15):
-        assert await PipelinedPublisher(own_connection, timeout=30).publish(_messages(10)) == [None] * 10
+        answers = await PipelinedPublisher(own_connection, timeout=30).publish(_messages(10))
+    assert answers == [None] * 10
+    assert (answers.refusals, answers.full) == ({"there is no such stream": 10}, 0)
 
 
 async def test_an_impossible_message_is_refused_and_the_others_go_through(stream: Client) -> None:
@@ -67,15 +70,17 @@ async def test_an_impossible_message_is_refused_and_the_others_go_through(stream
     assert answers == [Stored(1), Stored(2), None, None, Stored(3), Stored(4)]
 
 
-async def test_a_full_stream_refuses_and_keeps_what_it_has(own_connection: Client) -> None:
-    narrow = StreamSpec(
-        name="NARROW", subjects=("narrow.>",), work_queue=True, max_age=timedelta(hours=1), max_bytes=5_000
-    )
-    await ensure_stream(own_connection.jetstream(), narrow)
+@pytest.mark.parametrize(("max_bytes", "max_messages"), [(5_000, -1), (-1, 4)])
+async def test_a_full_stream_refuses_and_keeps_what_it_has(
+    own_connection: Client, max_bytes: int, max_messages: int
+) -> None:
+    narrow = StreamSpec(name="NARROW", subjects=("narrow.>",), work_queue=True, max_age=timedelta(hours=1))
+    await ensure_stream(own_connection.jetstream(), replace(narrow, max_bytes=max_bytes, max_messages=max_messages))
     answers = await PipelinedPublisher(own_connection).publish(_messages(20, size=1000, subject="narrow.a"))
     kept = [answer for answer in answers if answer]
     assert 0 < len(kept) < 20
     assert answers == [*kept, *[None] * (20 - len(kept))]
+    assert (answers.full, answers.refusals.total()) == (20 - len(kept), 20 - len(kept))
 
 
 async def test_large_messages_go_in_smaller_windows(stream: Client) -> None:

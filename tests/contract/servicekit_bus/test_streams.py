@@ -1,18 +1,21 @@
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from nats.aio.client import Client
 from nats.js import JetStreamContext
-from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType
-from nats.js.errors import APIError, BadRequestError, NotFoundError
+from nats.js.api import AckPolicy, ConsumerConfig, DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
+from nats.js.errors import BadRequestError, NotFoundError
 
 from devstack.nats import EmbeddedNats
 from servicekit.bus.connection import connect
 from servicekit.bus.stream_view import StreamLook, StreamView
-from servicekit.bus.streams import ConsumerSpec, StreamSpec, ensure_consumer, ensure_stream
+from servicekit.bus.streams import ConsumerSpec, StreamSpec, Unfit, ensure_consumer, ensure_stream
+from servicekit.run.transient import is_transient
 from topology import EVENTS, PARTITIONS, PUBLISH, event_consumer, publish_consumers, publish_subject
 
 STREAM = StreamSpec(name="THINGS", subjects=("things.>",), work_queue=False, max_age=timedelta(days=1))
@@ -55,27 +58,83 @@ async def test_ensuring_again_changes_nothing(js: JetStreamContext) -> None:
     assert second.state.messages == 1
 
 
+async def test_what_an_operator_has_set_stays(js: JetStreamContext) -> None:
+    """Also what another release would make the stream with."""
+    await ensure_stream(js, STREAM)
+    await _update(
+        js,
+        "THINGS",
+        subjects=["things.>", "of.the.operator"],
+        description="ours",
+        max_age=_nanoseconds(timedelta(hours=7)),
+        max_bytes=50_000_000,
+        max_msgs=70_000,
+        duplicate_window=_nanoseconds(timedelta(seconds=10)),
+        compression="s2",
+        metadata={"owner": "platform"},
+    )
+    before = await _config(js, "THINGS")
+    for each in (STREAM, replace(STREAM, max_age=timedelta(days=2), max_bytes=1_000_000, replicas=3)):
+        await ensure_stream(js, each)
+        assert await _config(js, "THINGS") == before
+
+
 @pytest.mark.parametrize(
-    "changed",
+    ("field", "found", "wanted"),
     [
-        replace(STREAM, subjects=("things.>", "more.>")),
-        replace(STREAM, max_age=timedelta(hours=2)),
-        replace(STREAM, max_bytes=1_000_000),
-        replace(STREAM, duplicate_window=timedelta(seconds=10)),
+        ("deny_purge", False, True),
+        ("discard", "old", "new"),
+        ("subjects", ["work.a"], ["work.>"]),
+        ("subjects", ["work.a", "other"], ["other", "work.>"]),
     ],
 )
-async def test_a_changed_setting_is_brought_up_to_date(js: JetStreamContext, changed: StreamSpec) -> None:
-    made = await ensure_stream(js, STREAM)
-    updated = await ensure_stream(js, changed)
-    assert updated.created == made.created
-    assert (await ensure_stream(js, changed)).config == updated.config
-    assert updated.config != made.config
+async def test_what_breaks_a_promise_is_corrected_once_and_nothing_else(
+    js: JetStreamContext, caplog: pytest.LogCaptureFixture, field: str, found: object, wanted: object
+) -> None:
+    made = StreamConfig(name="WORK", retention=RetentionPolicy.WORK_QUEUE, deny_purge=True, discard=DiscardPolicy.NEW)
+    await js.add_stream(
+        made.evolve(subjects=["work.>"], max_msgs=77, **({} if field == "subjects" else {field: found}))
+    )
+    if field == "subjects":
+        await _update(js, "WORK", subjects=found)
+    before = await _config(js, "WORK")
+    for _ in range(2):
+        await ensure_stream(js, WORK)
+    assert await _config(js, "WORK") == before | {field: wanted}
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert all(json.dumps(word) in record.message for word in (found, wanted))
+    assert field in record.message
 
 
-async def test_a_change_that_is_impossible_is_refused(js: JetStreamContext) -> None:
+async def test_a_stream_that_cannot_be_corrected_is_refused(js: JetStreamContext) -> None:
     await ensure_stream(js, STREAM)
-    with pytest.raises(APIError):
+    with pytest.raises(Unfit, match='stream THINGS is not usable: retention is "limits", must be "workqueue"'):
         await ensure_stream(js, replace(STREAM, work_queue=True))
+    assert is_transient(Unfit("")), "a process waits for its operator"
+
+
+async def _config(js: JetStreamContext, stream: str, consumer: str = "") -> dict[str, Any]:
+    """As the server tells it, with fields that the client does not know."""
+    subject = f"CONSUMER.INFO.{stream}.{consumer}" if consumer else f"STREAM.INFO.{stream}"
+    config: dict[str, Any] = (await js._api_request(f"$JS.API.{subject}"))["config"]
+    return config
+
+
+async def _update(js: JetStreamContext, stream: str, **changes: object) -> None:
+    config = await _config(js, stream) | changes
+    await js._api_request(f"$JS.API.STREAM.UPDATE.{stream}", json.dumps(config).encode())
+
+
+async def _update_consumer(js: JetStreamContext, stream: str, consumer: str, **changes: object) -> None:
+    config = {**await _config(js, stream, consumer), **changes}
+    config = {name: value for name, value in config.items() if value is not None}
+    request = json.dumps({"stream_name": stream, "config": config}).encode()
+    await js._api_request(f"$JS.API.CONSUMER.DURABLE.CREATE.{stream}.{consumer}", request)
+
+
+def _nanoseconds(duration: timedelta) -> int:
+    return round(duration.total_seconds() * 1e9)
 
 
 async def test_two_processes_may_ensure_at_once(js: JetStreamContext, other_js: JetStreamContext) -> None:
@@ -112,7 +171,65 @@ async def test_a_consumer_keeps_its_place_when_its_filters_change(js: JetStreamC
     assert info.num_pending == 1
 
     await ensure_consumer(js, _consumer("things.b"))
-    assert (await js.consumer_info("THINGS", "reader")).config.filter_subject == "things.b"
+    left = (await js.consumer_info("THINGS", "reader")).config.filter_subjects
+    assert left == ["things.a", "things.b"], "an older release does not narrow what a newer one has widened"
+
+    await ensure_consumer(js, _consumer("things.>"))
+    assert (await js.consumer_info("THINGS", "reader")).config.filter_subjects == ["things.>"]
+
+
+async def test_what_an_operator_has_set_on_a_consumer_stays(js: JetStreamContext) -> None:
+    await ensure_stream(js, STREAM)
+    await ensure_consumer(js, _consumer("things.a"))
+    await _update_consumer(
+        js,
+        "THINGS",
+        "reader",
+        description="ours",
+        ack_wait=_nanoseconds(timedelta(seconds=3)),
+        max_ack_pending=50_000,
+        filter_subject="things.>",
+        metadata={"owner": "platform"},
+    )
+    before = await _config(js, "THINGS", "reader")
+    await ensure_consumer(js, _consumer("things.a"))
+    assert await _config(js, "THINGS", "reader") == before
+
+
+@pytest.mark.parametrize(
+    ("field", "found", "wanted"),
+    [
+        ("max_deliver", 5, -1),
+        ("backoff", [1_000_000_000, 2_000_000_000], None),
+        ("ack_wait", 90_000_000_000, 30_000_000_000),
+        ("max_ack_pending", 100, 20_000),
+    ],
+)
+async def test_what_breaks_a_promise_of_a_consumer_is_corrected_once(
+    js: JetStreamContext, caplog: pytest.LogCaptureFixture, field: str, found: object, wanted: object
+) -> None:
+    await ensure_stream(js, STREAM)
+    await ensure_consumer(js, _consumer("things.>"))
+    await _update_consumer(js, "THINGS", "reader", **{"description": "ours", field: found, "max_deliver": 5})
+    for _ in range(2):
+        await ensure_consumer(js, _consumer("things.>"))
+    after = await _config(js, "THINGS", "reader")
+    assert (after.get(field), after["max_deliver"], after["description"]) == (wanted, -1, "ours")
+    (record,) = caplog.records
+    assert f"{field} is {json.dumps(found)}, must be {json.dumps(wanted)}" in record.message
+
+
+async def test_a_consumer_with_another_kind_of_answer_is_refused(js: JetStreamContext) -> None:
+    await ensure_stream(js, STREAM)
+    await js.add_consumer("THINGS", ConsumerConfig(durable_name="reader", ack_policy=AckPolicy.ALL))
+    with pytest.raises(Unfit, match=r'consumer reader of stream THINGS is not usable: .*ack_policy is "all"'):
+        await ensure_consumer(js, _consumer("things.>"))
+
+
+async def test_a_consumer_has_as_many_replicas_as_its_stream(js: JetStreamContext) -> None:
+    await ensure_stream(js, STREAM)
+    await ensure_consumer(js, _consumer("things.>"))
+    assert (await _config(js, "THINGS", "reader"))["num_replicas"] == 0, "the stream's"
 
 
 async def test_a_consumer_keeps_its_place_when_its_patience_changes(js: JetStreamContext) -> None:

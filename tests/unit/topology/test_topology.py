@@ -1,8 +1,29 @@
+from dataclasses import dataclass
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology import PARTITIONS, event_consumer, events_subject, partition, publish_consumers, publish_subject
+from servicekit.run.settings import SettingsError, load
+from topology import (
+    EVENTS,
+    PARTITIONS,
+    PUBLISH,
+    StreamSettings,
+    event_consumer,
+    events_subject,
+    partition,
+    publish_consumers,
+    publish_subject,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service(StreamSettings):
+    listen: str = ""
+    metrics_listen: str = ""
+
 
 IDS = st.text("abcdefgXYZ0123456789_-", min_size=1, max_size=64)
 
@@ -59,3 +80,31 @@ def test_accounts_spread_over_the_partitions() -> None:
 def test_events_are_told_apart_by_context_tenant_and_kind() -> None:
     assert events_subject("publisher", "acme", "post_job") == "events.publisher.acme.post_job"
     assert event_consumer("drafts", "publisher", "queue").filter_subjects == ("events.publisher.>", "events.queue.>")
+
+
+def test_streams_are_made_with_what_the_environment_says() -> None:
+    environ = {
+        "POSTFLOW_STREAM_REPLICAS": "3",
+        "POSTFLOW_EVENTS_MAX_BYTES": "-1",
+        "POSTFLOW_EVENTS_MAX_AGE": "3600",
+        "POSTFLOW_PUBLISH_MAX_BYTES": "1000",
+        "POSTFLOW_QUEUE_PUBLISH_MAX_MESSAGES": "10",
+    }
+    settings = load(Service, "queue", environ)
+    events, publish = settings.events_stream, settings.publish_stream
+    assert (events.replicas, events.max_bytes, events.max_age) == (3, -1, timedelta(hours=1))
+    assert (publish.replicas, publish.max_bytes, publish.max_messages) == (3, 1000, 10)
+
+
+def test_by_default_the_stream_of_commands_refuses_long_after_queue_has_stopped() -> None:
+    settings = load(Service, "queue", {})
+    assert (settings.events_stream, settings.publish_stream) == (EVENTS, PUBLISH)
+    assert 0 < EVENTS.max_bytes < 2**33, "the server sets it aside, on a laptop too"
+    assert PUBLISH.work_queue
+    assert PUBLISH.max_messages > 10_000 * PARTITIONS
+
+
+@pytest.mark.parametrize("variable", ["STREAM_REPLICAS", "EVENTS_MAX_BYTES", "PUBLISH_MAX_BYTES"])
+def test_a_stream_that_holds_nothing_is_refused(variable: str) -> None:
+    with pytest.raises(SettingsError, match="at least 1"):
+        load(Service, "queue", {f"POSTFLOW_{variable}": "0"})

@@ -17,13 +17,12 @@ from publisher_service.entrypoints.work import Wish, Work
 from publisher_service.wire import UnreadableMessage, command_from
 from servicekit.bus.delivery import Delivery
 from servicekit.bus.pull import PullLoop
-from servicekit.bus.streams import ConsumerSpec, ensure_stream
+from servicekit.bus.streams import ConsumerSpec, StreamSpec, ensure_stream
 from servicekit.clock import Clock
 from servicekit.pg.clock import SteadyClock
 from servicekit.pg.dead_letters import DeadLetters, DeadLettersFull, show_none
 from servicekit.run.loops import wait
 from servicekit.run.transient import is_transient
-from topology import PUBLISH
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +53,7 @@ class CommandIntake:
         self,
         *,
         connection: Client,
+        stream: StreamSpec,
         specs: Sequence[ConsumerSpec],
         due: Callable[[list[Work]], None],
         clock: Clock,
@@ -70,7 +70,7 @@ class CommandIntake:
         self._some = asyncio.Event()
         self._in_hand: set[Work] = set()
         self._waiting: dict[Wish, Work] = {}
-        self._pulls = [self._pull(connection, spec) for spec in specs]
+        self._pulls = [self._pull(connection, stream, spec) for spec in specs]
 
     async def run(self, stop: asyncio.Event) -> None:
         async with asyncio.TaskGroup() as group:
@@ -86,15 +86,15 @@ class CommandIntake:
         for work in self._timer.release_all():
             await work.again(_AT_ONCE)
 
-    def _pull(self, connection: Client, spec: ConsumerSpec) -> PullLoop:
+    def _pull(self, connection: Client, stream: StreamSpec, spec: ConsumerSpec) -> PullLoop:
         arrived = self._arrived
 
         def receive(delivery: Delivery) -> None:
             arrived.append((pull, delivery))
             self._some.set()
 
-        stream = partial(ensure_stream, connection.jetstream(), PUBLISH)
-        pull = PullLoop(connection, spec, receive, room=_ROOM, ensure_stream=stream)
+        ensure = partial(ensure_stream, connection.jetstream(), stream)
+        pull = PullLoop(connection, spec, receive, room=_ROOM, ensure_stream=ensure)
         return pull
 
     async def _sort(self, stop: asyncio.Event) -> None:

@@ -15,7 +15,7 @@ from queue_service import wire
 from queue_service.domain.emission import Emission
 from queue_service.domain.stream import NO_ROOM, Room, StreamMark
 from servicekit.bus.publisher import Publisher
-from servicekit.bus.streams import ensure_stream
+from servicekit.bus.streams import StreamSpec, ensure_stream
 from servicekit.run import is_transient
 from servicekit.run.loops import backoff
 from topology import PUBLISH, organization_of
@@ -64,7 +64,14 @@ _MEANING = {
 
 class CommandStream:
     def __init__(
-        self, connection: Client, publisher: Publisher, *, limit: int, max_attempts: int, share: float = 0.5
+        self,
+        connection: Client,
+        publisher: Publisher,
+        *,
+        limit: int,
+        max_attempts: int,
+        stream: StreamSpec = PUBLISH,
+        share: float = 0.5,
     ) -> None:
         """`limit` is how many commands may be outstanding: a consumer that holds many more becomes slow. `share` is how
         much of it one organization may have.
@@ -74,6 +81,7 @@ class CommandStream:
         self._limit = limit
         self._share = max(int(limit * share), 1)
         self._max_attempts = max_attempts
+        self._stream = stream
         self._room = limit
         self._held = 0
         # By organization; None while all of them together are below the share of one.
@@ -169,7 +177,7 @@ class CommandStream:
         try:
             info = await js.stream_info(PUBLISH.name)
         except NotFoundError:
-            info = await ensure_stream(js, PUBLISH)
+            info = await ensure_stream(js, self._stream)
         if info.state.messages < self._share:
             return info
         return await js.stream_info(PUBLISH.name, subjects_filter=PUBLISH.subjects[0])
