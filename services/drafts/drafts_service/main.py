@@ -131,7 +131,7 @@ def servicer(
         update=UpdateDraft(
             database=database, clock=clock, ledger=ledger, outbox=outbox, publisher=publisher, accounts=accounts
         ),
-        approve=ApproveDraft(database=database, clock=clock, ledger=ledger, outbox=outbox, accounts=accounts),
+        approve=ApproveDraft(database=database, clock=clock, ledger=ledger, outbox=outbox),
     )
 
 

@@ -164,7 +164,7 @@ def answer(organization_id: str, draft_id: str, below: int, message: WithdrawCon
     )
 
 
-def shown(draft: Draft, jobs: Sequence[PostJob], obstacles: Obstacles) -> draft_pb2.Draft:
+def shown(draft: Draft, jobs: Sequence[PostJob]) -> draft_pb2.Draft:
     """The draft as its readers see it."""
     return draft_pb2.Draft(
         id=draft.id,
@@ -176,7 +176,9 @@ def shown(draft: Draft, jobs: Sequence[PostJob], obstacles: Obstacles) -> draft_
         approve_time=draft.approval.time if draft.approval else None,
         approver=draft.approval.approver if draft.approval else "",
         state=f"DRAFT_STATE_{draft.progress.state}",
-        target_states=[_target_state(target, job, obstacles) for target, job in worth_showing(draft.targets, jobs)],
+        target_states=[
+            _target_state(target, job, draft.obstacles) for target, job in worth_showing(draft.targets, jobs)
+        ],
         schedule_time=draft.progress.schedule_time,
         publish_time=draft.progress.publish_time,
         etag=draft.etag,

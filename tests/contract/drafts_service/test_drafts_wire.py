@@ -55,7 +55,7 @@ def test_a_draft_survives_the_wire(content: Content, targets: tuple[Target, ...]
     body = wire.encoded_body(content)
     assert wire.decoded_body(body) == content
     draft = Draft(organization_id="org", id="draft", body=body, targets=targets, create_time=NOW, update_time=NOW)
-    shown = wire.shown(approved(draft, approver="ann", now=NOW), [], {})
+    shown = wire.shown(approved(draft, approver="ann", now=NOW), [])
     assert wire.content(shown.content) == content
     assert wire.targets(shown.targets) == targets
     assert (shown.approved, shown.approver, shown.approve_time.ToDatetime(UTC)) == (True, "ann", NOW)
@@ -84,7 +84,7 @@ def test_every_state_of_a_draft_can_be_shown(state: DraftState) -> None:
         update_time=NOW,
         progress=Progress(state=state),
     )
-    shown = draft_pb2.DraftState.Name(wire.shown(draft, [], {}).state)
+    shown = draft_pb2.DraftState.Name(wire.shown(draft, []).state)
     assert shown == f"DRAFT_STATE_{state}"
 
 

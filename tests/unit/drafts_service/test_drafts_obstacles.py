@@ -1,6 +1,6 @@
 import pytest
 
-from drafts_service.domain.account import Account, AccountState, Obstacle, obstacle_of, reason_of
+from drafts_service.domain.account import AccountState, Obstacle, obstacle_of, reason_of
 from drafts_service.domain.post_job import ENDED, IN_FLIGHT, OPEN, JobState, PostJob
 from drafts_service.domain.target import Target
 
@@ -15,10 +15,9 @@ def job(state: JobState, reason: str = "") -> PostJob:
 
 
 def test_what_is_known_of_an_account_is_in_the_way_or_not() -> None:
-    states = {state: Account(organization_id="org", id="page", version=1, state=state) for state in AccountState}
-    assert obstacle_of(None) is Obstacle.ACCOUNT_NOT_FOUND
-    assert obstacle_of(states[AccountState.DISCONNECTED]) is Obstacle.ACCOUNT_NOT_CONNECTED
-    assert obstacle_of(states[AccountState.CONNECTED]) is Obstacle.NONE
+    assert obstacle_of(AccountState.ABSENT) is Obstacle.ACCOUNT_NOT_FOUND
+    assert obstacle_of(AccountState.DISCONNECTED) is Obstacle.ACCOUNT_NOT_CONNECTED
+    assert obstacle_of(AccountState.CONNECTED) is Obstacle.NONE
 
 
 def test_before_a_job_exists_the_account_is_the_reason() -> None:

@@ -59,9 +59,12 @@ class FakeDirectory:
     def __init__(self) -> None:
         self.accounts: dict[str, Account] | None = None
         self.asked: list[str] = []
+        self.before_answer: Callable[[], Awaitable[None]] | None = None
 
     async def account(self, organization_id: str, account_id: str) -> Account | None:
         self.asked.append(account_id)
+        if self.before_answer:
+            await self.before_answer()
         if self.accounts is None:
             raise Unavailable("DOWNSTREAM_UNAVAILABLE", "away")
         return self.accounts.get(account_id)
@@ -90,10 +93,8 @@ def create_draft(database: Database, outbox: Outbox, accounts: Accounts) -> Crea
 
 
 @pytest.fixture
-def approve_draft(database: Database, outbox: Outbox, accounts: Accounts) -> ApproveDraft:
-    return ApproveDraft(
-        database=database, clock=DatabaseClock(), ledger=RequestLedger(), outbox=outbox, accounts=accounts
-    )
+def approve_draft(database: Database, outbox: Outbox) -> ApproveDraft:
+    return ApproveDraft(database=database, clock=DatabaseClock(), ledger=RequestLedger(), outbox=outbox)
 
 
 @pytest.fixture

@@ -80,15 +80,33 @@ async def test_an_account_that_publisher_does_not_know_is_told_in_every_answer(
     assert (await get_draft(organization_id="org", draft_id="draft")).draft == approved
 
 
-async def test_what_publisher_has_said_of_an_account_is_not_asked_again_but_an_absence_is(
-    a_draft: Create, get_draft: GetDraft, directory: Any
+async def test_what_publisher_has_said_of_an_account_counts_until_an_event_says_otherwise(
+    a_draft: Create, get_draft: GetDraft, keep: Keep, directory: Any
 ) -> None:
     directory.accounts = {"page": an_account("page")}
     await a_draft(accounts=("page", "absent"))
-    await get_draft(organization_id="org", draft_id="draft")
-    assert sorted(directory.asked) == ["absent", "absent", "page"]
-    directory.accounts["absent"] = an_account("absent")
+    draft = (await get_draft(organization_id="org", draft_id="draft")).draft
+    assert reasons(draft) == {"page": "", "absent": "ACCOUNT_NOT_FOUND"}
+    assert directory.asked == ["absent", "page"]
+    await keep(an_account("absent"))
     assert reasons((await get_draft(organization_id="org", draft_id="draft")).draft) == {"page": "", "absent": ""}
+
+
+async def test_an_account_that_comes_to_be_while_it_is_asked_for_is_there(
+    a_draft: Create, get_draft: GetDraft, keep: Keep, directory: Any
+) -> None:
+    directory.accounts, directory.before_answer = {}, lambda: keep(an_account("page"))
+    assert reasons(await a_draft(accounts=("page",))) == {"page": "ACCOUNT_NOT_FOUND"}
+    assert reasons((await get_draft(organization_id="org", draft_id="draft")).draft) == {"page": ""}
+
+
+async def test_an_account_is_asked_for_again_when_publisher_was_away(
+    a_draft: Create, get_draft: GetDraft, directory: Any
+) -> None:
+    assert reasons(await a_draft(accounts=("absent",))) == {"absent": ""}
+    directory.accounts = {}
+    draft = (await get_draft(organization_id="org", draft_id="draft")).draft
+    assert reasons(draft) == {"absent": "ACCOUNT_NOT_FOUND"}
 
 
 async def test_while_publisher_is_away_nothing_is_said_of_unknown_accounts(

@@ -41,7 +41,7 @@ JOBS = ("organization_id", "draft_id")
         (store._JOBS, "post_job", {JOBS}),
         (store._GET, "draft", {DRAFT}),
         (accounts._FIND, "social_account", {DRAFT}),
-        (accounts._FIND_OF_DRAFT, "social_account", {DRAFT}),
+        (store._GET, "social_account", {DRAFT}),
         (store._CLAIM_WITHDRAWALS, "draft", {DRAFT, ("withdraw_due_time",)}),
     ],
     ids=["lock", "standings", "reflect", "jobs", "get", "accounts", "accounts of a draft", "due withdrawals"],

@@ -1,4 +1,4 @@
-"""What is in the way of targets because of their accounts: known from events, else asked of Publisher."""
+"""What is in the way of targets because of their accounts: known from events, else asked of Publisher once."""
 
 import asyncio
 from collections.abc import Collection, Sequence
@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from drafts_service.adapters.postgres import accounts as store
-from drafts_service.domain.account import Account, Obstacles, obstacle_of
+from drafts_service.domain.account import Account, Obstacles, absent, obstacle_of
 from servicekit.faults import Unavailable
 from servicekit.pg.database import Database, Transaction
 
@@ -25,32 +25,25 @@ class Accounts:
     async def obstacles(self, organization_id: str, account_ids: Collection[str]) -> Obstacles:
         async with self._database.read() as connection:
             known = await store.find(connection, organization_id, account_ids)
-        return await self._completed(organization_id, known)
+        if strange := set(account_ids) - known.keys():
+            known |= await self._learned(organization_id, strange)
+        return known
 
-    async def obstacles_of_draft(self, organization_id: str, draft_id: str) -> Obstacles:
-        """For the targets that the draft has now."""
-        async with self._database.read() as connection:
-            known = await store.find_of_draft(connection, organization_id, draft_id)
-        return await self._completed(organization_id, known)
-
-    async def _completed(self, organization_id: str, known: dict[str, Account | None]) -> Obstacles:
-        strange = [account_id for account_id, account in known.items() if account is None]
-        if not strange:
-            return {account_id: obstacle_of(account) for account_id, account in known.items()}
+    async def _learned(self, organization_id: str, strange: Collection[str]) -> Obstacles:
         async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(self._ask(organization_id, account_id)) for account_id in strange]
-        answers = {account_id: account for each in asked for account_id, account in each.result().items()}
+            asked = [group.create_task(self._ask(organization_id, account_id)) for account_id in sorted(strange)]
+        learned = [account for each in asked if (account := each.result())]
         async with self._database.read() as connection:
-            await store.save(connection, [account for account in answers.values() if account])
-        believed = {account_id: account for account_id, account in known.items() if account} | answers
-        return {account_id: obstacle_of(account) for account_id, account in believed.items()}
+            await store.save(connection, learned)
+        return {account.id: obstacle_of(account.state) for account in learned}
 
-    async def _ask(self, organization_id: str, account_id: str) -> dict[str, Account | None]:
-        """Empty without an answer."""
+    async def _ask(self, organization_id: str, account_id: str) -> Account | None:
+        """None without an answer."""
         try:
-            return {account_id: await self._directory.account(organization_id, account_id)}
+            account = await self._directory.account(organization_id, account_id)
         except Unavailable:
-            return {}
+            return None
+        return account or absent(organization_id, account_id)
 
 
 class KeepAccounts:

@@ -67,11 +67,12 @@ class CreateDraft:
             create_time=now,
             update_time=now,
             progress=fold(targets, jobs),
+            obstacles=obstacles,
         )
         if not await store.insert(tx.connection, draft):
             raise AlreadyExists("DRAFT_EXISTS", "a draft with this id exists", metadata={"draft_id": draft.id})
         await self._outbox.append(tx, [wire.draft_saved(draft)], now=now)
-        response = wire.CreateDraftResponse(draft=wire.shown(draft, jobs, obstacles))
+        response = wire.CreateDraftResponse(draft=wire.shown(draft, jobs))
         await self._ledger.answer(tx, key, response.SerializeToString())
         return response
 

@@ -1,5 +1,7 @@
 """GetDraft: a draft with the states of its targets."""
 
+from dataclasses import replace
+
 from drafts_service import wire
 from drafts_service.adapters.postgres import store
 from drafts_service.application.accounts import Accounts
@@ -19,5 +21,6 @@ class GetDraft:
             draft = found(await store.find(connection, organization_id, draft_id), draft_id)
             jobs = await store.jobs(connection, organization_id, draft_id)
         waiting = {target.social_account_id for target, job in worth_showing(draft.targets, jobs) if still_waits(job)}
-        obstacles = await self._accounts.obstacles(organization_id, waiting) if waiting else {}
-        return wire.GetDraftResponse(draft=wire.shown(draft, jobs, obstacles))
+        if waiting - draft.obstacles.keys():
+            draft = replace(draft, obstacles=await self._accounts.obstacles(organization_id, waiting))
+        return wire.GetDraftResponse(draft=wire.shown(draft, jobs))

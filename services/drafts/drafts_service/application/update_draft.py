@@ -53,7 +53,7 @@ class _Edit:
     draft_id: str
     etag: str
     change: Change
-    obstacles: Obstacles
+    obstacles: Obstacles  # of the accounts that it names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,8 @@ class UpdateDraft:
 
     async def __call__(self, key: RequestKey, *, draft_id: str, etag: str, change: Change) -> wire.UpdateDraftResponse:
         """An empty `etag` is no precondition."""
-        obstacles = await self._obstacles(key.organization_id, draft_id, change)
+        wanted = {target.social_account_id for target in change.targets or ()}
+        obstacles = await self._accounts.obstacles(key.organization_id, wanted) if wanted else {}
         edit = _Edit(key=key, draft_id=draft_id, etag=etag, change=change, obstacles=obstacles)
         step = await self._step(edit, None)
         for _ in range(_ROUNDS):
@@ -124,27 +125,21 @@ class UpdateDraft:
                 raise
             await keep(tx, before, jobs, answer, outbox=self._outbox, now=now)
             return refusal
+        is_change = after.revision > before.revision
         # The text that stays may be out; an older one may not.
-        matters = before.exposed if after is before else before.may_be_out
+        matters = before.may_be_out if is_change else before.exposed
         if matters and (answer is None or answer.below < after.revision):
-            if after is not before:
+            if is_change:
                 await store.save(tx.connection, withdrawing(before, below=after.revision, now=now))
             return _Ask(below=after.revision)
         in_flight = answer.in_flight if answer else ()
-        if after is not before:
+        if is_change:
             after = replace(after, exposed=bool(in_flight), progress=fold(after.targets, jobs))
             await store.save(tx.connection, after)
             await self._outbox.append(tx, [wire.draft_saved(after)], now=now)
-        response = wire.UpdateDraftResponse(
-            draft=wire.shown(after, jobs, edit.obstacles), in_flight_post_job_ids=in_flight
-        )
+        response = wire.UpdateDraftResponse(draft=wire.shown(after, jobs), in_flight_post_job_ids=in_flight)
         await self._ledger.answer(tx, edit.key, response.SerializeToString())
         return response
-
-    async def _obstacles(self, organization_id: str, draft_id: str, change: Change) -> Obstacles:
-        if change.targets is None:
-            return await self._accounts.obstacles_of_draft(organization_id, draft_id)
-        return await self._accounts.obstacles(organization_id, {each.social_account_id for each in change.targets})
 
     async def _withdrawn(self, edit: _Edit, below: int) -> Answer:
         try:
@@ -158,12 +153,13 @@ class UpdateDraft:
 
 
 def _after(before: Draft, jobs: Sequence[PostJob], edit: _Edit, answer: Answer | None, now: datetime) -> Draft:
-    """The draft with the change; itself when that changes nothing. Raises the fault that forbids it."""
+    """The draft with the change; of the same revision when that changes nothing. Raises the fault that forbids it."""
     require_changeable(before, latest([*jobs, *answer.published]) if answer else jobs)
     require_etag(before, edit.etag)
     targets = before.targets if edit.change.targets is None else checked_targets(edit.change.targets)
     content = checked_content(edit.change.of(wire.decoded_body(before.body)), targets)
-    return edited(before, body=wire.encoded_body(content), targets=targets, now=now)
+    known = replace(before, obstacles={**before.obstacles, **edit.obstacles}) if edit.obstacles else before
+    return edited(known, body=wire.encoded_body(content), targets=targets, now=now)
 
 
 def _pending(draft_id: str, below: int, retry_after: timedelta | None = None) -> Unavailable:

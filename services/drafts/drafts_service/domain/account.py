@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import assert_never
 
 from drafts_service.domain.post_job import OPEN, PostJob
 from drafts_service.domain.target import Target
@@ -11,6 +12,7 @@ from drafts_service.domain.target import Target
 class AccountState(StrEnum):
     CONNECTED = "CONNECTED"
     DISCONNECTED = "DISCONNECTED"
+    ABSENT = "ABSENT"  # Publisher has said that it does not exist; version 0, so that any event of it is newer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +35,20 @@ Obstacles = Mapping[str, Obstacle]
 """By account. Of one that is absent nothing is known."""
 
 
-def obstacle_of(account: Account | None) -> Obstacle:
-    if account is None:
-        return Obstacle.ACCOUNT_NOT_FOUND
-    return Obstacle.NONE if account.state is AccountState.CONNECTED else Obstacle.ACCOUNT_NOT_CONNECTED
+def obstacle_of(state: AccountState) -> Obstacle:
+    match state:
+        case AccountState.CONNECTED:
+            return Obstacle.NONE
+        case AccountState.DISCONNECTED:
+            return Obstacle.ACCOUNT_NOT_CONNECTED
+        case AccountState.ABSENT:
+            return Obstacle.ACCOUNT_NOT_FOUND
+        case _:
+            assert_never(state)
+
+
+def absent(organization_id: str, account_id: str) -> Account:
+    return Account(organization_id=organization_id, id=account_id, version=0, state=AccountState.ABSENT)
 
 
 def still_waits(job: PostJob | None) -> bool:

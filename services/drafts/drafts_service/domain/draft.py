@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 
+from drafts_service.domain.account import Obstacles
 from drafts_service.domain.content import Body, ChannelText, Content
 from drafts_service.domain.post_job import JobState, PostJob, Progress
 from drafts_service.domain.target import Target
@@ -50,6 +51,7 @@ class Draft:
     withdrawal: Withdrawal | None = None
     exposed: bool = False  # a text of an earlier revision may be in flight or out: Publisher has not said otherwise
     progress: Progress = field(default_factory=Progress)
+    obstacles: Obstacles = field(default_factory=dict, compare=False)  # known of its accounts when it was read
 
     @property
     def may_be_out(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from drafts_service.domain.account import AccountState, obstacle_of
 from drafts_service.domain.content import Body
 from drafts_service.domain.draft import Approval, Draft, Withdrawal
 from drafts_service.domain.post_job import DraftState, JobState, PostJob, PostJobEvent, Progress, Standing
@@ -22,7 +23,16 @@ _JOB_STATES: Mapping[str, JobState] = {state.value: state for state in JobState}
 _FIND = """
     select organization_id, id, content, content_digest, targets, revision, version, edit_version,
         approved_digest, approve_time, approver, withdraw_below, withdraw_due_time, exposed,
-        state, schedule_time, publish_time, create_time, update_time
+        state, schedule_time, publish_time, create_time, update_time,
+        (
+            select jsonb_object_agg(account.id, account.state)
+            from jsonb_array_elements(draft.targets) as target
+            cross join lateral (
+                select id, state from social_account
+                where social_account.organization_id = draft.organization_id
+                    and social_account.id = target.value ->> 0 offset 0
+            ) as account
+        ) as accounts
     from draft where organization_id = :organization_id and id = :id
 """
 _GET = text(_FIND)
@@ -328,6 +338,7 @@ def _draft(row: Row[Any]) -> Draft:
         withdrawal=Withdrawal(below=row.withdraw_below, due=row.withdraw_due_time) if row.withdraw_below else None,
         exposed=row.exposed,
         progress=Progress(state=DraftState(row.state), schedule_time=row.schedule_time, publish_time=row.publish_time),
+        obstacles={account_id: obstacle_of(AccountState(state)) for account_id, state in (row.accounts or {}).items()},
     )
 
 
