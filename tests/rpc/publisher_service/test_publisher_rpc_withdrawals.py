@@ -113,7 +113,15 @@ async def test_a_withdrawal_of_a_draft_that_is_out_forbids_nothing_and_brings_th
     assert await withdrawn_below(database, job) == 0
 
 
-@pytest.mark.parametrize("change", ["state = 'UNKNOWN', next_action_time = create_time", "state = 'NEEDS_ATTENTION'"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "state = 'UNKNOWN', next_action_time = create_time",
+        "state = 'NEEDS_ATTENTION'",
+        "state = 'READY', in_doubt = true, next_action_time = create_time",
+        "state = 'WAITING', in_doubt = true, next_action_time = create_time",
+    ],
+)
 async def test_a_withdrawal_names_what_may_be_out(
     publisher: PublisherServiceAsyncStub, database: Database, job: PostJob, change: str
 ) -> None:

@@ -34,4 +34,5 @@ def require_known(draft_id: str, *, known: int, below: int) -> None:
 
 
 def _may_be_out(job: PostJob, below: int) -> bool:
-    return job.state in _MAY_BE_OUT and job.content_revision < below
+    """A run in doubt sends no other bytes than those that may be out: the revision is that of all its attempts."""
+    return (job.in_doubt or job.state in _MAY_BE_OUT) and job.content_revision < below
