@@ -129,13 +129,26 @@ class Tenant:
         request.update_mask.paths.append("content.text")
         return await self.clients.drafts.UpdateDraft(request)
 
-    async def schedule_at(self, draft_id: str, time: datetime) -> list[queue_slot_pb2.QueueSlot]:
+    async def change_targets(
+        self, draft_id: str, targets: Sequence[target_pb2.Target]
+    ) -> drafts_service_pb2.UpdateDraftResponse:
+        request = drafts_service_pb2.UpdateDraftRequest(
+            organization_id=self.organization_id, draft=draft_pb2.Draft(id=draft_id, targets=targets)
+        )
+        request.update_mask.paths.append("targets")
+        return await self.clients.drafts.UpdateDraft(request)
+
+    async def schedule_at(
+        self, draft_id: str, time: datetime, *accounts: str, request_id: str = ""
+    ) -> list[queue_slot_pb2.QueueSlot]:
+        """On all accounts of the draft when none is named. Another call for the same draft needs an id of its own."""
         answer = await self.clients.queue.ScheduleAt(
             queue_service_pb2.ScheduleAtRequest(
                 organization_id=self.organization_id,
                 draft_id=draft_id,
                 schedule_time=timestamp(time),
-                request_id=f"schedule-{draft_id}",
+                social_account_ids=accounts,
+                request_id=request_id or f"schedule-{draft_id}",
             )
         )
         return list(answer.queue_slots)

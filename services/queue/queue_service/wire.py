@@ -70,8 +70,8 @@ def cursor(position: Position) -> tuple[int, str]:
 
 
 def states(numbers: Iterable[int]) -> tuple[SlotState, ...]:
-    """Without repetitions; UNSPECIFIED chooses nothing."""
-    return tuple(dict.fromkeys(_SLOT_STATES[number] for number in numbers if number in _SLOT_STATES))
+    """Without repetitions."""
+    return tuple(dict.fromkeys(_SLOT_STATES[number] for number in numbers))
 
 
 def encoded_slots(slots: Sequence[QueueSlot]) -> bytes:

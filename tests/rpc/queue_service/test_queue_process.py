@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tests.rpc.queue_service.conftest import Rig
 
 
-async def schedule(rig: "Rig", draft_id: str, ahead: timedelta) -> QueueSlot:
-    request = ScheduleAtRequest(organization_id="acme", draft_id=draft_id)
+async def schedule(rig: "Rig", draft_id: str, ahead: timedelta, *accounts: str) -> QueueSlot:
+    request = ScheduleAtRequest(organization_id="acme", draft_id=draft_id, social_account_ids=accounts)
     request.schedule_time.FromDatetime(SystemClock().now() + ahead)
     slots: list[QueueSlot] = (await rig.stub.ScheduleAt(request)).queue_slots
     return slots[0]
@@ -174,7 +174,7 @@ async def test_one_event_answers_many_commands(rig: "Rig") -> None:
     assert (row.is_answered, row.pause) == (True, ANSWERED_DELAY)
 
 
-async def test_a_draft_that_was_announced_needs_no_question(rig: "Rig") -> None:
+async def test_accounts_that_were_announced_with_a_draft_need_no_question(rig: "Rig") -> None:
     target = Target(social_account_id="page", channel="facebook")
     await rig.announce(
         "drafts", DraftSaved(organization_id="acme", draft_id="d1", version=1, revision=7, targets=[target]), "d1"
@@ -187,7 +187,7 @@ async def test_a_draft_that_was_announced_needs_no_question(rig: "Rig") -> None:
 
         await eventually(known)
     await database.dispose()
-    slot = await schedule(rig, "d1", timedelta(seconds=5))
+    slot = await schedule(rig, "d1", timedelta(seconds=5), "page")
     assert slot.schedule_time.ToDatetime(UTC) > SystemClock().now()
     [command] = await rig.commands(1)
     assert command.content_revision == 7

@@ -189,7 +189,7 @@ async def test_a_draft_that_has_not_been_announced_is_asked_for(queue: "Queue") 
         organization_id=known.organization_id, id="young", revision=5, targets=known.targets
     )
     await queue.add("young")
-    await queue.add("known")
+    await queue.add("known", "page")
     assert queue.drafts.asked == 1
     assert [row.content_revision for row in await queue.rows("select * from slot order by schedule_time")] == [5, 2]
 

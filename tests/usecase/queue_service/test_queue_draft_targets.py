@@ -131,6 +131,24 @@ async def test_only_drafts_says_that_an_account_is_no_target(queue: "Queue") -> 
         await queue.at("d1", START + HOUR, "other")
 
 
+async def test_all_accounts_are_those_that_the_draft_has_now(queue: "Queue") -> None:
+    await queue.put_schedule("new", *DAILY)
+    await queue.save_draft("d1", "page")
+    only_new = (Target(social_account_id="new", channel="facebook", destination=""),)
+    queue.drafts.drafts["d1"] = Draft(organization_id="acme", id="d1", revision=2, targets=only_new)
+    [slot] = await queue.at("d1", START + HOUR)
+    assert slot.social_account_id == "new"
+    await queue.settle(queue.report_on(slot, JobState.CANCELED, 2))
+    [slot] = await queue.add("d1")
+    assert slot.social_account_id == "new"
+
+
+async def test_while_drafts_is_away_what_it_announced_counts(queue: "Queue") -> None:
+    await queue.save_draft("d1", "page")
+    queue.drafts.fault = Unavailable("DOWNSTREAM_UNAVAILABLE", "away")
+    assert len(await queue.at("d1", START + HOUR)) == 1
+
+
 # later
 
 

@@ -10,7 +10,7 @@ from queue_service.adapters.postgres import account_store, draft_store, slot_sto
 from queue_service.application.account_check import AccountCheck
 from queue_service.domain.draft import Draft, PublishedTarget
 from queue_service.domain.slot import DRAFT_PUBLISHED, Found, QueueSlot
-from servicekit.faults import Fault, Refused
+from servicekit.faults import DeadlineExceeded, Fault, Refused, Unavailable
 from servicekit.ids import IdSource
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.ledger import RequestKey, RequestLedger
@@ -18,7 +18,7 @@ from servicekit.pg.outbox import Outbox
 
 
 class Drafts(Protocol):
-    async def get_draft(self, organization_id: str, draft_id: str) -> Draft: ...
+    async def get_draft(self, organization_id: str, draft_id: str, *, in_a_hurry: bool) -> Draft: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +67,19 @@ class SlotBook:
         return refusal or Wanted(draft=draft, accounts=accounts)
 
     async def _find_draft(self, organization_id: str, draft_id: str, asked: Sequence[str]) -> Draft:
-        """From Queue's own table, else from Drafts: the draft, or a target on one of these accounts, may be too new for
-        its announcement to have come."""
+        """From Queue's own table when that has the accounts asked for, else from Drafts: a change may not have been
+        announced yet, and only Drafts knows which accounts are all of them. While it is away the table must do."""
         async with self._database.read() as connection:
-            draft = await draft_store.find_draft(connection, organization_id, draft_id)
-        if draft is not None and draft.has_all(asked):
-            return draft
-        return await self._drafts.get_draft(organization_id, draft_id)
+            known = await draft_store.find_draft(connection, organization_id, draft_id)
+        will_do = known is not None and known.has_all(asked)
+        if known and asked and will_do:
+            return known
+        try:
+            return await self._drafts.get_draft(organization_id, draft_id, in_a_hurry=will_do)
+        except (Unavailable, DeadlineExceeded):
+            if known and will_do:
+                return known
+            raise
 
     async def recall(self, tx: Transaction, key: RequestKey, now: datetime) -> bytes | None:
         """The answer to an earlier call with this key. Without one the key is taken by this transaction."""
