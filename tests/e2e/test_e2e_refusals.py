@@ -100,6 +100,11 @@ GOOD: Mapping[str, Mapping[str, object]] = {
     "postflow.publisher.v1.PublisherService/GetPostJob": {"post_job_id": "j1"},
     "postflow.publisher.v1.PublisherService/ListPostJobs": {},
     "postflow.publisher.v1.PublisherService/WithdrawContent": {"draft_id": "d1", "below_revision": "2"},
+    "postflow.publisher.v1.PublisherService/ResolvePostJob": {
+        "post_job_id": "j1",
+        "outcome": "RESOLVE_OUTCOME_NOT_PUBLISHED",
+        "resolver": "ann",
+    },
     "postflow.publisher.v1.SocialAccountService/ConnectAccount": {
         "provider": "sandbox",
         "external_account_id": "page-1",

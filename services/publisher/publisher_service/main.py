@@ -21,6 +21,7 @@ from publisher_service.application.read_accounts import ReadAccounts
 from publisher_service.application.read_jobs import ReadJobs
 from publisher_service.application.recover_jobs import RecoverJobs
 from publisher_service.application.relabel_lines import RelabelLines
+from publisher_service.application.resolve_post_job import ResolvePostJob
 from publisher_service.application.resolve_unknown import ResolveUnknown
 from publisher_service.application.save_drafts import SaveDrafts
 from publisher_service.application.send_post import SendPost
@@ -154,7 +155,13 @@ class _Parts:
             providers=self.providers,
             on_connected=self._on_connected,
         )
-        publisher = PublisherServicer(read=ReadJobs(self.database), withdraw=WithdrawContent(self.database))
+        publisher = PublisherServicer(
+            read=ReadJobs(self.database),
+            withdraw=WithdrawContent(self.database),
+            resolve=ResolvePostJob(
+                database=self.database, clock=self.clock, ledger=RequestLedger(), outbox=self.outbox
+            ),
+        )
         accounts = SocialAccountServicer(connect=connect_account, read=ReadAccounts(self.database))
         return RpcServer(
             listen=self.settings.listen,

@@ -17,6 +17,7 @@ from postflow.publisher.v1 import (
     publisher_service_pb2,
     social_account_pb2,
 )
+from postflow.publisher.v1.publisher_service_pb2 import ResolvePostJobResponse
 from postflow.publisher.v1.social_account_service_pb2 import ConnectAccountResponse
 from postflow.queue.v1 import publish_command_pb2, queue_events_pb2
 from postflow.target.v1 import target_pb2
@@ -26,13 +27,15 @@ from publisher_service.domain.claim import Command
 from publisher_service.domain.content import Content
 from publisher_service.domain.plan import SavedDraft, Slot
 from publisher_service.domain.post_job import EventKind, JobState, PostJob, Target, kind_of
+from publisher_service.domain.resolution import Resolution, Said
 from publisher_service.domain.withdrawal import Withdrawal
-from servicekit.faults import InvalidRequest
+from servicekit.faults import InvalidField, InvalidRequest
 from servicekit.pg.outbox import Announcement
 from topology import events_subject
 
 __all__ = [
     "ConnectAccountResponse",
+    "ResolvePostJobResponse",
     "UnreadableMessage",
     "account_connected",
     "account_disconnected",
@@ -45,6 +48,7 @@ __all__ = [
     "moment",
     "post_job",
     "post_job_changed",
+    "resolution_from",
     "saved_draft_from",
     "slot_from",
     "social_account",
@@ -216,10 +220,48 @@ def post_job(job: PostJob) -> post_job_pb2.PostJob:
     return message
 
 
-def get_post_job_response(job: PostJob, attempts: Sequence[Attempt]) -> publisher_service_pb2.GetPostJobResponse:
+def get_post_job_response(
+    job: PostJob, attempts: Sequence[Attempt], said: Sequence[tuple[int, Resolution, datetime]]
+) -> publisher_service_pb2.GetPostJobResponse:
     return publisher_service_pb2.GetPostJobResponse(
-        post_job=post_job(job), attempts=[_attempt(attempt) for attempt in attempts]
+        post_job=post_job(job),
+        attempts=[_attempt(attempt) for attempt in attempts],
+        resolutions=[_resolution(*each) for each in said],
     )
+
+
+def resolution_from(request: publisher_service_pb2.ResolvePostJobRequest) -> Resolution:
+    is_out = request.outcome == publisher_service_pb2.RESOLVE_OUTCOME_PUBLISHED
+    if is_out and not (request.external_id or request.external_url):
+        raise InvalidField("external_id", "must be given, or external_url, for a post that is out")
+    if not is_out and (request.external_id or request.external_url or request.HasField("publish_time")):
+        raise InvalidField("outcome", "a post that is not out has no identifier, address or time")
+    return Resolution(
+        outcome=Said.PUBLISHED if is_out else Said.NOT_PUBLISHED,
+        external_id=request.external_id,
+        external_url=request.external_url,
+        publish_time=moment(request.publish_time) if request.HasField("publish_time") else None,
+        resolver=request.resolver,
+        note=request.note,
+    )
+
+
+def _resolution(run: int, said: Resolution, time: datetime) -> publisher_service_pb2.Resolution:
+    outcome = (
+        publisher_service_pb2.RESOLVE_OUTCOME_PUBLISHED
+        if said.outcome is Said.PUBLISHED
+        else publisher_service_pb2.RESOLVE_OUTCOME_NOT_PUBLISHED
+    )
+    message = publisher_service_pb2.Resolution(
+        run=run,
+        outcome=outcome,
+        external_id=said.external_id,
+        external_url=said.external_url,
+        resolver=said.resolver,
+        note=said.note,
+    )
+    _set(message.create_time, time)
+    return message
 
 
 def withdraw_response(withdrawal: Withdrawal) -> publisher_service_pb2.WithdrawContentResponse:

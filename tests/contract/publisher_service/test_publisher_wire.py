@@ -312,7 +312,7 @@ def test_a_job_is_shown_with_its_attempts() -> None:
         error_reason="RATE_LIMITED",
         error_message="later",
     )
-    response = wire.get_post_job_response(a_job(), [attempt, replace(attempt, end_time=NOW)])
+    response = wire.get_post_job_response(a_job(), [attempt, replace(attempt, end_time=NOW)], [])
     first, second = response.attempts
     assert not first.HasField("end_time")
     assert wire.moment(second.end_time) == wire.moment(first.start_time) == NOW

@@ -27,6 +27,7 @@ from publisher_service import wire as publisher_wire
 from publisher_service.application.claim_jobs import ClaimJobs
 from publisher_service.application.late_evidence import LateEvidence
 from publisher_service.application.read_jobs import ReadJobs
+from publisher_service.application.resolve_post_job import ResolvePostJob
 from publisher_service.application.save_drafts import SaveDrafts
 from publisher_service.application.send_post import Sent
 from publisher_service.application.settle_posts import SettlePosts
@@ -40,6 +41,7 @@ from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock, SteadyClock
 from servicekit.pg.database import Database
+from servicekit.pg.ledger import RequestLedger
 from servicekit.pg.outbox import Outbox
 from servicekit.rpc import RpcServer, fault_from_error
 
@@ -70,7 +72,11 @@ class Press:
             wake_lines=lambda: None,
         )
         self._save = SaveDrafts(outbox, lambda: None)
-        self.servicer = PublisherServicer(read=ReadJobs(self.database), withdraw=WithdrawContent(self.database))
+        self.servicer = PublisherServicer(
+            read=ReadJobs(self.database),
+            withdraw=WithdrawContent(self.database),
+            resolve=ResolvePostJob(database=self.database, clock=clock, ledger=RequestLedger(), outbox=outbox),
+        )
 
     async def take(self, saved: Sequence[DraftSaved]) -> None:
         drafts = [publisher_wire.saved_draft_from(each) for each in saved]

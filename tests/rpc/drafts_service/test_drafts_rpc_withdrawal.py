@@ -65,6 +65,9 @@ class FakePublisher(PublisherServiceServicer):
     def ListPostJobs(self, request: object, context: object) -> Any:
         raise NotImplementedError
 
+    def ResolvePostJob(self, request: object, context: object) -> Any:
+        raise NotImplementedError
+
 
 @pytest.fixture
 async def publisher(database: Database, publisher_port: int) -> AsyncIterator[FakePublisher]:

@@ -23,6 +23,7 @@ from publisher_service.adapters.vault import Vault
 from publisher_service.application.connect_account import ConnectAccount
 from publisher_service.application.read_accounts import ReadAccounts
 from publisher_service.application.read_jobs import ReadJobs
+from publisher_service.application.resolve_post_job import ResolvePostJob
 from publisher_service.application.withdraw_content import WithdrawContent
 from publisher_service.entrypoints.rpc import PublisherServicer, SocialAccountServicer
 from servicekit.clock import SystemClock
@@ -67,7 +68,16 @@ async def channel(database: Database, sandbox: Sandbox) -> AsyncIterator[grpc.ai
             providers=providers,
             on_connected=lambda: None,
         )
-        publisher = PublisherServicer(read=ReadJobs(database), withdraw=WithdrawContent(database))
+        publisher = PublisherServicer(
+            read=ReadJobs(database),
+            withdraw=WithdrawContent(database),
+            resolve=ResolvePostJob(
+                database=database,
+                clock=DatabaseClock(),
+                ledger=RequestLedger(),
+                outbox=Outbox(ids, lambda rows: None),
+            ),
+        )
         server = RpcServer(
             listen="127.0.0.1:0",
             servicers=[

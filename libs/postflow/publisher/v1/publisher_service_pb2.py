@@ -28,7 +28,7 @@ from postflow.rules.v1 import rules_pb2 as postflow_dot_rules_dot_v1_dot_rules__
 from postflow.target.v1 import target_pb2 as postflow_dot_target_dot_v1_dot_target__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-postflow/publisher/v1/publisher_service.proto\x12\x15postflow.publisher.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$postflow/publisher/v1/post_job.proto\x1a\x1dpostflow/rules/v1/rules.proto\x1a\x1fpostflow/target/v1/target.proto\"p\n\x11GetPostJobRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12(\n\x0bpost_job_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\tpostJobId\"\x8b\x01\n\x12GetPostJobResponse\x12\x39\n\x08post_job\x18\x01 \x01(\x0b\x32\x1e.postflow.publisher.v1.PostJobR\x07postJob\x12:\n\x08\x61ttempts\x18\x02 \x03(\x0b\x32\x1e.postflow.publisher.v1.AttemptR\x08\x61ttempts\"\xb4\x02\n\x13ListPostJobsRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12!\n\x08\x64raft_id\x18\x02 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x07\x64raftId\x12\x32\n\x11social_account_id\x18\x03 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x0fsocialAccountId\x12\x43\n\x06states\x18\x04 \x03(\x0e\x32#.postflow.publisher.v1.PostJobStateB\x06\xf2\xaf\x19\x02H\x14R\x06states\x12&\n\tpage_size\x18\x05 \x01(\x05\x42\t\xf2\xaf\x19\x05\x30\x00\x38\xc8\x01R\x08pageSize\x12&\n\npage_token\x18\x06 \x01(\tB\x07\xf2\xaf\x19\x03 \x80\x08R\tpageToken\"{\n\x14ListPostJobsResponse\x12;\n\tpost_jobs\x18\x01 \x03(\x0b\x32\x1e.postflow.publisher.v1.PostJobR\x08postJobs\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa1\x01\n\x16WithdrawContentRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12#\n\x08\x64raft_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x07\x64raftId\x12/\n\x0e\x62\x65low_revision\x18\x03 \x01(\x03\x42\x08\xf2\xaf\x19\x04\x08\x01\x30\x01R\rbelowRevision\"\xd5\x01\n\x17WithdrawContentResponse\x12@\n\x07outcome\x18\x01 \x01(\x0e\x32&.postflow.publisher.v1.WithdrawOutcomeR\x07outcome\x12\x32\n\x16in_flight_post_job_ids\x18\x02 \x03(\tR\x12inFlightPostJobIds\x12\x44\n\tpublished\x18\x03 \x03(\x0b\x32&.postflow.publisher.v1.PublishedTargetR\tpublished\"\xee\x02\n\x0fPublishedTarget\x12\x1e\n\x0bpost_job_id\x18\x01 \x01(\tR\tpostJobId\x12\x32\n\x06target\x18\x02 \x01(\x0b\x32\x1a.postflow.target.v1.TargetR\x06target\x12)\n\x10\x63ontent_revision\x18\x03 \x01(\x03R\x0f\x63ontentRevision\x12=\n\x0cpublish_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0bpublishTime\x12\x1f\n\x0b\x65xternal_id\x18\x05 \x01(\tR\nexternalId\x12!\n\x0c\x65xternal_url\x18\x06 \x01(\tR\x0b\x65xternalUrl\x12\x18\n\x07version\x18\x07 \x01(\x03R\x07version\x12?\n\rschedule_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0cscheduleTime*\x92\x01\n\x0fWithdrawOutcome\x12 \n\x1cWITHDRAW_OUTCOME_UNSPECIFIED\x10\x00\x12\x1e\n\x1aWITHDRAW_OUTCOME_WITHDRAWN\x10\x01\x12\x1d\n\x19WITHDRAW_OUTCOME_TOO_LATE\x10\x02\x12\x1e\n\x1aWITHDRAW_OUTCOME_PUBLISHED\x10\x03\x32\xd0\x02\n\x10PublisherService\x12\x61\n\nGetPostJob\x12(.postflow.publisher.v1.GetPostJobRequest\x1a).postflow.publisher.v1.GetPostJobResponse\x12g\n\x0cListPostJobs\x12*.postflow.publisher.v1.ListPostJobsRequest\x1a+.postflow.publisher.v1.ListPostJobsResponse\x12p\n\x0fWithdrawContent\x12-.postflow.publisher.v1.WithdrawContentRequest\x1a..postflow.publisher.v1.WithdrawContentResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-postflow/publisher/v1/publisher_service.proto\x12\x15postflow.publisher.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$postflow/publisher/v1/post_job.proto\x1a\x1dpostflow/rules/v1/rules.proto\x1a\x1fpostflow/target/v1/target.proto\"p\n\x11GetPostJobRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12(\n\x0bpost_job_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\tpostJobId\"\xd0\x01\n\x12GetPostJobResponse\x12\x39\n\x08post_job\x18\x01 \x01(\x0b\x32\x1e.postflow.publisher.v1.PostJobR\x07postJob\x12:\n\x08\x61ttempts\x18\x02 \x03(\x0b\x32\x1e.postflow.publisher.v1.AttemptR\x08\x61ttempts\x12\x43\n\x0bresolutions\x18\x03 \x03(\x0b\x32!.postflow.publisher.v1.ResolutionR\x0bresolutions\"\x90\x02\n\nResolution\x12\x10\n\x03run\x18\x01 \x01(\x05R\x03run\x12?\n\x07outcome\x18\x02 \x01(\x0e\x32%.postflow.publisher.v1.ResolveOutcomeR\x07outcome\x12\x1f\n\x0b\x65xternal_id\x18\x03 \x01(\tR\nexternalId\x12!\n\x0c\x65xternal_url\x18\x04 \x01(\tR\x0b\x65xternalUrl\x12\x1a\n\x08resolver\x18\x05 \x01(\tR\x08resolver\x12\x12\n\x04note\x18\x06 \x01(\tR\x04note\x12;\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\"\xbd\x03\n\x15ResolvePostJobRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12(\n\x0bpost_job_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\tpostJobId\x12G\n\x07outcome\x18\x03 \x01(\x0e\x32%.postflow.publisher.v1.ResolveOutcomeB\x06\xf2\xaf\x19\x02\x08\x01R\x07outcome\x12(\n\x0b\x65xternal_id\x18\x04 \x01(\tB\x07\xf2\xaf\x19\x03 \xe8\x07R\nexternalId\x12*\n\x0c\x65xternal_url\x18\x05 \x01(\tB\x07\xf2\xaf\x19\x03 \xd0\x0fR\x0b\x65xternalUrl\x12=\n\x0cpublish_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0bpublishTime\x12%\n\x08resolver\x18\x07 \x01(\tB\t\xf2\xaf\x19\x05\x08\x01 \xc8\x01R\x08resolver\x12\x1b\n\x04note\x18\x08 \x01(\tB\x07\xf2\xaf\x19\x03 \xd0\x0fR\x04note\x12%\n\nrequest_id\x18\t \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\"S\n\x16ResolvePostJobResponse\x12\x39\n\x08post_job\x18\x01 \x01(\x0b\x32\x1e.postflow.publisher.v1.PostJobR\x07postJob\"\xb4\x02\n\x13ListPostJobsRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12!\n\x08\x64raft_id\x18\x02 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x07\x64raftId\x12\x32\n\x11social_account_id\x18\x03 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x0fsocialAccountId\x12\x43\n\x06states\x18\x04 \x03(\x0e\x32#.postflow.publisher.v1.PostJobStateB\x06\xf2\xaf\x19\x02H\x14R\x06states\x12&\n\tpage_size\x18\x05 \x01(\x05\x42\t\xf2\xaf\x19\x05\x30\x00\x38\xc8\x01R\x08pageSize\x12&\n\npage_token\x18\x06 \x01(\tB\x07\xf2\xaf\x19\x03 \x80\x08R\tpageToken\"{\n\x14ListPostJobsResponse\x12;\n\tpost_jobs\x18\x01 \x03(\x0b\x32\x1e.postflow.publisher.v1.PostJobR\x08postJobs\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa1\x01\n\x16WithdrawContentRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12#\n\x08\x64raft_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x07\x64raftId\x12/\n\x0e\x62\x65low_revision\x18\x03 \x01(\x03\x42\x08\xf2\xaf\x19\x04\x08\x01\x30\x01R\rbelowRevision\"\xd5\x01\n\x17WithdrawContentResponse\x12@\n\x07outcome\x18\x01 \x01(\x0e\x32&.postflow.publisher.v1.WithdrawOutcomeR\x07outcome\x12\x32\n\x16in_flight_post_job_ids\x18\x02 \x03(\tR\x12inFlightPostJobIds\x12\x44\n\tpublished\x18\x03 \x03(\x0b\x32&.postflow.publisher.v1.PublishedTargetR\tpublished\"\xee\x02\n\x0fPublishedTarget\x12\x1e\n\x0bpost_job_id\x18\x01 \x01(\tR\tpostJobId\x12\x32\n\x06target\x18\x02 \x01(\x0b\x32\x1a.postflow.target.v1.TargetR\x06target\x12)\n\x10\x63ontent_revision\x18\x03 \x01(\x03R\x0f\x63ontentRevision\x12=\n\x0cpublish_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0bpublishTime\x12\x1f\n\x0b\x65xternal_id\x18\x05 \x01(\tR\nexternalId\x12!\n\x0c\x65xternal_url\x18\x06 \x01(\tR\x0b\x65xternalUrl\x12\x18\n\x07version\x18\x07 \x01(\x03R\x07version\x12?\n\rschedule_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0cscheduleTime*s\n\x0eResolveOutcome\x12\x1f\n\x1bRESOLVE_OUTCOME_UNSPECIFIED\x10\x00\x12\x1d\n\x19RESOLVE_OUTCOME_PUBLISHED\x10\x01\x12!\n\x1dRESOLVE_OUTCOME_NOT_PUBLISHED\x10\x02*\x92\x01\n\x0fWithdrawOutcome\x12 \n\x1cWITHDRAW_OUTCOME_UNSPECIFIED\x10\x00\x12\x1e\n\x1aWITHDRAW_OUTCOME_WITHDRAWN\x10\x01\x12\x1d\n\x19WITHDRAW_OUTCOME_TOO_LATE\x10\x02\x12\x1e\n\x1aWITHDRAW_OUTCOME_PUBLISHED\x10\x03\x32\xbf\x03\n\x10PublisherService\x12\x61\n\nGetPostJob\x12(.postflow.publisher.v1.GetPostJobRequest\x1a).postflow.publisher.v1.GetPostJobResponse\x12g\n\x0cListPostJobs\x12*.postflow.publisher.v1.ListPostJobsRequest\x1a+.postflow.publisher.v1.ListPostJobsResponse\x12p\n\x0fWithdrawContent\x12-.postflow.publisher.v1.WithdrawContentRequest\x1a..postflow.publisher.v1.WithdrawContentResponse\x12m\n\x0eResolvePostJob\x12,.postflow.publisher.v1.ResolvePostJobRequest\x1a-.postflow.publisher.v1.ResolvePostJobResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,6 +39,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETPOSTJOBREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
   _globals['_GETPOSTJOBREQUEST'].fields_by_name['post_job_id']._loaded_options = None
   _globals['_GETPOSTJOBREQUEST'].fields_by_name['post_job_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_RESOLVEPOSTJOBREQUEST'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_RESOLVEPOSTJOBREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_RESOLVEPOSTJOBREQUEST'].fields_by_name['post_job_id']._loaded_options = None
+  _globals['_RESOLVEPOSTJOBREQUEST'].fields_by_name['post_job_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_RESOLVEPOSTJOBREQUEST'].fields_by_name['outcome']._loaded_options = None
+  _globals['_RESOLVEPOSTJOBREQUEST'].fields_by_name['outcome']._serialized_options = b'\362\257\031\002\010\001'
+  _globals['_RESOLVEPOSTJOBREQUEST'].fields_by_name['external_id']._loaded_options = None
+  _globals['_RESOLVEPOSTJOBREQUEST'].fields_by_name['external_id']._serialized_options = b'\362\257\031\003 \350\007'
+  _globals['_RESOLVEPOSTJOBREQUEST'].fields_by_name['external_url']._loaded_options = None
+  _globals['_RESOLVEPOSTJOBREQUEST'].fields_by_name['external_url']._serialized_options = b'\362\257\031\003 \320\017'
+  _globals['_RESOLVEPOSTJOBREQUEST'].fields_by_name['resolver']._loaded_options = None
+  _globals['_RESOLVEPOSTJOBREQUEST'].fields_by_name['resolver']._serialized_options = b'\362\257\031\005\010\001 \310\001'
+  _globals['_RESOLVEPOSTJOBREQUEST'].fields_by_name['note']._loaded_options = None
+  _globals['_RESOLVEPOSTJOBREQUEST'].fields_by_name['note']._serialized_options = b'\362\257\031\003 \320\017'
+  _globals['_RESOLVEPOSTJOBREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_RESOLVEPOSTJOBREQUEST'].fields_by_name['request_id']._serialized_options = b'\362\257\031\002\020\001'
   _globals['_LISTPOSTJOBSREQUEST'].fields_by_name['organization_id']._loaded_options = None
   _globals['_LISTPOSTJOBSREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
   _globals['_LISTPOSTJOBSREQUEST'].fields_by_name['draft_id']._loaded_options = None
@@ -57,22 +73,30 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_WITHDRAWCONTENTREQUEST'].fields_by_name['draft_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
   _globals['_WITHDRAWCONTENTREQUEST'].fields_by_name['below_revision']._loaded_options = None
   _globals['_WITHDRAWCONTENTREQUEST'].fields_by_name['below_revision']._serialized_options = b'\362\257\031\004\010\0010\001'
-  _globals['_WITHDRAWOUTCOME']._serialized_start=1649
-  _globals['_WITHDRAWOUTCOME']._serialized_end=1795
+  _globals['_RESOLVEOUTCOME']._serialized_start=2525
+  _globals['_RESOLVEOUTCOME']._serialized_end=2640
+  _globals['_WITHDRAWOUTCOME']._serialized_start=2643
+  _globals['_WITHDRAWOUTCOME']._serialized_end=2789
   _globals['_GETPOSTJOBREQUEST']._serialized_start=207
   _globals['_GETPOSTJOBREQUEST']._serialized_end=319
   _globals['_GETPOSTJOBRESPONSE']._serialized_start=322
-  _globals['_GETPOSTJOBRESPONSE']._serialized_end=461
-  _globals['_LISTPOSTJOBSREQUEST']._serialized_start=464
-  _globals['_LISTPOSTJOBSREQUEST']._serialized_end=772
-  _globals['_LISTPOSTJOBSRESPONSE']._serialized_start=774
-  _globals['_LISTPOSTJOBSRESPONSE']._serialized_end=897
-  _globals['_WITHDRAWCONTENTREQUEST']._serialized_start=900
-  _globals['_WITHDRAWCONTENTREQUEST']._serialized_end=1061
-  _globals['_WITHDRAWCONTENTRESPONSE']._serialized_start=1064
-  _globals['_WITHDRAWCONTENTRESPONSE']._serialized_end=1277
-  _globals['_PUBLISHEDTARGET']._serialized_start=1280
-  _globals['_PUBLISHEDTARGET']._serialized_end=1646
-  _globals['_PUBLISHERSERVICE']._serialized_start=1798
-  _globals['_PUBLISHERSERVICE']._serialized_end=2134
+  _globals['_GETPOSTJOBRESPONSE']._serialized_end=530
+  _globals['_RESOLUTION']._serialized_start=533
+  _globals['_RESOLUTION']._serialized_end=805
+  _globals['_RESOLVEPOSTJOBREQUEST']._serialized_start=808
+  _globals['_RESOLVEPOSTJOBREQUEST']._serialized_end=1253
+  _globals['_RESOLVEPOSTJOBRESPONSE']._serialized_start=1255
+  _globals['_RESOLVEPOSTJOBRESPONSE']._serialized_end=1338
+  _globals['_LISTPOSTJOBSREQUEST']._serialized_start=1341
+  _globals['_LISTPOSTJOBSREQUEST']._serialized_end=1649
+  _globals['_LISTPOSTJOBSRESPONSE']._serialized_start=1651
+  _globals['_LISTPOSTJOBSRESPONSE']._serialized_end=1774
+  _globals['_WITHDRAWCONTENTREQUEST']._serialized_start=1777
+  _globals['_WITHDRAWCONTENTREQUEST']._serialized_end=1938
+  _globals['_WITHDRAWCONTENTRESPONSE']._serialized_start=1941
+  _globals['_WITHDRAWCONTENTRESPONSE']._serialized_end=2154
+  _globals['_PUBLISHEDTARGET']._serialized_start=2157
+  _globals['_PUBLISHEDTARGET']._serialized_end=2523
+  _globals['_PUBLISHERSERVICE']._serialized_start=2792
+  _globals['_PUBLISHERSERVICE']._serialized_end=3239
 # @@protoc_insertion_point(module_scope)

@@ -13,12 +13,21 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class ResolveOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    RESOLVE_OUTCOME_UNSPECIFIED: _ClassVar[ResolveOutcome]
+    RESOLVE_OUTCOME_PUBLISHED: _ClassVar[ResolveOutcome]
+    RESOLVE_OUTCOME_NOT_PUBLISHED: _ClassVar[ResolveOutcome]
+
 class WithdrawOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     WITHDRAW_OUTCOME_UNSPECIFIED: _ClassVar[WithdrawOutcome]
     WITHDRAW_OUTCOME_WITHDRAWN: _ClassVar[WithdrawOutcome]
     WITHDRAW_OUTCOME_TOO_LATE: _ClassVar[WithdrawOutcome]
     WITHDRAW_OUTCOME_PUBLISHED: _ClassVar[WithdrawOutcome]
+RESOLVE_OUTCOME_UNSPECIFIED: ResolveOutcome
+RESOLVE_OUTCOME_PUBLISHED: ResolveOutcome
+RESOLVE_OUTCOME_NOT_PUBLISHED: ResolveOutcome
 WITHDRAW_OUTCOME_UNSPECIFIED: WithdrawOutcome
 WITHDRAW_OUTCOME_WITHDRAWN: WithdrawOutcome
 WITHDRAW_OUTCOME_TOO_LATE: WithdrawOutcome
@@ -33,12 +42,60 @@ class GetPostJobRequest(_message.Message):
     def __init__(self, organization_id: _Optional[str] = ..., post_job_id: _Optional[str] = ...) -> None: ...
 
 class GetPostJobResponse(_message.Message):
-    __slots__ = ("post_job", "attempts")
+    __slots__ = ("post_job", "attempts", "resolutions")
     POST_JOB_FIELD_NUMBER: _ClassVar[int]
     ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    RESOLUTIONS_FIELD_NUMBER: _ClassVar[int]
     post_job: _post_job_pb2.PostJob
     attempts: _containers.RepeatedCompositeFieldContainer[_post_job_pb2.Attempt]
-    def __init__(self, post_job: _Optional[_Union[_post_job_pb2.PostJob, _Mapping]] = ..., attempts: _Optional[_Iterable[_Union[_post_job_pb2.Attempt, _Mapping]]] = ...) -> None: ...
+    resolutions: _containers.RepeatedCompositeFieldContainer[Resolution]
+    def __init__(self, post_job: _Optional[_Union[_post_job_pb2.PostJob, _Mapping]] = ..., attempts: _Optional[_Iterable[_Union[_post_job_pb2.Attempt, _Mapping]]] = ..., resolutions: _Optional[_Iterable[_Union[Resolution, _Mapping]]] = ...) -> None: ...
+
+class Resolution(_message.Message):
+    __slots__ = ("run", "outcome", "external_id", "external_url", "resolver", "note", "create_time")
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    EXTERNAL_ID_FIELD_NUMBER: _ClassVar[int]
+    EXTERNAL_URL_FIELD_NUMBER: _ClassVar[int]
+    RESOLVER_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    run: int
+    outcome: ResolveOutcome
+    external_id: str
+    external_url: str
+    resolver: str
+    note: str
+    create_time: _timestamp_pb2.Timestamp
+    def __init__(self, run: _Optional[int] = ..., outcome: _Optional[_Union[ResolveOutcome, str]] = ..., external_id: _Optional[str] = ..., external_url: _Optional[str] = ..., resolver: _Optional[str] = ..., note: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class ResolvePostJobRequest(_message.Message):
+    __slots__ = ("organization_id", "post_job_id", "outcome", "external_id", "external_url", "publish_time", "resolver", "note", "request_id")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    POST_JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    EXTERNAL_ID_FIELD_NUMBER: _ClassVar[int]
+    EXTERNAL_URL_FIELD_NUMBER: _ClassVar[int]
+    PUBLISH_TIME_FIELD_NUMBER: _ClassVar[int]
+    RESOLVER_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    post_job_id: str
+    outcome: ResolveOutcome
+    external_id: str
+    external_url: str
+    publish_time: _timestamp_pb2.Timestamp
+    resolver: str
+    note: str
+    request_id: str
+    def __init__(self, organization_id: _Optional[str] = ..., post_job_id: _Optional[str] = ..., outcome: _Optional[_Union[ResolveOutcome, str]] = ..., external_id: _Optional[str] = ..., external_url: _Optional[str] = ..., publish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., resolver: _Optional[str] = ..., note: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class ResolvePostJobResponse(_message.Message):
+    __slots__ = ("post_job",)
+    POST_JOB_FIELD_NUMBER: _ClassVar[int]
+    post_job: _post_job_pb2.PostJob
+    def __init__(self, post_job: _Optional[_Union[_post_job_pb2.PostJob, _Mapping]] = ...) -> None: ...
 
 class ListPostJobsRequest(_message.Message):
     __slots__ = ("organization_id", "draft_id", "social_account_id", "states", "page_size", "page_token")

@@ -50,6 +50,11 @@ class PublisherServiceStub:
                 request_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.WithdrawContentRequest.SerializeToString,
                 response_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.WithdrawContentResponse.FromString,
                 _registered_method=True)
+        self.ResolvePostJob = channel.unary_unary(
+                '/postflow.publisher.v1.PublisherService/ResolvePostJob',
+                request_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ResolvePostJobRequest.SerializeToString,
+                response_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ResolvePostJobResponse.FromString,
+                _registered_method=True)
 
 
 class PublisherServiceServicer:
@@ -80,6 +85,16 @@ class PublisherServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ResolvePostJob(self, request, context):
+        """ResolvePostJob says, on a person's word, whether a post is out whose outcome nothing has proven. PUBLISHED makes the
+        post job PUBLISHED with `evidence_kind` `PERSON`, NOT_PUBLISHED makes it FAILED with `error_reason`
+        `RESOLVED_NOT_PUBLISHED`: only then can it be sent in a next run. Proof that comes later still counts. NOT_FOUND
+        `POST_JOB_NOT_FOUND`; FAILED_PRECONDITION `POST_JOB_NOT_RESOLVABLE` unless it is UNKNOWN or NEEDS_ATTENTION.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_PublisherServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -97,6 +112,11 @@ def add_PublisherServiceServicer_to_server(servicer, server):
                     servicer.WithdrawContent,
                     request_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.WithdrawContentRequest.FromString,
                     response_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.WithdrawContentResponse.SerializeToString,
+            ),
+            'ResolvePostJob': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResolvePostJob,
+                    request_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ResolvePostJobRequest.FromString,
+                    response_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ResolvePostJobResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -181,6 +201,33 @@ class PublisherService:
             '/postflow.publisher.v1.PublisherService/WithdrawContent',
             postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.WithdrawContentRequest.SerializeToString,
             postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.WithdrawContentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResolvePostJob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.publisher.v1.PublisherService/ResolvePostJob',
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ResolvePostJobRequest.SerializeToString,
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ResolvePostJobResponse.FromString,
             options,
             channel_credentials,
             insecure,

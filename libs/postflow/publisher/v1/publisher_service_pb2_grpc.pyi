@@ -43,6 +43,12 @@ class PublisherServiceStub:
     in any order are safe. FAILED_PRECONDITION `REVISION_NOT_KNOWN` when `below_revision` is more than one beyond the last
     revision that has been announced here; nothing is remembered, and trying again soon is right.
     """
+    ResolvePostJob: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.ResolvePostJobRequest, _publisher_service_pb2.ResolvePostJobResponse]
+    """ResolvePostJob says, on a person's word, whether a post is out whose outcome nothing has proven. PUBLISHED makes the
+    post job PUBLISHED with `evidence_kind` `PERSON`, NOT_PUBLISHED makes it FAILED with `error_reason`
+    `RESOLVED_NOT_PUBLISHED`: only then can it be sent in a next run. Proof that comes later still counts. NOT_FOUND
+    `POST_JOB_NOT_FOUND`; FAILED_PRECONDITION `POST_JOB_NOT_RESOLVABLE` unless it is UNKNOWN or NEEDS_ATTENTION.
+    """
 
 @_typing.type_check_only
 class PublisherServiceAsyncStub(PublisherServiceStub):
@@ -58,6 +64,12 @@ class PublisherServiceAsyncStub(PublisherServiceStub):
     what may be out is listed. When a target is out, nothing is forbidden, and the evidence is returned. Repeats and calls
     in any order are safe. FAILED_PRECONDITION `REVISION_NOT_KNOWN` when `below_revision` is more than one beyond the last
     revision that has been announced here; nothing is remembered, and trying again soon is right.
+    """
+    ResolvePostJob: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.ResolvePostJobRequest, _publisher_service_pb2.ResolvePostJobResponse]  # type: ignore[assignment]
+    """ResolvePostJob says, on a person's word, whether a post is out whose outcome nothing has proven. PUBLISHED makes the
+    post job PUBLISHED with `evidence_kind` `PERSON`, NOT_PUBLISHED makes it FAILED with `error_reason`
+    `RESOLVED_NOT_PUBLISHED`: only then can it be sent in a next run. Proof that comes later still counts. NOT_FOUND
+    `POST_JOB_NOT_FOUND`; FAILED_PRECONDITION `POST_JOB_NOT_RESOLVABLE` unless it is UNKNOWN or NEEDS_ATTENTION.
     """
 
 class PublisherServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -89,6 +101,18 @@ class PublisherServiceServicer(metaclass=_abc_1.ABCMeta):
         what may be out is listed. When a target is out, nothing is forbidden, and the evidence is returned. Repeats and calls
         in any order are safe. FAILED_PRECONDITION `REVISION_NOT_KNOWN` when `below_revision` is more than one beyond the last
         revision that has been announced here; nothing is remembered, and trying again soon is right.
+        """
+
+    @_abc_1.abstractmethod
+    def ResolvePostJob(
+        self,
+        request: _publisher_service_pb2.ResolvePostJobRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_publisher_service_pb2.ResolvePostJobResponse, _abc.Awaitable[_publisher_service_pb2.ResolvePostJobResponse]]:
+        """ResolvePostJob says, on a person's word, whether a post is out whose outcome nothing has proven. PUBLISHED makes the
+        post job PUBLISHED with `evidence_kind` `PERSON`, NOT_PUBLISHED makes it FAILED with `error_reason`
+        `RESOLVED_NOT_PUBLISHED`: only then can it be sent in a next run. Proof that comes later still counts. NOT_FOUND
+        `POST_JOB_NOT_FOUND`; FAILED_PRECONDITION `POST_JOB_NOT_RESOLVABLE` unless it is UNKNOWN or NEEDS_ATTENTION.
         """
 
 def add_PublisherServiceServicer_to_server(servicer: PublisherServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

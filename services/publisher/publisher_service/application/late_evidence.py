@@ -10,6 +10,7 @@ from opentelemetry import metrics
 from publisher_service.adapters.postgres import store
 from publisher_service.domain.outcome import Accepted, Found
 from publisher_service.domain.post_job import JobState, PostJob
+from publisher_service.domain.resolution import NOT_PUBLISHED
 from publisher_service.domain.settlement import Settlement, evidence
 from publisher_service.wire import post_job_changed
 from servicekit.pg.database import Transaction
@@ -45,7 +46,7 @@ class LateEvidence:
             if job.state is JobState.PUBLISHED:
                 _compare(job, proof)
                 continue
-            if job.error_reason == "RESOLVED_NOT_PUBLISHED":
+            if job.error_reason == NOT_PUBLISHED:
                 _contradictions.add(1)
                 log.critical("post job %s is out as %s, though a person said that it is not", job.id, proof.external_id)
             # The proof belongs to the attempt that brought it, not to one that may have followed.

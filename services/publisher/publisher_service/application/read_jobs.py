@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from publisher_service.adapters.postgres import store
+from publisher_service.adapters.postgres import resolutions, store
 from publisher_service.adapters.postgres.store import JobFilter
 from publisher_service.domain.attempt import Attempt
 from publisher_service.domain.post_job import PostJob
+from publisher_service.domain.resolution import Resolution
 from servicekit.faults import NotFound
 from servicekit.pg.database import Database
 
@@ -15,12 +16,16 @@ class ReadJobs:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def get(self, organization_id: str, job_id: str) -> tuple[PostJob, Sequence[Attempt]]:
+    async def get(
+        self, organization_id: str, job_id: str
+    ) -> tuple[PostJob, Sequence[Attempt], Sequence[tuple[int, Resolution, datetime]]]:
+        """Returns the job, its attempts, and what persons have said about its runs."""
         async with self._database.read() as connection:
             job = await store.get_job(connection, organization_id, job_id)
             if job is None:
                 raise NotFound("POST_JOB_NOT_FOUND", "there is no such post job", metadata={"post_job_id": job_id})
-            return job, await store.attempts_of(connection, organization_id, job_id)
+            attempts = await store.attempts_of(connection, organization_id, job_id)
+            return job, attempts, await resolutions.of(connection, organization_id, job_id)
 
     async def list(self, wanted: JobFilter, *, before: tuple[datetime, str] | None, limit: int) -> Sequence[PostJob]:
         async with self._database.read() as connection:

@@ -15,6 +15,7 @@ from publisher_service.adapters.postgres.store import JobFilter
 from publisher_service.application.connect_account import ConnectAccount, Connection
 from publisher_service.application.read_accounts import ReadAccounts
 from publisher_service.application.read_jobs import ReadJobs
+from publisher_service.application.resolve_post_job import ResolvePostJob
 from publisher_service.application.withdraw_content import WithdrawContent
 from servicekit.faults import InvalidField
 from servicekit.pg.ledger import request_key
@@ -25,15 +26,15 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class PublisherServicer(PublisherServiceServicer):
-    def __init__(self, *, read: ReadJobs, withdraw: WithdrawContent) -> None:
+    def __init__(self, *, read: ReadJobs, withdraw: WithdrawContent, resolve: ResolvePostJob) -> None:
         self._read = read
         self._withdraw = withdraw
+        self._resolve = resolve
 
     async def GetPostJob(
         self, request: publisher_service_pb2.GetPostJobRequest, context: Context
     ) -> publisher_service_pb2.GetPostJobResponse:
-        job, attempts = await self._read.get(request.organization_id, request.post_job_id)
-        return wire.get_post_job_response(job, attempts)
+        return wire.get_post_job_response(*await self._read.get(request.organization_id, request.post_job_id))
 
     async def ListPostJobs(
         self, request: publisher_service_pb2.ListPostJobsRequest, context: Context
@@ -58,6 +59,12 @@ class PublisherServicer(PublisherServiceServicer):
     ) -> publisher_service_pb2.WithdrawContentResponse:
         withdrawal = await self._withdraw(request.organization_id, request.draft_id, request.below_revision)
         return wire.withdraw_response(withdrawal)
+
+    async def ResolvePostJob(
+        self, request: publisher_service_pb2.ResolvePostJobRequest, context: Context
+    ) -> publisher_service_pb2.ResolvePostJobResponse:
+        key = request_key("ResolvePostJob", request)
+        return await self._resolve(key, request.post_job_id, wire.resolution_from(request))
 
 
 class SocialAccountServicer(SocialAccountServiceServicer):

@@ -1,0 +1,62 @@
+"""What persons have said about runs of post jobs."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from publisher_service.domain.post_job import PostJob
+from publisher_service.domain.resolution import Resolution, Said
+
+_KEEP = text("""
+    insert into resolution (organization_id, post_job_id, run, outcome, external_id, external_url, resolver, note,
+        create_time)
+    values (:organization_id, :id, :run, :outcome, :external_id, :external_url, :resolver, :note, :now)
+    on conflict (organization_id, post_job_id, run) do update set
+        outcome = excluded.outcome, external_id = excluded.external_id, external_url = excluded.external_url,
+        resolver = excluded.resolver, note = excluded.note, create_time = excluded.create_time
+""")
+_OF = text("""
+    select run, outcome, external_id, external_url, resolver, note, create_time from resolution
+    where organization_id = :organization_id and post_job_id = :id order by run
+""")
+
+
+async def keep(connection: AsyncConnection, job: PostJob, said: Resolution, *, now: datetime) -> None:
+    await connection.execute(
+        _KEEP,
+        {
+            "organization_id": job.organization_id,
+            "id": job.id,
+            "run": job.run,
+            "outcome": said.outcome.value,
+            "external_id": said.external_id,
+            "external_url": said.external_url,
+            "resolver": said.resolver,
+            "note": said.note,
+            "now": now,
+        },
+    )
+
+
+async def of(
+    connection: AsyncConnection, organization_id: str, job_id: str
+) -> Sequence[tuple[int, Resolution, datetime]]:
+    """Returns run, what was said and when, by run."""
+    rows = await connection.execute(_OF, {"organization_id": organization_id, "id": job_id})
+    return [
+        (
+            row.run,
+            Resolution(
+                outcome=Said(row.outcome),
+                external_id=row.external_id,
+                external_url=row.external_url,
+                publish_time=None,
+                resolver=row.resolver,
+                note=row.note,
+            ),
+            row.create_time,
+        )
+        for row in rows
+    ]

@@ -1,0 +1,48 @@
+"""ResolvePostJob: a person says whether a post is out whose outcome nothing has proven."""
+
+from dataclasses import replace
+
+from publisher_service.adapters.postgres import resolutions, store
+from publisher_service.domain.post_job import PostJob
+from publisher_service.domain.resolution import Resolution, resolved
+from publisher_service.wire import ResolvePostJobResponse, post_job, post_job_changed
+from servicekit.faults import NotFound
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database, Transaction
+from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.pg.outbox import Outbox
+
+
+class ResolvePostJob:
+    def __init__(self, *, database: Database, clock: DatabaseClock, ledger: RequestLedger, outbox: Outbox) -> None:
+        self._database = database
+        self._clock = clock
+        self._ledger = ledger
+        self._outbox = outbox
+
+    async def __call__(self, key: RequestKey, job_id: str, said: Resolution) -> ResolvePostJobResponse:
+        return await self._database.run(lambda tx: self._resolve(tx, key, job_id, said))
+
+    async def _resolve(self, tx: Transaction, key: RequestKey, job_id: str, said: Resolution) -> ResolvePostJobResponse:
+        now = await self._clock.now(tx.connection)
+        remembered = await self._ledger.recall(tx, key, now=now)
+        if remembered and remembered.response is not None:
+            return ResolvePostJobResponse.FromString(remembered.response)
+        job = _found(await store.lock_jobs(tx.connection, [(key.organization_id, job_id)]), job_id)
+        settlement = resolved(job, said, now=now)
+        doubtful = await store.doubtful_attempt(tx.connection, job)
+        if doubtful is not None:
+            closed = replace(settlement, attempt_fence=doubtful.fence)
+            await store.close_attempts(tx.connection, [closed], now=now)
+        await store.save_jobs(tx.connection, [settlement.job])
+        await resolutions.keep(tx.connection, job, said, now=now)
+        await self._outbox.append(tx, [post_job_changed(settlement.job)], now=now)
+        response = ResolvePostJobResponse(post_job=post_job(settlement.job))
+        await self._ledger.answer(tx, key, response.SerializeToString())
+        return response
+
+
+def _found(jobs: list[PostJob], job_id: str) -> PostJob:
+    if not jobs:
+        raise NotFound("POST_JOB_NOT_FOUND", "there is no such post job", metadata={"post_job_id": job_id})
+    return jobs[0]
