@@ -10,7 +10,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchmarks import calendars, floor, jobs, lines, pipeline, seed, timers
+from benchmarks import calendars, floor, jobs, lines, outbox, pipeline, seed, timers
 from benchmarks.result import Result, table, write
 from devstack.supervisor import Stack
 from publisher_service.adapters.vault import Vault
@@ -29,6 +29,8 @@ def main() -> None:
     parser.add_argument("--timers", type=int, default=10_000, help="timers that are due at once (default 10,000)")
     parser.add_argument("--rate", type=int, default=50, help="posts a second of the lateness run (default 50)")
     parser.add_argument("--seconds", type=int, default=20, help="length of the lateness runs (default 20)")
+    parser.add_argument("--events", type=int, default=100_000, help="events that a stream has lost (default 100,000)")
+    parser.add_argument("--republish-rate", type=int, default=5000, help="of lost events, a second (default 5,000)")
     parser.add_argument("--out", type=Path, default=_OUT, help="where the JSON goes")
     arguments = parser.parse_args()
     results = [result for part in arguments.parts or _PARTS for result in _PARTS[part](arguments)]
@@ -98,6 +100,11 @@ async def _measure_lines(arguments: Namespace) -> list[Result]:
             return await lines.measure(stack, seeder, heap=arguments.posts, seconds=arguments.seconds)
 
 
+def _outbox(arguments: Namespace) -> list[Result]:
+    _tell("an outbox whose stream was lost")
+    return asyncio.run(outbox.measure(arguments.events, arguments.republish_rate))
+
+
 def _tell(what: str) -> None:
     print(f"measuring: {what}", file=sys.stderr, flush=True)
 
@@ -108,6 +115,7 @@ _PARTS: Mapping[str, Callable[[Namespace], list[Result]]] = {
     "jobs": _jobs,
     "pipeline": _pipeline,
     "lines": _lines,
+    "outbox": _outbox,
 }
 
 
