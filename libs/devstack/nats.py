@@ -20,6 +20,11 @@ STOP = (signal.SIGTERM, 10.0)
 PORT_TRIES = 5
 
 
+# Streams set their limits aside when they are made. The server's own choice, three quarters of the free disk, would
+# refuse them on a machine with little left, where they are never going to be full.
+_MOST_BYTES = 16 * 1024**3
+
+
 class EmbeddedNats:
     """Not for several processes at once: the folder is locked while the server runs."""
 
@@ -122,7 +127,7 @@ class EmbeddedNats:
         return self._child
 
     def _settings(self) -> str:
-        jetstream = {"store_dir": str(self._folder), "sync_interval": self._sync}
+        jetstream = {"store_dir": str(self._folder), "sync_interval": self._sync, "max_file_store": _MOST_BYTES}
         # The configuration format is a superset of JSON.
         return json.dumps(
             {"server_name": "postflow", "host": HOST, "port": self.port, "logtime_utc": True, "jetstream": jetstream},
