@@ -43,7 +43,7 @@ _FILL = """
     insert into outbox (event_id, subject, payload, create_time, stream_time, stream_sequence)
     select lpad(n::text, 12, '0'), 'events.queue.org' || n % 20 || '.slot',
         $1::bytea || convert_to(lpad(n::text, 12, '0'), 'UTF8') || $2::bytea,
-        now() - interval '1 day' + n * (interval '23 hours' / $5), now() - interval '2 days', n / 50 + 1
+        now() - interval '1 day' + n * (interval '23 hours' / $5), timestamptz '2020-01-01 00:00Z', n / 50 + 1
     from generate_series($3::bigint, $4::bigint) as n
 """
 
