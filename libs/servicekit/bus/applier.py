@@ -18,6 +18,7 @@ from servicekit.pg.errors import is_data_error, sqlstate
 from servicekit.pg.inbox import Inbox
 from servicekit.run.telemetry import linked_trace
 from servicekit.run.transient import is_transient
+from servicekit.run.zeros import from_zero
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class EventApplier:
         self._monotonic = monotonic
         self._said: set[tuple[str, str]] = set()
         for counter in (_applied, _parked, _failed):
-            counter.add(0, {"consumer": consumer})
+            from_zero(counter, {"consumer": consumer})
         show_none(consumer)
         self._show()
 

@@ -19,6 +19,7 @@ from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.dead_letters import DeadLetter, DeadLetters, DeadLetterState
 from servicekit.run.transient import is_transient
+from servicekit.run.zeros import from_zero
 
 MOST_COUNTED = 100_000
 
@@ -104,7 +105,7 @@ class Operations:
         self._numbers = numbers
         self._start_time = system.now()
         for consumer in self._redrivers:
-            _redriven.add(0, {"consumer": consumer})
+            from_zero(_redriven, {"consumer": consumer})
 
     async def stats(self, organization_id: str = "") -> Stats:
         open_letters = await self._dead_letters.count_open(organization_id)

@@ -29,6 +29,7 @@ from servicekit.pg.outbox import OutboxRow
 from servicekit.pg.turn import Turn
 from servicekit.run.loops import wait
 from servicekit.run.transient import is_transient
+from servicekit.run.zeros import from_zero
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +50,10 @@ _meter = metrics.get_meter("servicekit.pg")
 _age = _meter.create_gauge(
     "postflow.outbox.age", unit="s", description="Age of the oldest event that the stream has not acknowledged"
 )
-_again = _meter.create_counter(
-    "postflow.outbox.republished", description="Events published again because the stream had lost them"
+_again = from_zero(
+    _meter.create_counter(
+        "postflow.outbox.republished", description="Events published again because the stream had lost them"
+    )
 )
 
 _OLDEST = text("select create_time from outbox where stream_sequence is null order by position limit 1")

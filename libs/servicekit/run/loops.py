@@ -10,6 +10,7 @@ from typing import Protocol
 from opentelemetry import metrics
 
 from servicekit.run.transient import is_transient
+from servicekit.run.zeros import from_zero
 
 _FIRST_BACKOFF = 0.1
 _LAST_BACKOFF = 10.0
@@ -47,6 +48,7 @@ class Loop:
         self._period = period.total_seconds()
         self._wake = wake or asyncio.Event()
         self._failures = 0
+        from_zero(_errors, {"loop": name})
 
     async def run(self, stop: asyncio.Event) -> None:
         async with asyncio.TaskGroup() as group:

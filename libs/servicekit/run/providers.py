@@ -20,6 +20,7 @@ from opentelemetry.trace import Link, SpanKind, TraceState
 from opentelemetry.util.types import Attributes
 from prometheus_client import start_http_server
 
+from servicekit.run import zeros
 from servicekit.run.settings import SettingsError
 
 _DEFAULT_RATIO = 0.01
@@ -46,6 +47,7 @@ def start(service: str, metrics_listen: str) -> Providers:
     meters = MeterProvider(metric_readers=_readers(), resource=resource, shutdown_on_exit=False)
     trace.set_tracer_provider(tracers)
     metrics.set_meter_provider(meters)
+    zeros.add_all()
     return Providers(metrics_address=_serve_metrics(metrics_listen), tracers=tracers, meters=meters)
 
 

@@ -25,10 +25,13 @@ from servicekit import failpoints
 from servicekit.failpoints import failpoint
 from servicekit.ids import Uuid7Source
 from servicekit.rpc import RpcServer
+from opentelemetry import metrics
 from servicekit.run import Loop, Process, ProcessSettings, run_main
+from servicekit.run.zeros import from_zero
 from testkit.tiny import EchoResponse, TinyServicer, add_tiny_servicer
 
 STEP = failpoints.declare("tiny.step")
+RARE = from_zero(metrics.get_meter("tiny").create_counter("tiny.rare"), {"kind": "odd"}, {"kind": "even"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(ProcessSettings):
@@ -141,6 +144,12 @@ async def test_its_metrics_count_calls_by_method_and_code() -> None:
     assert counted == {"OK": 1.0, "INVALID_ARGUMENT": 1.0}
     assert 'service_name="postflow-tiny"' in text
     assert "process_cpu_seconds_total" in text
+    for never in (
+        r'loop_errors_total\{.*loop="tiny.loop".*\}',
+        r'tiny_rare_total\{.*"odd".*\}',
+        r'tiny_rare_total\{.*"even".*\}',
+    ):
+        assert re.search(f"^{never} 0.0$", text, re.MULTILINE), "there before its first event"
 
 
 async def test_what_is_heavy_is_not_imported_without_need() -> None:

@@ -14,13 +14,16 @@ from servicekit.faults import Unavailable
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox
+from servicekit.run.zeros import from_zero
 
 _BATCH = 20
 
 log = logging.getLogger(__name__)
 
-_completed = metrics.get_meter(__name__).create_counter(
-    "postflow.drafts.withdrawals.completed", description="Withdrawals that ended without the edit that wanted them"
+_completed = from_zero(
+    metrics.get_meter(__name__).create_counter(
+        "postflow.drafts.withdrawals.completed", description="Withdrawals that ended without the edit that wanted them"
+    )
 )
 
 

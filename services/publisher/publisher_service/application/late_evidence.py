@@ -15,18 +15,22 @@ from publisher_service.domain.settlement import Settlement, evidence
 from publisher_service.wire import post_job_changed
 from servicekit.pg.database import Transaction
 from servicekit.pg.outbox import Outbox
+from servicekit.run.zeros import from_zero
 
 log = logging.getLogger(__name__)
 
 _meter = metrics.get_meter(__name__)
-_duplicates = _meter.create_counter(
-    "postflow.publish.duplicates_detected", description="Posts that are out under two names: somebody must look at once"
+_duplicates = from_zero(
+    _meter.create_counter(
+        "postflow.publish.duplicates_detected",
+        description="Posts that are out under two names: somebody must look at once",
+    )
 )
-_contradictions = _meter.create_counter(
-    "postflow.publish.contradicted_persons", description="Proof that a post is out, against what a person has said"
+_contradictions = from_zero(
+    _meter.create_counter(
+        "postflow.publish.contradicted_persons", description="Proof that a post is out, against what a person has said"
+    )
 )
-_duplicates.add(0)
-_contradictions.add(0)
 
 # A job, the fence of the attempt that the proof belongs to, and the proof.
 Proof = tuple[PostJob, int, Accepted | Found]

@@ -23,6 +23,7 @@ from servicekit.pg.clock import SteadyClock
 from servicekit.pg.dead_letters import DeadLetters, DeadLettersFull, show_none
 from servicekit.run.loops import wait
 from servicekit.run.transient import is_transient
+from servicekit.run.zeros import from_zero
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +46,9 @@ _SORTED_AT_ONCE = 200
 
 _meter = metrics.get_meter(__name__)
 _held = _meter.create_gauge("postflow.publish.held", description="Commands that this process holds for their instant")
-_malformed = _meter.create_counter("postflow.publish.malformed", description="Commands put into the dead letters")
+_malformed = from_zero(
+    _meter.create_counter("postflow.publish.malformed", description="Commands put into the dead letters")
+)
 
 
 class CommandIntake:
@@ -64,7 +67,6 @@ class CommandIntake:
         self._steady = steady
         self._dead_letters = dead_letters
         show_none(CONSUMER)
-        _malformed.add(0)
         self._timer: DueTimer[Work] = DueTimer(steady, due)
         self._arrived: list[tuple[PullLoop, Delivery]] = []
         self._some = asyncio.Event()

@@ -18,6 +18,7 @@ from servicekit.bus.publisher import Publisher
 from servicekit.bus.streams import StreamSpec, ensure_stream
 from servicekit.run import is_transient
 from servicekit.run.loops import backoff
+from servicekit.run.zeros import from_zero
 from topology import PUBLISH, organization_of
 
 _LOOK_PERIOD = 0.25
@@ -30,9 +31,13 @@ _UNBOUNDED = 1_000_000_000
 
 _log = logging.getLogger(__name__)
 _meter = metrics.get_meter("queue_service")
-_sent = _meter.create_counter("postflow.queue.commands", description="Publish commands that the stream has stored")
-_unstored = _meter.create_counter(
-    "postflow.queue.commands.unstored", description="Publish commands that the stream did not acknowledge"
+_sent = from_zero(
+    _meter.create_counter("postflow.queue.commands", description="Publish commands that the stream has stored")
+)
+_unstored = from_zero(
+    _meter.create_counter(
+        "postflow.queue.commands.unstored", description="Publish commands that the stream did not acknowledge"
+    )
 )
 _outstanding = _meter.create_gauge(
     "postflow.queue.commands.outstanding", description="Publish commands in the stream, as the dispatcher knows it"

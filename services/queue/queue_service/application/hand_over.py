@@ -22,6 +22,7 @@ from servicekit.failpoints import failpoint
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.run.telemetry import linked_trace
+from servicekit.run.zeros import from_zero
 
 CLAIMED = failpoints.declare("queue.dispatch.claimed")
 PUBLISHED = failpoints.declare("queue.dispatch.published")
@@ -43,8 +44,8 @@ _lateness = _meter.create_histogram(
     description="How long after its time the latest command of a batch was handed over; 0 when it was ahead",
     explicit_bucket_boundaries_advisory=[0, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 600],
 )
-_repeated = _meter.create_counter(
-    "postflow.queue.commands.repeated", description="Publish commands that were sent again"
+_repeated = from_zero(
+    _meter.create_counter("postflow.queue.commands.repeated", description="Publish commands that were sent again")
 )
 
 

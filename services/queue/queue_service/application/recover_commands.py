@@ -15,13 +15,16 @@ from queue_service.domain.policy import Policy
 from queue_service.domain.stream import StreamMark
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
+from servicekit.run.zeros import from_zero
 from topology import PUBLISH
 
 _MOST_PAGES = 1000
 
 _log = logging.getLogger(__name__)
-_losses = metrics.get_meter("queue_service").create_counter(
-    "postflow.queue.stream.losses", description="Times that the stream of commands had lost some"
+_losses = from_zero(
+    metrics.get_meter("queue_service").create_counter(
+        "postflow.queue.stream.losses", description="Times that the stream of commands had lost some"
+    )
 )
 
 
@@ -51,7 +54,6 @@ class RecoverCommands:
         self._wake = wake
         self._saved: StreamMark | None = None
         self._losses: int | None = None
-        _losses.add(0)
 
     async def __call__(self) -> None:
         mark = await self._commands.mark()

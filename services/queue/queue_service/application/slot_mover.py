@@ -16,6 +16,7 @@ from queue_service.domain.policy import Policy
 from queue_service.domain.relocation import Behind, Obstacle, Outdated, Relocated, relocate
 from servicekit.pg.database import Transaction
 from servicekit.pg.outbox import Outbox
+from servicekit.run.zeros import from_zero
 
 _ANNOUNCED_AT_ONCE = 500
 _OBSTACLES = {
@@ -26,8 +27,10 @@ _OBSTACLES = {
 
 _log = logging.getLogger(__name__)
 _meter = metrics.get_meter("queue_service")
-_moved = _meter.create_counter(
-    "postflow.queue.slots.moved", description="Slots that got another time because the law of their zone changed"
+_moved = from_zero(
+    _meter.create_counter(
+        "postflow.queue.slots.moved", description="Slots that got another time because the law of their zone changed"
+    )
 )
 _obstructed = _meter.create_counter(
     "postflow.queue.slots.obstructed",

@@ -26,6 +26,7 @@ from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox
 from servicekit.run.telemetry import linked_trace
+from servicekit.run.zeros import from_zero
 
 _UTC = "UTC"
 
@@ -42,7 +43,7 @@ _lateness = _meter.create_histogram(
     description="How long after its time a timer fired",
     explicit_bucket_boundaries_advisory=[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 300, 3600],
 )
-_fired = _meter.create_counter("postflow.timer.fired", description="Timers that fired by their schedules")
+_fired = from_zero(_meter.create_counter("postflow.timer.fired", description="Timers that fired by their schedules"))
 
 
 class FireDueTimers:
