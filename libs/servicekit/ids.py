@@ -1,8 +1,9 @@
 """Identifiers made here: UUIDv7 (RFC 9562), so that rows made together lie together."""
 
 import os
-import time
 from typing import Protocol
+
+from servicekit import clock
 
 _RANDOM_AT_ONCE = 4096  # bytes; a system call for each id would be half of its cost
 
@@ -19,7 +20,7 @@ class Uuid7Source:
         self._random = memoryview(b"")
 
     def new(self) -> str:
-        ticks = max(time.time_ns() // 1_000_000 << 12, self._last + 1)
+        ticks = max(clock.wall_nanoseconds() // 1_000_000 << 12, self._last + 1)
         self._last = ticks
         if not self._random:
             self._random = memoryview(os.urandom(_RANDOM_AT_ONCE))

@@ -7,9 +7,10 @@ import os
 import signal
 import threading
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
 from typing import TypeVar
 
-from servicekit import failpoints
+from servicekit import clock, failpoints
 from servicekit.run import logs, settings
 from servicekit.run.addresses import Place, without_password
 from servicekit.run.process import Process, serve
@@ -29,8 +30,9 @@ def run_main(service: str, settings_type: type[S], compose: Callable[[S], Awaita
         loaded = settings.load(settings_type, service, os.environ)
         logs.configure(service, loaded.log_level)
         failpoints.install(loaded.failpoints, loaded.environment)
+        clock.skew(timedelta(seconds=loaded.clock_offset), loaded.environment)
         return _run(service, loaded, compose)
-    except (SettingsError, failpoints.FailpointSpecError) as error:
+    except (SettingsError, failpoints.FailpointSpecError, clock.SkewRefused) as error:
         _log.critical("%s", error)
         return _MISCONFIGURED
 

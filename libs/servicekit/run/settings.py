@@ -76,6 +76,7 @@ class ProcessSettings:
     environment: Environment = Environment.DEVELOPMENT
     log_level: LogLevel = LogLevel.INFO
     failpoints: str = ""  # see servicekit.failpoints
+    clock_offset: float = 0.0  # seconds by which this process's wall clock is wrong, for tests; refused in production
     grace: timedelta = timedelta(seconds=20)  # for what is in flight when the process is told to stop
     # How long an event that trips a defect, though others of its type do not, is tried again before it is parked.
     park_poison_after: timedelta = timedelta(minutes=5)
