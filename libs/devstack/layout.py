@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from devstack.errors import PortInUse, StackError
 from devstack.ports import free_port, is_free, split
@@ -36,6 +36,32 @@ WELL_KNOWN_PORTS = Ports(
     sandbox=50060,
 )
 FREE_PORTS = Ports()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """One more process of a service, on free ports: what it does in the background counts, and nobody calls it."""
+
+    service: str
+    name: str
+    listen: str
+    metrics: str
+
+    @classmethod
+    def of(cls, service: str, number: int) -> Self:
+        return cls(
+            service=service,
+            name=f"{service}-{number}",
+            listen=f"{HOST}:{free_port()}",
+            metrics=f"{HOST}:{free_port()}",
+        )
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        return {
+            _variable(self.service, "LISTEN"): self.listen,
+            _variable(self.service, "METRICS_LISTEN"): self.metrics,
+        }
 
 
 class Layout:

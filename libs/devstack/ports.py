@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 LOWEST = 20_000
-SHARES = 8
+SHARES = 16
 EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _given: set[int] = set()
 

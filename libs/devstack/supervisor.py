@@ -18,7 +18,7 @@ from devstack.errors import StackError
 from devstack.folders import StateFolder, write_private
 from devstack.health import POLL_SECONDS, listening, serving
 from devstack.keeper import Keeper
-from devstack.layout import FREE_PORTS, SERVICES, Layout, Ports, console_script, inherited
+from devstack.layout import FREE_PORTS, SERVICES, Layout, Ports, Replica, console_script, inherited
 from devstack.nats import EmbeddedNats
 from devstack.ports import split
 from devstack.postgres import EmbeddedPostgres, Mode
@@ -46,17 +46,24 @@ class Stack:
         durable: bool = False,
         environment: Mapping[str, str] | None = None,
         services: Sequence[str] = SERVICES,
+        replicas: Mapping[str, int] | None = None,
         respawn: bool = True,
         respawn_servers: bool = False,
         reset: bool = False,
         on_line: Callable[[str, str], None] | None = None,
         on_event: Callable[[str, str], None] | None = None,
     ) -> None:
-        """`environment` is for the services, and names servers to use instead of ours. `respawn` starts services again
-        that end by themselves, `respawn_servers` PostgreSQL and NATS; `reset` begins with empty data."""
+        """`environment` is for the services, and names servers to use instead of ours. `replicas` says how many
+        processes a service has, if not one; the second is called `queue-2`. `respawn` starts services again that end by
+        themselves, `respawn_servers` PostgreSQL and NATS; `reset` begins with empty data."""
         self.state = StateFolder(state_dir)
         self._layout = Layout(ports, environment or {})
         self._services = tuple(services)
+        self._replicas = tuple(
+            Replica.of(service, number)
+            for service in services
+            for number in range(2, (replicas or {}).get(service, 1) + 1)
+        )
         self._respawn = respawn
         self._respawn_servers = respawn_servers
         self._reset = reset
@@ -90,6 +97,11 @@ class Stack:
     def metrics(self) -> Mapping[str, str]:
         """The address of each service's /metrics."""
         return {service: self._layout.metrics[service] for service in self._services}
+
+    @property
+    def processes(self) -> Sequence[str]:
+        """The names of the services' processes, further replicas included."""
+        return (*self._services, *(replica.name for replica in self._replicas))
 
     @property
     def database_urls(self) -> Mapping[str, str]:
@@ -190,6 +202,8 @@ class Stack:
         exits.callback(self._begin_stopping)
         for service in self._services:
             self._keepers[service].start(self._environment(service))
+        for replica in self._replicas:
+            self._keepers[replica.name].start(self._environment(replica.service) | replica.addresses)
         await self.wait_serving()
 
     async def _start_servers(self) -> None:
@@ -230,6 +244,7 @@ class Stack:
     def _add_keepers(self, group: asyncio.TaskGroup) -> None:
         scripts = Path(sysconfig.get_path("scripts"))
         commands = {service: [str(console_script(service, scripts))] for service in self._services}
+        commands |= {replica.name: [str(console_script(replica.service, scripts))] for replica in self._replicas}
         if not self._layout.external_sandbox:
             ledger = self.sandbox.path
             assert ledger is not None
@@ -272,7 +287,8 @@ class Stack:
     async def _serves(self, name: str) -> bool:
         if name == SANDBOX:
             return await listening(urlsplit(self._layout.sandbox_url).netloc)
-        return await serving(self._layout.local(name))
+        replica = next((each for each in self._replicas if each.name == name), None)
+        return await serving(replica.listen if replica else self._layout.local(name))
 
     async def _wipe(self) -> None:
         if self.postgres is not None:
@@ -310,8 +326,8 @@ class Stack:
 
     async def _close_services(self) -> None:
         async with asyncio.TaskGroup() as closing:
-            for service in self._services:
-                closing.create_task(self._keepers[service].close(DRAIN_SECONDS))
+            for name in self.processes:
+                closing.create_task(self._keepers[name].close(DRAIN_SECONDS))
 
     async def _close_sandbox(self) -> None:
         if SANDBOX in self._keepers:

@@ -129,7 +129,9 @@ async def test_a_database_is_cloned_from_a_template_and_dropped_while_in_use(pos
     assert await user.fetchval("select id from t") == 7
     await postgres.drop_database("cloned_to")
 
-    with pytest.raises((asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.AdminShutdownError)):
+    # Which one depends on what the client reads first: the end of the connection, or the reason.
+    gone = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.AdminShutdownError)
+    with pytest.raises((*gone, asyncpg.InternalClientError)):
         await user.fetchval("select 1")
     with pytest.raises(asyncpg.InvalidCatalogNameError):
         await _run(clone, "select 1")
