@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-import asyncpg
+from testkit.edits import Edit, unannounced
 
 Row = Mapping[str, Any]
 
+DEFAULT_ATTEMPTS = 5
 EARLY = timedelta(milliseconds=50)
 MOVING = frozenset({"READY", "WAITING", "BLOCKED", "SENDING", "UNKNOWN"})
 ENDED = frozenset({"PUBLISHED", "FAILED", "MISSED", "CANCELED", "NEEDS_ATTENTION"})
@@ -26,6 +27,7 @@ class Acknowledged:
 
     drafts: Set[tuple[str, str]] = frozenset()
     slots: Set[tuple[str, str]] = frozenset()
+    edits: Sequence[Edit] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +37,15 @@ class History:
     now: datetime
     acknowledged: Acknowledged = field(default_factory=Acknowledged)
     effects: Sequence[Row] = ()
+    requests: Sequence[Row] = ()
     jobs: Sequence[Row] = ()
     attempts: Sequence[Row] = ()
     slots: Sequence[Row] = ()
     slot_targets: Sequence[Row] = ()
     drafts: Sequence[Row] = ()
     draft_jobs: Sequence[Row] = ()
+    left_over: Sequence[str] = ()
+    """What stands in outboxes and among the dead letters."""
 
 
 def violations(history: History, *, unanswerable: Set[str] = frozenset()) -> list[str]:
@@ -70,9 +75,26 @@ def _survived(history: History) -> Iterator[str]:
 
 
 def _once(history: History) -> Iterator[str]:
-    """G1: at most one effect per job and run."""
+    """G1: at most one effect per job, whatever its runs."""
     counted = Counter(map(_key, history.effects))
     yield from (f"{key} has {count} effects" for key, count in counted.items() if count > 1)
+    for job_id, effects in _by_job(history).items():
+        if len(runs := {_key(effect) for effect in effects}) > 1:
+            yield f"job {job_id} has effects of the runs {sorted(runs)}"
+
+
+def _tried(history: History) -> Iterator[str]:
+    """A run makes no more requests than it has attempts; an answer 429 spends none."""
+    posts = [each for each in history.requests if each["operation"] == "post" and each["status"] != 429]
+    tries = Counter(map(_key, posts))
+    runs = {(row["post_job_id"], row["run"], row["idempotency_key"]) for row in history.attempts}
+    most = {job["id"]: job["max_attempts"] or DEFAULT_ATTEMPTS for job in history.jobs}
+    made = Counter[tuple[str, int]]()
+    for job_id, run, key in runs:
+        made[job_id, run] += tries[key]
+    for (job_id, run), count in made.items():
+        if count > most.get(job_id, DEFAULT_ATTEMPTS):
+            yield f"job {job_id} made {count} requests in run {run}, and has {most.get(job_id)} attempts"
 
 
 def _finished(history: History) -> Iterator[str]:
@@ -89,6 +111,20 @@ def _finished(history: History) -> Iterator[str]:
                 job for target, job in jobs.items() if target[:3] == (*_draft(slot), slot["social_account_id"])
             ]
             yield f"slot {slot['id']} is due and still {slot['state']}, its jobs are {waiting_for}"
+
+
+def _wanted(history: History) -> Iterator[str]:
+    """G2: a target that is on the draft, and whose account has a slot, is not given up."""
+    jobs = {_target(row): row for row in history.jobs}
+    booked = {(*_draft(slot), slot["social_account_id"]) for slot in history.slots if slot["state"] != "CANCELED"}
+    for draft in history.drafts:
+        for place in draft["targets"]:
+            target = (draft["organization_id"], draft["id"], *place)
+            job = jobs.get(target)
+            if target[:3] not in booked:
+                continue
+            if job is None or job["state"] in {"CANCELED", "PENDING"}:
+                yield f"draft {draft['id']} has the target {place}, its job is {job['state'] if job else 'missing'}"
 
 
 def _true(history: History) -> Iterator[str]:
@@ -157,6 +193,26 @@ def _told_to_queue(history: History) -> Iterator[str]:
             yield f"slot {key[1]} is {slots[key]['state']}, its jobs are {its_jobs}"
 
 
+def _announced(history: History) -> Iterator[str]:
+    """G21: an older text is out only where the answer to the change has said so; the draft shows what is out."""
+    effects = _by_job(history)
+    jobs = {job["id"]: job for job in history.jobs}
+    edits = history.acknowledged.edits
+    yield from unannounced(edits, jobs, effects)
+    shown = {(draft["organization_id"], draft["id"]): draft["text"] for draft in history.drafts}
+    named = {job_id for edit in edits for job_id in edit.in_flight}
+    for job_id, its_effects in effects.items():
+        text = shown.get(_draft(jobs[job_id])) if job_id in jobs and job_id not in named else None
+        for effect in its_effects:
+            if text is not None and effect["text"] != text:
+                yield f"effect {effect['id']} is {effect['text']!r}, its draft shows {text!r}"
+
+
+def _emptied(history: History) -> Iterator[str]:
+    """G2: every event has been published, and every message applied."""
+    yield from history.left_over
+
+
 def _intended(history: History) -> Iterator[str]:
     """G10: every effect has an attempt that was committed before it."""
     begun: dict[str, datetime] = {}
@@ -171,12 +227,16 @@ def _intended(history: History) -> Iterator[str]:
 CHECKS: Mapping[str, Callable[[History], Iterator[str]]] = {
     "G0": _survived,
     "G1": _once,
+    "max_attempts": _tried,
     "G2": _finished,
+    "G2 (targets)": _wanted,
+    "G2 (events)": _emptied,
     "G3": _true,
     "G4": _nothing,
     "G7": _punctual,
     "G8": _agreed,
     "G10": _intended,
+    "G21": _announced,
 }
 
 
@@ -205,36 +265,13 @@ def draft_state(states: Sequence[str]) -> str | None:
     return "PARTIALLY_PUBLISHED" if "PUBLISHED" in counted else "FAILED"
 
 
-QUERIES = {
-    "jobs": ("publisher", "post_job"),
-    "attempts": ("publisher", "attempt"),
-    "slots": ("queue", "slot"),
-    "slot_targets": ("queue", "slot_target"),
-    "drafts": ("drafts", "draft"),
-    "draft_jobs": ("drafts", "post_job"),
-}
-
-
-async def read(
-    database_urls: Mapping[str, str],
-    organizations: Set[str],
-    effects: Callable[[], Sequence[Row]],
-    *,
-    acknowledged: Acknowledged,
-) -> History:
-    """What the databases hold of these organizations, and then what the provider has."""
-    found: dict[str, Sequence[Row]] = {}
-    now: datetime | None = None
-    for name, (service, table) in QUERIES.items():
-        connection = await asyncpg.connect(database_urls[service])
-        try:
-            now = now or await connection.fetchval("select clock_timestamp()")
-            query = f"select * from {table} where organization_id = any($1)"  # noqa: S608 - names from above
-            found[name] = [dict(row) for row in await connection.fetch(query, list(organizations))]
-        finally:
-            await connection.close()
-    assert now is not None
-    return History(now=now, acknowledged=acknowledged, effects=effects(), **found)
+def _by_job(history: History) -> Mapping[str, Sequence[Row]]:
+    jobs = {row["idempotency_key"]: row["post_job_id"] for row in history.attempts}
+    found = defaultdict[str, list[Row]](list)
+    for effect in history.effects:
+        if _key(effect) in jobs:
+            found[jobs[_key(effect)]].append(effect)
+    return found
 
 
 def _key(effect: Row) -> str:

@@ -122,21 +122,32 @@ class Tenant:
         return approved.draft
 
     async def change_text(self, draft_id: str, text: str) -> drafts_service_pb2.UpdateDraftResponse:
+        return await self.change(draft_id, text=text)
+
+    async def change(
+        self,
+        draft_id: str,
+        *,
+        text: str | None = None,
+        targets: Sequence[target_pb2.Target] | None = None,
+        request_id: str = "",
+    ) -> drafts_service_pb2.UpdateDraftResponse:
+        """What is None stays as it is."""
+        draft = draft_pb2.Draft(id=draft_id, targets=targets or ())
+        paths = [] if targets is None else ["targets"]
+        if text is not None:
+            draft.content.text = text
+            paths.append("content.text")
         request = drafts_service_pb2.UpdateDraftRequest(
-            organization_id=self.organization_id,
-            draft=draft_pb2.Draft(id=draft_id, content=draft_pb2.DraftContent(text=text)),
+            organization_id=self.organization_id, draft=draft, request_id=request_id
         )
-        request.update_mask.paths.append("content.text")
+        request.update_mask.paths.extend(paths)
         return await self.clients.drafts.UpdateDraft(request)
 
     async def change_targets(
         self, draft_id: str, targets: Sequence[target_pb2.Target]
     ) -> drafts_service_pb2.UpdateDraftResponse:
-        request = drafts_service_pb2.UpdateDraftRequest(
-            organization_id=self.organization_id, draft=draft_pb2.Draft(id=draft_id, targets=targets)
-        )
-        request.update_mask.paths.append("targets")
-        return await self.clients.drafts.UpdateDraft(request)
+        return await self.change(draft_id, targets=targets)
 
     async def schedule_at(
         self, draft_id: str, time: datetime, *accounts: str, request_id: str = ""
@@ -178,6 +189,11 @@ class Tenant:
             publisher_service_pb2.ListPostJobsRequest(organization_id=self.organization_id, draft_id=draft_id)
         )
         return list(answer.post_jobs)
+
+    async def states(self, draft_id: str) -> set[str]:
+        """Those of the draft's post jobs, by their names in the database."""
+        names = {post_job_pb2.PostJobState.Name(job.state) for job in await self.jobs(draft_id)}
+        return {name.removeprefix("POST_JOB_STATE_") for name in names}
 
     async def job(self, post_job_id: str) -> publisher_service_pb2.GetPostJobResponse:
         return await self.clients.publisher.GetPostJob(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from testkit.clocks import START
+from testkit.edits import Edit
 from testkit.history import Acknowledged, History, violations
 
 Row = dict[str, Any]
@@ -15,7 +16,11 @@ DUE = START - timedelta(minutes=1)
 
 
 def effect(**changes: Any) -> Row:
-    return {"id": "sp-1", "idempotency_key": "job-1", "time": DUE.isoformat(), **changes}
+    return {"id": "sp-1", "idempotency_key": "job-1", "time": DUE.isoformat(), "text": "Text", **changes}
+
+
+def request(**changes: Any) -> Row:
+    return {"operation": "post", "status": 201, "idempotency_key": "job-1", **changes}
 
 
 def job(**changes: Any) -> Row:
@@ -33,12 +38,19 @@ def job(**changes: Any) -> Row:
         "schedule_time": DUE,
         "next_action_time": None,
         "external_id": "sp-1",
+        "max_attempts": 5,
         **changes,
     }
 
 
 def attempt(**changes: Any) -> Row:
-    return {"idempotency_key": "job-1", "start_time": DUE - timedelta(milliseconds=20), **changes}
+    return {
+        "post_job_id": "job",
+        "run": 1,
+        "idempotency_key": "job-1",
+        "start_time": DUE - timedelta(milliseconds=20),
+        **changes,
+    }
 
 
 def slot(**changes: Any) -> Row:
@@ -65,13 +77,24 @@ def slot_target(**changes: Any) -> Row:
 
 
 def draft(**changes: Any) -> Row:
-    return {"organization_id": "o", "id": "d", "state": "PUBLISHED", **changes}
+    place = ("a", "facebook", "")
+    return {"organization_id": "o", "id": "d", "state": "PUBLISHED", "text": "Text", "targets": [place], **changes}
+
+
+def edit(**changes: Any) -> Edit:
+    fields: Row = {"called": DUE + timedelta(seconds=1), "answered": DUE + timedelta(seconds=2), **changes}
+    return Edit(organization_id="o", draft_id="d", **fields)
+
+
+def edited(*edits: Edit, **changes: Any) -> History:
+    return replace(GOOD, acknowledged=Acknowledged(edits=edits), **changes)
 
 
 GOOD = History(
     now=START,
     acknowledged=Acknowledged(drafts={("o", "d")}, slots={("o", "s")}),
     effects=[effect()],
+    requests=[request()],
     jobs=[job()],
     attempts=[attempt()],
     slots=[slot()],
@@ -130,6 +153,21 @@ BAD: Mapping[str, tuple[str, Callable[[], History]]] = {
     "a slot without a job": ("G0", lambda: replace(GOOD, slot_targets=[slot_target(), slot_target(channel="x")])),
     "an effect out of nowhere": ("G0", lambda: replace(GOOD, effects=[effect(), effect(idempotency_key="other-1")])),
     "a post that went out twice": ("G1", lambda: replace(GOOD, effects=[effect(), effect(id="sp-2")])),
+    "a post of two runs": (
+        "G1",
+        lambda: replace(
+            GOOD,
+            effects=[effect(), effect(id="sp-2", idempotency_key="job-2")],
+            attempts=[attempt(), attempt(idempotency_key="job-2")],
+        ),
+    ),
+    "more requests than attempts": ("max_attempts", lambda: replace(GOOD, requests=[request(status=503)] * 6)),
+    "a target that was given up": ("G2 (targets)", lambda: history("CANCELED", effects=[], slots=[slot()])),
+    "a target without a job": (
+        "G2 (targets)",
+        lambda: replace(GOOD, drafts=[draft(targets=[("a", "facebook", ""), ("a", "instagram_feed", "")])]),
+    ),
+    "an event that was never published": ("G2 (events)", lambda: replace(GOOD, left_over=["1 row in outbox"])),
     "a job that is stuck": ("G2", lambda: history("SCHEDULED", effects=[])),
     "a slot that is stuck": ("G2", lambda: replace(GOOD, slots=[slot(state="DISPATCHED")])),
     "an open job that will never move": ("G2", lambda: history("READY", effects=[])),
@@ -167,6 +205,13 @@ BAD: Mapping[str, tuple[str, Callable[[], History]]] = {
             drafts=[draft(state="PUBLISHED")],
         ),
     ),
+    "an older text after the answer": (
+        "G21",
+        lambda: edited(edit(older={"Text"}, answered=DUE - timedelta(seconds=1))),
+    ),
+    "an older text that was out before the call": ("G21", lambda: edited(edit(older={"Text"}))),
+    "a post on a target that was taken out": ("G21", lambda: edited(edit(removed={("a", "facebook", "")}))),
+    "a draft that shows another text": ("G21", lambda: replace(GOOD, drafts=[draft(text="Newer text")])),
     "an effect before its intention": (
         "G10",
         lambda: replace(GOOD, attempts=[attempt(start_time=DUE + timedelta(milliseconds=1))]),
@@ -179,3 +224,16 @@ def test_a_broken_promise_is_found(name: str) -> None:
     promise, make = BAD[name]
     found = violations(make())
     assert promise in names(found), found
+
+
+def test_an_older_text_that_the_answer_names_keeps_every_promise() -> None:
+    assert violations(edited(edit(older={"Text"}, in_flight={"job"}), drafts=[draft(text="Newer text")])) == []
+
+
+def test_a_target_that_was_put_back_in_time_may_go_out() -> None:
+    out = edit(removed={("a", "facebook", "")}, called=DUE - timedelta(seconds=3))
+    assert violations(edited(out, edit(called=DUE - timedelta(seconds=1)))) == []
+
+
+def test_an_answer_that_tells_to_wait_spends_no_attempt() -> None:
+    assert violations(replace(GOOD, requests=[request(status=429)] * 9)) == []
