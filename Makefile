@@ -5,7 +5,7 @@ READY := $(VENV)/.ready
 RUN   := env -u PYTHONDONTWRITEBYTECODE PYTHONTZPATH= $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test lint check proto bench clean again
+.PHONY: help run demo test faults lint check proto bench clean again
 
 help:            ## print this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -18,6 +18,9 @@ demo: $(READY)   ## run the stack in a temporary folder and follow one post unti
 
 test: $(READY)   ## every test, on real servers (ARGS="tests/unit -k slot" narrows)
 	@exec $(RUN)/pytest $(ARGS)
+
+faults: $(READY) ## break everything while authors work, seed after seed (ARGS="--seeds 20 --posts 300")
+	@exec $(RUN)/python -m testkit.mixed_run $(ARGS)
 
 lint: $(READY)   ## format, lint, types, import contracts, protos, freshness of generated code
 	tools/lint

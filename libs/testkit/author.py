@@ -1,0 +1,110 @@
+"""One draft as its author leads it: written, scheduled, changed close to its time, and seen through to its end."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+import grpc
+
+from servicekit.clock import SystemClock
+from testkit.nemesis import REFUSED
+from testkit.posting import Posting
+
+T = TypeVar("T")
+
+CHANNELS = ("facebook", "instagram_feed")
+MODES = {"lookup": 65, "keyed": 30, "blind": 5}
+REFUSALS = frozenset({grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.ABORTED, grpc.StatusCode.INVALID_ARGUMENT})
+"""What an author may hear who is too late, or who changes what is being changed."""
+ASK_SECONDS = 0.5
+FAILED = frozenset({"FAILED", "MISSED"})
+ENDED = FAILED | {"PUBLISHED", "NEEDS_ATTENTION", "CANCELED"}
+SCHEDULED_AGAIN = 2
+"""How often an author schedules a draft again that has failed."""
+
+
+class Author:
+    def __init__(self, posting: Posting, draft: str, chance: random.Random) -> None:
+        self._posting = posting
+        self._draft = draft
+        self._chance = chance
+        self._channels = CHANNELS[: chance.choice((1, 1, 2))]
+        self._texts = 0
+
+    async def live(self, ahead: float, until: asyncio.Event) -> None:
+        """Everything happens near a time so many seconds ahead; `until` says that all is healed."""
+        (mode,) = self._chance.choices(list(MODES), list(MODES.values()))
+        external = self._posting.tenant.external(f"of-{self._draft}")
+        await self._posting.stack.sandbox.mode(external, mode)
+        refused = self._chance.random() < 0.1
+        await self._posting.write(self._draft, channels=self._channels, text=self._text(refused=refused))
+        due, request_id = SystemClock().now() + timedelta(seconds=ahead), self._posting.new_request_id()
+        for _ in range(self._chance.choice((1, 1, 2))):
+            await self._try(lambda: self._posting.schedule_one(self._draft, due, request_id))
+        (change,) = self._chance.choices((self._rest, self._edit, self._edit_twice, self._retarget), (5, 3, 1, 2))
+        await self._reach(due + timedelta(seconds=self._chance.uniform(-0.6, 0.6)))
+        await change()
+        await self._try(lambda: self._posting.approve(self._draft))
+        await self._see_through(until)
+
+    async def _rest(self) -> None:
+        pass
+
+    async def _edit(self) -> None:
+        text, request_id = self._text(), self._posting.new_request_id()
+        for _ in range(self._chance.choice((1, 1, 2))):  # A repeat is answered as the first call was.
+            await self._try(lambda: self._posting.change_text(self._draft, text, request_id=request_id))
+
+    async def _edit_twice(self) -> None:
+        await self._edit()
+        await asyncio.sleep(self._chance.uniform(0, 0.5))
+        await self._edit()
+
+    async def _retarget(self) -> None:
+        """With one channel it is exchanged for the other and back."""
+        left = tuple(channel for channel in CHANNELS if channel != self._channels[-1])
+        await self._try(lambda: self._posting.take_out(self._draft, self._channels[-1], left=left))
+        await asyncio.sleep(self._chance.uniform(0, 1))
+        await self._try(lambda: self._posting.put_back(self._draft, *self._channels))
+
+    async def _see_through(self, until: asyncio.Event) -> None:
+        """What fails gets another text and another time; a draft without a time gets one."""
+        again = 0
+        while again < SCHEDULED_AGAIN:
+            states = await self._states()
+            if states and states <= ENDED and not states & FAILED:
+                return
+            if states & (FAILED | {"PENDING"}) and states <= ENDED | {"PENDING"}:
+                await self._start_again()
+                again += 1
+            elif until.is_set():
+                return
+            await asyncio.sleep(ASK_SECONDS)
+
+    async def _start_again(self) -> None:
+        text = self._text()
+        await self._try(lambda: self._posting.change_text(self._draft, text))
+        await self._try(lambda: self._posting.approve(self._draft))
+        due = SystemClock().now() + timedelta(seconds=self._chance.uniform(0, 2))
+        request_id = self._posting.new_request_id()
+        await self._try(lambda: self._posting.schedule_one(self._draft, due, request_id))
+
+    async def _states(self) -> set[str]:
+        return await self._posting.insist(lambda: self._posting.tenant.states(self._draft))
+
+    async def _reach(self, moment: datetime) -> None:
+        await asyncio.sleep(max((moment - SystemClock().now()).total_seconds(), 0))
+
+    async def _try(self, call: Callable[[], Awaitable[T]]) -> T | None:
+        try:
+            return await call()
+        except grpc.aio.AioRpcError as error:
+            if error.code() not in REFUSALS:
+                raise
+        return None
+
+    def _text(self, *, refused: bool = False) -> str:
+        self._texts += 1
+        return f"Text {self._texts} of {self._draft}" + (f" {REFUSED}" if refused else "")

@@ -1,0 +1,142 @@
+"""Breaks one thing after the other, and repairs each after a moment."""
+
+import asyncio
+import os
+import random
+import signal
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+
+from devstack.supervisor import Stack
+from testkit.proxy import Proxy
+
+PROVIDER_FAULTS: Sequence[Mapping[str, object]] = (
+    {"fault": "effect_then_reset"},
+    {"fault": "reset_before_effect"},
+    {"fault": "effect_then_hang"},
+    {"fault": "hang_without_effect"},
+    {"fault": "status", "status": 503, "effect": True},
+    {"fault": "status", "status": 500},
+    {"fault": "status", "status": 429, "retry_after": 1},
+    {"fault": "garbage", "effect": True},
+    {"fault": "slow", "seconds": 1.0},
+    {"fault": "late_effect", "seconds": 0.5},
+    {"fault": "status", "status": 503, "operation": "lookup"},
+)
+REFUSED = "[refused]"
+"""The provider refuses a text with this mark for good."""
+REFUSALS: Mapping[str, object] = {"fault": "status", "status": 422, "text": REFUSED}
+UNEVEN = (0.9, 0.3, 0.15, 0.0, 0.0)
+MOST_SKEW = 60.0
+
+
+class Nemesis:
+    def __init__(self, stack: Stack, proxy: Proxy, chance: random.Random) -> None:
+        """`proxy` stands between the first publisher and its database."""
+        self._stack = stack
+        self._proxy = proxy
+        self._chance = chance
+        self.deeds: Counter[str] = Counter()
+        self.ended_by_themselves: list[str] = []
+
+    async def rage(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        deeds: list[tuple[int, Callable[[], Awaitable[None]]]] = [
+            (6, self.kill_a_service),
+            (4, self.stop_a_service),
+            (4, self.freeze_a_service),
+            (4, self.skew_a_service),
+            (3, self.slow_the_database),
+            (2, self.freeze_the_database),
+            (2, self.restart_nats),
+            (2, self.kill_nats),
+            (1, self.wipe_nats),
+            (1, self.restart_postgres),
+            (2, self.kill_postgres),
+            (8, self.upset_the_provider),
+        ]
+        weights, choices = [weight for weight, _ in deeds], [deed for _, deed in deeds]
+        end = loop.time() + seconds
+        while loop.time() < end:
+            (deed,) = self._chance.choices(choices, weights)
+            self.deeds[deed.__name__] += 1
+            await deed()
+            self.ended_by_themselves += [name for name in self._stack.processes if not self._stack.running(name)]
+            await asyncio.sleep(self._chance.uniform(0.1, 0.8))
+        await self.relent()
+
+    async def relent(self) -> None:
+        self._proxy.delays = ()
+        self._proxy.thaw()
+        await self._stack.sandbox.faults(REFUSALS)
+
+    async def kill_a_service(self) -> None:
+        name = self._any_service()
+        await self._stack.kill(name)
+        await self._moment(1.0)
+        await self._stack.start(name)
+
+    async def stop_a_service(self) -> None:
+        await self._stack.restart(self._any_service())
+
+    async def freeze_a_service(self) -> None:
+        """Now and then for longer than the publisher's claims last."""
+        pid = self._stack.pid(self._any_service())
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            await self._moment(4.5)
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+    async def skew_a_service(self) -> None:
+        offset = round(self._chance.uniform(-MOST_SKEW, MOST_SKEW), 3)
+        await self._stack.restart(self._any_service(), {"POSTFLOW_CLOCK_OFFSET": str(offset)})
+
+    async def slow_the_database(self) -> None:
+        self._proxy.delays = UNEVEN
+        await self._moment(3.0)
+        self._proxy.delays = ()
+
+    async def freeze_the_database(self) -> None:
+        self._proxy.freeze()
+        await self._moment(4.5)
+        self._proxy.thaw()
+
+    async def restart_nats(self) -> None:
+        assert self._stack.nats is not None
+        await self._stack.nats.restart()
+
+    async def kill_nats(self) -> None:
+        assert self._stack.nats is not None
+        await self._stack.nats.kill()
+        await self._moment(1.0)
+        await self._stack.nats.start()
+
+    async def wipe_nats(self) -> None:
+        assert self._stack.nats is not None
+        await self._stack.nats.kill()
+        await self._stack.nats.wipe()
+        await self._stack.nats.start()
+
+    async def restart_postgres(self) -> None:
+        assert self._stack.postgres is not None
+        await self._stack.postgres.restart()
+
+    async def kill_postgres(self) -> None:
+        assert self._stack.postgres is not None
+        await self._stack.postgres.kill()
+        await self._moment(0.5)
+        await self._stack.postgres.start()
+
+    async def upset_the_provider(self) -> None:
+        rules = self._chance.sample(PROVIDER_FAULTS, k=3)
+        counted = ({**rule, "count": self._chance.randint(1, 4)} for rule in rules)
+        await self._stack.sandbox.faults(REFUSALS, *counted)
+
+    def _any_service(self) -> str:
+        return self._chance.choice(list(self._stack.processes))
+
+    async def _moment(self, most: float) -> None:
+        await asyncio.sleep(self._chance.uniform(0, most))
