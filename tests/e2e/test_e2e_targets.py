@@ -6,7 +6,7 @@ import grpc
 import pytest
 
 from devstack.supervisor import Stack
-from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED, DRAFT_STATE_SCHEDULED
+from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_DRAFT, DRAFT_STATE_PUBLISHED, DRAFT_STATE_SCHEDULED
 from postflow.queue.v1.queue_slot_pb2 import QUEUE_SLOT_STATE_CANCELED, QUEUE_SLOT_STATE_PUBLISHED
 from servicekit.clock import SystemClock
 from servicekit.rpc.status import fault_from_error
@@ -98,6 +98,12 @@ async def test_a_slot_whose_last_target_goes_is_free_and_the_draft_needs_another
     await tenant.create("next", "Takes the time")
     await tenant.schedule_at("next", due)
     await tenant.change_targets("moving", [FEED])
+
+    async def is_back() -> bool:
+        return await job_states(tenant, "moving") == {"facebook": "PENDING"}
+
+    await eventually(is_back)
+    assert (await tenant.draft("moving")).state == DRAFT_STATE_DRAFT
     await tenant.approve("moving")
     await tenant.schedule_at("moving", soon(-1), request_id="another")
     await tenant.until("moving", DRAFT_STATE_PUBLISHED)

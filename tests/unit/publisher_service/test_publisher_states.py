@@ -232,6 +232,7 @@ def test_a_target_that_comes_back_goes_out_while_its_slot_lives(
     after = after_save(removed, draft(has_target=True, approved=True, revision=2), live_slots=live_slots, now=LATER)
     assert (after.state, after.next_action_time, after.run) == (state, until, removed.run + 1)
     assert (after.attempts, after.error_message) == (0, "")
+    assert after.schedule_time == (schedule_time if state is JobState.READY else None)
 
 
 @given(jobs(), st.integers(0, 3), st.sampled_from(["slot-0", "slot-1", "slot-2", "slot-3"]), st.integers(1, 4))

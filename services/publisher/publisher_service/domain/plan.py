@@ -130,4 +130,4 @@ def _revived(job: PostJob, live_slots: Set[str], now: datetime) -> PostJob:
     due, not_after = job.schedule_time, job.not_after
     if job.slot_id in live_slots and due is not None and not_after is not None and not_after > now:
         return moved(again, JobState.READY, now=now, until=max(due, now))
-    return moved(again, JobState.PENDING, now=now)
+    return moved(again, JobState.PENDING, now=now, schedule_time=None, not_after=None)
