@@ -1,4 +1,4 @@
-"""Counting the slots that should have ended long ago: somebody must look at them."""
+"""Showing how late slots are handed over, and how many should have ended long ago: somebody must look at those."""
 
 from opentelemetry import metrics
 
@@ -13,18 +13,25 @@ _slots = _meter.create_gauge(
 _age = _meter.create_gauge(
     "postflow.queue.slots.overdue.age", unit="s", description="Time since the latest time of the oldest overdue slot"
 )
+_behind = _meter.create_gauge(
+    "postflow.queue.dispatch.behind",
+    unit="s",
+    description="Time since the earliest slot that has not been handed over was due; 0 while none is",
+)
 
 
 class WatchOverdue:
     def __init__(self, *, database: Database, clock: DatabaseClock) -> None:
         self._database = database
         self._clock = clock
-        _slots.set(0)
-        _age.set(0)
+        for gauge in (_slots, _age, _behind):
+            gauge.set(0)
 
     async def __call__(self) -> None:
         async with self._database.read() as connection:
             now = await self._clock.now(connection)
             overdue = await dispatch.find_overdue(connection)
+            due = await dispatch.next_due_time(connection)
+        _behind.set(max((now - due).total_seconds(), 0.0) if due else 0)
         _slots.set(overdue.slots)
         _age.set((now - overdue.oldest).total_seconds() if overdue.oldest else 0)
