@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from sqlalchemy import text
 
 from testkit.eventually import eventually
@@ -121,3 +122,21 @@ async def test_the_publish_time_of_a_found_post_is_the_providers(start: Start) -
         job = await rig.in_state("PUBLISHED", "d1")
         (effect,) = rig.sandbox.effects()
         assert job.publish_time.isoformat() == effect["time"]
+
+
+@pytest.mark.parametrize(("said", "ends"), [("hello", "PUBLISHED"), ("other", "NEEDS_ATTENTION")])
+async def test_a_post_in_doubt_is_sent_again_under_a_revision_of_the_same_text_only(
+    start: Start, said: str, ends: str
+) -> None:
+    """The targets were changed, or an edit was given up: revision 1 is forbidden, and its text is not."""
+    async with start(**QUICK | {"unknown_settle": timedelta(seconds=1.5)}) as rig:
+        await rig.connect()
+        await rig.sandbox.faults({"fault": "reset_before_effect", "count": 1})
+        await rig.save_draft("d1")
+        await rig.go("d1")
+        job = await rig.in_state("UNKNOWN", "d1")
+        assert list((await rig.withdraw("d1", below=2)).in_flight_post_job_ids) == [job.id]
+        await rig.save_draft("d1", said=said, revision=2)
+        job = await rig.in_state(ends, "d1", within=20)
+        assert [effect["text"] for effect in rig.sandbox.effects()] == (["hello"] if ends == "PUBLISHED" else [])
+        assert [attempt.content_revision for attempt in await rig.attempts(job)][1:] == [2] * (ends == "PUBLISHED")

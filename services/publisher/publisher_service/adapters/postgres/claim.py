@@ -89,13 +89,18 @@ _CLAIM = text("""
         left join social_account s on s.organization_id = t.organization_id and s.id = t.social_account_id
         left join kept_content kept on t.in_doubt and kept.organization_id = t.organization_id
             and kept.post_job_id = t.id and kept.revision = t.sent_revision
-        -- The very bytes that may be out already go out again under their key, whatever the draft says by now.
+        -- The very bytes that may be out already go out again under their key, whatever the draft says by now; when it
+        -- says the same under another revision, that one is sent.
         cross join lateral (
             select
-                case when t.in_doubt then t.sent_revision else k.revision end as revision,
+                case when i.newest then k.revision else t.sent_revision end as revision,
                 case when i.newest then k.content else kept.content end as content,
                 case when i.newest then k.content_digest else kept.content_digest end as content_digest
-            from (select not t.in_doubt or k.revision = t.sent_revision) as i (newest)
+            from (
+                select coalesce(
+                    not t.in_doubt or k.revision = t.sent_revision or k.content_digest = kept.content_digest, false
+                )
+            ) as i (newest)
         ) b
     ),
     -- One post of an account at a time, the earliest first; and no more of a provider than there is room for.
