@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import ProgrammingError
 
 from queue_service.application.recover_commands import RecoverCommands
 from queue_service.domain.job import JobState
@@ -27,17 +28,14 @@ class MarkedStream:
     """A stream at some mark, as one process sees it."""
 
     at: StreamMark | None = StreamMark(START, 100)  # noqa: RUF009 - a tuple
-    has_lost: bool = False
+    losses: int = 0
 
     async def mark(self) -> StreamMark | None:
         return self.at
 
-    def take_loss(self) -> bool:
-        lost, self.has_lost = self.has_lost, False
-        return lost
-
     def lose(self, create_time: datetime = START, last_sequence: int = 50) -> None:
-        self.at, self.has_lost = StreamMark(create_time, last_sequence), True
+        self.at = StreamMark(create_time, last_sequence)
+        self.losses += 1
 
 
 def recovery(queue: "Queue", stream: MarkedStream, policy: Policy | None = None) -> RecoverCommands:
@@ -143,6 +141,21 @@ async def test_a_recovery_that_died_is_taken_up_by_the_next_process(held: "Queue
     async with held.database.transaction() as tx:
         await tx.connection.execute(text("update publish_stream set is_recovering = true, losses = losses + 1"))
     await recovery(held, MarkedStream())()
+    assert await again(held) == 9
+
+
+async def test_a_recovery_that_fails_is_made_again(held: "Queue") -> None:
+    stream = MarkedStream()
+    recover = recovery(held, stream)
+    await recover()
+    stream.lose()
+    async with held.database.transaction() as tx:
+        await tx.connection.execute(text("alter table slot rename to hidden"))
+    with pytest.raises(ProgrammingError):
+        await recover()
+    async with held.database.transaction() as tx:
+        await tx.connection.execute(text("alter table hidden rename to slot"))
+    await recover()
     assert await again(held) == 9
 
 

@@ -22,6 +22,8 @@ from servicekit.run.zeros import from_zero
 from topology import PUBLISH, organization_of
 
 _LOOK_PERIOD = 0.25
+# While nothing is outstanding there is nothing to lose.
+_IDLE_LOOK_PERIOD = 1.0
 _LOOK_TIMEOUT = 2.0
 _WARN_PERIOD = 60.0
 # What a command takes up in a stream that is bounded in bytes, at most; measured 450.
@@ -94,17 +96,19 @@ class CommandStream:
         self._looked = float("-inf")
         self._connections = -1
         self._mark: StreamMark | None = None
-        self._has_lost = False
+        self._losses = 0
         self._refusals = 0
         self._again_at = float("-inf")
         self._hold: Hold | None = None
         self._warned: dict[Hold, float] = {}
+        for counter in (_sent, _unstored):
+            counter.add(0)
         for hold in Hold:
             _held_back.set(0, {"reason": hold})
 
     async def room(self) -> Room:
         """How many commands fit; none also while the stream is away. Between two looks what was sent is counted."""
-        if not await self._refresh():
+        if not await self._refresh(_LOOK_PERIOD):
             return self._hold_back(Hold.AWAY)
         if _now() < self._again_at:
             return self._hold_back(Hold.UNSTORED)
@@ -119,12 +123,12 @@ class CommandStream:
 
     async def mark(self) -> StreamMark | None:
         """How far the stream is; None while it is away."""
-        return self._mark if await self._refresh() else None
+        return self._mark if await self._refresh(_LOOK_PERIOD if self._held else _IDLE_LOOK_PERIOD) else None
 
-    def take_loss(self) -> bool:
-        """Whether commands that were stored are known to be gone, since the call before."""
-        lost, self._has_lost = self._has_lost, False
-        return lost
+    @property
+    def losses(self) -> int:
+        """How often this process has noticed that stored commands are gone."""
+        return self._losses
 
     async def send(self, emissions: Sequence[Emission]) -> list[Emission]:
         """Returns those that the stream does not say it has."""
@@ -134,7 +138,7 @@ class CommandStream:
         stored = [answer.sequence for answer in answers if answer is not None and not answer.duplicate]
         if before and stored:
             # A sequence that was given before: the stream has lost its tail and takes new commands in its place.
-            self._has_lost |= min(stored) <= before.last_sequence
+            self._losses += min(stored) <= before.last_sequence
             self._mark = StreamMark(before.create_time, max(stored))
         self._count(each for each, answer in zip(emissions, answers, strict=True) if answer is not None)
         self._answered(missing)
@@ -159,12 +163,12 @@ class CommandStream:
             self._again_at = _now() + backoff(self._refusals)
             self._refusals += 1
 
-    async def _refresh(self) -> bool:
-        """Looks at the stream when the last look is old or was over another connection. False: it is away."""
+    async def _refresh(self, period: float) -> bool:
+        """Looks at the stream when the last look is that old or was over another connection. False: it is away."""
         if not self._connection.is_connected:
             return False
         connections = self._connection.stats["reconnects"]
-        if connections == self._connections and _now() - self._looked < _LOOK_PERIOD:
+        if connections == self._connections and _now() - self._looked < period:
             return True
         before = self._mark
         try:
@@ -201,7 +205,8 @@ class CommandStream:
         mark = StreamMark(info.created, info.state.last_seq)
         has_lost = before is not None and mark.has_lost_since(before)
         if has_lost:
-            self._has_lost, self._again_at = True, float("-inf")
+            self._losses += 1
+            self._again_at = float("-inf")
         self._mark = mark if has_lost or self._mark is None else max(mark, self._mark)
 
     def _hold_back(self, hold: Hold | None) -> Room:

@@ -68,6 +68,7 @@ class HandOver:
         self._policy = policy
         self._wake = wake
         self._alarm: asyncio.TimerHandle | None = None
+        _repeated.add(0)
 
     async def dispatch(self) -> bool:
         """Hands over a batch of slots that are due within the lead. True: call again at once."""

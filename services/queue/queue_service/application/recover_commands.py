@@ -33,7 +33,8 @@ class MarkedStream(Protocol):
 
     async def mark(self) -> StreamMark | None: ...
 
-    def take_loss(self) -> bool: ...
+    @property
+    def losses(self) -> int: ...
 
 
 class RecoverCommands:
@@ -53,47 +54,49 @@ class RecoverCommands:
         self._policy = policy
         self._wake = wake
         self._saved: StreamMark | None = None
-        self._losses: int | None = None
+        self._handled = 0
+        self._counted: int | None = None
 
     async def __call__(self) -> None:
-        mark = await self._commands.mark()
-        if mark is None:
+        mark, noticed = await self._commands.mark(), self._commands.losses
+        if mark is None or (mark == self._saved and noticed == self._handled):
             return
         async with self._database.read() as connection:
             known = await stream_store.find_stream(connection, PUBLISH.name)
-        if known and self._is_loss(known, mark):
-            await self._recover(known, mark)
-        elif mark != self._saved:
+        if known and self._is_loss(known, mark, is_noticed=noticed != self._handled):
+            self._counted = await self._recover(known, mark)
+        else:
             await self._database.run(lambda tx: stream_store.save_mark(tx.connection, PUBLISH.name, mark))
-            self._saved = mark
+            self._counted = known.losses if known else 0
+        # Not before: a step that fails is made again.
+        self._saved, self._handled = mark, noticed
 
-    def _is_loss(self, known: KnownStream, mark: StreamMark) -> bool:
+    def _is_loss(self, known: KnownStream, mark: StreamMark, *, is_noticed: bool) -> bool:
         """A process that has just started goes by what is stored, which also tells of one that died while it recovered.
         Later, what another process has counted meanwhile is the loss that this one has noticed."""
-        counted, self._losses = self._losses, known.losses
-        is_noticed = self._commands.take_loss()
-        if counted is None:
+        if self._counted is None:
             return known.is_recovering or mark.has_lost_since(known.mark)
-        return is_noticed and counted == known.losses
+        return is_noticed and self._counted == known.losses
 
-    async def _recover(self, known: KnownStream, mark: StreamMark) -> None:
-        losses = known.losses + 1
-        if not await self._database.run(lambda tx: self._count(tx, known, mark)):
-            return
-        self._losses = losses
-        slots = await self._advance()
-        await self._database.run(lambda tx: stream_store.save_recovery(tx.connection, PUBLISH.name, losses))
-        self._saved = mark
-        _losses.add(1)
-        _log.warning("the stream %s has lost commands: those of %d slots are sent again", PUBLISH.name, slots)
+    async def _recover(self, known: KnownStream, mark: StreamMark) -> int:
+        """Returns how many losses have been counted."""
+        losses, is_ours = await self._database.run(lambda tx: self._count(tx, known, mark))
+        if is_ours:
+            if self._counted is not None:
+                self._counted = losses  # not another's, should the rest of this step fail
+            slots = await self._advance()
+            await self._database.run(lambda tx: stream_store.save_recovery(tx.connection, PUBLISH.name, losses))
+            _losses.add(1)
+            _log.warning("the stream %s has lost commands: those of %d slots are sent again", PUBLISH.name, slots)
+        return losses
 
-    async def _count(self, tx: Transaction, known: KnownStream, mark: StreamMark) -> bool:
-        """False: another process has just done it."""
-        now_known = await stream_store.find_stream(tx.connection, PUBLISH.name, lock=True)
-        if now_known is None or now_known.losses != known.losses:
-            return False
+    async def _count(self, tx: Transaction, known: KnownStream, mark: StreamMark) -> tuple[int, bool]:
+        """The losses counted, and whether this one was not counted by another process just before."""
+        newest = await stream_store.find_stream(tx.connection, PUBLISH.name, lock=True)
+        if newest is None or newest.losses != known.losses:
+            return newest.losses if newest else 0, False
         await stream_store.save_loss(tx.connection, PUBLISH.name, mark)
-        return True
+        return known.losses + 1, True
 
     async def _advance(self) -> int:
         """Page by page: settlement waits for no more than one."""
