@@ -71,7 +71,7 @@ async def _measure_pipeline(arguments: Namespace) -> list[Result]:
     with tempfile.TemporaryDirectory(prefix="postflow-bench-") as folder:
         async with Stack(Path(folder), durable=True, environment=environment) as stack:
             assert stack.postgres is not None
-            seeder = seed.Seeder(stack.database_urls, Vault(Secret(key)), SystemClock().now())
+            seeder = seed.Seeder(stack.database_urls, Vault([("default", Secret(key))]), SystemClock().now())
             _tell("idle")
             results = await pipeline.idle(stack, 15)
             _tell("floor")
@@ -95,7 +95,7 @@ async def _measure_lines(arguments: Namespace) -> list[Result]:
     environment = {"POSTFLOW_PUBLISHER_CREDENTIALS_KEY": key, "POSTFLOW_LOG_LEVEL": "WARNING"}
     with tempfile.TemporaryDirectory(prefix="postflow-bench-") as folder:
         async with Stack(Path(folder), durable=True, environment=environment) as stack:
-            seeder = seed.Seeder(stack.database_urls, Vault(Secret(key)), SystemClock().now())
+            seeder = seed.Seeder(stack.database_urls, Vault([("default", Secret(key))]), SystemClock().now())
             _tell("lateness beside the line of a busy account")
             return await lines.measure(stack, seeder, heap=arguments.posts, seconds=arguments.seconds)
 

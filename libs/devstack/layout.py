@@ -104,8 +104,8 @@ class Layout:
         if not self.external_sandbox:
             self._check("sandbox", "LISTEN", "sandbox provider", self.sandbox_listen)
 
-    def environment(self, service: str, database_url: str, nats_url: str, credentials_key: str) -> dict[str, str]:
-        """The whole environment of a service's process."""
+    def environment(self, service: str, database_url: str, nats_url: str, credentials_keys: str) -> dict[str, str]:
+        """The whole environment of a service's process. `credentials_keys` is the path of a file."""
         told = {
             _variable(service, "DATABASE_URL"): database_url,
             "POSTFLOW_NATS_URL": nats_url,
@@ -116,7 +116,7 @@ class Layout:
         defaults = {"POSTFLOW_ENVIRONMENT": "development", "PYTHONTZPATH": ""}
         if service == "publisher":
             told["POSTFLOW_PUBLISHER_SANDBOX_URL"] = self.sandbox_url
-            defaults["POSTFLOW_PUBLISHER_CREDENTIALS_KEY"] = credentials_key
+            defaults["POSTFLOW_PUBLISHER_CREDENTIALS_KEYS_FILE"] = credentials_keys
         databases_of_others = {_variable(other, "DATABASE_URL") for other in SERVICES if other != service}
         given = {name: value for name, value in self._given.items() if name not in databases_of_others}
         return defaults | inherited() | given | told

@@ -264,14 +264,17 @@ class Stack:
             group.create_task(keeper.run(), name=name)
 
     def _environment(self, service: str) -> dict[str, str]:
-        return self._layout.environment(service, self._database_urls[service], self.nats_url, self._credentials_key())
+        return self._layout.environment(service, self._database_urls[service], self.nats_url, self._credentials_keys())
 
-    def _credentials_key(self) -> str:
-        """Made once: what it has encrypted must stay readable."""
-        file = self.state.path / "credentials.key"
+    def _credentials_keys(self) -> str:
+        """The path of a file that is made once: what its key has sealed must stay readable."""
+        file = self.state.path / "credentials.keys"
         if not file.exists():
-            write_private(file, base64.b64encode(secrets.token_bytes(32)).decode())
-        return file.read_text()
+            # Of earlier releases, which had a single key.
+            former = self.state.path / "credentials.key"
+            key = former.read_text() if former.exists() else base64.b64encode(secrets.token_bytes(32)).decode()
+            write_private(file, f"dev {key}\n")
+        return str(file)
 
     @property
     def _own_databases(self) -> list[str]:

@@ -12,15 +12,17 @@ from postflow.publisher.v1.publisher_service_pb2_grpc import add_PublisherServic
 from postflow.publisher.v1.social_account_service_pb2_grpc import add_SocialAccountServiceServicer_to_server
 from publisher_service.adapters.providers.provider import Providers
 from publisher_service.adapters.providers.sandbox import SandboxAdapter
-from publisher_service.adapters.vault import Vault
+from publisher_service.adapters.vault import Vault, read_keys
 from publisher_service.application.claim_jobs import ClaimJobs
 from publisher_service.application.connect_account import ConnectAccount
 from publisher_service.application.disown_claims import DisownClaims
+from publisher_service.application.drop_kept_content import DropKeptContent
 from publisher_service.application.late_evidence import LateEvidence
 from publisher_service.application.read_accounts import ReadAccounts
 from publisher_service.application.read_jobs import ReadJobs
 from publisher_service.application.recover_jobs import RecoverJobs
 from publisher_service.application.relabel_lines import RelabelLines
+from publisher_service.application.reseal_credentials import ResealCredentials
 from publisher_service.application.resolve_post_job import ResolvePostJob
 from publisher_service.application.resolve_unknown import ResolveUnknown
 from publisher_service.application.save_drafts import SaveDrafts
@@ -88,6 +90,8 @@ async def compose(settings: Settings) -> Process:
             Loop("look-ups", parts.look_ups.step, settings.lookup_again, parts.look_ups.some),
             Loop("relabel lines", parts.relabel, timedelta(seconds=1), parts.connection_changed),
             Loop("count jobs", CountJobs(parts.database).step, timedelta(seconds=15)),
+            Loop("reseal credentials", parts.reseal.step, timedelta(hours=1)),
+            Loop("kept content", parts.drop_kept, timedelta(minutes=1)),
             Loop("housekeeping", parts.housekeeping.step, timedelta(minutes=1)),
         ],
         closers={
@@ -120,12 +124,14 @@ class _Parts:
             connections=lambda: self.nats.stats["reconnects"],
         )
         self.outbox = Outbox(self.ids, self.relay.offer)
-        self.vault = Vault(settings.credentials_key)
+        self.vault = Vault(read_keys(settings.credentials_key, settings.credentials_keys_file))
         self.http = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=settings.senders * 2), cookie_jar=aiohttp.DummyCookieJar()
         )
         self.providers = Providers([SandboxAdapter(self.http, settings.sandbox_url, settings.limits)], self.system)
         self.late = LateEvidence(self.outbox)
+        self.reseal = ResealCredentials(self.database, self.vault)
+        self.drop_kept = DropKeptContent(self.database)
         self.due_now, self.connection_changed = asyncio.Event(), asyncio.Event()
         self.dead_letters = DeadLetters(self.database, self.clock, self.ids)
         self.housekeeping = Housekeeping(self.database, self.clock, Retention())

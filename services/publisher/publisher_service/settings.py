@@ -9,11 +9,14 @@ from servicekit.run.addresses import NatsUrl, PostgresUrl
 from servicekit.run.settings import Secret
 from topology import StreamSettings
 
+_NO_KEY = Secret("")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(StreamSettings):
     database_url: PostgresUrl  # postgresql://user:password@host:port/database
-    credentials_key: Secret  # 32 bytes in base64; seals the credentials of social accounts
+    credentials_key: Secret = _NO_KEY  # 32 bytes in base64, the key `default`; for one key without a file
+    credentials_keys_file: str = ""  # path of a file with a line for each key, KEY-ID BASE64-KEY; the first seals
     listen: str = "127.0.0.1:50054"
     metrics_listen: str = "127.0.0.1:9467"
     nats_url: NatsUrl = "nats://127.0.0.1:4222"  # nats://user:password@host:port

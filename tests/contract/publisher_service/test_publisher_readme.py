@@ -14,7 +14,7 @@ from publisher_service.domain.post_job import JobState, Reason
 from publisher_service.domain.settlement import AttemptState
 from publisher_service.settings import Settings
 from servicekit.pg.database import Database
-from servicekit.run.settings import ProcessSettings
+from topology import StreamSettings
 
 PACKAGE = Path(publisher_service.__file__).parent
 README = (PACKAGE.parent / "README.md").read_text()
@@ -33,7 +33,7 @@ def test_every_state_reason_and_verdict_is_explained(word: str) -> None:
 
 
 def test_every_setting_of_its_own_is_named() -> None:
-    shared = {field.name for field in fields(ProcessSettings)} - {"listen", "metrics_listen", "grace"}
+    shared = {field.name for field in fields(StreamSettings)} - {"listen", "metrics_listen", "grace"}
     own = {field.name for field in fields(Settings)} - shared
     assert not {name for name in own if f"`{name.upper()}`" not in README}
 

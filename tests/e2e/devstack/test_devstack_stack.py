@@ -118,14 +118,14 @@ async def test_the_port_of_a_running_stack_is_refused_to_another(stack: Stack, t
 async def test_the_same_folder_again_is_the_same_data_and_a_reset_forgets_it(tmp_path: Path) -> None:
     async with Stack(tmp_path / "state", services=ONE) as first:
         await _execute(first.database_urls["schedule"], "create table kept (id int)")
-        key = (tmp_path / "state" / "credentials.key").read_text()
+        key = (tmp_path / "state" / "credentials.keys").read_text()
     async with Stack(tmp_path / "state", services=ONE) as second:
         await _execute(second.database_urls["schedule"], "select * from kept")
-        assert (tmp_path / "state" / "credentials.key").read_text() == key
+        assert (tmp_path / "state" / "credentials.keys").read_text() == key
     async with Stack(tmp_path / "state", services=ONE, reset=True) as third:
         with pytest.raises(asyncpg.UndefinedTableError):
             await _execute(third.database_urls["schedule"], "select * from kept")
-        assert (tmp_path / "state" / "credentials.key").read_text() != key
+        assert (tmp_path / "state" / "credentials.keys").read_text() != key
 
 
 async def test_a_folder_that_is_not_ours_is_not_reset(tmp_path: Path) -> None:

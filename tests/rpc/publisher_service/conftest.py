@@ -64,7 +64,7 @@ async def channel(database: Database, sandbox: Sandbox) -> AsyncIterator[grpc.ai
             ids=ids,
             ledger=RequestLedger(),
             outbox=Outbox(ids, lambda rows: None),
-            vault=Vault(KEY),
+            vault=Vault([("test", KEY)]),
             providers=providers,
             on_connected=lambda: None,
         )

@@ -40,12 +40,12 @@ def test_a_service_is_told_everything_it_needs_and_no_password_of_another() -> N
     assert told["POSTFLOW_ENVIRONMENT"] == "development"
     assert told["PYTHONTZPATH"] == ""
     assert "secret" not in str(told)
-    assert "POSTFLOW_PUBLISHER_CREDENTIALS_KEY" not in told
+    assert "POSTFLOW_PUBLISHER_CREDENTIALS_KEYS_FILE" not in told
 
 
 def test_only_the_publisher_gets_the_key_and_the_sandbox() -> None:
     told = Layout(WELL_KNOWN_PORTS, {}).environment("publisher", *OWN)
-    assert told["POSTFLOW_PUBLISHER_CREDENTIALS_KEY"] == "key"
+    assert told["POSTFLOW_PUBLISHER_CREDENTIALS_KEYS_FILE"] == "key"
     assert told["POSTFLOW_PUBLISHER_SANDBOX_URL"] == "http://127.0.0.1:50060"
 
 

@@ -76,7 +76,7 @@ class Office:
         clock, ids = DatabaseClock(), Uuid7Source()
         steady, outbox = SteadyClock(SystemClock()), Outbox(ids, lambda rows: None)
         policy = Policy(unknown_settle=timedelta(0), lookup_again=timedelta(0), retry_first=timedelta(0))
-        self._vault = vault = Vault(Secret(base64.b64encode(bytes(32)).decode()))
+        self._vault = vault = Vault([("test", Secret(base64.b64encode(bytes(32)).decode()))])
         providers = Providers([TrustingAdapter()], SystemClock())
         late = LateEvidence(outbox)
         self._lanes = [Lane(provider="sandbox", room=1000, lease=lease)]

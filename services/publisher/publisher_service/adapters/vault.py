@@ -1,7 +1,14 @@
-"""Credentials at rest: AES-256-GCM, bound to their row: a ciphertext moved elsewhere does not open."""
+"""Credentials at rest: AES-256-GCM, bound to their row: a ciphertext moved elsewhere does not open.
+
+The keys form a ring: the first seals, each opens what it has sealed. A sealed text of form 2 names its key; form 1, of
+earlier releases, opens with whichever key fits.
+"""
 
 import base64
 import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -10,38 +17,104 @@ from servicekit.run.settings import Secret, SettingsError
 
 _KEY_BYTES = 32
 _NONCE_BYTES = 12
-_FORM = b"\x01"
+_NAMELESS = b"\x01"
+_NAMED = b"\x02"
+_KEY_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_VARIABLE = "POSTFLOW_PUBLISHER_CREDENTIALS_KEY"
+_FILE_VARIABLE = "POSTFLOW_PUBLISHER_CREDENTIALS_KEYS_FILE"
+DEFAULT_ID = "default"
 
 
 class CredentialsUnreadable(Exception):
-    """The stored credentials were not sealed with this key, or not for this account."""
+    """No key of this process opens the stored credentials, or they belong to another account."""
 
 
 class Vault:
-    """A sealed text is: form (1 byte), nonce (12), ciphertext with tag."""
+    """A sealed text is: form (1 byte), in form 2 length and id of the key, nonce (12), ciphertext with tag."""
 
-    def __init__(self, key: Secret) -> None:
-        try:
-            raw = base64.b64decode(key.reveal(), validate=True)
-        except ValueError:
-            raw = b""
-        if len(raw) != _KEY_BYTES:
-            raise SettingsError("POSTFLOW_PUBLISHER_CREDENTIALS_KEY: must be 32 bytes in base64")
-        self._cipher = AESGCM(raw)
+    def __init__(self, keys: Iterable[tuple[str, Secret]]) -> None:
+        """`keys` are ids with 32 bytes in base64 each; the first seals."""
+        ring = {key_id: _cipher(key) for key_id, key in keys}
+        if not ring:
+            raise SettingsError(f"{_VARIABLE} or {_FILE_VARIABLE}: one of them must be set")
+        self._ring: Mapping[str, AESGCM] = ring
+        self.current = next(iter(ring))
 
     def seal(self, token: str, *, organization_id: str, account_id: str) -> bytes:
         nonce = os.urandom(_NONCE_BYTES)
-        return _FORM + nonce + self._cipher.encrypt(nonce, token.encode(), _place(organization_id, account_id))
+        name = self.current.encode()
+        sealed = self._ring[self.current].encrypt(nonce, token.encode(), _place(organization_id, account_id))
+        return _NAMED + bytes([len(name)]) + name + nonce + sealed
 
     def open(self, sealed: bytes, *, organization_id: str, account_id: str) -> str:
-        nonce = sealed[1 : 1 + _NONCE_BYTES]
-        if sealed[:1] != _FORM or len(nonce) != _NONCE_BYTES:
-            raise CredentialsUnreadable(f"credentials of account {account_id} have an unknown form")
-        try:
-            opened = self._cipher.decrypt(nonce, sealed[1 + _NONCE_BYTES :], _place(organization_id, account_id))
-        except InvalidTag:
-            raise CredentialsUnreadable(f"credentials of account {account_id} do not open with this key") from None
-        return opened.decode()
+        key_id, rest = _parted(sealed, account_id)
+        place = _place(organization_id, account_id)
+        # A key may have another id by now than when it sealed: then whichever fits opens.
+        named = self._ring.get(key_id or "")
+        for cipher in self._ring.values() if named is None else [named]:
+            try:
+                return cipher.decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], place).decode()
+            except InvalidTag:
+                continue
+        sealed_with = f" (sealed with key {key_id})" if key_id else ""
+        raise CredentialsUnreadable(
+            f"credentials of account {account_id} open with no key of this process{sealed_with}"
+        )
+
+
+def key_id_of(sealed: bytes) -> str:
+    """The id of the key that sealed the text; empty for form 1, and for what is neither form."""
+    try:
+        return _parted(sealed, "")[0] or ""
+    except CredentialsUnreadable:
+        return ""
+
+
+def read_keys(key: Secret, file: str) -> list[tuple[str, Secret]]:
+    """The ring: the keys of the file, in its order, then the single key under the id `default`."""
+    keys = _keys_in(Path(file)) if file else []
+    return [*keys, (DEFAULT_ID, key)] if key.reveal() else keys
+
+
+def _keys_in(file: Path) -> list[tuple[str, Secret]]:
+    try:
+        lines = file.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{_FILE_VARIABLE}: {file} cannot be read: {type(error).__name__}") from None
+    keys: dict[str, Secret] = {}
+    for number, line in enumerate(lines, start=1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        if len(words) != 2 or not _KEY_ID.fullmatch(words[0]) or words[0] in keys:
+            raise SettingsError(f"{_FILE_VARIABLE}: line {number} of {file} must be: KEY-ID BASE64-KEY, each id once")
+        keys[words[0]] = Secret(words[1])
+    if not keys:
+        raise SettingsError(f"{_FILE_VARIABLE}: {file} holds no key")
+    return list(keys.items())
+
+
+def _cipher(key: Secret) -> AESGCM:
+    try:
+        raw = base64.b64decode(key.reveal(), validate=True)
+    except ValueError:
+        raw = b""
+    if len(raw) != _KEY_BYTES:
+        raise SettingsError(f"{_VARIABLE} and each key of {_FILE_VARIABLE}: must be 32 bytes in base64")
+    return AESGCM(raw)
+
+
+def _parted(sealed: bytes, account_id: str) -> tuple[str | None, bytes]:
+    """The id of the key, if the form names it, and nonce with ciphertext."""
+    key_id, rest = None, sealed[1:]
+    if sealed[:1] == _NAMED and len(sealed) > 1:
+        length = sealed[1]
+        key_id, rest = sealed[2 : 2 + length].decode("ascii", "replace"), sealed[2 + length :]
+    elif sealed[:1] != _NAMELESS:
+        rest = b""
+    if len(rest) < _NONCE_BYTES:
+        raise CredentialsUnreadable(f"credentials of account {account_id} have an unknown form")
+    return key_id, rest
 
 
 def _place(organization_id: str, account_id: str) -> bytes:

@@ -1,5 +1,6 @@
 """Sends one claimed post: one request, after the last check that the lease still leaves room for it."""
 
+import logging
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -23,8 +24,15 @@ _CLAIMED = declare("publisher.send.claimed")
 _ANSWERED = declare("publisher.send.answered")
 _MARGIN = 0.1
 
+log = logging.getLogger(__name__)
+
+_MOST_CRIED_OUT = 10_000
 _tracer = trace.get_tracer(__name__)
 _meter = metrics.get_meter(__name__)
+_unreadable = _meter.create_counter(
+    "postflow.publish.unreadable_credentials", description="Posts that wait because no key opens their credentials"
+)
+_unreadable.add(0)
 _lateness = _meter.create_histogram(
     "postflow.publish.lateness",
     unit="s",
@@ -74,6 +82,7 @@ class SendPost:
         self._clock = clock
         self._steady = steady
         self._lease_margin = lease_margin
+        self._cried_out: set[tuple[str, str]] = set()
 
     async def __call__(self, claimed: Claimed, *, claim_started: float) -> Sent:
         """`claim_started` is the monotonic time from before the claim: the lease cannot have begun earlier."""
@@ -106,6 +115,7 @@ class SendPost:
                 claimed.credentials, organization_id=job.organization_id, account_id=job.target.social_account_id
             )
         except CredentialsUnreadable as error:
+            self._cry_out(job.organization_id, job.target.social_account_id, error)
             # Our fault, not the account's: it waits until a process has the key.
             return NotTried(reason=Reason.CREDENTIALS_UNREADABLE, message=str(error))
         post = post_of(claimed, token)
@@ -117,6 +127,14 @@ class SendPost:
         assert job.schedule_time is not None
         _lateness.record((self._steady.now() - job.schedule_time).total_seconds())
         return await provider.send(post)
+
+    def _cry_out(self, organization_id: str, account_id: str, error: CredentialsUnreadable) -> None:
+        """Once for each account: its posts ask again and again."""
+        _unreadable.add(1)
+        account = (organization_id, account_id)
+        if account not in self._cried_out and len(self._cried_out) < _MOST_CRIED_OUT:
+            self._cried_out.add(account)
+            log.error("%s: its posts wait until this process has the key", error)
 
 
 def post_of(claimed: Claimed, access_token: str) -> Post:

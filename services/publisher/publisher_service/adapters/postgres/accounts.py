@@ -44,6 +44,24 @@ _CREDENTIALS = text("""
     where organization_id = :organization_id and id = :id
 """)
 
+_SEALED_PAGE = text("""
+    select organization_id, id, credentials from social_account
+    where (organization_id, id) > (:organization_id, :id) order by organization_id, id limit :limit
+""")
+_RESEAL = text("""
+    update social_account set credentials = :sealed
+    where organization_id = :organization_id and id = :id and credentials = :credentials
+""")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """An account's credentials as they are stored."""
+
+    organization_id: str
+    id: str
+    credentials: bytes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountFilter:
@@ -93,6 +111,22 @@ async def credentials_of(connection: AsyncConnection, organization_id: str, acco
     """Provider, the account's name there, sealed credentials."""
     row = (await connection.execute(_CREDENTIALS, {"organization_id": organization_id, "id": account_id})).one()
     return row.provider, row.external_account_id, row.credentials
+
+
+async def sealed_page(connection: AsyncConnection, *, after: tuple[str, str], limit: int) -> list[Sealed]:
+    names = {"organization_id": after[0], "id": after[1], "limit": limit}
+    return [Sealed(**row._asdict()) for row in await connection.execute(_SEALED_PAGE, names)]
+
+
+async def reseal(connection: AsyncConnection, account: Sealed, sealed: bytes) -> None:
+    """Replaces the stored form; nothing happens when other credentials are stored by now."""
+    names = {
+        "organization_id": account.organization_id,
+        "id": account.id,
+        "credentials": account.credentials,
+        "sealed": sealed,
+    }
+    await connection.execute(_RESEAL, names)
 
 
 def _values(account: SocialAccount) -> dict[str, Any]:
