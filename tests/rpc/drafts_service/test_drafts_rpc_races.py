@@ -240,7 +240,7 @@ async def test_the_second_edit_during_a_slow_send_names_it_too(
     assert await change(drafts, "d", "newest") == "DRAFT_PUBLISHED"
 
 
-async def test_an_edit_waits_until_publisher_has_heard_of_the_revision_that_it_withdraws(
+async def test_an_edit_waits_until_publisher_has_heard_of_the_revision(
     drafts: DraftsServiceAsyncStub, bus: Bus
 ) -> None:
     await approved(drafts, ["d"])

@@ -113,7 +113,7 @@ async def assert_withdraw_is_pending(drafts: DraftsServiceAsyncStub, etag: str) 
     assert fault.retry_after > timedelta(0)
 
 
-async def test_publisher_is_asked_to_forbid_what_is_below_the_new_revision_before_the_change_is_made(
+async def test_publisher_forbids_what_is_older_before_the_change_is_made(
     drafts: DraftsServiceAsyncStub, approved: Draft, publisher: FakePublisher
 ) -> None:
     answer = await drafts.UpdateDraft(change(approved.etag))

@@ -81,7 +81,7 @@ async def test_withdrawals_may_come_in_any_order(
 
 
 @pytest.mark.parametrize(("revision", "below"), [(0, 2), (0, 2**63 - 1), (3, 5), (3, 2**63 - 1)])
-async def test_a_revision_beyond_the_next_one_cannot_be_forbidden_and_is_not_remembered(
+async def test_a_revision_beyond_the_next_one_cannot_be_forbidden(
     publisher: PublisherServiceAsyncStub, database: Database, revision: int, below: int
 ) -> None:
     if revision:
@@ -95,7 +95,7 @@ async def test_a_revision_beyond_the_next_one_cannot_be_forbidden_and_is_not_rem
     assert contents["acme", "draft"] == (revision, 0, revision)
 
 
-async def test_a_withdrawal_of_a_draft_that_is_out_forbids_nothing_and_brings_the_evidence(
+async def test_a_withdrawal_of_a_draft_that_is_out_forbids_nothing(
     publisher: PublisherServiceAsyncStub, database: Database, job: PostJob
 ) -> None:
     await known(database, job.draft_id, revision=1)

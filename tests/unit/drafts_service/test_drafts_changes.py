@@ -46,7 +46,7 @@ def test_what_changes_nothing_is_no_change(before: Draft) -> None:
     assert edited(before, body=OLD, targets=(B, A), now=LATER) is before
 
 
-def test_a_text_may_be_out_once_one_was_approved_until_publisher_has_said_otherwise() -> None:
+def test_a_text_may_be_out_until_publisher_has_said_otherwise() -> None:
     assert not DRAFT.may_be_out
     assert APPROVED.may_be_out
     assert replace(DRAFT, exposed=True).may_be_out
@@ -59,7 +59,7 @@ def test_the_intention_to_change_a_draft_changes_nothing_that_users_see() -> Non
     assert replace(draft, withdrawal=None) == APPROVED
 
 
-def test_a_draft_whose_change_is_not_made_is_the_same_under_a_revision_that_may_go_out() -> None:
+def test_a_draft_whose_change_is_not_made_gets_a_revision_that_may_go_out() -> None:
     draft = kept(withdrawing(APPROVED, below=2, now=LATER), below=2)
     assert draft == replace(APPROVED, revision=2, version=3)
     assert draft.etag == APPROVED.etag
@@ -76,7 +76,7 @@ def test_the_end_of_one_withdrawal_leaves_a_later_one_alone() -> None:
     assert kept(again, below=2) is again
 
 
-def test_a_withdrawal_of_a_change_that_the_release_before_had_made_just_ends() -> None:
+def test_a_withdrawal_of_a_change_that_was_made_before_just_ends() -> None:
     changed = edited(APPROVED, body=NEW, targets=APPROVED.targets, now=NINE)
     assert kept(withdrawing(changed, below=2, now=LATER), below=2) == changed
 

@@ -108,7 +108,7 @@ def test_the_states_of_the_jobs_decide_that_of_the_draft_in_whatever_order(state
         ("NEEDS_ATTENTION PUBLISHED", DraftState.NEEDS_ATTENTION),
     ],
 )
-def test_a_target_without_a_post_job_keeps_a_draft_from_being_published(states: str, expected: DraftState) -> None:
+def test_a_target_without_a_post_job_keeps_a_draft_from_published(states: str, expected: DraftState) -> None:
     jobs = [job(JobState(state), account=state) for state in states.split()]
     assert folded(jobs, "without a job").state is expected
 
@@ -125,12 +125,12 @@ def test_a_target_without_a_post_job_keeps_a_draft_from_being_published(states: 
         (JobState.NEEDS_ATTENTION, DraftState.NEEDS_ATTENTION),
     ],
 )
-def test_a_target_that_the_draft_has_no_more_counts_while_it_may_be_out(former: JobState, expected: DraftState) -> None:
+def test_a_former_target_counts_while_it_may_be_out(former: JobState, expected: DraftState) -> None:
     jobs = [job(JobState.PUBLISHED, id="has", account="has"), job(former, id="had", account="had")]
     assert fold([target("has")], jobs).state is expected
 
 
-def test_what_went_out_to_a_former_target_makes_the_draft_published_in_part_until_its_own_are_out() -> None:
+def test_a_draft_whose_former_target_is_out_is_published_in_part() -> None:
     former = job(JobState.PUBLISHED, id="had", account="had")
     assert fold([target("has")], [former]).state is DraftState.PARTIALLY_PUBLISHED
     failed = job(JobState.FAILED, account="has")

@@ -33,6 +33,6 @@ def test_while_a_job_waits_its_own_reason_comes_first(state: JobState) -> None:
 
 
 @pytest.mark.parametrize("state", sorted(ENDED | IN_FLIGHT | {JobState.CANCELED}))
-def test_an_account_is_in_the_way_of_nothing_that_is_over_or_on_its_way(state: JobState) -> None:
+def test_an_account_is_in_the_way_only_of_what_still_waits(state: JobState) -> None:
     assert reason_of(PAGE, job(state), MISSING) == ""
     assert reason_of(PAGE, job(state, "TARGET_REMOVED"), MISSING) == "TARGET_REMOVED"

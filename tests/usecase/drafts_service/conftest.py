@@ -1,5 +1,7 @@
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import text
@@ -9,12 +11,14 @@ from drafts_service.application.approve_draft import ApproveDraft
 from drafts_service.application.create_draft import CreateDraft
 from drafts_service.application.get_draft import GetDraft
 from drafts_service.application.reflect_post_jobs import ReflectPostJobs
+from drafts_service.application.update_draft import UpdateDraft
 from drafts_service.domain.account import Account
+from drafts_service.domain.answer import Answer
 from drafts_service.domain.content import Content
-from drafts_service.domain.post_job import JobState, PostJobEvent
+from drafts_service.domain.post_job import JobState, PostJob, PostJobEvent
 from drafts_service.domain.target import Target
 from postflow.bus.v1.bus_pb2 import Envelope
-from postflow.drafts.v1.draft_pb2 import Draft
+from postflow.drafts.v1.draft_pb2 import Draft, DraftContent
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from servicekit.faults import Unavailable
 from servicekit.ids import Uuid7Source
@@ -122,6 +126,59 @@ def a_draft(create_draft: CreateDraft, approve_draft: ApproveDraft) -> Create:
         return (await approve_draft(key, draft_id=id, content_digest="", etag="", approver="ann")).draft
 
     return make
+
+
+@dataclass
+class FakePublisher:
+    """Withdraws at once unless a test says otherwise, and looks at what was committed before it was asked."""
+
+    database: Database
+    asked: list[tuple[str, int]] = field(default_factory=list)
+    seen: list[tuple[str, bool, int | None]] = field(default_factory=list)  # text, approved, pending
+    in_flight: tuple[str, ...] = ()
+    published: tuple[PostJob, ...] = ()
+    away: set[str] = field(default_factory=set)
+    deaf: int = 0  # so many questions come before the announcement of the last revision
+    hold: asyncio.Event | None = None  # the next call answers when this is set
+    held: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def withdraw(self, organization_id: str, draft_id: str, *, below: int) -> Answer | None:
+        self.asked.append((draft_id, below))
+        self.seen.append(await self._committed(draft_id))
+        answer = Answer(below=below, in_flight=self.in_flight, published=self.published)
+        if self.hold:
+            hold, self.hold = self.hold, None
+            self.held.set()
+            await hold.wait()
+        if draft_id in self.away:
+            raise Unavailable("DOWNSTREAM_UNAVAILABLE", "away", retry_after=timedelta(seconds=2))
+        if self.deaf:
+            self.deaf -= 1
+            return None
+        return answer
+
+    async def _committed(self, draft_id: str) -> tuple[str, bool, int | None]:
+        query = text("select content, approved_digest, withdraw_below from draft where id = :id")
+        async with self.database.read() as connection:
+            row = (await connection.execute(query, {"id": draft_id})).one()
+        return DraftContent.FromString(row.content).text, row.approved_digest is not None, row.withdraw_below
+
+
+@pytest.fixture
+def publisher(database: Database) -> FakePublisher:
+    return FakePublisher(database)
+
+
+@pytest.fixture
+def update_draft(database: Database, outbox: Outbox, publisher: FakePublisher, accounts: Accounts) -> UpdateDraft:
+    return UpdateDraft(
+        database=database,
+        clock=DatabaseClock(),
+        ledger=RequestLedger(),
+        outbox=outbox,
+        publisher=publisher,
+        accounts=accounts,
+    )
 
 
 @pytest.fixture

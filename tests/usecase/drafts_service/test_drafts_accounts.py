@@ -80,7 +80,7 @@ async def test_an_account_that_publisher_does_not_know_is_told_in_every_answer(
     assert (await get_draft(organization_id="org", draft_id="draft")).draft == approved
 
 
-async def test_what_publisher_has_said_of_an_account_counts_until_an_event_says_otherwise(
+async def test_what_publisher_says_of_an_account_counts_until_its_next_event(
     a_draft: Create, get_draft: GetDraft, keep: Keep, directory: Any
 ) -> None:
     directory.accounts = {"page": an_account("page")}
@@ -142,7 +142,7 @@ async def test_an_account_of_another_organization_is_another_account(
     assert reasons(await a_draft(accounts=("page",))) == {"page": "ACCOUNT_NOT_FOUND"}
 
 
-async def test_a_job_says_itself_why_it_waits_and_one_that_is_over_waits_for_nothing(
+async def test_a_job_says_itself_why_it_waits(
     a_draft: Create, get_draft: GetDraft, keep: Keep, reflect: Reflect, a_job: Job, directory: Any
 ) -> None:
     await keep(an_account("a", AccountState.DISCONNECTED), an_account("b", AccountState.DISCONNECTED))

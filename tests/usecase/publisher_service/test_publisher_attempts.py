@@ -125,9 +125,7 @@ async def test_the_publish_time_of_a_found_post_is_the_providers(start: Start) -
 
 
 @pytest.mark.parametrize(("said", "ends"), [("hello", "PUBLISHED"), ("other", "NEEDS_ATTENTION")])
-async def test_a_post_in_doubt_is_sent_again_under_a_revision_of_the_same_text_only(
-    start: Start, said: str, ends: str
-) -> None:
+async def test_a_post_in_doubt_is_sent_again_with_the_same_text_only(start: Start, said: str, ends: str) -> None:
     """The targets were changed, or an edit was given up: revision 1 is forbidden, and its text is not."""
     async with start(**QUICK | {"unknown_settle": timedelta(seconds=1.5)}) as rig:
         await rig.connect()

@@ -257,7 +257,7 @@ async def test_after_the_answer_of_a_withdrawal_no_older_text_starts(office: Off
     assert await office.states() == {"SENDING": len(late), "BLOCKED WITHDRAWN": 200 - len(late)}
 
 
-async def test_a_withdrawal_never_says_that_nothing_is_out_when_something_is(office: Office, another: Office) -> None:
+async def test_a_withdrawal_never_conceals_what_is_out(office: Office, another: Office) -> None:
     """Two processes send and settle while the texts are withdrawn: each answer is what the attempts say for ever."""
     names = await office.posts(300)
     answers: dict[str, Withdrawal] = {}

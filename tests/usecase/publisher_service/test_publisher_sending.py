@@ -272,7 +272,7 @@ async def test_a_withdrawn_text_is_not_sent_and_its_successor_is(start: Start) -
         assert [effect["text"] for effect in rig.sandbox.effects()] == ["new"]
 
 
-async def test_a_revision_that_nobody_has_announced_cannot_be_forbidden_beforehand(start: Start) -> None:
+async def test_a_revision_that_nobody_has_announced_cannot_be_forbidden(start: Start) -> None:
     async with start() as rig:
         await rig.connect()
         for below in (2, 2**63 - 1):
@@ -284,7 +284,7 @@ async def test_a_revision_that_nobody_has_announced_cannot_be_forbidden_beforeha
         await rig.in_state("PUBLISHED", "d1")
 
 
-async def test_while_a_target_is_out_the_others_still_go_out_after_a_withdrawal(start: Start) -> None:
+async def test_after_a_withdrawal_that_was_too_late_other_targets_go_out(start: Start) -> None:
     async with start() as rig:
         await rig.connect("page")
         await rig.connect("other")

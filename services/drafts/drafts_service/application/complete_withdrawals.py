@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from datetime import timedelta
 
 from opentelemetry import metrics
 
@@ -9,7 +10,7 @@ from drafts_service import wire
 from drafts_service.adapters.postgres import store
 from drafts_service.application.withdrawal import Publisher, keep
 from drafts_service.domain.answer import Answer
-from drafts_service.domain.draft import PATIENCE
+from drafts_service.domain.draft import PATIENCE, postponed
 from servicekit.faults import Unavailable
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
@@ -17,6 +18,8 @@ from servicekit.pg.outbox import Outbox
 from servicekit.run.zeros import from_zero
 
 _BATCH = 20
+_ANNOUNCED_AGAIN = timedelta(minutes=1)
+"""While the bus is away each announcement waits in the outbox."""
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +64,9 @@ class CompleteWithdrawals:
             return
         if answer is None:
             # The last announcement is late or lost: made again, it does no harm, and lets the next try come through.
+            # Nothing was forbidden, so nothing waits for it.
             log.warning("draft %s: publisher does not know revision %d, announced again", key[1], draft.revision)
+            await store.save(tx.connection, postponed(draft, now + _ANNOUNCED_AGAIN))
             await self._outbox.append(tx, [wire.draft_saved(draft)], now=now)
             return
         await keep(tx, draft, await store.jobs(tx.connection, *key), answer, outbox=self._outbox, now=now)

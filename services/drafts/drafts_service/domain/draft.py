@@ -104,6 +104,12 @@ def withdrawing(draft: Draft, *, below: int, now: datetime) -> Draft:
     return replace(draft, withdrawal=Withdrawal(below=below, due=now + PATIENCE))
 
 
+def postponed(draft: Draft, due: datetime) -> Draft:
+    """The draft whose withdrawal is asked for again at this time."""
+    assert draft.withdrawal
+    return replace(draft, withdrawal=replace(draft.withdrawal, due=due))
+
+
 def kept(draft: Draft, *, below: int) -> Draft:
     """The draft after a withdrawal that no edit follows: the same under a revision that is not forbidden."""
     if draft.withdrawal is None or draft.withdrawal.below > below:

@@ -1,0 +1,229 @@
+"""What is left of an edit whose caller has gone."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from drafts_service.application.approve_draft import ApproveDraft
+from drafts_service.application.complete_withdrawals import CompleteWithdrawals
+from drafts_service.application.get_draft import GetDraft
+from drafts_service.application.update_draft import UpdateDraft
+from drafts_service.domain.draft import PATIENCE, Change
+from drafts_service.domain.post_job import JobState, PostJob
+from drafts_service.domain.target import Target
+from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED, Draft
+from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
+from servicekit.faults import Unavailable
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database
+from servicekit.pg.ledger import RequestKey
+from servicekit.pg.outbox import Outbox
+
+Announced = Callable[[], Awaitable[list[DraftSaved]]]
+Create = Callable[..., Awaitable[Draft]]
+
+NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+
+
+class ClockAhead(DatabaseClock):
+    async def now(self, connection: AsyncConnection) -> datetime:
+        return await super().now(connection) + PATIENCE
+
+
+@pytest.fixture
+def complete_withdrawals(database: Database, publisher: Any, outbox: Outbox) -> CompleteWithdrawals:
+    """As it works when those who asked first have had their time."""
+    return CompleteWithdrawals(database=database, clock=ClockAhead(), publisher=publisher, outbox=outbox)
+
+
+async def pending(database: Database, draft_id: str = "draft") -> int | None:
+    async with database.read() as connection:
+        found = await connection.execute(text("select withdraw_below from draft where id = :id"), {"id": draft_id})
+        below: int | None = found.scalar_one()
+        return below
+
+
+def key(request_id: str = "") -> RequestKey:
+    return RequestKey(organization_id="org", method="UpdateDraft", request_id=request_id, request_digest=b"")
+
+
+def out(account: str = "a") -> PostJob:
+    return PostJob(
+        organization_id="org",
+        id=f"draft-{account}",
+        draft_id="draft",
+        version=4,
+        target=Target(social_account_id=account, channel="facebook"),
+        state=JobState.PUBLISHED,
+        publish_time=NINE,
+        external_url="https://social.example/1",
+    )
+
+
+async def now_is(get_draft: GetDraft) -> Draft:
+    return (await get_draft(organization_id="org", draft_id="draft")).draft
+
+
+async def test_a_withdrawal_is_left_to_its_caller_first_and_to_the_loop_later(
+    a_draft: Create,
+    update_draft: UpdateDraft,
+    publisher: Any,
+    database: Database,
+    outbox: Outbox,
+    complete_withdrawals: CompleteWithdrawals,
+) -> None:
+    await a_draft(approved=True)
+    publisher.away = {"draft"}
+    with pytest.raises(Unavailable):
+        await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
+    publisher.away = set()
+    at_once = CompleteWithdrawals(database=database, clock=DatabaseClock(), publisher=publisher, outbox=outbox)
+    assert await at_once() is False
+    assert len(publisher.asked) == 1
+    assert await complete_withdrawals() is False
+    assert publisher.asked == [("draft", 2), ("draft", 2)]
+    assert await pending(database) is None
+    await complete_withdrawals()
+    assert len(publisher.asked) == 2
+
+
+async def test_a_caller_that_hangs_up_leaves_the_draft_as_it_was_and_free(
+    a_draft: Create,
+    update_draft: UpdateDraft,
+    get_draft: GetDraft,
+    publisher: Any,
+    database: Database,
+    announced: Announced,
+    complete_withdrawals: CompleteWithdrawals,
+) -> None:
+    before = await a_draft(text="old", approved=True)
+    publisher.hold = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        call = group.create_task(
+            update_draft(key("request"), draft_id="draft", etag=before.etag, change=Change(text="new"))
+        )
+        await publisher.held.wait()
+        call.cancel()
+    assert await pending(database) == 2
+    await complete_withdrawals()
+    assert await pending(database) is None
+    saved = (await announced())[-1]
+    assert (saved.revision, saved.approved, saved.content_digest) == (2, True, before.content_digest)
+    after = await now_is(get_draft)
+    assert (after.content.text, after.approved, after.etag) == ("old", True, before.etag)
+    # The repeat, with the precondition of the first call, makes the change.
+    answer = await update_draft(key("request"), draft_id="draft", etag=before.etag, change=Change(text="new"))
+    assert (answer.draft.content.text, answer.draft.approved, answer.draft.revision) == ("new", False, 3)
+    assert publisher.asked == [("draft", 2), ("draft", 2), ("draft", 3)]
+
+
+async def test_a_caller_slower_than_the_loop_asks_again(
+    a_draft: Create,
+    update_draft: UpdateDraft,
+    publisher: Any,
+    complete_withdrawals: CompleteWithdrawals,
+) -> None:
+    await a_draft(text="old", approved=True)
+    publisher.hold = hold = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        slow = group.create_task(update_draft(key(), draft_id="draft", etag="", change=Change(text="new")))
+        await publisher.held.wait()
+        await complete_withdrawals()
+        hold.set()
+    assert publisher.asked == [("draft", 2), ("draft", 2), ("draft", 3)]
+    assert (slow.result().draft.content.text, slow.result().draft.revision) == ("new", 3)
+
+
+async def test_what_went_out_while_nobody_waited_is_known_after_the_loop(
+    a_draft: Create,
+    update_draft: UpdateDraft,
+    get_draft: GetDraft,
+    publisher: Any,
+    database: Database,
+    complete_withdrawals: CompleteWithdrawals,
+) -> None:
+    await a_draft(text="old", approved=True)
+    publisher.away = {"draft"}
+    with pytest.raises(Unavailable):
+        await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
+    publisher.away, publisher.published = set(), (out(),)
+    await complete_withdrawals()
+    after = await now_is(get_draft)
+    assert (after.state, after.content.text) == (DRAFT_STATE_PUBLISHED, "old")
+    assert await pending(database) is None
+
+
+async def test_a_lost_announcement_is_made_again_by_the_loop(
+    a_draft: Create,
+    update_draft: UpdateDraft,
+    publisher: Any,
+    database: Database,
+    announced: Announced,
+    complete_withdrawals: CompleteWithdrawals,
+) -> None:
+    await a_draft(approved=True)
+    publisher.deaf = 100
+    with pytest.raises(Unavailable) as refusal:
+        await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
+    assert refusal.value.reason == "WITHDRAW_PENDING"
+    assert refusal.value.retry_after
+    before = await announced()
+    await complete_withdrawals()
+    assert await announced() == [*before, before[-1]]
+    assert await pending(database) == 2
+    await complete_withdrawals()  # not due again so soon: while the bus is away announcements pile up
+    assert await announced() == [*before, before[-1]]
+    publisher.deaf = 0
+    answer = await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
+    assert answer.draft.content.text == "new"
+
+
+async def test_one_withdrawal_that_fails_does_not_hold_up_the_others(
+    a_draft: Create,
+    update_draft: UpdateDraft,
+    publisher: Any,
+    database: Database,
+    complete_withdrawals: CompleteWithdrawals,
+) -> None:
+    publisher.away = {"one", "two", "three"}
+    for name in sorted(publisher.away):
+        await a_draft(name, approved=True)
+        with pytest.raises(Unavailable):
+            await update_draft(key(), draft_id=name, etag="", change=Change(text="new"))
+    with pytest.raises(Unavailable):
+        await complete_withdrawals()
+    async with database.read() as connection:
+        await connection.execute(text("update draft set withdraw_due_time = create_time"))
+    publisher.away = {"one"}
+    assert await complete_withdrawals() is False
+    assert [await pending(database, name) for name in ("one", "two", "three")] == [2, None, None]
+
+
+async def test_an_approval_while_a_change_is_pending_stays(
+    a_draft: Create,
+    update_draft: UpdateDraft,
+    approve_draft: ApproveDraft,
+    get_draft: GetDraft,
+    publisher: Any,
+    announced: Announced,
+    complete_withdrawals: CompleteWithdrawals,
+) -> None:
+    await a_draft(text="old", approved=True)
+    publisher.in_flight = ("job",)
+    await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
+    publisher.away = {"draft"}
+    with pytest.raises(Unavailable):
+        await update_draft(key(), draft_id="draft", etag="", change=Change(text="newer"))
+    approved = (await approve_draft(key(), draft_id="draft", content_digest="", etag="", approver="bob")).draft
+    assert (approved.content.text, approved.approved) == ("new", True)
+    publisher.away = set()
+    await complete_withdrawals()
+    after = await now_is(get_draft)
+    assert (after.content.text, after.approved, after.etag) == ("new", True, approved.etag)
+    saved = (await announced())[-1]
+    assert (saved.revision, saved.approved) == (3, True)
