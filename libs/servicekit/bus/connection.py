@@ -78,6 +78,7 @@ async def close(client: Client) -> None:
     if client.is_connected or client.is_connecting or client.is_reconnecting:
         with suppress(OSError):  # it still wants to send what is left
             await client.close()
+        await asyncio.sleep(0)  # it cancels its tasks and does not wait for their ends
 
 
 class ConnectionGone(Exception):

@@ -188,6 +188,7 @@ class _Parts:
             system=self.system,
             dead_letters=self.dead_letters,
             consumers=[self.events.applier],
+            numbers=CountJobs(self.database).numbers,
             redrivers={COMMANDS: CommandRedriver(PipelinedPublisher(self.nats), self.dead_letters)},
         )
 

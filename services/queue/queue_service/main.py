@@ -111,6 +111,7 @@ async def compose(settings: Settings) -> Process:
         ensure_stream=lambda: ensure_stream(jetstream, settings.events_stream),
         patience=Patience(give_up_after=settings.park_poison_after),
     )
+    watch_overdue = WatchOverdue(database=database, clock=clock)
     operations = Operations(
         service="queue",
         migrations=MIGRATIONS,
@@ -119,6 +120,7 @@ async def compose(settings: Settings) -> Process:
         system=SystemClock(),
         dead_letters=dead_letters,
         consumers=[consumer.applier],
+        numbers=watch_overdue.numbers,
     )
     _tell_tzdata()
     return Process(
@@ -143,7 +145,7 @@ async def compose(settings: Settings) -> Process:
                 recover_commands=RecoverCommands(
                     database=database, clock=clock, commands=commands, policy=policy, wake=wake_repeat
                 ),
-                watch_overdue=WatchOverdue(database=database, clock=clock),
+                watch_overdue=watch_overdue,
                 housekeeping=Housekeeping(database, clock, Retention()),
                 wake=new_slots,
                 wake_repeat=wake_repeat,

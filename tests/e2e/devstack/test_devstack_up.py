@@ -1,12 +1,13 @@
 """`postflow up` and `postflow demo` as a person uses them."""
 
+import asyncio
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 
 from devstack.layout import SERVICES, inherited
 from devstack.leftovers import working_in
+from devstack.postgres import EmbeddedPostgres
 from devstack.processes import Child
 from testkit.eventually import eventually
 
@@ -80,6 +82,34 @@ async def test_a_second_start_on_the_same_folder_is_refused(tmp_path: Path) -> N
         second = await _postflow("up", "--state-dir", str(tmp_path / "state"))
         assert await second.wait(START_SECONDS) == 1
         assert f"is in use by process {first.pid}" in second.lines[-1]
+
+
+async def _refused(state: Path, **environment: str) -> str:
+    """The line by which it ends, without a page of traceback above it."""
+    child = await _postflow("up", "--state-dir", str(state), environment=ANY_PORTS | environment)
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            assert await child.wait() == 1
+    finally:
+        await child.stop((signal.SIGINT, STOP_SECONDS))
+    said = "\n".join(child.lines)
+    assert "Traceback" not in said
+    assert "geheim" not in said
+    (line,) = [line for line in child.lines if line.startswith("postflow: ")]
+    return line
+
+
+async def test_a_database_that_refuses_us_is_named_in_a_line(tmp_path: Path, postgres: EmbeddedPostgres) -> None:
+    url = f"postgresql://postgres:geheim@127.0.0.1:{postgres.port}/queue"
+    line = await _refused(tmp_path / "state", POSTFLOW_QUEUE_DATABASE_URL=url)
+    shown = f"postgresql://postgres@127.0.0.1:{postgres.port}/queue"
+    assert line == f"postflow: POSTFLOW_QUEUE_DATABASE_URL: {shown}: the server refuses this user and password"
+
+
+async def test_a_database_server_that_is_away_is_named_in_a_line(tmp_path: Path, free_port: Callable[[], int]) -> None:
+    address = f"127.0.0.1:{free_port()}/queue"
+    line = await _refused(tmp_path / "state", POSTFLOW_QUEUE_DATABASE_URL=f"postgresql://u:geheim@{address}")
+    assert line.startswith(f"postflow: POSTFLOW_QUEUE_DATABASE_URL: postgresql://u@{address}: ")
 
 
 async def test_the_second_signal_does_not_wait_for_anybody(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from publisher_service.adapters.postgres import store
 from publisher_service.application.recover_jobs import Found
 from publisher_service.domain.claim import Command
 from publisher_service.domain.post_job import PostJob
+from servicekit.ops import Number
 from servicekit.pg.database import Database
 
 _moving = metrics.get_meter(__name__).create_gauge(
@@ -73,7 +74,16 @@ class CountJobs:
         self._database = database
 
     async def step(self) -> None:
+        for state, count in (await self._counts()).items():
+            _moving.set(count, {"state": state})
+
+    async def numbers(self) -> list[Number]:
+        """For the stats of the process."""
+        return [
+            Number(name=f"post_jobs.{state.lower()}", value=count) for state, count in (await self._counts()).items()
+        ]
+
+    async def _counts(self) -> dict[str, int]:
         async with self._database.read() as connection:
             counts = await store.moving_jobs_by_state(connection)
-        for state in _SHOWN:
-            _moving.set(counts.get(state, 0), {"state": state})
+        return {state: counts.get(state, 0) for state in _SHOWN}

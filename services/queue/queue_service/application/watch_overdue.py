@@ -3,6 +3,7 @@
 from opentelemetry import metrics
 
 from queue_service.adapters.postgres import dispatch
+from servicekit.ops import Number
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 
@@ -28,10 +29,19 @@ class WatchOverdue:
             gauge.set(0)
 
     async def __call__(self) -> None:
+        for gauge, number in zip((_slots, _age, _behind), await self.numbers(), strict=True):
+            gauge.set(number.value)
+
+    async def numbers(self) -> list[Number]:
+        """What the gauges show, and the stats of the process too."""
         async with self._database.read() as connection:
             now = await self._clock.now(connection)
             overdue = await dispatch.find_overdue(connection)
             due = await dispatch.next_due_time(connection)
-        _behind.set(max((now - due).total_seconds(), 0.0) if due else 0)
-        _slots.set(overdue.slots)
-        _age.set((now - overdue.oldest).total_seconds() if overdue.oldest else 0)
+        age = (now - overdue.oldest).total_seconds() if overdue.oldest else 0
+        behind = max((now - due).total_seconds(), 0.0) if due else 0
+        return [
+            Number(name="slots.overdue", value=overdue.slots),
+            Number(name="slots.overdue.age", value=age, unit="s"),
+            Number(name="dispatch.behind", value=behind, unit="s"),
+        ]
