@@ -218,7 +218,7 @@ def _what_happens_later_is_linked_to_its_origin(journey: Journey) -> None:
     published = journey.one("publish post")
     assert _attribute(published, "postflow.post_job_id") == journey.job.id
     assert _attribute(published, "postflow.organization_id") == ORGANIZATION
-    assert _attribute(published, "postflow.outcome") == "Accepted"
+    assert _attribute(published, "postflow.outcome") == "accepted"
 
 
 def _who_follows_is_linked_to_what_it_follows(journey: Journey) -> None:
@@ -243,7 +243,7 @@ def _measurements_exist(journey: Journey) -> None:
         "postflow.events.applied": {"consumer": "queue-events"},
         "postflow.queue.dispatch.lateness": {},
         "postflow.publish.lateness": {},
-        "postflow.publish.outcomes": {"outcome": "Accepted"},
+        "postflow.publish.outcomes": {"outcome": "accepted"},
         "postflow.post_jobs.moving": {"state": "UNKNOWN"},
     }
     for name, attributes in measured.items():
