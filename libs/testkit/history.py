@@ -116,15 +116,26 @@ def _finished(history: History) -> Iterator[str]:
 def _wanted(history: History) -> Iterator[str]:
     """G2: a target that is on the draft, and whose account has a slot, is not given up."""
     jobs = {_target(row): row for row in history.jobs}
-    booked = {(*_draft(slot), slot["social_account_id"]) for slot in history.slots if slot["state"] != "CANCELED"}
-    for draft in history.drafts:
-        for place in draft["targets"]:
-            target = (draft["organization_id"], draft["id"], *place)
-            job = jobs.get(target)
-            if target[:3] not in booked:
-                continue
-            if job is None or job["state"] in {"CANCELED", "PENDING"}:
-                yield f"draft {draft['id']} has the target {place}, its job is {job['state'] if job else 'missing'}"
+    for target in sorted(_booked(history)):
+        job = jobs.get(target)
+        if job is None or job["state"] in {"CANCELED", "PENDING"}:
+            yield f"draft {target[1]} has the target {target[2:]}, its job is {job['state'] if job else 'missing'}"
+
+
+def open_jobs(history: History) -> Iterator[str]:
+    """Jobs that have not ended, except those of targets that nobody has given a time."""
+    booked = _booked(history)
+    for job in history.jobs:
+        if job["state"] not in ENDED and (job["state"] != "PENDING" or _target(job) in booked):
+            yield f"job {job['id']} is {job['state']}"
+
+
+def _booked(history: History) -> Set[tuple[str, str, str, str, str]]:
+    """Targets that are on their drafts at the end and that a slot has, which was not canceled."""
+    slots = {(row["organization_id"], row["id"]): row for row in history.slots if row["state"] != "CANCELED"}
+    keys = ((row, (row["organization_id"], row["slot_id"])) for row in history.slot_targets)
+    wanted = {(row["organization_id"], row["id"], *place) for row in history.drafts for place in row["targets"]}
+    return wanted & {_slot_target(slots[key], row) for row, key in keys if key in slots}
 
 
 def _true(history: History) -> Iterator[str]:
@@ -159,11 +170,16 @@ def _agreed(history: History) -> Iterator[str]:
     """G8: Queue and Drafts say of every job what Publisher says, and their own states follow from that."""
     yield from _told_to_drafts(history)
     yield from _told_to_queue(history)
-    states = defaultdict[tuple[str, str], list[str]](list)
+    jobs = defaultdict[tuple[str, str], list[Row]](list)
     for job in history.jobs:
-        states[_draft(job)].append(job["state"])
+        jobs[_draft(job)].append(job)
     for draft in history.drafts:
-        its_jobs = states[draft["organization_id"], draft["id"]]
+        # A failure on a target that the draft no longer has is nobody's concern.
+        its_jobs = [
+            job["state"]
+            for job in jobs[draft["organization_id"], draft["id"]]
+            if _target(job)[2:] in draft["targets"] or job["state"] not in {"FAILED", "MISSED"}
+        ]
         if (wanted := draft_state(its_jobs)) and draft["state"] != wanted:
             yield f"draft {draft['id']} is {draft['state']}, its jobs are {its_jobs}"
 
@@ -183,7 +199,11 @@ def _told_to_queue(history: History) -> Iterator[str]:
     for row in history.slot_targets:
         key = (row["organization_id"], row["slot_id"])
         job = jobs.get(_slot_target(slots[key], row))
-        if job is None or job["slot_id"] != key[1]:
+        if job is None:
+            continue
+        if job["slot_id"] != key[1]:
+            # It has ended with this slot and belongs to a newer one, unless it never had anything to do with this.
+            states[key] += [] if row["of_another_slot"] else [row["job_state"] or "SCHEDULED"]
             continue
         states[key].append(job["state"])
         if job["state"] in ENDED and row["job_state"] != job["state"]:

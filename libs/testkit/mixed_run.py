@@ -88,7 +88,7 @@ async def mixed_run(scene: Scene, *, seed: int, posts: int) -> Outcome:
             for number in range(posts):
                 chance = random.Random(f"{seed} {number}")
                 group.create_task(_live(posting, f"post-{number}", chance, number / POSTS_PER_SECOND, room, healed))
-        history = await posting.check_all(within=HEALED_WITHIN)
+        history = await posting.check_all_ended(within=HEALED_WITHIN)
     finally:
         await clients.close()
     return Outcome(history=history, deeds=nemesis.deeds, ended_by_themselves=nemesis.ended_by_themselves)

@@ -13,7 +13,7 @@ from servicekit.ids import Uuid7Source
 from testkit import history, remains
 from testkit.edits import Edit, Place
 from testkit.eventually import eventually
-from testkit.history import ENDED, Acknowledged, History
+from testkit.history import Acknowledged, History
 from testkit.tenant import Tenant, target
 
 T = TypeVar("T")
@@ -91,13 +91,13 @@ class Posting:
         """
         return await self._wait_for(lambda read: history.violations(read, unanswerable=unanswerable), within)
 
-    async def check_all(self, states: Set[str] = ENDED, *, within: float = 60.0) -> History:
-        """As `check`; moreover every post job has one of these states, all that end a run unless some are named."""
-        return await self._wait_for(lambda read: [*history.violations(read), *_others(read, states)], within)
+    async def check_all_ended(self, *, within: float = 60.0) -> History:
+        """As `check`; moreover nothing is left to be done."""
+        return await self._wait_for(lambda read: [*history.violations(read), *history.open_jobs(read)], within)
 
     async def check_all_published(self, *, within: float = 60.0) -> History:
         """As `check`; moreover every post is out."""
-        read = await self.check_all({"PUBLISHED"}, within=within)
+        read = await self._wait_for(lambda read: [*history.violations(read), *_others(read, {"PUBLISHED"})], within)
         assert len(read.effects) == len(read.jobs) >= len(self._drafts)
         return read
 

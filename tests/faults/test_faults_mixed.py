@@ -121,7 +121,7 @@ async def test_whatever_breaks_every_promise_is_kept(stack: Stack, posting: Post
         group.create_task(nemesis.rage(SECONDS))
     await stack.sandbox.clear_faults()
     print(dict(nemesis.deeds))  # noqa: T201 - as above
-    history = await posting.check_all(within=90)
+    history = await posting.check_all_ended(within=90)
     assert nemesis.ended_by_themselves == []
     assert len(history.jobs) == POSTS
     # A post may fail for good: its provider was away five times. That is no rule.

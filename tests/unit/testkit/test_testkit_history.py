@@ -9,7 +9,7 @@ import pytest
 
 from testkit.clocks import START
 from testkit.edits import Edit
-from testkit.history import Acknowledged, History, violations
+from testkit.history import Acknowledged, History, open_jobs, violations
 
 Row = dict[str, Any]
 DUE = START - timedelta(minutes=1)
@@ -72,6 +72,7 @@ def slot_target(**changes: Any) -> Row:
         "channel": "facebook",
         "destination": "",
         "job_state": "PUBLISHED",
+        "of_another_slot": False,
         **changes,
     }
 
@@ -163,10 +164,7 @@ BAD: Mapping[str, tuple[str, Callable[[], History]]] = {
     ),
     "more requests than attempts": ("max_attempts", lambda: replace(GOOD, requests=[request(status=503)] * 6)),
     "a target that was given up": ("G2 (targets)", lambda: history("CANCELED", effects=[], slots=[slot()])),
-    "a target without a job": (
-        "G2 (targets)",
-        lambda: replace(GOOD, drafts=[draft(targets=[("a", "facebook", ""), ("a", "instagram_feed", "")])]),
-    ),
+    "a target without a job": ("G2 (targets)", lambda: replace(GOOD, jobs=[], draft_jobs=[])),
     "an event that was never published": ("G2 (events)", lambda: replace(GOOD, left_over=["1 row in outbox"])),
     "a job that is stuck": ("G2", lambda: history("SCHEDULED", effects=[])),
     "a slot that is stuck": ("G2", lambda: replace(GOOD, slots=[slot(state="DISPATCHED")])),
@@ -237,3 +235,24 @@ def test_a_target_that_was_put_back_in_time_may_go_out() -> None:
 
 def test_an_answer_that_tells_to_wait_spends_no_attempt() -> None:
     assert violations(replace(GOOD, requests=[request(status=429)] * 9)) == []
+
+
+def test_a_slot_keeps_the_end_of_a_job_that_has_a_newer_slot() -> None:
+    again = replace(
+        GOOD,
+        slots=[slot(state="FAILED", id="older"), slot()],
+        slot_targets=[slot_target(slot_id="older", job_state="FAILED"), slot_target()],
+    )
+    assert violations(again) == []
+
+
+def test_a_failure_on_a_target_that_was_taken_out_does_not_count() -> None:
+    other = job(id="other", channel="instagram_feed", state="FAILED", external_id="", slot_id="older")
+    told = {"organization_id": "o", "id": "other", "state": "FAILED"}
+    assert violations(replace(GOOD, jobs=[job(), other], draft_jobs=[*GOOD.draft_jobs, told])) == []
+
+
+def test_only_a_target_without_a_time_may_be_left_open() -> None:
+    extra = job(id="other", channel="instagram_feed", state="PENDING", schedule_time=None, external_id="")
+    assert list(open_jobs(replace(GOOD, jobs=[job(), extra]))) == []
+    assert list(open_jobs(history("PENDING"))) == ["job job is PENDING"]
