@@ -158,6 +158,19 @@ async def test_an_account_has_so_many_slots_open_and_the_rest_follows(make_queue
     assert set((await queue.states()).values()) == {"DISPATCHED", "PUBLISHED"}
 
 
+async def test_slots_that_never_end_do_not_keep_their_account_closed(make_queue: Make) -> None:
+    queue = make_queue(Policy(open_slots=3))
+    await queue.fill("page", START, timedelta(minutes=1), 3)
+    queue.now = START + timedelta(hours=1)
+    await drain(queue)
+    assert len(queue.stream.taken()) == 3
+    await queue.save_draft("later", "page")
+    await queue.at("later", START + timedelta(days=2))
+    queue.now = START + timedelta(days=2)
+    await drain(queue)
+    assert [each.draft_id for each in queue.stream.taken()] == ["later"]
+
+
 async def test_two_dispatchers_never_send_the_same_emission(make_queue: Make) -> None:
     queues = [make_queue(Policy(batch=9, per_account=3)) for _ in range(3)]
     await queues[0].fill([f"a{index}" for index in range(40)], START, timedelta(minutes=1), 5)

@@ -54,7 +54,8 @@ _LOCK_DUE = text("""
 # A statement of its own, because its snapshot must be younger than the locks: a slot added in between would be
 # overlooked when the account's next due time is set. One more row than may be claimed is read per account; the first
 # one that is left is what the account is due for next. An account whose slots Publisher has not answered, as many as it
-# may have open, is looked at again at `retry_at`: one look for all that waits there.
+# may have open, is looked at again at `retry_at`: one look for all that waits there. A slot past its latest time
+# does not count: Publisher ends it, and should that report be lost, the account goes on.
 _CLAIM = text("""
     with waiting as materialized (
         select a.organization_id, a.social_account_id, s.id, s.schedule_time,
@@ -68,7 +69,7 @@ _CLAIM = text("""
             select count(*) as slots from (
                 select from slot s
                 where s.organization_id = a.organization_id and s.social_account_id = a.social_account_id
-                    and s.next_emit_at is not null and not s.is_answered
+                    and s.next_emit_at is not null and not s.is_answered and s.not_after > :now
                 limit :open_slots
             ) as each
         ) as o
