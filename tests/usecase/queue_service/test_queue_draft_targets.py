@@ -10,7 +10,7 @@ from sqlalchemy import text
 from civil.weekly import WeeklySlot
 from postflow.queue.v1.queue_slot_pb2 import QUEUE_SLOT_STATE_CANCELED, QUEUE_SLOT_STATE_PUBLISHED, QueueSlot
 from queue_service import wire
-from queue_service.domain.draft import Draft, Target
+from queue_service.domain.draft import Draft, SavedDraft, Target
 from queue_service.domain.job import JobState
 from queue_service.domain.listing import Filter, Position
 from servicekit.faults import NotFound, Refused, Unavailable
@@ -249,3 +249,21 @@ async def test_a_slot_waits_for_a_draft_that_is_being_saved(queue: "Queue") -> N
             await queue.until_waiting()
         [slot] = await booking
     assert channels(slot) == ["facebook", "instagram_feed"]
+
+
+async def test_a_slot_that_is_settled_while_a_target_joins_stays_open_for_it(queue: "Queue") -> None:
+    await queue.save_draft("d1", FEED)
+    await queue.at("d1", queue.now)
+    await queue.hand_over.dispatch()
+    [command] = queue.stream.taken()
+    async with asyncio.TaskGroup() as group, queue.database.transaction() as tx:
+        targets = (Target(social_account_id="page", channel="instagram_feed", destination="42"),)
+        draft = Draft(organization_id="acme", id="d1", revision=2, targets=targets)
+        await queue.follow_drafts(tx, [SavedDraft(draft=draft, version=2, approved=True)], queue.now)
+        group.create_task(queue.settle(queue.report(command, JobState.PUBLISHED, 3)))
+        await queue.until_waiting()
+    assert await queue.states() == {"d1": "DISPATCHED"}
+    await queue.hand_over.repeat()
+    [joined] = [each for each in queue.stream.taken() if each.channel == "instagram_feed"]
+    await queue.settle(queue.report(joined, JobState.PUBLISHED, 3))
+    assert await queue.states() == {"d1": "PUBLISHED"}

@@ -173,6 +173,7 @@ async def test_settlement_finds_its_rows_by_their_keys(crowded: "Queue") -> None
         "external_urls": [""] * DUE,
         "error_messages": [""] * DUE,
         "state_reasons": [""] * DUE,
+        "target_counts": [1] * DUE,
         "target_state_reasons": [""] * DUE,
         "are_answered": [True] * DUE,
         "of_another_slot": [False] * DUE,
