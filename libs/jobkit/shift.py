@@ -145,8 +145,8 @@ class Shift:
     async def _look(self) -> _Look:
         asked = self._config.monotonic()
         now = await self._store.now()
-        # The store read its clock between question and answer.
-        self._reading, self._read_at = now, (asked + self._config.monotonic()) / 2
+        # The store read its clock before it answered: taken as read now, the time is never ahead of the store's.
+        self._reading, self._read_at = now, self._config.monotonic()
         jobs = await self._store.lock_next(now, now + self._config.lock_duration, self._supervisor.limit)
         if not jobs:
             return _Look(now=now, next_due=await self._store.next_due())

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_service.domain.stream import StreamMark
+from queue_service.domain.stream import ROUNDING, StreamMark
 
 _FIND = "select create_time, last_sequence, losses, is_recovering from publish_stream where name = :name"
 _FIND_STREAM = text(_FIND)
@@ -15,7 +15,9 @@ _SAVE_MARK = text("""
     insert into publish_stream as p (name, create_time, last_sequence, losses, is_recovering)
     values (:name, :create_time, :last_sequence, 0, false)
     on conflict (name) do update set last_sequence = excluded.last_sequence
-    where p.create_time = excluded.create_time and p.last_sequence < excluded.last_sequence
+    where p.create_time between excluded.create_time - cast(:rounding as interval)
+            and excluded.create_time + cast(:rounding as interval)
+        and p.last_sequence < excluded.last_sequence
 """)
 _SAVE_LOSS = text("""
     update publish_stream set
@@ -42,7 +44,7 @@ async def find_stream(connection: AsyncConnection, name: str, *, lock: bool = Fa
 
 
 async def save_mark(connection: AsyncConnection, name: str, mark: StreamMark) -> None:
-    await connection.execute(_SAVE_MARK, {"name": name} | mark._asdict())
+    await connection.execute(_SAVE_MARK, {"name": name, "rounding": ROUNDING} | mark._asdict())
 
 
 async def save_loss(connection: AsyncConnection, name: str, mark: StreamMark) -> None:
