@@ -9,11 +9,13 @@ from devstack.supervisor import Stack
 from testkit.posting import Posting
 from testkit.tenant import Clients, Tenant
 
-# A claim is held for 3.5 s, a due timer for two, a question is asked after one: a crash is over in about five.
+# A claim is held for 3.5 s, a due timer for two; a question is asked after one, and a person after fifteen: a crash is over
+# in about five.
 QUICK = {
     "POSTFLOW_PUBLISHER_REQUEST_TIMEOUT": "1.5",
     "POSTFLOW_PUBLISHER_LEASE_MARGIN": "2",
     "POSTFLOW_PUBLISHER_UNKNOWN_SETTLE": "1",
+    "POSTFLOW_PUBLISHER_UNKNOWN_DEADLINE": "15",
     "POSTFLOW_PUBLISHER_LOOKUP_AGAIN": "1",
     "POSTFLOW_PUBLISHER_RETRY_FIRST": "0.5",
     "POSTFLOW_PUBLISHER_RETRY_CAP": "2",

@@ -131,8 +131,10 @@ async def test_a_provider_that_can_never_be_asked_gets_no_second_request(stack: 
         return [line["operation"] for line in ours].count("post") == 1
 
     await holds(nothing_more, during=3)  # a few look-ups later
-    await posting.tenant.until_job("post", POST_JOB_STATE_UNKNOWN)
-    await posting.check(unanswerable={job.id})
+    assert (await posting.tenant.job(job.id)).post_job.state == POST_JOB_STATE_UNKNOWN
+    await posting.check_all_ended()
+    assert await posting.tenant.states("post") == {"NEEDS_ATTENTION"}
+    assert await nothing_more()
 
 
 async def test_a_publisher_that_was_stopped_for_longer_than_its_claim_does_not_send_any_more(
