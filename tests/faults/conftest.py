@@ -9,8 +9,8 @@ from devstack.supervisor import Stack
 from testkit.posting import Posting
 from testkit.tenant import Clients, Tenant
 
-# A claim is held for 3.5 s, a due timer for two; a question is asked after one, and a person after fifteen: a crash is
-# over in about five.
+# A claim is held for 3.5 s, a due timer for two; the provider is asked after one second, and a person after fifteen: a
+# crash is over in about five.
 QUICK = {
     "POSTFLOW_PUBLISHER_REQUEST_TIMEOUT": "1.5",
     "POSTFLOW_PUBLISHER_LEASE_MARGIN": "2",
