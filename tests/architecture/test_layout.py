@@ -27,8 +27,11 @@ EDGES = {
     "libs/servicekit/run/main.py",
     "libs/servicekit/run/process.py",
     "services/publisher/publisher_service/adapters/providers/provider.py",
+    "services/publisher/publisher_service/application/settle_posts.py",
+    "services/publisher/publisher_service/entrypoints/look_ups.py",
 }
-"""The RPC edge, consumers, the runner of processes and loops, the runner of jobs, and a provider's adapter."""
+"""The RPC edge, consumers, the runner of processes and loops, the runner of jobs, a provider's adapter, and
+single posts whose answer or look cannot be recorded."""
 VAGUE = ("Manager", "Helper", "Util", "Utils", "Base", "Common", "Impl")
 
 

@@ -36,7 +36,8 @@ from publisher_service.entrypoints.commands import CONSUMER as COMMANDS
 from publisher_service.entrypoints.commands import CommandIntake
 from publisher_service.entrypoints.events import CONSUMER, routes
 from publisher_service.entrypoints.lanes import ProviderLane
-from publisher_service.entrypoints.loops import CountJobs, LookUps, Sweep
+from publisher_service.entrypoints.look_ups import LookUps
+from publisher_service.entrypoints.loops import CountJobs, Sweep
 from publisher_service.entrypoints.pipeline import PublishPipeline
 from publisher_service.entrypoints.redrive import CommandRedriver
 from publisher_service.entrypoints.rpc import PublisherServicer, SocialAccountServicer
@@ -87,7 +88,7 @@ async def compose(settings: Settings) -> Process:
         loops=[
             parts.relay,
             Loop("sweep", parts.sweep.step, settings.sweep_period, parts.due_now),
-            Loop("look-ups", parts.look_ups.step, settings.lookup_again, parts.look_ups.some),
+            parts.look_ups,
             Loop("relabel lines", parts.relabel, timedelta(seconds=1), parts.connection_changed),
             Loop("count jobs", CountJobs(parts.database).step, timedelta(seconds=15)),
             Loop("reseal credentials", parts.reseal.step, timedelta(hours=1)),
@@ -254,6 +255,10 @@ class _Parts:
         provider = self.providers.get(name)
         return self.settings.policy if provider is None else provider.policy(self.settings.policy)
 
+    def _lookers(self, name: str) -> int:
+        provider = self.providers.get(name)
+        return self.settings.limits.lookers if provider is None else provider.limits.lookers
+
     def _look_ups(self) -> LookUps:
         resolve = ResolveUnknown(
             database=self.database,
@@ -264,7 +269,7 @@ class _Parts:
             policies=self._policy_of,
             late=self.late,
         )
-        return LookUps(resolve)
+        return LookUps(resolve, self._lookers)
 
     def _sweep(self) -> Sweep:
         recover = RecoverJobs(
@@ -272,7 +277,7 @@ class _Parts:
             clock=self.clock,
             steady=self.steady,
             outbox=self.outbox,
-            policy=self.settings.policy,
+            policies=self._policy_of,
         )
         return Sweep(recover, self.look_ups.add, self.pipeline.submit_commands)
 

@@ -1,83 +1,93 @@
-"""The sweep goes on whatever the look-ups do."""
+"""The sweep goes on whatever the looks do, and no provider or account holds up the looks of another."""
 
 import asyncio
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from publisher_service.application.recover_jobs import Found
+import pytest
+
+from publisher_service.application.recover_jobs import Found, Question
 from publisher_service.domain.claim import Command
 from publisher_service.domain.post_job import JobState, PostJob, Target
-from publisher_service.entrypoints.loops import LookUps, Sweep
+from publisher_service.entrypoints.look_ups import LookUps
+from publisher_service.entrypoints.loops import Sweep
+from testkit.eventually import eventually
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
 
-def questions(count: int) -> list[PostJob]:
-    question = PostJob(
+def questions(count: int, *, provider: str = "slow", account: str = "page") -> list[Question]:
+    job = PostJob(
         organization_id="acme",
         id="job",
         draft_id="draft",
-        target=Target(social_account_id="page", channel="facebook"),
+        target=Target(social_account_id=account, channel="facebook"),
         state=JobState.UNKNOWN,
         next_action_time=NOW,
         create_time=NOW,
         update_time=NOW,
     )
-    return [replace(question, id=f"job-{number}") for number in range(count)]
+    ids = [f"{provider}-{account}-{number}" for number in range(count)]
+    return [Question(job=replace(job, id=each), provider=provider) for each in ids]
 
 
-class Provider:
-    """Answers nobody until it may."""
+class Resolve:
+    """Answers nothing about the slow provider until it may."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.may_answer = asyncio.Event()
 
-    async def __call__(self, question: PostJob) -> None:
-        self.asked.append(question.id)
-        await self.may_answer.wait()
+    async def __call__(self, job: PostJob) -> None:
+        self.asked.append(job.id)
+        if job.id.startswith("slow"):
+            await self.may_answer.wait()
+        if job.id.startswith("broken"):
+            raise RuntimeError("a defect")
+
+    def about(self, provider: str) -> int:
+        return len([each for each in self.asked if each.startswith(provider)])
 
 
-async def test_a_provider_that_hangs_does_not_hold_up_the_sweep() -> None:
-    provider, handed_on = Provider(), list[Sequence[Command]]()
-    look_ups = LookUps(provider)
+async def run(look_ups: LookUps, resolve: Resolve, done: Callable[[], bool]) -> None:
+    stop = asyncio.Event()
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        group.create_task(look_ups.run(stop))
+        await eventually(done)
+        stop.set()
+        resolve.may_answer.set()
+
+
+async def test_a_provider_that_hangs_holds_up_neither_the_sweep_nor_another_provider() -> None:
+    resolve, handed_on = Resolve(), list[Sequence[Command]]()
+    look_ups = LookUps(resolve, lambda name: 8)
 
     async def recover() -> Found:
-        return Found(due=[], questions=questions(20), more=False)
+        return Found(due=[], questions=[*questions(20), *questions(20, provider="quick")], more=False)
 
     sweep = Sweep(recover, look_ups.add, handed_on.append)
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    for _ in range(3):
         await sweep.step()
-        looking = group.create_task(look_ups.step())
-        await asyncio.sleep(0)
-        await sweep.step()
-        await sweep.step()
-        assert len(handed_on) == 3
-        provider.may_answer.set()
-        assert await looking
-    assert len(provider.asked) == 8
+    await run(look_ups, resolve, lambda: resolve.about("quick") == 20)
+    assert len(handed_on) == 3
+    assert resolve.about("slow") == 8
 
 
-async def test_every_question_is_asked_a_few_at_a_time() -> None:
-    provider = Provider()
-    provider.may_answer.set()
-    look_ups = LookUps(provider)
-    look_ups.add(questions(20))
-    look_ups.add(questions(20))
-    assert look_ups.some.is_set()
-    assert [await look_ups.step() for _ in range(3)] == [True, True, False]
-    assert sorted(provider.asked) == sorted(job.id for job in questions(20))
+async def test_an_account_with_many_looks_does_not_hold_up_another() -> None:
+    resolve = Resolve()
+    look_ups = LookUps(resolve, lambda name: 2)
+    look_ups.add(questions(500, account="busy"))
+    look_ups.add(questions(1, account="calm"))
+    await run(look_ups, resolve, lambda: len(resolve.asked) == 2)
+    assert resolve.asked == ["slow-busy-0", "slow-calm-0"]
 
 
-async def test_there_is_a_most_of_questions() -> None:
-    look_ups = LookUps(Provider())
-    look_ups.add(questions(5000))
-    assert len(look_ups._questions) == 1000
-
-
-async def test_nothing_to_ask_wakes_nobody() -> None:
-    look_ups = LookUps(Provider())
-    look_ups.add([])
-    assert not look_ups.some.is_set()
-    assert not await look_ups.step()
+async def test_a_look_that_cannot_be_recorded_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    resolve = Resolve()
+    look_ups = LookUps(resolve, lambda name: 1)
+    look_ups.add(questions(2, provider="broken"))
+    with caplog.at_level(logging.ERROR):
+        await run(look_ups, resolve, lambda: len(resolve.asked) == 2)
+    assert len([record for record in caplog.records if "cannot be recorded" in record.getMessage()]) == 2

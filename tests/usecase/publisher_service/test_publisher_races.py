@@ -90,7 +90,9 @@ class Office:
             late=late,
             wake_lines=_nothing,
         )
-        self.recover = RecoverJobs(database=self.database, clock=clock, steady=steady, outbox=outbox, policy=policy)
+        self.recover = RecoverJobs(
+            database=self.database, clock=clock, steady=steady, outbox=outbox, policies=lambda name: policy
+        )
         self.resolve = ResolveUnknown(
             database=self.database,
             clock=clock,
@@ -375,7 +377,7 @@ async def a_second_try(office: Office, hasty: Office) -> tuple[Claimed, Claimed]
     (first,) = _claimed(await hasty.claim([a_command(name)]))
     await office.recover()
     (question,) = (await office.recover()).questions
-    await office.resolve(question)
+    await office.resolve(question.job)
     assert await office.states() == {"WAITING RETRY": 1}
     (due,) = await eventually(_due(office))
     (second,) = _claimed(await office.claim([due]))

@@ -1,19 +1,29 @@
 """Moves on what stands still: tries without a process, waits without a message, questions whose time has come."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from publisher_service.adapters.postgres import contents, store
+from opentelemetry import metrics
+
+from publisher_service.adapters.postgres import accounts, contents, store
 from publisher_service.domain.claim import Command, command_of
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import JobState, PostJob, moved
-from publisher_service.domain.settlement import Settlement, uncertain
+from publisher_service.domain.settlement import uncertain
 from publisher_service.wire import post_job_changed
 from servicekit.pg.clock import DatabaseClock, SteadyClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox
 
+log = logging.getLogger(__name__)
+
+_LOST = "the process that was sending ended before it recorded an answer"
+_unsound = metrics.get_meter(__name__).create_counter(
+    "postflow.publish.unsound_jobs", description="Times that a sweep met a post job that it cannot hand on"
+)
+_unsound.add(0)
 _BATCH = 200
 # What is handed on is left alone for this long; a process that dies with it in hand delays it by no more.
 _HANDED_ON = timedelta(seconds=5)
@@ -22,23 +32,37 @@ _MESSAGE_FIRST = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A job of unknown outcome whose next look is due, and its provider."""
+
+    job: PostJob
+    provider: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """What a sweep found beside what it settled itself."""
 
     due: Sequence[Command]
-    questions: Sequence[PostJob]
+    questions: Sequence[Question]
     more: bool
 
 
 class RecoverJobs:
     def __init__(
-        self, *, database: Database, clock: DatabaseClock, steady: SteadyClock, outbox: Outbox, policy: Policy
+        self,
+        *,
+        database: Database,
+        clock: DatabaseClock,
+        steady: SteadyClock,
+        outbox: Outbox,
+        policies: Callable[[str], Policy],
     ) -> None:
         self._database = database
         self._clock = clock
         self._steady = steady
         self._outbox = outbox
-        self._policy = policy
+        self._policies = policies
 
     async def __call__(self) -> Found:
         return await self._database.run(self._sweep)
@@ -46,23 +70,42 @@ class RecoverJobs:
     async def _sweep(self, tx: Transaction) -> Found:
         now = await self._steady.observe(self._clock, tx.connection)
         jobs = await store.lock_due(tx.connection, before=now, patience=now - _MESSAGE_FIRST, limit=_BATCH)
+        more = len(jobs) == _BATCH
+        jobs = [job for job in jobs if _is_sound(job)]
         abandoned = [job for job in jobs if job.state is JobState.SENDING]
         questions = [job for job in jobs if job.state is JobState.UNKNOWN]
         due = [job for job in jobs if job.state in (JobState.READY, JobState.WAITING, JobState.BLOCKED)]
+        providers = await accounts.providers_of(tx.connection, [_account(job) for job in [*abandoned, *questions]])
 
-        lost = [self._uncertain(job, now) for job in abandoned]
+        def policy(job: PostJob) -> Policy:
+            return self._policies(providers.get(_account(job), ""))
+
+        lost = [uncertain(job, "SENDER_LOST", _LOST, policy=policy(job), now=now) for job in abandoned]
         unknown = [each.job for each in lost]
         await store.close_attempts(tx.connection, lost, now=now)
         await contents.keep_current(tx.connection, [(job.organization_id, job.id) for job in abandoned])
-        asked = [replace(job, next_action_time=now + self._policy.lookup_again) for job in questions]
+        asked = [replace(job, next_action_time=now + policy(job).lookup_again) for job in questions]
         ready = [_ready(job, now, now + _HANDED_ON) for job in due]
         await store.save_jobs(tx.connection, [*unknown, *asked, *ready])
         await self._outbox.append(tx, [post_job_changed(job) for job in unknown], now=now)
-        return Found(due=[command_of(job) for job in ready], questions=asked, more=len(jobs) == _BATCH)
+        return Found(
+            due=[command_of(job) for job in ready],
+            questions=[Question(job=job, provider=providers.get(_account(job), "")) for job in asked],
+            more=more,
+        )
 
-    def _uncertain(self, job: PostJob, now: datetime) -> Settlement:
-        message = "the process that was sending ended before it recorded an answer"
-        return uncertain(job, "SENDER_LOST", message, policy=self._policy, now=now)
+
+def _account(job: PostJob) -> tuple[str, str]:
+    return job.organization_id, job.target.social_account_id
+
+
+def _is_sound(job: PostJob) -> bool:
+    """A job that is to be sent has its times. One that lacks them is left alone: it must not stop the others."""
+    if job.state in (JobState.SENDING, JobState.UNKNOWN) or (job.schedule_time and job.not_after):
+        return True
+    _unsound.add(1)
+    log.error("post job %s of %s is %s without its times", job.id, job.organization_id, job.state)
+    return False
 
 
 def _ready(job: PostJob, now: datetime, until: datetime) -> PostJob:

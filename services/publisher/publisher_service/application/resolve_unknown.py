@@ -21,6 +21,7 @@ from publisher_service.wire import content_from, post_job_changed
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox
+from servicekit.run.transient import is_transient
 
 log = logging.getLogger(__name__)
 
@@ -61,10 +62,19 @@ class ResolveUnknown:
     async def __call__(self, question: PostJob) -> None:
         """The sweep has put the next look off, so that nobody else asks meanwhile."""
         looked = await self._look(question)
-        if looked is not None:
+        try:
             await self._database.run(lambda tx: self._record(tx, question, looked))
+        except Exception as error:
+            if is_transient(error):
+                raise
+            # The deadline comes all the same.
+            log.exception("what a look at post job %s found cannot be recorded", question.id)
+            nothing = replace(
+                looked, finding=NoProof(message=f"the finding cannot be recorded: {type(error).__name__}")
+            )
+            await self._database.run(lambda tx: self._record(tx, question, nothing))
 
-    async def _look(self, question: PostJob) -> _Looked | None:
+    async def _look(self, question: PostJob) -> _Looked:
         organization_id, account_id = question.organization_id, question.target.social_account_id
         async with self._database.read() as connection:
             name, external_account_id, sealed = await accounts.credentials_of(connection, organization_id, account_id)

@@ -17,18 +17,23 @@ from publisher_service.application.send_post import Sent
 from publisher_service.domain.outcome import Accepted, Ambiguous, label
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import PostJob
-from publisher_service.domain.settlement import AttemptState, Settlement, settle
+from publisher_service.domain.settlement import AttemptState, Settlement, settle, uncertain
 from publisher_service.wire import post_job_changed
 from servicekit.failpoints import declare, failpoint
 from servicekit.ids import IdSource
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox
+from servicekit.run.transient import is_transient
 
 log = logging.getLogger(__name__)
 
 _BEFORE_COMMIT = declare("publisher.settle.before_commit")
 _meter = metrics.get_meter(__name__)
+_set_aside = _meter.create_counter(
+    "postflow.publish.answers_set_aside", description="Answers that could not be recorded as they came"
+)
+_set_aside.add(0)
 _outcomes = _meter.create_counter("postflow.publish.outcomes", description="Requests to providers by outcome")
 
 
@@ -59,14 +64,50 @@ class SettlePosts:
         """The jobs as they are now, one per request."""
         ordered = sorted(batch, key=lambda sent: (sent.claimed.job.organization_id, sent.claimed.job.id))
         settled = {id(sent): self._settled(sent) for sent in ordered}
-        await self._database.run(lambda tx: self._record(tx, ordered, [settled[id(sent)] for sent in ordered]))
+        await self._record_all(ordered, settled)
         for (provider, outcome), count in Counter(map(_kind, batch)).items():
             _outcomes.add(count, {"provider": provider, "outcome": outcome})
         return [settled[id(sent)].job for sent in batch]
 
     def _settled(self, sent: Sent) -> Settlement:
         policy = self._policies(sent.claimed.provider)
-        return settle(sent.claimed.job, sent.outcome, policy=policy, now=sent.time, draw=self._draw())
+        try:
+            return settle(sent.claimed.job, sent.outcome, policy=policy, now=sent.time, draw=self._draw())
+        except Exception as error:  # noqa: BLE001 - one outcome that cannot be decided must not end the process
+            return self._set_aside(sent, error)
+
+    async def _record_all(self, batch: Sequence[Sent], settled: dict[int, Settlement]) -> None:
+        """Records the batch; when a row of it cannot be stored, finds that row by halving and sets it aside."""
+        try:
+            await self._database.run(lambda tx: self._record(tx, batch, [settled[id(sent)] for sent in batch]))
+        except Exception as error:
+            if is_transient(error):
+                raise
+            if len(batch) > 1:
+                middle = len(batch) // 2
+                await self._record_all(batch[:middle], settled)
+                await self._record_all(batch[middle:], settled)
+            else:
+                await self._record_doubt(batch[0], settled, error)
+
+    async def _record_doubt(self, sent: Sent, settled: dict[int, Settlement], error: Exception) -> None:
+        """What cannot be stored as it was answered is of unknown outcome; if not even that can be, its lease ends."""
+        aside = self._set_aside(sent, error)
+        try:
+            await self._database.run(lambda tx: self._record(tx, [sent], [aside]))
+        except Exception as again:
+            if is_transient(again):
+                raise
+            log.exception("post job %s is left to the end of its lease", sent.claimed.job.id)
+        else:
+            settled[id(sent)] = aside
+
+    def _set_aside(self, sent: Sent, error: Exception) -> Settlement:
+        _set_aside.add(1)
+        log.error("the answer for post job %s cannot be recorded", sent.claimed.job.id, exc_info=error)
+        policy = self._policies(sent.claimed.provider)
+        message = f"the answer could not be recorded: {type(error).__name__}"
+        return uncertain(sent.claimed.job, "NOT_RECORDED", message, policy=policy, now=sent.time)
 
     async def _record(self, tx: Transaction, batch: Sequence[Sent], settlements: Sequence[Settlement]) -> None:
         now = await self._clock.now(tx.connection)

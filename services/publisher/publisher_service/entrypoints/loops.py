@@ -1,50 +1,19 @@
 """The periodic steps of Publisher."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from opentelemetry import metrics
 
 from publisher_service.adapters.postgres import store
-from publisher_service.application.recover_jobs import Found
+from publisher_service.application.recover_jobs import Found, Question
 from publisher_service.domain.claim import Command
-from publisher_service.domain.post_job import PostJob
 from servicekit.ops import Number
 from servicekit.pg.database import Database
 
 _moving = metrics.get_meter(__name__).create_gauge(
     "postflow.post_jobs.moving", description="Post jobs that still have to move, by state"
 )
-_LOOKS_AT_ONCE = 8
-_MOST_QUESTIONS = 1000
 _SHOWN = ("READY", "SENDING", "WAITING", "BLOCKED", "UNKNOWN")
-
-
-class LookUps:
-    """Asks the providers what became of posts, a few at a time: a provider that hangs holds up nothing but these."""
-
-    def __init__(self, resolve: Callable[[PostJob], Awaitable[None]]) -> None:
-        self._resolve = resolve
-        self._questions: dict[tuple[str, str], PostJob] = {}
-        self.some = asyncio.Event()
-
-    def add(self, questions: Sequence[PostJob]) -> None:
-        """What finds no room is found again by a later sweep."""
-        for question in questions:
-            if len(self._questions) < _MOST_QUESTIONS:
-                self._questions[question.organization_id, question.id] = question
-        if questions:
-            self.some.set()
-
-    async def step(self) -> bool:
-        batch = [self._questions.pop(key) for key in list(self._questions)[:_LOOKS_AT_ONCE]]
-        async with asyncio.TaskGroup() as group:
-            for question in batch:
-                group.create_task(self._ask(question))
-        return bool(self._questions)
-
-    async def _ask(self, question: PostJob) -> None:
-        await self._resolve(question)
 
 
 class Sweep:
@@ -53,7 +22,7 @@ class Sweep:
     def __init__(
         self,
         recover: Callable[[], Awaitable[Found]],
-        look_up: Callable[[Sequence[PostJob]], None],
+        look_up: Callable[[Sequence[Question]], None],
         hand_on: Callable[[Sequence[Command]], None],
     ) -> None:
         self._recover = recover

@@ -1,5 +1,6 @@
 """Social accounts, and what is sealed in their rows."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +45,11 @@ _CREDENTIALS = text("""
     where organization_id = :organization_id and id = :id
 """)
 
+_PROVIDERS = text("""
+    select s.organization_id, s.id, s.provider
+    from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as wanted (organization_id, id)
+    join social_account s on s.organization_id = wanted.organization_id and s.id = wanted.id
+""")
 _SEALED_PAGE = text("""
     select organization_id, id, credentials from social_account
     where (organization_id, id) > (:organization_id, :id) order by organization_id, id limit :limit
@@ -111,6 +117,15 @@ async def credentials_of(connection: AsyncConnection, organization_id: str, acco
     """Provider, the account's name there, sealed credentials."""
     row = (await connection.execute(_CREDENTIALS, {"organization_id": organization_id, "id": account_id})).one()
     return row.provider, row.external_account_id, row.credentials
+
+
+async def providers_of(connection: AsyncConnection, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """The provider of each account that exists."""
+    keys = sorted(set(wanted))
+    if not keys:
+        return {}
+    names = {"organization_ids": [key[0] for key in keys], "ids": [key[1] for key in keys]}
+    return {(row.organization_id, row.id): row.provider for row in await connection.execute(_PROVIDERS, names)}
 
 
 async def sealed_page(connection: AsyncConnection, *, after: tuple[str, str], limit: int) -> list[Sealed]:

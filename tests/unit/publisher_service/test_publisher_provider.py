@@ -1,0 +1,103 @@
+"""Whatever an adapter does, a call of its provider ends in time with a value that can be stored."""
+
+import asyncio
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from publisher_service.adapters.providers.adapter import CredentialsRefused, Limits, Post, ProviderAway
+from publisher_service.adapters.providers.provider import Providers
+from publisher_service.domain.outcome import Absent, Accepted, Ambiguous, Found, NoProof, RateLimited, Rejected
+from servicekit.clock import SystemClock
+
+POST = Post(external_account_id="e", access_token="t", channel="c", destination="", text="x", idempotency_key="k")
+NAIVE = datetime(2026, 3, 2, 9, 0)
+
+
+class Odd:
+    """Does what it is given: raises an error, hangs, or answers a value."""
+
+    name = "odd"
+    channels = ("facebook",)
+    limits = Limits(request_timeout=timedelta(milliseconds=20))
+
+    def __init__(self, deed: Any) -> None:
+        self._deed = deed
+
+    async def _do(self) -> Any:
+        if isinstance(self._deed, Exception):
+            raise self._deed
+        if self._deed == "hang":
+            await asyncio.sleep(3600)
+        return self._deed
+
+    async def verify(self, external_account_id: str, access_token: str) -> None:
+        await self._do()
+
+    async def send(self, post: Post) -> Any:
+        return await self._do()
+
+    async def look(self, post: Post) -> Any:
+        return await self._do()
+
+
+def provider(deed: Any) -> Any:
+    return Providers([Odd(deed)], SystemClock()).get("odd")
+
+
+@pytest.mark.parametrize(
+    "deed",
+    [
+        KeyError("x"),
+        RecursionError(),
+        TimeoutError(),
+        "hang",
+        None,
+        "text",
+        Accepted(external_id="", external_url="u"),
+        Accepted(external_id="a\0", external_url="u"),
+        Accepted(external_id="\udc00", external_url="u"),
+        Accepted(external_id=None, external_url="u"),  # type: ignore[arg-type]
+        Found(external_id="x" * 1001, external_url="u"),
+    ],
+    ids=lambda deed: type(deed).__name__,
+)
+async def test_nonsense_errors_and_silence_are_values(deed: Any) -> None:
+    sent = await provider(deed).send(POST)
+    assert isinstance(sent, Ambiguous)
+    assert sent.reason == "ADAPTER_FAILED"
+    assert isinstance(await provider(deed).look(POST), NoProof)
+
+
+@pytest.mark.parametrize("deed", [KeyError("x"), "hang"])
+async def test_a_check_of_credentials_that_fails_says_that_the_provider_is_away(deed: Any) -> None:
+    with pytest.raises(ProviderAway):
+        await provider(deed).verify("e", "t")
+
+
+async def test_what_an_adapter_says_deliberately_is_passed_on() -> None:
+    with pytest.raises(CredentialsRefused, match="no"):
+        await provider(CredentialsRefused("no")).verify("e", "t")
+    assert await provider(Absent()).look(POST) == Absent()
+
+
+async def test_a_text_that_cannot_be_stored_is_mended() -> None:
+    seen = await provider(Rejected(reason="R\0", message="\udc00" + "m" * 5000)).send(POST)
+    assert (seen.reason, len(seen.message)) == ("R\ufffd", 2000)
+    assert seen.message.startswith("\ufffd")
+
+
+@pytest.mark.parametrize(("said", "kept"), [(-5, 1), (0, 1), (7, 7), (10**6, 86_400)])
+async def test_a_wait_has_bounds(said: int, kept: int) -> None:
+    seen = await provider(RateLimited(message="m", retry_after=timedelta(seconds=said))).send(POST)
+    assert seen.retry_after == timedelta(seconds=kept)
+
+
+async def test_a_time_without_a_zone_is_no_time() -> None:
+    seen = await provider(Accepted(external_id="x", external_url="u", publish_time=NAIVE)).send(POST)
+    assert seen == Accepted(external_id="x", external_url="u")
+
+
+def test_a_provider_of_another_release_is_none() -> None:
+    assert Providers([], SystemClock()).get("myspace") is None
