@@ -218,6 +218,7 @@ class _Parts:
                 outbox=self.outbox,
                 policies=self._policy_of,
                 late=self.late,
+                providers=self.providers.names,
                 wake_lines=self._wake_lines,
             ),
             tell_started=TellStarted(database=self.database, clock=self.clock, outbox=self.outbox),

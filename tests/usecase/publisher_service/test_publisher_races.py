@@ -391,6 +391,9 @@ async def test_proof_from_an_earlier_try_ends_the_later_one(office: Office, hast
     assert await office.states() == {"PUBLISHED": 1}
     tries = await office.rows("select state from attempt order by fence")
     assert [row.state for row in tries] == ["ACCEPTED", "ABANDONED"]
+    # The second request is still out: the account sends nothing else before its lease has ended.
+    (gate,) = await office.rows("select resume_time from account_gate")
+    assert gate.resume_time == second.job.next_action_time
     assert await office.rows("select 1 from account_gate where open_job_id is not null") == []
 
     before = await office.rows("select * from post_job")

@@ -5,11 +5,13 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TypeVar
 
 from publisher_service.adapters.postgres import line, store
 from publisher_service.adapters.postgres.claim import claim
 from publisher_service.application.disown_claims import FailedClaim
+from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.claim import IN_LINE, Claimed, Command, Judged, Lane, Verdict, command_of
 from publisher_service.domain.plan import new_job
 from publisher_service.domain.post_job import JobState, PostJob
@@ -173,6 +175,7 @@ class ClaimJobs:
             if after is not job or commands[index].emission > 1:
                 announced.append(post_job_changed(after))
         await store.save_jobs(tx.connection, saved)
+        tx.after_commit(partial(write_outcomes, saved))
         await self._outbox.append(tx, announced, now=now)
 
     async def _accept(

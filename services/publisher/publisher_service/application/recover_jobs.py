@@ -4,10 +4,12 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from opentelemetry import metrics
 
 from publisher_service.adapters.postgres import accounts, contents, store
+from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.claim import Command, command_of
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import JobState, PostJob, moved
@@ -88,6 +90,7 @@ class RecoverJobs:
         ready = [_ready(job, now, now + _HANDED_ON) for job in due]
         await store.save_jobs(tx.connection, [*unknown, *asked, *ready])
         await self._outbox.append(tx, [post_job_changed(job) for job in unknown], now=now)
+        tx.after_commit(partial(write_outcomes, unknown))
         return Found(
             due=[command_of(job) for job in ready],
             questions=[Question(job=job, provider=providers.get(_account(job), "")) for job in asked],

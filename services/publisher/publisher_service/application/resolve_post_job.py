@@ -1,8 +1,10 @@
 """ResolvePostJob: a person says whether a post is out whose outcome nothing has proven."""
 
 from dataclasses import replace
+from functools import partial
 
 from publisher_service.adapters.postgres import resolutions, store
+from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.post_job import PostJob
 from publisher_service.domain.resolution import Resolution, resolved
 from publisher_service.wire import ResolvePostJobResponse, post_job, post_job_changed
@@ -37,6 +39,7 @@ class ResolvePostJob:
         await store.save_jobs(tx.connection, [settlement.job])
         await resolutions.keep(tx.connection, job, said, now=now)
         await self._outbox.append(tx, [post_job_changed(settlement.job)], now=now)
+        tx.after_commit(partial(write_outcomes, [settlement.job]))
         response = ResolvePostJobResponse(post_job=post_job(settlement.job))
         await self._ledger.answer(tx, key, response.SerializeToString())
         return response

@@ -4,6 +4,7 @@ import logging
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from publisher_service.adapters.postgres import accounts, contents, store
 from publisher_service.adapters.postgres.store import Doubtful
@@ -12,6 +13,7 @@ from publisher_service.adapters.providers.provider import Providers
 from publisher_service.adapters.vault import CredentialsUnreadable, Vault
 from publisher_service.application.disconnection import disconnect
 from publisher_service.application.late_evidence import LateEvidence
+from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.content import text_for
 from publisher_service.domain.outcome import AuthRefused, Finding, Found, NoProof
 from publisher_service.domain.policy import Policy
@@ -124,6 +126,7 @@ class ResolveUnknown:
             await store.close_attempts(tx.connection, [closed], now=now)
         await store.save_jobs(tx.connection, [after])
         if after.version > job.version:
+            tx.after_commit(partial(write_outcomes, [after]))
             await self._outbox.append(tx, [post_job_changed(after)], now=now)
         if isinstance(looked.finding, AuthRefused):
             await disconnect(

@@ -1,9 +1,10 @@
 """Records what came of requests: attempt, job, activity and announcement in one transaction per batch."""
 
+import itertools
 import logging
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -13,8 +14,9 @@ from publisher_service.adapters.postgres import contents, hot, store
 from publisher_service.adapters.postgres.hot import SettleRow
 from publisher_service.application.disconnection import disconnect
 from publisher_service.application.late_evidence import LateEvidence, Proof
+from publisher_service.application.post_log import write_outcomes
 from publisher_service.application.send_post import Sent
-from publisher_service.domain.outcome import Accepted, Ambiguous, label
+from publisher_service.domain.outcome import OUTCOME_LABELS, Accepted, Ambiguous, label
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import PostJob
 from publisher_service.domain.settlement import AttemptState, Settlement, settle, uncertain
@@ -47,10 +49,14 @@ class SettlePosts:
         outbox: Outbox,
         policies: Callable[[str], Policy],
         late: LateEvidence,
+        providers: Iterable[str] = (),
         wake_lines: Callable[[], None],
         draw: Callable[[], float] = random.random,
     ) -> None:
-        """`policies` answers for a provider's name; `wake_lines` is called when the line of an account has its turn."""
+        """`policies` answers for a provider's name, one of `providers`.
+
+        `wake_lines` is called when the line of an account has its turn.
+        """
         self._database = database
         self._clock = clock
         self._ids = ids
@@ -59,6 +65,8 @@ class SettlePosts:
         self._late = late
         self._wake_lines = wake_lines
         self._draw = draw
+        for provider, outcome in itertools.product(providers, OUTCOME_LABELS):
+            _outcomes.add(0, {"provider": provider, "outcome": outcome})
 
     async def __call__(self, batch: Sequence[Sent]) -> list[PostJob]:
         """The jobs as they are now, one per request."""
@@ -67,7 +75,9 @@ class SettlePosts:
         await self._record_all(ordered, settled)
         for (provider, outcome), count in Counter(map(_kind, batch)).items():
             _outcomes.add(count, {"provider": provider, "outcome": outcome})
-        return [settled[id(sent)].job for sent in batch]
+        jobs = [settled[id(sent)].job for sent in batch]
+        write_outcomes(jobs)
+        return jobs
 
     def _settled(self, sent: Sent) -> Settlement:
         policy = self._policies(sent.claimed.provider)

@@ -135,8 +135,15 @@ def resolve(
 
 
 def evidence(job: PostJob, proof: Found | Accepted, *, now: datetime, since: datetime | None = None) -> Settlement:
-    """Proof that a post is there counts whoever brings it, and however late."""
-    return Settlement(job=_published(job, proof, now=now, since=since), attempt_state=AttemptState.ACCEPTED)
+    """Proof that a post is there counts whoever brings it, and however late.
+
+    When a later attempt is out meanwhile, the account waits for the end of its lease: it sends one post at a time.
+    """
+    return Settlement(
+        job=_published(job, proof, now=now, since=since),
+        attempt_state=AttemptState.ACCEPTED,
+        pause_until=job.next_action_time if job.state is JobState.SENDING else None,
+    )
 
 
 def publish_time(reported: datetime | None, *, since: datetime | None, now: datetime) -> datetime:

@@ -148,10 +148,13 @@ _ABANDON_ATTEMPTS = text("""
 _RELEASE_GATES = text("""
     update account_gate g set
         open_job_id = null,
-        wake_time = case when g.lined and g.connected then greatest(cast(:now as timestamptz), g.resume_time) end
+        resume_time = greatest(g.resume_time, done.pause_until),
+        wake_time = case when g.lined and g.connected
+            then greatest(cast(:now as timestamptz), g.resume_time, done.pause_until) end
     from unnest(
-        cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:ids as text[])
-    ) as done (organization_id, social_account_id, id)
+        cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:ids as text[]),
+        cast(:pauses_until as timestamptz[])
+    ) as done (organization_id, social_account_id, id, pause_until)
     where g.organization_id = done.organization_id and g.social_account_id = done.social_account_id
         and g.open_job_id = done.id
 """)
@@ -322,8 +325,11 @@ async def close_attempts(connection: AsyncConnection, closed: Sequence[Settlemen
         "now": now,
     }
     await connection.execute(_CLOSE_ATTEMPTS, keys | ends)
-    accounts = {"social_account_ids": [each.job.target.social_account_id for each in closed]}
-    await connection.execute(_RELEASE_GATES, keys | accounts | {"now": now})
+    gates = {
+        "social_account_ids": [each.job.target.social_account_id for each in closed],
+        "pauses_until": [each.pause_until for each in closed],
+    }
+    await connection.execute(_RELEASE_GATES, keys | gates | {"now": now})
 
 
 async def abandon_attempts(connection: AsyncConnection, proven: Sequence[Settlement], *, now: datetime) -> None:
