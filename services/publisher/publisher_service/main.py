@@ -15,6 +15,7 @@ from publisher_service.adapters.providers.sandbox import SandboxAdapter
 from publisher_service.adapters.vault import Vault, read_keys
 from publisher_service.application.claim_jobs import ClaimJobs
 from publisher_service.application.connect_account import ConnectAccount
+from publisher_service.application.count_jobs import CountJobs
 from publisher_service.application.disown_claims import DisownClaims
 from publisher_service.application.drop_kept_content import DropKeptContent
 from publisher_service.application.late_evidence import LateEvidence
@@ -37,7 +38,7 @@ from publisher_service.entrypoints.commands import CommandIntake
 from publisher_service.entrypoints.events import CONSUMER, routes
 from publisher_service.entrypoints.lanes import ProviderLane
 from publisher_service.entrypoints.look_ups import LookUps
-from publisher_service.entrypoints.loops import CountJobs, Sweep
+from publisher_service.entrypoints.loops import Sweep
 from publisher_service.entrypoints.pipeline import PublishPipeline
 from publisher_service.entrypoints.redrive import CommandRedriver
 from publisher_service.entrypoints.rpc import PublisherServicer, SocialAccountServicer
@@ -90,7 +91,7 @@ async def compose(settings: Settings) -> Process:
             Loop("sweep", parts.sweep.step, settings.sweep_period, parts.due_now),
             parts.look_ups,
             Loop("relabel lines", parts.relabel, timedelta(seconds=1), parts.connection_changed),
-            Loop("count jobs", CountJobs(parts.database).step, timedelta(seconds=15)),
+            Loop("count jobs", CountJobs(parts.database, parts.clock).step, timedelta(seconds=15)),
             Loop("reseal credentials", parts.reseal.step, timedelta(hours=1)),
             Loop("kept content", parts.drop_kept, timedelta(minutes=1)),
             Loop("housekeeping", parts.housekeeping.step, timedelta(minutes=1)),
@@ -189,7 +190,7 @@ class _Parts:
             system=self.system,
             dead_letters=self.dead_letters,
             consumers=[self.events.applier],
-            numbers=CountJobs(self.database).numbers,
+            numbers=CountJobs(self.database, self.clock).numbers,
             redrivers={COMMANDS: CommandRedriver(PipelinedPublisher(self.nats), self.dead_letters)},
         )
 

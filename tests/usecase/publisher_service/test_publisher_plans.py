@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import CursorResult, TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from publisher_service.adapters.postgres import accounts, contents, hot, line, store
+from publisher_service.adapters.postgres import accounts, contents, counts, hot, line, store
 from publisher_service.adapters.postgres.accounts import AccountFilter
 from publisher_service.adapters.postgres.claim import claim
 from publisher_service.adapters.postgres.store import JobFilter
@@ -275,8 +275,30 @@ async def test_a_page_of_jobs_reads_at_most_a_page_of_each_state(
 
 async def test_counting_what_moves_leaves_the_ended_alone(explaining: Explaining) -> None:
     connection: Any = explaining
-    assert await store.moving_jobs_by_state(connection) == {"BLOCKED": ROWS // 5}
+    assert await counts.moving_by_state(connection) == {"BLOCKED": ROWS // 5}
     explaining.check(ROWS // 5)
+
+
+async def test_counting_what_is_overdue_leaves_the_future_and_the_ended_alone(explaining: Explaining) -> None:
+    connection: Any = explaining
+    overdue = await counts.overdue_by_state(connection, before=NOW)
+    assert [each.jobs for each in overdue.values()] == [0, 0]
+    assert await counts.needing_attention(connection) == 0
+    explaining.check(1)
+
+
+async def test_counts_of_what_an_operator_is_warned_of_are_bounded(explaining: Explaining) -> None:
+    connection: Any = explaining
+    overdue = await counts.overdue_by_state(connection, before=NOW + timedelta(days=2), most=BATCH)
+    assert overdue["SCHEDULED"] == counts.Overdue(jobs=BATCH, oldest=NOW + timedelta(days=1))
+    explaining.check(BATCH)
+
+
+async def test_counting_lines_reads_the_head_of_each(explaining: Explaining) -> None:
+    """One account has them all."""
+    connection: Any = explaining
+    assert await counts.lines_by_reason(connection) == {"ACCOUNT_NOT_CONNECTED": 1}
+    explaining.check(1)
 
 
 def _nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

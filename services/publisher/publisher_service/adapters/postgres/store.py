@@ -211,9 +211,6 @@ _ATTEMPTS = text("""
         error_message
     from attempt where organization_id = :organization_id and post_job_id = :id order by fence
 """)
-_JOBS_BY_STATE = text("""
-    select state, count(*) as jobs from post_job where next_action_time is not null group by state
-""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -396,10 +393,6 @@ async def list_jobs(
         more |= {"create_time": before[0], "id": before[1]}
     statement = text(form.format(conditions=" and ".join(conditions)))
     return [job_from(row) for row in await connection.execute(statement, names | more)]
-
-
-async def moving_jobs_by_state(connection: AsyncConnection) -> dict[str, int]:
-    return {row.state: row.jobs for row in await connection.execute(_JOBS_BY_STATE)}
 
 
 def _keys(keys: Iterable[Key], second: str) -> dict[str, list[str]]:

@@ -169,6 +169,12 @@ Index(
     postgresql_where=text("state <> 'SENDING'"),
 )
 Index(
+    "post_job_watched",
+    post_job.c.state,
+    post_job.c.schedule_time,
+    postgresql_where=text("state in ('SCHEDULED', 'READY', 'NEEDS_ATTENTION')"),
+)
+Index(
     "post_job_sending",
     post_job.c.organization_id,
     post_job.c.create_time,

@@ -1,0 +1,81 @@
+"""The figures that are shown to operators. No statement reads jobs that have ended or are not due yet."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+# More than this need not be counted: the alarm has long gone off, and each count reads that many index entries.
+COUNTED_AT_MOST = 10_000
+
+_MOVING = text("""
+    select state, count(*) as jobs from post_job where next_action_time is not null group by state
+""")
+_NEEDS_ATTENTION = text("""
+    select count(*) from (
+        select 1 from post_job
+        where state = 'NEEDS_ATTENTION' and state in ('SCHEDULED', 'READY', 'NEEDS_ATTENTION')
+        limit :most
+    ) as found
+""")
+# The oldest are found first, so the bound does not change which one is the oldest.
+_OVERDUE = text("""
+    select wanted.state, overdue.jobs, overdue.oldest
+    from (values ('SCHEDULED'), ('READY')) as wanted (state) cross join lateral (
+        select count(*) as jobs, min(found.schedule_time) as oldest from (
+            select schedule_time from post_job
+            where state = wanted.state and state in ('SCHEDULED', 'READY', 'NEEDS_ATTENTION')
+                and schedule_time < :before
+            order by state, schedule_time limit :most
+        ) as found
+    ) as overdue
+""")
+# From the head of one line to the head of the next: the posts behind a head are not read.
+_LINES = text("""
+    with recursive head as (
+        (
+            select organization_id, social_account_id, state_reason, 1 as line from post_job
+            where state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED')
+            order by organization_id, social_account_id, schedule_time, id limit 1
+        )
+        union all
+        select next.organization_id, next.social_account_id, next.state_reason, head.line + 1
+        from head cross join lateral (
+            select organization_id, social_account_id, state_reason from post_job
+            where state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED')
+                and (organization_id, social_account_id) > (head.organization_id, head.social_account_id)
+            order by organization_id, social_account_id, schedule_time, id limit 1
+        ) as next
+        where head.line < :most
+    )
+    select state_reason, count(*) as lines from head group by state_reason
+""")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overdue:
+    jobs: int
+    oldest: datetime | None
+
+
+async def moving_by_state(connection: AsyncConnection) -> dict[str, int]:
+    return {row.state: row.jobs for row in await connection.execute(_MOVING)}
+
+
+async def needing_attention(connection: AsyncConnection, *, most: int = COUNTED_AT_MOST) -> int:
+    counted: int = (await connection.execute(_NEEDS_ATTENTION, {"most": most})).scalar_one()
+    return counted
+
+
+async def overdue_by_state(
+    connection: AsyncConnection, *, before: datetime, most: int = COUNTED_AT_MOST
+) -> dict[str, Overdue]:
+    """Posts that should have started before then, SCHEDULED and READY."""
+    rows = await connection.execute(_OVERDUE, {"before": before, "most": most})
+    return {row.state: Overdue(jobs=row.jobs, oldest=row.oldest) for row in rows}
+
+
+async def lines_by_reason(connection: AsyncConnection, *, most: int = COUNTED_AT_MOST) -> dict[str, int]:
+    """Accounts in whose line something waits, by what the first of the line waits for."""
+    return {row.state_reason: row.lines for row in await connection.execute(_LINES, {"most": most})}

@@ -1,0 +1,147 @@
+"""What an operator sees of posts that are late or need a person, and of the lines of accounts."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from publisher_service.adapters.postgres import counts, store
+from publisher_service.application import count_jobs
+from publisher_service.application.count_jobs import CountJobs
+from publisher_service.domain.post_job import JobState, PostJob, Reason, Target
+from servicekit.pg.database import Database
+from testkit.clocks import START
+
+LATER = START + timedelta(hours=1)
+SHOWN_AT_ZERO = {
+    "_moving{READY}": 0,
+    "_moving{SENDING}": 0,
+    "_moving{WAITING}": 0,
+    "_moving{BLOCKED}": 0,
+    "_moving{UNKNOWN}": 0,
+    "_attention": 0,
+    "_overdue{SCHEDULED}": 0,
+    "_overdue{READY}": 0,
+    "_age{SCHEDULED}": 0,
+    "_age{READY}": 0,
+    "_lines{IN_LINE}": 0,
+    "_lines{ACCOUNT_NOT_CONNECTED}": 0,
+}
+
+
+class Gauge:
+    def __init__(self, name: str, shown: dict[str, float]) -> None:
+        self._name = name
+        self._shown = shown
+
+    def set(self, value: float, labels: Mapping[str, str] | None = None) -> None:
+        label = "".join(f"{{{each}}}" for each in (labels or {}).values())
+        self._shown[f"{self._name}{label}"] = value
+
+
+class FixedClock:
+    async def now(self, _connection: object) -> datetime:
+        return START
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    shown: dict[str, float] = {}
+    for name in ("_moving", "_attention", "_overdue", "_age", "_lines"):
+        monkeypatch.setattr(count_jobs, name, Gauge(name, shown))
+    return shown
+
+
+@pytest.fixture
+async def database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Database]:
+    database = Database(await service_database("publisher"), application="test")
+    yield database
+    await database.dispose()
+
+
+async def test_everything_is_shown_as_zero_from_the_start_on(database: Database, shown: dict[str, float]) -> None:
+    count = _count(database)
+    assert shown == SHOWN_AT_ZERO
+    await count.step()
+    assert shown == SHOWN_AT_ZERO
+
+
+async def test_what_is_late_or_needs_a_person_is_counted(database: Database, shown: dict[str, float]) -> None:
+    await _insert(
+        database,
+        _job("due-soon", JobState.SCHEDULED, due=LATER),
+        _job("just-due", JobState.SCHEDULED, due=START - timedelta(seconds=59)),
+        _job("late", JobState.SCHEDULED, due=START - timedelta(seconds=61)),
+        _job("later", JobState.SCHEDULED, due=START - timedelta(seconds=90)),
+        _job("second", JobState.READY, Reason.IN_LINE, due=START - timedelta(minutes=5)),
+        _job("third", JobState.READY, Reason.IN_LINE, due=START - timedelta(seconds=30)),
+        _job("other-account", JobState.READY, Reason.IN_LINE, account="shop", due=START),
+        _job("disconnected", JobState.BLOCKED, Reason.ACCOUNT_NOT_CONNECTED, account="gone", due=START),
+        _job("doubtful", JobState.NEEDS_ATTENTION, due=START - timedelta(days=9)),
+        _job("missed", JobState.MISSED, due=START - timedelta(days=2)),
+    )
+    count = _count(database)
+    await count.step()
+    assert shown == SHOWN_AT_ZERO | {
+        "_moving{READY}": 3,
+        "_moving{BLOCKED}": 1,
+        "_attention": 1,
+        "_overdue{SCHEDULED}": 2,
+        "_overdue{READY}": 1,
+        "_age{SCHEDULED}": 90,
+        "_age{READY}": 300,
+        "_lines{IN_LINE}": 2,
+        "_lines{ACCOUNT_NOT_CONNECTED}": 1,
+    }
+    assert {each.name: each.value for each in await count.numbers() if each.value} == {
+        "post_jobs.ready": 3,
+        "post_jobs.blocked": 1,
+        "post_jobs.needs_attention": 1,
+        "post_jobs.overdue.scheduled": 2,
+        "post_jobs.overdue.ready": 1,
+        "post_jobs.overdue.age.scheduled": 90,
+        "post_jobs.overdue.age.ready": 300,
+        "account_lines.in_line": 2,
+        "account_lines.account_not_connected": 1,
+    }
+
+
+async def test_a_count_ends_at_its_bound_and_the_oldest_is_still_found(database: Database) -> None:
+    oldest = START - timedelta(hours=3)
+    late = [_job(f"d{number}", JobState.SCHEDULED, due=oldest + timedelta(minutes=number)) for number in range(5)]
+    lines = [_job(f"l{number}", JobState.READY, Reason.IN_LINE, account=f"a{number}", due=START) for number in range(5)]
+    doubtful = [_job(f"n{number}", JobState.NEEDS_ATTENTION, due=START) for number in range(5)]
+    await _insert(database, *reversed(late), *lines, *doubtful)
+    async with database.read() as connection:
+        overdue = await counts.overdue_by_state(connection, before=START, most=3)
+        assert overdue["SCHEDULED"] == counts.Overdue(jobs=3, oldest=oldest)
+        assert await counts.lines_by_reason(connection, most=3) == {"IN_LINE": 3}
+        assert await counts.needing_attention(connection, most=3) == 3
+
+
+def _count(database: Database) -> CountJobs:
+    clock: Any = FixedClock()
+    return CountJobs(database, clock)
+
+
+async def _insert(database: Database, *jobs: PostJob) -> None:
+    async with database.transaction() as tx:
+        await store.insert_jobs(tx.connection, jobs)
+
+
+def _job(draft: str, state: JobState, reason: Reason = Reason.NONE, *, account: str = "page", due: datetime) -> PostJob:
+    job = PostJob(
+        organization_id="acme",
+        id=f"job-{draft}",
+        draft_id=draft,
+        target=Target(social_account_id=account, channel="facebook"),
+        state=state,
+        state_reason=reason,
+        schedule_time=due,
+        create_time=START,
+        update_time=START,
+    )
+    moves = state in (JobState.READY, JobState.BLOCKED)
+    return replace(job, next_action_time=LATER) if moves else job
