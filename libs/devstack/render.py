@@ -13,6 +13,9 @@ RED = 31
 SHOWN_ELSEWHERE = frozenset({"time", "level", "service", "logger", "message", "exception"})
 ROUTINE = {"postgres": ("LOG:",), "nats": ("[INF]",)}
 """What the servers say when all is well."""
+CALLS = "servicekit.rpc.access"
+READS = ("Check", "Find", "Get", "List")
+OUTCOMES = "publisher_service.application.post_log"
 
 
 class Printer:
@@ -25,7 +28,11 @@ class Printer:
         """A line that a process wrote."""
         if any(word in line for word in ROUTINE.get(name, ())) or not line.strip():
             return
-        self._print(name, *_read(line))
+        entry = _json(line)
+        if entry is None or "message" not in entry:
+            self._print(name, "", "", _visible(line))
+        elif not _is_routine(entry):
+            self._print(name, *_read(entry))
 
     def event(self, name: str, text: str) -> None:
         """What happened to a process."""
@@ -47,16 +54,36 @@ class Printer:
         return f"\x1b[{colour}m{text}\x1b[0m" if self._coloured and colour else text
 
 
-def _read(line: str) -> tuple[str, str, str]:
-    """Time of day, level and text of a JSON line; of any other line the text alone."""
-    entry = _json(line)
-    if entry is None or "message" not in entry:
-        return "", "", _visible(line)
-    extra = "".join(f" {name}={_short(value)}" for name, value in entry.items() if name not in SHOWN_ELSEWHERE)
-    text = _visible(f"{entry['message']}{extra}")
+def _is_routine(entry: Mapping[str, Any]) -> bool:
+    """Whether it is a read that succeeded: a client that polls would bury everything else."""
+    method = str(entry.get("method", "")).rpartition("/")[2]
+    return entry.get("logger") == CALLS and entry.get("code") == "OK" and method.startswith(READS)
+
+
+def _read(entry: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Time of day, level and text."""
+    text = _visible(_outcome(entry) if entry.get("logger") == OUTCOMES else _all_fields(entry))
     if exception := entry.get("exception"):
         text += f"\n{exception}"
     return _visible(str(entry.get("time", ""))[11:23]), _visible(str(entry.get("level", ""))), text
+
+
+def _outcome(entry: Mapping[str, Any]) -> str:
+    """Which post, where, how late, and where it is or why it is not; the ids for a search stay in the log."""
+    said = [f"{entry.get('draft_id')} on {entry.get('social_account_id')}/{entry.get('channel')}"]
+    lateness = entry.get("lateness")
+    if isinstance(lateness, int | float) and lateness >= 0:
+        said.append(f"{lateness} s late")
+    if why := [str(entry[name]) for name in ("reason", "error") if entry.get(name)]:
+        said.append(": ".join(why))
+    if url := entry.get("url"):
+        said.append(str(url))
+    return f"{entry['message']}: {', '.join(said)}"
+
+
+def _all_fields(entry: Mapping[str, Any]) -> str:
+    extra = "".join(f" {name}={_short(value)}" for name, value in entry.items() if name not in SHOWN_ELSEWHERE)
+    return f"{entry['message']}{extra}"
 
 
 def _json(line: str) -> dict[str, Any] | None:

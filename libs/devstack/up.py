@@ -14,6 +14,9 @@ from devstack.render import Printer
 from devstack.supervisor import Stack
 from servicekit.clock import Clock, SystemClock
 
+# Somebody watches: what came of each post is shown, of those that went well, too.
+FOLLOWED = {"POSTFLOW_PUBLISHER_OUTCOME_LOG_LEVEL": "DEBUG"}
+
 
 def run(state_dir: Path, *, reset: bool) -> int:
     clock = SystemClock()
@@ -22,7 +25,7 @@ def run(state_dir: Path, *, reset: bool) -> int:
         state_dir,
         ports=WELL_KNOWN_PORTS,
         durable=True,
-        environment=given_by_caller(),
+        environment=FOLLOWED | given_by_caller(),
         respawn_servers=True,
         reset=reset,
         on_line=printer.line,

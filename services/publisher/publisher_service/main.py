@@ -13,6 +13,7 @@ from postflow.publisher.v1.social_account_service_pb2_grpc import add_SocialAcco
 from publisher_service.adapters.providers.provider import Providers
 from publisher_service.adapters.providers.sandbox import SandboxAdapter
 from publisher_service.adapters.vault import Vault, read_keys
+from publisher_service.application import post_log
 from publisher_service.application.claim_jobs import ClaimJobs
 from publisher_service.application.connect_account import ConnectAccount
 from publisher_service.application.count_jobs import CountJobs
@@ -72,6 +73,7 @@ def main() -> int:
 
 
 async def compose(settings: Settings) -> Process:
+    post_log.set_level(settings.outcome_log_level)
     parts = _Parts(settings)
     nats = parts.nats
     jetstream = nats.jetstream()

@@ -6,7 +6,7 @@ from datetime import timedelta
 from publisher_service.adapters.providers.adapter import Limits
 from publisher_service.domain.policy import Policy
 from servicekit.run.addresses import NatsUrl, PostgresUrl
-from servicekit.run.settings import Secret
+from servicekit.run.settings import LogLevel, Secret
 from topology import StreamSettings
 
 _NO_KEY = Secret("")
@@ -32,6 +32,7 @@ class Settings(StreamSettings):
     retry_first: timedelta = timedelta(seconds=5)  # doubling, with jitter
     retry_cap: timedelta = timedelta(minutes=15)  # the longest wait between two tries
     sweep_period: timedelta = timedelta(seconds=1)  # of the look at what stands still
+    outcome_log_level: LogLevel | None = None  # of the lines that say what came of each post; unset: log_level
 
     @property
     def limits(self) -> Limits:

@@ -62,6 +62,7 @@ async def test_the_first_post_works_when_pasted_and_is_there_after_the_next_star
         call = _first_post(first).splitlines()[-1].replace("$draft", draft_id)
         # Where much else runs, the eleven seconds of the paste are a moment too few.
         draft = await eventually(lambda: _published(call))
+        assert await first.says(f"post published: {draft_id} on acme-page/facebook, ", 10), list(first.lines)
         assert await first.stop((signal.SIGINT, STOP_SECONDS)) == 0
     assert working_in(tmp_path / "state") == []
     async with _up(tmp_path / "state") as second:

@@ -69,5 +69,50 @@ def test_nothing_that_a_process_writes_reaches_the_terminal_raw() -> None:
         assert "FAKE" in printed
 
 
+def _outcome(message: str, **fields: object) -> str:
+    named = {"organization_id": "acme", "post_job_id": "j1", "draft_id": "d1", "social_account_id": "page"}
+    logger = "publisher_service.application.post_log"
+    return _json(logger=logger, message=message, **named, channel="facebook", run=1, attempt=2, trace_id="7f", **fields)
+
+
+def test_a_post_that_is_published_is_one_short_line() -> None:
+    line = _outcome("post published", level="DEBUG", lateness=0.125, url="http://sandbox/p1")
+    assert _printed("publisher", line) == (
+        "09:00:00.125 publisher DEBUG   post published: d1 on page/facebook, 0.125 s late, http://sandbox/p1\n"
+    )
+
+
+def test_a_post_that_is_not_published_says_why() -> None:
+    line = _outcome("post waiting", lateness=3.5, reason="RETRY", error="no answer")
+    assert _printed("publisher", line).endswith("post waiting: d1 on page/facebook, 3.5 s late, RETRY: no answer\n")
+    line = _outcome("post failed", level="WARNING", reason="REJECTED")
+    assert _printed("publisher", line).endswith("WARNING post failed: d1 on page/facebook, REJECTED\n")
+
+
+def test_a_post_that_is_canceled_ahead_of_its_time_is_not_late() -> None:
+    line = _outcome("post canceled", lateness=-60, reason="TARGET_REMOVED")
+    assert _printed("publisher", line).endswith("post canceled: d1 on page/facebook, TARGET_REMOVED\n")
+
+
+def test_nothing_in_the_fields_of_an_outcome_reaches_the_terminal_raw() -> None:
+    printed = _printed("publisher", _outcome("post failed", reason="R", error="evil\x1b[2J\nFAKE"))
+    assert printed.count("\n") == 1
+    assert printed.rstrip("\n").isprintable()
+
+
+def _call(method: str, code: str = "OK") -> str:
+    return _json(
+        message="call", logger="servicekit.rpc.access", method=f"postflow.drafts.v1.DraftsService/{method}", code=code
+    )
+
+
+def test_reads_that_succeed_are_left_out() -> None:
+    """A client that polls would bury everything else."""
+    for method in ("GetDraft", "ListDrafts", "FindSlotTimes", "CheckSendWindow"):
+        assert _printed("drafts", _call(method)) == ""
+        assert "NOT_FOUND" in _printed("drafts", _call(method, "NOT_FOUND"))
+    assert "CreateDraft" in _printed("drafts", _call("CreateDraft"))
+
+
 def test_what_people_write_is_shown_as_it_is() -> None:
     assert "Grüße 日本 👍🏽" in _printed("queue", _json(message="Grüße 日本 👍🏽"))

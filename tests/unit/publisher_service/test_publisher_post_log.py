@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from publisher_service.application.post_log import write_outcomes
+from publisher_service.application import post_log
+from publisher_service.application.post_log import set_level, write_outcomes
 from publisher_service.domain.post_job import JobState, PostJob, Reason, Target
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -49,6 +50,27 @@ def test_an_outcome_is_one_line(caplog: pytest.LogCaptureFixture, state: JobStat
     assert record.__dict__["reason"] == ("RETRY" if state is JobState.WAITING else "TIMEOUT")
     assert (record.__dict__["error"], record.__dict__["lateness"]) == ("no answer", 1.5)
     assert record.__dict__["trace_id"] == "0af7651916cd43dd8448eb211c80319c"
+
+
+def test_a_published_post_says_where_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        write_outcomes([replace(JOB, external_url="http://sandbox/p1")])
+    (record,) = caplog.records
+    assert record.__dict__["url"] == "http://sandbox/p1"
+
+
+def test_outcomes_have_a_level_of_their_own(caplog: pytest.LogCaptureFixture) -> None:
+    """So that they can be followed without the DEBUG lines of everything else."""
+    before = post_log.log.level
+    try:
+        set_level(None)
+        write_outcomes([JOB])
+        assert caplog.records == []
+        set_level("DEBUG")
+        write_outcomes([JOB])
+    finally:
+        post_log.log.setLevel(before)
+    assert [record.getMessage() for record in caplog.records] == ["post published"]
 
 
 @pytest.mark.parametrize("state", [JobState.PENDING, JobState.SCHEDULED, JobState.READY, JobState.SENDING])

@@ -21,6 +21,12 @@ _LEVELS: Final[Mapping[JobState, int]] = {
 }
 
 
+def set_level(level: str | None) -> None:
+    """Gives these lines a level of their own; None leaves them at that of the process."""
+    if level is not None:
+        log.setLevel(level)
+
+
 def write_outcomes(jobs: Iterable[PostJob]) -> None:
     """Logs each job that has come to an outcome; the transaction that made it so has committed, or is about to."""
     for job in jobs:
@@ -43,6 +49,8 @@ def _fields(job: PostJob) -> dict[str, object]:
         fields["reason"] = str(reason)
     if job.error_message:
         fields["error"] = job.error_message
+    if job.external_url:
+        fields["url"] = job.external_url
     if job.schedule_time is not None:
         fields["lateness"] = round((job.update_time - job.schedule_time).total_seconds(), 3)
     if job.traceparent.count("-") == 3:
