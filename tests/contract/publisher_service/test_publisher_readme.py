@@ -19,6 +19,7 @@ from topology import StreamSettings
 PACKAGE = Path(publisher_service.__file__).parent
 README = (PACKAGE.parent / "README.md").read_text()
 CODE = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
+METRIC = r'"(postflow\.(?:(?:publish|post_jobs)\.[a-z_.]+|account_lines))"'
 STATEMENTS = [re.sub(r"(?m)^  ", "", block) for block in re.findall(r"```sql\n(.*?)```", README, re.DOTALL)]
 
 
@@ -41,8 +42,8 @@ def test_every_setting_of_its_own_is_named() -> None:
 def test_every_failpoint_and_metric_is_named_and_nothing_else() -> None:
     failpoints = set(re.findall(r'declare\("([a-z_.]+)"\)', CODE))
     assert failpoints == set(re.findall(r"`(publisher\.[a-z_.]+)`", README))
-    metrics = {name.replace(".", "_") for name in re.findall(r'"(postflow\.(?:publish|post_jobs)\.[a-z_.]+)"', CODE)}
-    named = re.findall(r"`(postflow_(?:publish|post_jobs)_[a-z_]+)`", README)
+    metrics = {name.replace(".", "_") for name in re.findall(METRIC, CODE)}
+    named = re.findall(r"`(postflow_(?:(?:publish|post_jobs)_[a-z_]+|account_lines))`", README)
     assert metrics == {re.sub(r"_(total|seconds)$", "", name) for name in named}
 
 
@@ -55,4 +56,4 @@ async def test_every_query_runs(service_database: Callable[[str], Awaitable[str]
 
 
 def test_there_are_queries() -> None:
-    assert len(STATEMENTS) == 4
+    assert len(STATEMENTS) == 5
