@@ -59,11 +59,11 @@ __all__ = [
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The generated stubs say that Value returns an int, and that a field takes the enum.
-_STATES = {
+_STATES: dict[str, post_job_pb2.PostJobState] = {
     state: cast(post_job_pb2.PostJobState, post_job_pb2.PostJobState.Value(f"POST_JOB_STATE_{state}"))
     for state in JobState
 }
-_STATES_BACK: dict[int, JobState] = {number: state for state, number in _STATES.items()}
+_STATES_BACK: dict[int, JobState] = {_STATES[state]: state for state in JobState}
 _KINDS = {
     kind: cast(
         publisher_events_pb2.PostJobEventKind,
@@ -326,7 +326,7 @@ def _fill_job(message: post_job_pb2.PostJob, job: PostJob) -> None:
     message.target.social_account_id = job.target.social_account_id
     message.target.channel = job.target.channel
     message.target.destination = job.target.destination
-    message.state = _STATES[job.state]
+    message.state = _STATES.get(job.state, post_job_pb2.POST_JOB_STATE_UNSPECIFIED)
     message.state_reason = job.state_reason
     message.version = job.version
     message.run = job.run

@@ -106,7 +106,7 @@ def check(before: PostJob, after: PostJob) -> None:
     assert (after.next_action_time is not None) == (after.state in WITH_NEXT_ACTION)
     assert (after.evidence_kind != "" and after.publish_time is not None) == (after.state is JobState.PUBLISHED)
     assert after.state is not JobState.FAILED or after.error_reason
-    assert after.state in TRANSITIONS[before.state]
+    assert after.state in TRANSITIONS[JobState(before.state)]
     assert after.version == before.version + 1
     assert (after.id, after.target, after.create_time) == (before.id, before.target, before.create_time)
     assert after.withdrawn_below == before.withdrawn_below
@@ -313,7 +313,7 @@ def test_a_canceled_job_has_nothing_to_do(job: PostJob) -> None:
 @given(jobs(), st.sampled_from(JobState))
 def test_no_move_leaves_the_table_of_transitions(job: PostJob, state: JobState) -> None:
     until = LATER if state in WITH_NEXT_ACTION else None
-    if state in TRANSITIONS[job.state]:
+    if state in TRANSITIONS[JobState(job.state)]:
         assert moved(job, state, now=NOW, until=until).state is state
     else:
         with pytest.raises(AssertionError, match=f"from {job.state} to {state}"):

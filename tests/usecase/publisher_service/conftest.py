@@ -252,6 +252,11 @@ class Rig:
         async with self.database.read() as connection:
             return list(await connection.execute(text(statement), values))
 
+    async def write(self, statement: str, **values: object) -> None:
+        """Changes rows behind the back of the process."""
+        async with self.database.transaction() as tx:
+            await tx.connection.execute(text(statement), values)
+
     async def withdraw(self, draft: str, below: int) -> publisher_service_pb2.WithdrawContentResponse:
         response = await self.publisher.WithdrawContent(
             publisher_service_pb2.WithdrawContentRequest(

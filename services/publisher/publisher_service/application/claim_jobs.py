@@ -32,6 +32,7 @@ _AT_ONCE = timedelta(milliseconds=1)
 # The command has overtaken the events that make its job. They come within this time after it is due, or are lost.
 _NOT_KNOWN_YET = timedelta(milliseconds=250)
 _EVENTS_ARE_LATE = timedelta(seconds=2)
+_SAYING_NOTHING = IN_LINE | {Verdict.CLAIMED, Verdict.UNREADABLE}
 # A wait up to this long is left to the stream; a longer one is the database's.
 _CARRIED_BY_STREAM = timedelta(minutes=2)
 
@@ -158,8 +159,7 @@ class ClaimJobs:
         asked = {
             index: each
             for index, each in judged.items()
-            if each.verdict in CHANGING
-            or (each.verdict not in IN_LINE | {Verdict.CLAIMED} and commands[index].emission > 1)
+            if each.verdict in CHANGING or (each.verdict not in _SAYING_NOTHING and commands[index].emission > 1)
         }
         if not asked:
             return

@@ -2,14 +2,13 @@
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from publisher_service.domain.post_job import JobState, PostJob
 
 log = logging.getLogger(__name__)
 
 # What goes well is for DEBUG: under load these lines would be most of the log.
-_LEVELS: Final[Mapping[JobState, int]] = {
+_LEVELS: Mapping[str, int] = {
     JobState.PUBLISHED: logging.DEBUG,
     JobState.WAITING: logging.INFO,
     JobState.CANCELED: logging.INFO,

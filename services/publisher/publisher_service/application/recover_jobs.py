@@ -12,7 +12,7 @@ from publisher_service.adapters.postgres import accounts, contents, store
 from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.claim import Command, command_of
 from publisher_service.domain.policy import Policy
-from publisher_service.domain.post_job import JobState, PostJob, moved
+from publisher_service.domain.post_job import JobState, PostJob, is_readable, moved
 from publisher_service.domain.settlement import uncertain
 from publisher_service.wire import post_job_changed
 from servicekit.pg.clock import DatabaseClock, SteadyClock
@@ -30,6 +30,8 @@ _BATCH = 200
 # What is handed on is left alone for this long; a process that dies with it in hand delays it by no more.
 _HANDED_ON = timedelta(seconds=5)
 # The message that carries a wait comes first; only when it does not, the sweep takes over.
+# What cannot be handed on is looked at again after this time: a newer release, or a person, may have mended it.
+_SET_ASIDE = timedelta(minutes=1)
 _MESSAGE_FIRST = timedelta(seconds=2)
 
 
@@ -73,7 +75,9 @@ class RecoverJobs:
         now = await self._steady.observe(self._clock, tx.connection)
         jobs = await store.lock_due(tx.connection, before=now, patience=now - _MESSAGE_FIRST, limit=_BATCH)
         more = len(jobs) == _BATCH
-        jobs = [job for job in jobs if _is_sound(job)]
+        aside = {(job.organization_id, job.id) for job in jobs if not _is_sound(job)}
+        await store.put_off(tx.connection, aside, until=now + _SET_ASIDE)
+        jobs = [job for job in jobs if (job.organization_id, job.id) not in aside]
         abandoned = [job for job in jobs if job.state is JobState.SENDING]
         questions = [job for job in jobs if job.state is JobState.UNKNOWN]
         due = [job for job in jobs if job.state in (JobState.READY, JobState.WAITING, JobState.BLOCKED)]
@@ -103,7 +107,14 @@ def _account(job: PostJob) -> tuple[str, str]:
 
 
 def _is_sound(job: PostJob) -> bool:
-    """A job that is to be sent has its times. One that lacks them is left alone: it must not stop the others."""
+    """A job that is to be sent has its times, and a state that this release knows.
+
+    Any other is set aside: it must neither stop the others nor fill every sweep.
+    """
+    if not is_readable(job):
+        _unsound.add(1)
+        log.warning("post job %s of %s is %s, which this release does not know", job.id, job.organization_id, job.state)
+        return False
     if job.state in (JobState.SENDING, JobState.UNKNOWN) or (job.schedule_time and job.not_after):
         return True
     _unsound.add(1)

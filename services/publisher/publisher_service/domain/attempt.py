@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from publisher_service.domain.settlement import AttemptState
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     run: int
     number: int
-    state: AttemptState
+    # An `AttemptState`; plain text where a newer release has written one that this release does not know.
+    state: str
     idempotency_key: str
     content_revision: int
     start_time: datetime

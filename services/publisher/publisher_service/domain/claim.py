@@ -35,6 +35,8 @@ class Command:
 
 class Verdict(StrEnum):
     CLAIMED = "CLAIMED"
+    # A newer release has written a state that this release does not know: left to it.
+    UNREADABLE = "UNREADABLE"
     # A newer slot has taken its place.
     STALE = "STALE"
     # The run has ended.

@@ -10,8 +10,6 @@ from typing import Any
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import JobState, PostJob, Reason, moved
 
-_NO_RESEND = frozenset({Reason.RESEND_REFUSED, Reason.ATTEMPTS_EXHAUSTED, Reason.CONTENT_LOST})
-
 
 def ended_unsent(
     job: PostJob, state: JobState, *, now: datetime, reason: Reason = Reason.NONE, **changes: Any
@@ -52,5 +50,8 @@ def unknown(job: PostJob, *, policy: Policy, now: datetime, reason: Reason = Rea
 
 
 def may_be_resent(job: PostJob) -> bool:
-    """Whether an UNKNOWN job goes out again once the provider has proven that it is not there."""
-    return job.attempts < job.max_attempts and job.state_reason not in _NO_RESEND
+    """Whether an UNKNOWN job goes out again once the provider has proven that it is not there.
+
+    A reason forbids it, also one that only a newer release knows.
+    """
+    return job.attempts < job.max_attempts and not job.state_reason

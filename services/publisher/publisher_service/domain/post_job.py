@@ -50,6 +50,10 @@ class Reason(StrEnum):
     CONTENT_LOST = "CONTENT_LOST"
 
 
+_STATES: Mapping[str, "JobState"] = {state.value: state for state in JobState}
+_REASONS: Mapping[str, "Reason"] = {reason.value: reason for reason in Reason}
+
+
 class EventKind(StrEnum):
     CREATED = "CREATED"
     SCHEDULED = "SCHEDULED"
@@ -105,7 +109,10 @@ TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
     }.items()
 } | {JobState.PUBLISHED: frozenset()}
 
-_KINDS: Mapping[JobState, EventKind] = {
+# A state that only a newer release knows: proof counts there too.
+_AFTER_UNREADABLE = frozenset({JobState.PUBLISHED})
+
+_KINDS: Mapping[str, EventKind] = {
     JobState.PENDING: EventKind.CREATED,
     JobState.SCHEDULED: EventKind.SCHEDULED,
     JobState.READY: EventKind.ACCEPTED,
@@ -134,8 +141,9 @@ class PostJob:
     id: str
     draft_id: str
     target: Target
-    state: JobState
-    state_reason: Reason = Reason.NONE
+    # A `JobState` and a `Reason`; plain text where a newer release has written one that this release does not know.
+    state: str
+    state_reason: str = Reason.NONE
     version: int = 1
     run: int = 1
     slot_sequence: int = 0
@@ -190,7 +198,7 @@ def moved(
 
     Other fields that change with it are named too: each copy of a job costs as much as a small query.
     """
-    assert state in TRANSITIONS[job.state], f"a post job goes from {job.state} to {state}"
+    assert state in _after(job.state), f"a post job goes from {job.state} to {state}"
     assert (until is not None) == (state in WITH_NEXT_ACTION), f"{state} and its next action"
     return replace(
         job,
@@ -204,9 +212,29 @@ def moved(
     )
 
 
-def kind_of(state: JobState) -> EventKind:
+def _after(state: str) -> frozenset[JobState]:
+    known = _STATES.get(state)
+    return _AFTER_UNREADABLE if known is None else TRANSITIONS[known]
+
+
+def kind_of(state: str) -> EventKind:
     """What an observer is told when a job has come into this state."""
     return _KINDS[state]
+
+
+def state_from(text: str) -> str:
+    """The state that a row names; as text when a newer release has written it."""
+    return _STATES.get(text, text)
+
+
+def reason_from(text: str) -> str:
+    """The reason that a row names; as text when a newer release has written it."""
+    return _REASONS.get(text, text)
+
+
+def is_readable(job: PostJob) -> bool:
+    """Whether this release knows the job's state. One that it does not know is shown and left to newer releases."""
+    return job.state in _STATES
 
 
 def begun_again(job: PostJob) -> PostJob:

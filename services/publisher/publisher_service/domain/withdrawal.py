@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from publisher_service.domain.post_job import OPEN_ATTEMPT, JobState, PostJob
+from publisher_service.domain.post_job import OPEN_ATTEMPT, JobState, PostJob, is_readable
 from servicekit.faults import Refused
 
 _MAY_BE_OUT = OPEN_ATTEMPT | {JobState.NEEDS_ATTENTION}
@@ -34,5 +34,8 @@ def require_known(draft_id: str, *, known: int, below: int) -> None:
 
 
 def _may_be_out(job: PostJob, below: int) -> bool:
-    """A run in doubt sends no other bytes than those that may be out: the revision is that of all its attempts."""
-    return (job.in_doubt or job.state in _MAY_BE_OUT) and job.content_revision < below
+    """A run in doubt sends no other bytes than those that may be out: the revision is that of all its attempts.
+
+    What a state of a newer release means is not known here: the post may be out.
+    """
+    return (job.in_doubt or job.state in _MAY_BE_OUT or not is_readable(job)) and job.content_revision < below

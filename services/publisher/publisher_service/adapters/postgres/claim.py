@@ -62,6 +62,8 @@ _CLAIM = text("""
             coalesce((cast(:rooms as integer[]))[array_position(cast(:providers as text[]), s.provider)], 0) as room,
             (cast(:lease_ends as timestamptz[]))[array_position(cast(:providers as text[]), s.provider)] as lease_end,
             case
+                when t.state not in ('PENDING', 'SCHEDULED', 'READY', 'SENDING', 'WAITING', 'BLOCKED', 'UNKNOWN',
+                    'PUBLISHED', 'FAILED', 'MISSED', 'CANCELED', 'NEEDS_ATTENTION') then 'UNREADABLE'
                 when (t.command_slot_sequence, t.command_slot_id collate "C", t.command_slot_revision)
                     < (t.slot_sequence, t.slot_id collate "C", t.slot_revision) then 'STALE'
                 when t.state in ('PUBLISHED', 'NEEDS_ATTENTION') then 'ENDED'

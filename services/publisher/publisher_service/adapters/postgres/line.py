@@ -54,7 +54,7 @@ _HEADS = text(f"""
     cross join lateral (
         select {JOB_COLUMNS} from post_job
         where post_job.organization_id = a.organization_id and post_job.social_account_id = a.account_id
-            and state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED')
+            and state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED') and state in ('READY', 'BLOCKED')
         order by schedule_time, id limit 1
     ) as head
 """)
@@ -78,7 +78,7 @@ _LOCK_RELABELED = text("""
 _LOCK_MISLABELED = text(f"""
     select {JOB_COLUMNS} from post_job
     where organization_id = :organization_id and social_account_id = :id and state_reason = :label
-        and state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED')
+        and state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED') and state in ('READY', 'BLOCKED')
     order by schedule_time, id limit :limit for update
 """)
 _RELABELED = text("""

@@ -10,8 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from publisher_service.domain.attempt import Attempt
 from publisher_service.domain.plan import SavedDraft
-from publisher_service.domain.post_job import JobState, PostJob, Reason, Target
-from publisher_service.domain.settlement import AttemptState, Settlement
+from publisher_service.domain.post_job import JobState, PostJob, Target, reason_from, state_from
+from publisher_service.domain.settlement import Settlement
 
 JOB_COLUMNS = """
     organization_id, id, draft_id, social_account_id, channel, destination, state, state_reason, version, run,
@@ -129,6 +129,11 @@ _LOCK_DUE = text(f"""
     where next_action_time <= :before and (state <> 'WAITING' or next_action_time <= :patience)
     order by next_action_time limit :limit for update skip locked
 """)
+_PUT_OFF = text("""
+    update post_job j set next_action_time = :until
+    from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as off (organization_id, id)
+    where j.organization_id = off.organization_id and j.id = off.id
+""")
 _CLOSE_ATTEMPTS = text("""
     update attempt a set state = new.state, end_time = :now, external_id = new.external_id,
         error_reason = new.error_reason, error_message = new.error_message
@@ -203,7 +208,7 @@ _JOBS_OF_STATES = f"""
 # A draft has few jobs. Fenced off, so that no index is walked in the wanted order in search of them.
 _JOBS_OF_DRAFT = f"""
     with jobs as materialized (select {JOB_COLUMNS} from post_job where {{conditions}})
-    select {JOB_COLUMNS} from jobs where state = any(cast(:states as text[]))
+    select {JOB_COLUMNS} from jobs where cast(:every as boolean) or state = any(cast(:states as text[]))
     order by create_time desc, id desc limit :limit
 """
 _ATTEMPTS = text("""
@@ -305,6 +310,13 @@ async def lock_due(connection: AsyncConnection, *, before: datetime, patience: d
     return [job_from(row) for row in result]
 
 
+async def put_off(connection: AsyncConnection, jobs: Iterable[Key], *, until: datetime) -> None:
+    """Has the sweep leave these jobs alone for a while. They are locked by this transaction, and stay as they are."""
+    names = _keys(jobs, "ids")
+    if names["ids"]:
+        await connection.execute(_PUT_OFF, names | {"until": until})
+
+
 async def close_attempts(connection: AsyncConnection, closed: Sequence[Settlement], *, now: datetime) -> None:
     """Writes how tries ended, and gives their accounts free."""
     if not closed:
@@ -368,7 +380,7 @@ async def get_job(connection: AsyncConnection, organization_id: str, job_id: str
 
 async def attempts_of(connection: AsyncConnection, organization_id: str, job_id: str) -> list[Attempt]:
     result = await connection.execute(_ATTEMPTS, {"organization_id": organization_id, "id": job_id})
-    return [Attempt(**row | {"state": AttemptState(row["state"])}) for row in map(dict, result.mappings())]
+    return [Attempt(**row) for row in result.mappings()]
 
 
 async def list_jobs(
@@ -389,6 +401,9 @@ async def list_jobs(
         "states": sorted(state.value for state in set(wanted.states or JobState)),
         "limit": limit,
     }
+    if wanted.draft_id:
+        # Those too whose state only a newer release knows.
+        more["every"] = not wanted.states
     if before:
         more |= {"create_time": before[0], "id": before[1]}
     statement = text(form.format(conditions=" and ".join(conditions)))
@@ -424,8 +439,8 @@ def job_from(row: Row[Any]) -> PostJob:
         id=job_id,
         draft_id=draft_id,
         target=Target(social_account_id=social_account_id, channel=channel, destination=destination),
-        state=JobState(state),
-        state_reason=Reason(state_reason),
+        state=state_from(state),
+        state_reason=reason_from(state_reason),
         version=version,
         run=run,
         slot_sequence=slot_sequence,
