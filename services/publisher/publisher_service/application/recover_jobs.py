@@ -11,6 +11,7 @@ from opentelemetry import metrics
 from publisher_service.adapters.postgres import accounts, contents, store
 from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.claim import Command, command_of
+from publisher_service.domain.doubt import given_up, is_overdue
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import JobState, PostJob, is_readable, moved
 from publisher_service.domain.settlement import uncertain
@@ -29,9 +30,9 @@ _unsound.add(0)
 _BATCH = 200
 # What is handed on is left alone for this long; a process that dies with it in hand delays it by no more.
 _HANDED_ON = timedelta(seconds=5)
-# The message that carries a wait comes first; only when it does not, the sweep takes over.
 # What cannot be handed on is looked at again after this time: a newer release, or a person, may have mended it.
 _SET_ASIDE = timedelta(minutes=1)
+# The message that carries a wait comes first; only when it does not, the sweep takes over.
 _MESSAGE_FIRST = timedelta(seconds=2)
 
 
@@ -87,14 +88,15 @@ class RecoverJobs:
             return self._policies(providers.get(_account(job), ""))
 
         lost = [uncertain(job, "SENDER_LOST", _LOST, policy=policy(job), now=now) for job in abandoned]
-        unknown = [each.job for each in lost]
         await store.close_attempts(tx.connection, lost, now=now)
         await contents.keep_current(tx.connection, [(job.organization_id, job.id) for job in abandoned])
-        asked = [replace(job, next_action_time=now + policy(job).lookup_again) for job in questions]
+        over = [job for job in questions if is_overdue(job, policy=policy(job), now=now)]
+        asked = [_asked(job, policy(job), now) for job in questions if not is_overdue(job, policy=policy(job), now=now)]
+        ended = [*(each.job for each in lost), *(given_up(job, now=now) for job in over)]
         ready = [_ready(job, now, now + _HANDED_ON) for job in due]
-        await store.save_jobs(tx.connection, [*unknown, *asked, *ready])
-        await self._outbox.append(tx, [post_job_changed(job) for job in unknown], now=now)
-        tx.after_commit(partial(write_outcomes, unknown))
+        await store.save_jobs(tx.connection, [*ended, *asked, *ready])
+        await self._outbox.append(tx, [post_job_changed(job) for job in ended], now=now)
+        tx.after_commit(partial(write_outcomes, ended))
         return Found(
             due=[command_of(job) for job in ready],
             questions=[Question(job=job, provider=providers.get(_account(job), "")) for job in asked],
@@ -120,6 +122,12 @@ def _is_sound(job: PostJob) -> bool:
     _unsound.add(1)
     log.error("post job %s of %s is %s without its times", job.id, job.organization_id, job.state)
     return False
+
+
+def _asked(job: PostJob, policy: Policy, now: datetime) -> PostJob:
+    """The deadline holds from the first question on, whether or not a look ever ends."""
+    deadline = job.unknown_until or now + policy.unknown_deadline
+    return replace(job, next_action_time=now + policy.lookup_again, unknown_until=deadline)
 
 
 def _ready(job: PostJob, now: datetime, until: datetime) -> PostJob:

@@ -49,6 +49,23 @@ def unknown(job: PostJob, *, policy: Policy, now: datetime, reason: Reason = Rea
     )
 
 
+def is_overdue(job: PostJob, *, policy: Policy, now: datetime) -> bool:
+    """Whether an UNKNOWN job was to be looked up at its deadline, and no look has ended in time.
+
+    Until it has been handed to a look, whatever the deadline, its next action is not after that: a process that comes
+    back late looks once before it gives up.
+    """
+    deadline, asked_until = job.unknown_until, job.next_action_time
+    if deadline is None or asked_until is None:
+        return False
+    return asked_until > deadline and now > deadline + policy.last_look
+
+
+def given_up(job: PostJob, *, now: datetime) -> PostJob:
+    """The job whose looks do not end, left to a person."""
+    return needs_attention(job, "no proof was found in time; the last look has not ended", now=now)
+
+
 def may_be_resent(job: PostJob) -> bool:
     """Whether an UNKNOWN job goes out again once the provider has proven that it is not there.
 

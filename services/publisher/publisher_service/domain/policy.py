@@ -12,6 +12,8 @@ class Policy:
     unknown_settle: timedelta = timedelta(minutes=2)
     # How long an outcome is looked up before a person is asked.
     unknown_deadline: timedelta = timedelta(hours=1)
+    # How long the last look may take: then the sweep asks a person by itself.
+    last_look: timedelta = timedelta(minutes=1)
     # The first wait after a look that proved nothing; later waits grow with the time that has passed.
     lookup_again: timedelta = timedelta(seconds=30)
     # How long to wait for what is our own fault: no key for the credentials, no adapter for the provider.

@@ -48,7 +48,7 @@ def refused(job: PostJob, command: Command, verdict: Verdict, *, now: datetime) 
             reason = job.error_reason or Verdict.EXHAUSTED
             return ended_unsent(taken, JobState.FAILED, now=now, error_reason=reason)
         case Verdict.CONTENT_LOST:
-            # Looked up at once; the first look sets the deadline of its provider.
+            # Looked up at once; the sweep that asks first sets the deadline of its provider.
             return moved(_taken_over(job, command), JobState.UNKNOWN, now=now, reason=Reason.CONTENT_LOST, until=now)
         case Verdict.CONTENT_PENDING:
             state, why = JobState.WAITING, Reason.CONTENT_PENDING

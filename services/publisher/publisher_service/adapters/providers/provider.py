@@ -78,6 +78,7 @@ class Provider:
             unknown_settle=limits.unknown_settle,
             unknown_deadline=limits.unknown_deadline,
             lookup_again=limits.lookup_again,
+            last_look=2 * self.time_limit,
         )
 
     async def verify(self, external_account_id: str, access_token: str) -> None:
