@@ -1,6 +1,7 @@
 """A worker process of jobkit that begins a job and never ends it; it says which lock it holds."""
 
 import asyncio
+import signal
 import sys
 import threading
 from datetime import timedelta
@@ -44,4 +45,6 @@ async def main(url: str, form: str, lock_seconds: float, grace: float) -> None:
             await asyncio.Event().wait()
 
 
+# As at a terminal: a shell that starts tests in the background makes all of them ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 asyncio.run(main(sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4])))
