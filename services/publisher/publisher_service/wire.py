@@ -71,7 +71,7 @@ _KINDS = {
     )
     for kind in EventKind
 }
-_ACCOUNT_STATES = {
+_ACCOUNT_STATES: dict[str, social_account_pb2.SocialAccountState] = {
     AccountState.CONNECTED: social_account_pb2.SOCIAL_ACCOUNT_STATE_CONNECTED,
     AccountState.DISCONNECTED: social_account_pb2.SOCIAL_ACCOUNT_STATE_DISCONNECTED,
 }
@@ -285,7 +285,7 @@ def social_account(account: SocialAccount) -> social_account_pb2.SocialAccount:
         external_account_id=account.external_account_id,
         display_name=account.display_name,
         channels=account.channels,
-        state=_ACCOUNT_STATES[account.state],
+        state=_ACCOUNT_STATES.get(account.state, social_account_pb2.SOCIAL_ACCOUNT_STATE_UNSPECIFIED),
         state_reason=account.state_reason,
         error_message=account.error_message,
         version=account.version,
@@ -298,7 +298,7 @@ def social_account(account: SocialAccount) -> social_account_pb2.SocialAccount:
 
 
 def account_states_from(numbers: Sequence[int]) -> tuple[AccountState, ...]:
-    return tuple(state for state, number in _ACCOUNT_STATES.items() if number in numbers)
+    return tuple(state for state in AccountState if _ACCOUNT_STATES[state] in numbers)
 
 
 def moment(message: Timestamp) -> datetime:

@@ -5,7 +5,12 @@ from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from typing import Any
 
-from postflow.publisher.v1 import post_job_pb2, publisher_service_pb2
+from postflow.publisher.v1 import (
+    post_job_pb2,
+    publisher_service_pb2,
+    social_account_pb2,
+    social_account_service_pb2,
+)
 from testkit.eventually import eventually
 
 Start = Callable[..., AbstractAsyncContextManager[Any]]
@@ -132,3 +137,30 @@ async def test_an_account_of_a_provider_that_this_release_lacks_ends_nothing(sta
         assert "does not have the provider elsewhere" in job.error_message
         job = await rig.in_state("READY", "waits")
         assert job.state_reason == "IN_LINE"
+
+
+async def test_an_account_in_an_unknown_state_is_shown_and_can_be_connected_again(start: Start) -> None:
+    async with start() as rig:
+        await rig.connect()
+        await rig.write("alter table social_account drop constraint social_account_state_check")
+        await rig.write("update social_account set state = 'PAUSED', state_reason = 'SOMETHING_NEW'")
+        request = social_account_service_pb2.ListAccountsRequest(organization_id="acme")
+        (shown,) = (await rig.accounts.ListAccounts(request)).social_accounts
+        assert (shown.state, shown.state_reason) == (
+            social_account_pb2.SOCIAL_ACCOUNT_STATE_UNSPECIFIED,
+            "SOMETHING_NEW",
+        )
+        await rig.connect(token="sandbox-new")
+        (shown,) = (await rig.accounts.ListAccounts(request)).social_accounts
+        assert (shown.state, shown.state_reason) == (social_account_pb2.SOCIAL_ACCOUNT_STATE_CONNECTED, "")
+
+
+async def test_an_attempt_in_an_unknown_state_is_shown(start: Start) -> None:
+    async with start() as rig:
+        await rig.connect()
+        await another_goes_out(rig, "d1")
+        await rig.write("alter table attempt drop constraint attempt_state_check")
+        await rig.write("update attempt set state = 'SOMETHING_NEW'")
+        request = publisher_service_pb2.GetPostJobRequest(organization_id="acme", post_job_id=(await rig.job("d1")).id)
+        (attempt,) = (await rig.publisher.GetPostJob(request)).attempts
+        assert attempt.state == "SOMETHING_NEW"

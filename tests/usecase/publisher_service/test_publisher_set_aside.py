@@ -7,6 +7,8 @@ from typing import Any
 
 from sqlalchemy import text
 
+from testkit.eventually import eventually
+
 Start = Callable[..., AbstractAsyncContextManager[Any]]
 
 
@@ -56,3 +58,23 @@ async def test_a_text_that_may_be_out_and_is_withdrawn_is_sent_no_more_nor_is_a_
         job = await rig.in_state("NEEDS_ATTENTION", "d1", within=20)
         assert "withdrawn" in job.error_message
         assert rig.sandbox.effects() == []
+
+
+async def test_a_post_without_its_times_is_put_off_and_does_not_fill_every_sweep(start: Start) -> None:
+    async with start() as rig:
+        await rig.connect()
+        await rig.save_draft("odd")
+        await rig.schedule("odd", rig.clock.now() + timedelta(days=1))
+        await rig.in_state("SCHEDULED", "odd")
+        await rig.write("update post_job set state = 'READY', next_action_time = now(), not_after = null")
+        job = await eventually(lambda: put_off(rig))
+        assert (job.state, job.version) == ("READY", 2)
+        await rig.save_draft("even")
+        await rig.go("even")
+        await rig.in_state("PUBLISHED", "even")
+
+
+async def put_off(rig: Any) -> Any:
+    job = await rig.job("odd")
+    assert job.next_action_time > rig.clock.now()
+    return job

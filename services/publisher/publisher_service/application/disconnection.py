@@ -21,7 +21,7 @@ async def disconnect(
     """Disconnects the account, unless it has other credentials by now than those that were refused."""
     organization_id, account_id = account_key
     account = await accounts.lock(tx.connection, organization_id, account_id)
-    if account is None or account.state is AccountState.DISCONNECTED:
+    if account is None or account.state == AccountState.DISCONNECTED:
         return
     *_, current = await accounts.credentials_of(tx.connection, organization_id, account_id)
     if current != credentials:

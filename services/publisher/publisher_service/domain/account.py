@@ -27,8 +27,9 @@ class SocialAccount:
     external_account_id: str
     display_name: str
     channels: tuple[str, ...]
-    state: AccountState
-    state_reason: AccountReason = AccountReason.NONE
+    # An `AccountState` and an `AccountReason`, or text that only a newer release knows: compare by value.
+    state: str
+    state_reason: str = AccountReason.NONE
     error_message: str = ""
     disconnect_time: datetime | None = None
     version: int

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from publisher_service.domain.account import AccountReason, AccountState, SocialAccount
+from publisher_service.domain.account import AccountState, SocialAccount
 
 _ACCOUNT = """
     organization_id, id, provider, external_account_id, display_name, channels, state, state_reason,
@@ -152,11 +152,11 @@ def _values(account: SocialAccount) -> dict[str, Any]:
         "external_account_id": account.external_account_id,
         "display_name": account.display_name,
         "channels": list(account.channels),
-        "state": account.state.value,
+        "state": account.state,
         "version": account.version,
         "create_time": account.create_time,
         "update_time": account.update_time,
-        "state_reason": account.state_reason.value,
+        "state_reason": account.state_reason,
         "error_message": account.error_message,
         "disconnect_time": account.disconnect_time,
     }
@@ -164,11 +164,4 @@ def _values(account: SocialAccount) -> dict[str, Any]:
 
 def _account(row: Row[Any]) -> SocialAccount:
     fields = row._asdict()
-    return SocialAccount(
-        **fields
-        | {
-            "channels": tuple(fields["channels"]),
-            "state": AccountState(fields["state"]),
-            "state_reason": AccountReason(fields["state_reason"]),
-        }
-    )
+    return SocialAccount(**fields | {"channels": tuple(fields["channels"])})
