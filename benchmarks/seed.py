@@ -209,7 +209,7 @@ class Seeder:
                     post.draft_id,
                     content,
                     digest,
-                    json.dumps([{"social_account_id": post.account_id, "channel": _CHANNEL, "destination": ""}]),
+                    json.dumps([[post.account_id, _CHANNEL, ""]]),
                     1,
                     2,
                     2,
