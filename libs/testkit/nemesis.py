@@ -47,7 +47,8 @@ class Nemesis:
             (4, self.stop_a_service),
             (4, self.freeze_a_service),
             (4, self.skew_a_service),
-            (3, self.slow_the_database),
+            (3, self.step_the_clock_of_queue_back),
+            (4, self.slow_the_database),
             (2, self.freeze_the_database),
             (2, self.restart_nats),
             (2, self.kill_nats),
@@ -94,9 +95,15 @@ class Nemesis:
         offset = round(self._chance.uniform(-MOST_SKEW, MOST_SKEW), 3)
         await self._stack.restart(self._any_service(), {"POSTFLOW_CLOCK_OFFSET": str(offset)})
 
+    async def step_the_clock_of_queue_back(self) -> None:
+        """Its clock is ahead for some seconds. When it is right again, new slots have older ids than those before."""
+        await self._stack.restart("queue", {"POSTFLOW_CLOCK_OFFSET": str(MOST_SKEW)})
+        await self._moment(4.0)
+        await self._stack.restart("queue", {"POSTFLOW_CLOCK_OFFSET": "0"})
+
     async def slow_the_database(self) -> None:
         self._proxy.delays = UNEVEN
-        await self._moment(3.0)
+        await self._moment(6.0)
         self._proxy.delays = ()
 
     async def freeze_the_database(self) -> None:
