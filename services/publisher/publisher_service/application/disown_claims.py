@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from publisher_service.adapters.postgres import store
 from publisher_service.domain.policy import Policy
-from publisher_service.domain.post_job import PostJob
+from publisher_service.domain.post_job import OPEN_ATTEMPT, PostJob
 from publisher_service.domain.settlement import disowned
 from publisher_service.wire import post_job_changed
 from servicekit.pg.clock import DatabaseClock
@@ -47,10 +47,11 @@ class DisownClaims:
         # A commit that is still under way holds these locks.
         jobs = await store.lock_jobs(tx.connection, failed.jobs)
         unsent = await store.attempts_of_sender(tx.connection, failed.jobs, failed.sender)
+        # While the database was away for this process, another may have left the job to a person: it stays there.
         settled = [
             disowned(job, in_doubt=unsent[key], policy=self._policy, now=now, draw=self._draw())
             for job in jobs
-            if (key := (job.organization_id, job.id, job.fence)) in unsent
+            if (key := (job.organization_id, job.id, job.fence)) in unsent and job.state in OPEN_ATTEMPT
         ]
         taken_back = [each.job for each in settled]
         await store.close_attempts(tx.connection, settled, now=now)
