@@ -15,6 +15,10 @@ POST = Post(external_account_id="e", access_token="t", channel="c", destination=
 NAIVE = datetime(2026, 3, 2, 9, 0)
 
 
+class Kept(Accepted):
+    """What an adapter has made of an outcome."""
+
+
 class Odd:
     """Does what it is given: raises an error, hangs, or answers a value."""
 
@@ -26,7 +30,7 @@ class Odd:
         self._deed = deed
 
     async def _do(self) -> Any:
-        if isinstance(self._deed, Exception):
+        if isinstance(self._deed, BaseException):
             raise self._deed
         if self._deed == "hang":
             await asyncio.sleep(3600)
@@ -52,6 +56,7 @@ def provider(deed: Any) -> Any:
         KeyError("x"),
         RecursionError(),
         TimeoutError(),
+        asyncio.CancelledError(),
         "hang",
         None,
         "text",
@@ -60,6 +65,7 @@ def provider(deed: Any) -> Any:
         Accepted(external_id="\udc00", external_url="u"),
         Accepted(external_id=None, external_url="u"),  # type: ignore[arg-type]
         Found(external_id="x" * 1001, external_url="u"),
+        Kept(external_id="x", external_url="u"),
     ],
     ids=lambda deed: type(deed).__name__,
 )
@@ -70,7 +76,18 @@ async def test_nonsense_errors_and_silence_are_values(deed: Any) -> None:
     assert isinstance(await provider(deed).look(POST), NoProof)
 
 
-@pytest.mark.parametrize("deed", [KeyError("x"), "hang"])
+async def test_a_call_ends_with_the_task_that_makes_it() -> None:
+    for call in (provider("hang").send(POST), provider("hang").look(POST), provider("hang").verify("e", "t")):
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(call)
+            await asyncio.sleep(0)
+            task.cancel()
+        assert task.cancelled()
+
+
+@pytest.mark.parametrize(
+    "deed", [KeyError("x"), asyncio.CancelledError(), "hang"], ids=lambda deed: type(deed).__name__
+)
 async def test_a_check_of_credentials_that_fails_says_that_the_provider_is_away(deed: Any) -> None:
     with pytest.raises(ProviderAway):
         await provider(deed).verify("e", "t")

@@ -121,8 +121,15 @@ class Provider:
         return finding
 
     async def _in_time(self, call: Coroutine[Any, Any, T]) -> T:
-        async with asyncio.timeout(self.time_limit.total_seconds()):
-            return await call
+        try:
+            async with asyncio.timeout(self.time_limit.total_seconds()):
+                return await call
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            # Not this task was cancelled but something that the adapter waited for: it must not end a sender.
+            raise _Nonsense("cancelled by itself") from error
 
     @contextmanager
     def _timed(self, operation: str) -> Iterator[Callable[[str], None]]:
@@ -158,11 +165,11 @@ class Providers:
 
 
 class _Nonsense(Exception):
-    """An adapter answered what cannot be an answer."""
+    """An adapter did what no adapter may: answered no answer, or cancelled its own call."""
 
 
 def _sound_outcome(outcome: object) -> Outcome:
-    if not isinstance(outcome, OUTCOMES):
+    if not isinstance(outcome, OUTCOMES) or type(outcome) not in OUTCOMES:
         raise _Nonsense(f"not an outcome: {type(outcome).__name__}")
     if isinstance(outcome, Accepted):
         return _named(outcome)
@@ -172,7 +179,7 @@ def _sound_outcome(outcome: object) -> Outcome:
 
 
 def _sound_finding(finding: object) -> Finding:
-    if not isinstance(finding, FINDINGS):
+    if not isinstance(finding, FINDINGS) or type(finding) not in FINDINGS:
         raise _Nonsense(f"not a finding: {type(finding).__name__}")
     return _named(finding) if isinstance(finding, Found) else _storable(finding)
 
