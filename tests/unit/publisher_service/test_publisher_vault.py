@@ -119,3 +119,18 @@ def test_without_any_key_both_variables_are_named(tmp_path: Path) -> None:
         Vault(read_keys(Secret(""), ""))
     with pytest.raises(SettingsError, match="cannot be read"):
         read_keys(Secret(""), str(tmp_path / "absent"))
+
+
+def test_a_key_under_the_name_of_another_does_not_hide_it() -> None:
+    """The single key was replaced and the old one moved to the file, under a name of its own."""
+    replaced = Vault([("k1", OTHER), ("k0", KEY)])
+    assert replaced.open(sealed(), organization_id="acme", account_id="page") == TOKEN
+
+
+def test_a_key_of_the_file_may_not_have_the_name_of_the_single_key(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text(f"default {OTHER.reveal()}\n")
+    with pytest.raises(SettingsError, match="default"):
+        read_keys(KEY, str(file))
+    file.write_text(f"default {KEY.reveal()}\n")
+    assert read_keys(KEY, str(file)) == [("default", KEY)]

@@ -67,3 +67,21 @@ async def test_a_walk_reseals_every_page_and_leaves_what_no_key_opens(start: Sta
         rows = await rig.rows("select id, credentials from social_account")
         assert {row.id for row in rows if key_id_of(row.credentials) == "new"} == {"page"}
         assert len([row for row in rows if row.credentials == b"\x01"]) == 150
+
+
+@pytest.mark.parametrize(
+    ("ring", "opens"),
+    [([("default", NEW)], False), ([("default", NEW), ("old", OLD)], True)],
+    ids=["replaced", "replaced and kept"],
+)
+async def test_a_key_that_was_replaced_under_its_name_is_noticed_by_the_walk(
+    start: Start, caplog: pytest.LogCaptureFixture, ring: list[tuple[str, Secret]], opens: bool
+) -> None:
+    async with start(credentials_key=OLD) as rig:
+        await rig.connect()
+        assert not await ResealCredentials(rig.database, Vault(ring)).step()
+        alarms = [record for record in caplog.records if "1 accounts open with no key" in record.getMessage()]
+        assert len(alarms) == (not opens)
+        (row,) = await rig.rows("select credentials from social_account")
+        sealed_with = NEW if opens else OLD
+        Vault([("any", sealed_with)]).open(row.credentials, organization_id="acme", account_id="page")

@@ -1,13 +1,14 @@
 """Credentials at rest: AES-256-GCM, bound to their row: a ciphertext moved elsewhere does not open.
 
-The keys form a ring: the first seals, each opens what it has sealed. A sealed text of form 2 names its key; form 1, of
-earlier releases, opens with whichever key fits.
+The keys form a ring: the first seals, each opens what it has sealed. A sealed text of form 2 names its key, which is
+tried first; form 1 is that of earlier releases.
 """
 
 import base64
 import os
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
@@ -29,6 +30,14 @@ class CredentialsUnreadable(Exception):
     """No key of this process opens the stored credentials, or they belong to another account."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A token, and the id of the key of the ring that opened it."""
+
+    key_id: str
+    token: str = field(repr=False)
+
+
 class Vault:
     """A sealed text is: form (1 byte), in form 2 length and id of the key, nonce (12), ciphertext with tag."""
 
@@ -47,16 +56,19 @@ class Vault:
         return _NAMED + bytes([len(name)]) + name + nonce + sealed
 
     def open(self, sealed: bytes, *, organization_id: str, account_id: str) -> str:
-        key_id, rest = _parted(sealed, account_id)
+        return self.opened(sealed, organization_id=organization_id, account_id=account_id).token
+
+    def opened(self, sealed: bytes, *, organization_id: str, account_id: str) -> "Opened":
+        """Tries the key that the text names first, then every other: a name may have got another key since."""
+        name, rest = _parted(sealed, account_id)
         place = _place(organization_id, account_id)
-        # A key may have another id by now than when it sealed: then whichever fits opens.
-        named = self._ring.get(key_id or "")
-        for cipher in self._ring.values() if named is None else [named]:
+        for key_id in sorted(self._ring, key=lambda each: each != name):
             try:
-                return cipher.decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], place).decode()
+                token = self._ring[key_id].decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], place).decode()
             except InvalidTag:
                 continue
-        sealed_with = f" (sealed with key {key_id})" if key_id else ""
+            return Opened(key_id=key_id, token=token)
+        sealed_with = f" (sealed with key {name})" if name else ""
         raise CredentialsUnreadable(
             f"credentials of account {account_id} open with no key of this process{sealed_with}"
         )
@@ -73,7 +85,11 @@ def key_id_of(sealed: bytes) -> str:
 def read_keys(key: Secret, file: str) -> list[tuple[str, Secret]]:
     """The ring: the keys of the file, in its order, then the single key under the id `default`."""
     keys = _keys_in(Path(file)) if file else []
-    return [*keys, (DEFAULT_ID, key)] if key.reveal() else keys
+    if not key.reveal() or (DEFAULT_ID, key) in keys:
+        return keys
+    if DEFAULT_ID in dict(keys):
+        raise SettingsError(f"{_FILE_VARIABLE}: {file} has another key than {_VARIABLE} under the id {DEFAULT_ID}")
+    return [*keys, (DEFAULT_ID, key)]
 
 
 def _keys_in(file: Path) -> list[tuple[str, Secret]]:

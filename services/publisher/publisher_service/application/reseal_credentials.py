@@ -46,22 +46,23 @@ class ResealCredentials:
         return False
 
     async def _look_at(self, account: Sealed) -> None:
-        key_id = key_id_of(account.credentials)
-        if key_id != self._vault.current:
-            key_id = await self._reseal(account, key_id)
-        self._seen[key_id] += 1
-
-    async def _reseal(self, account: Sealed, key_id: str) -> str:
+        name = key_id_of(account.credentials)
         names = {"organization_id": account.organization_id, "account_id": account.id}
         try:
-            token = self._vault.open(account.credentials, **names)
+            # Whatever key the text names: the name may have got another key since.
+            opened = self._vault.opened(account.credentials, **names)
         except CredentialsUnreadable:
             self._failed += 1
-            return key_id
+            self._seen[name] += 1
+            return
+        if not opened.key_id == name == self._vault.current:
+            await self._reseal(account, self._vault.seal(opened.token, **names))
+        self._seen[self._vault.current] += 1
+
+    async def _reseal(self, account: Sealed, sealed: bytes) -> None:
+        """Not over credentials that were replaced meanwhile."""
         async with self._database.transaction() as tx:
-            # Not over credentials that were replaced meanwhile.
-            await accounts.reseal(tx.connection, account, self._vault.seal(token, **names))
-        return self._vault.current
+            await accounts.reseal(tx.connection, account, sealed)
 
     def _tell(self) -> None:
         for key_id in self._shown | set(self._seen) | {self._vault.current}:
