@@ -111,10 +111,7 @@ def command_from(message: publish_command_pb2.PublishCommand) -> Command:
 def saved_draft_from(message: drafts_events_pb2.DraftSaved) -> SavedDraft:
     if hashlib.sha256(message.content).hexdigest() != message.content_digest:
         raise UnreadableMessage("the content of a DraftSaved does not match its digest")
-    try:
-        content_from(message.content)
-    except DecodeError:
-        raise UnreadableMessage("the content of a DraftSaved cannot be read") from None
+    content_from(message.content)
     return SavedDraft(
         organization_id=message.organization_id,
         draft_id=message.draft_id,
@@ -145,7 +142,11 @@ def slot_from(message: queue_events_pb2.SlotScheduled | queue_events_pb2.SlotMov
 
 
 def content_from(encoded: bytes) -> Content:
-    message = draft_pb2.DraftContent.FromString(encoded)
+    """Raises UnreadableMessage."""
+    try:
+        message = draft_pb2.DraftContent.FromString(encoded)
+    except DecodeError:
+        raise UnreadableMessage("the content of a draft cannot be read") from None
     return Content(
         text=message.text,
         hashtags=tuple(message.hashtags),

@@ -78,3 +78,23 @@ async def put_off(rig: Any) -> Any:
     job = await rig.job("odd")
     assert job.next_action_time > rig.clock.now()
     return job
+
+
+async def test_a_content_that_cannot_be_read_is_set_aside_and_others_go_out(start: Start) -> None:
+    async with start() as rig:
+        for page in ("page", "other"):
+            await rig.connect(page)
+        await rig.save_draft("odd")
+        await rig.save_draft("even", "other")
+        await eventually(lambda: announced(rig, 2))
+        await rig.write("update content set content = '\\x0a' where draft_id = 'odd'")
+        await rig.go("odd")
+        job = await rig.in_state("FAILED", "odd")
+        assert job.error_reason == "CONTENT_UNREADABLE"
+        await rig.go("even", account="other")
+        await rig.in_state("PUBLISHED", "even", "other")
+        assert [effect["text"] for effect in rig.sandbox.effects()] == ["hello"]
+
+
+async def announced(rig: Any, drafts: int) -> bool:
+    return len(await rig.rows("select 1 from content")) == drafts

@@ -19,7 +19,7 @@ from publisher_service.domain.outcome import AuthRefused, Finding, Found, NoProo
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import JobState, PostJob
 from publisher_service.domain.settlement import AttemptState, resolve
-from publisher_service.wire import content_from, post_job_changed
+from publisher_service.wire import UnreadableMessage, content_from, post_job_changed
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox
@@ -100,7 +100,7 @@ class ResolveUnknown:
             access_token=token,
             channel=question.target.channel,
             destination=question.target.destination,
-            text=text_for(content_from(content), question.target.channel) if content is not None else "",
+            text=_text(content, question.target.channel),
             idempotency_key=attempt.idempotency_key,
         )
         return looked(await provider.look(post))
@@ -137,3 +137,11 @@ class ResolveUnknown:
                 error_message=looked.finding.message,
                 now=now,
             )
+
+
+def _text(content: bytes | None, channel: str) -> str:
+    """Empty when the bytes are lost: the adapter looks with what it has."""
+    try:
+        return text_for(content_from(content), channel) if content is not None else ""
+    except UnreadableMessage:
+        return ""

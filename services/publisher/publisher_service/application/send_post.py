@@ -12,9 +12,9 @@ from publisher_service.adapters.providers.provider import Provider, Providers
 from publisher_service.adapters.vault import CredentialsUnreadable, Vault
 from publisher_service.domain.claim import Claimed
 from publisher_service.domain.content import text_for
-from publisher_service.domain.outcome import NotTried, Outcome, label
+from publisher_service.domain.outcome import NotTried, Outcome, Rejected, label
 from publisher_service.domain.post_job import Reason
-from publisher_service.wire import content_from
+from publisher_service.wire import UnreadableMessage, content_from
 from servicekit.clock import Clock
 from servicekit.failpoints import declare, failpoint
 from servicekit.pg.clock import SteadyClock
@@ -118,7 +118,10 @@ class SendPost:
             self._cry_out(job.organization_id, job.target.social_account_id, error)
             # Our fault, not the account's: it waits until a process has the key.
             return NotTried(reason=Reason.CREDENTIALS_UNREADABLE, message=str(error))
-        post = post_of(claimed, token)
+        try:
+            post = post_of(claimed, token)
+        except UnreadableMessage as error:
+            return Rejected(reason="CONTENT_UNREADABLE", message=str(error))
         # A process that was stopped for a while must not send on a lease that another may have taken over.
         lease = provider.limits.request_timeout + self._lease_margin
         left = lease.total_seconds() - (self._clock.monotonic() - claim_started)
