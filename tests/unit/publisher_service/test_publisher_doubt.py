@@ -26,7 +26,7 @@ from publisher_service.domain.outcome import (
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import JobState, PostJob, Reason, Target, moved
 from publisher_service.domain.refusal import refused
-from publisher_service.domain.settlement import AttemptState, Settlement, resolve, settle
+from publisher_service.domain.settlement import AttemptState, Settlement, evidence, resolve, settle
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 LATER = NOW + timedelta(hours=24)
@@ -238,3 +238,14 @@ def test_a_publish_time_is_the_providers_if_it_is_possible(reported: datetime | 
     accepted = Accepted(external_id="x", external_url="u", publish_time=reported)
     sending = replace(a_job(), last_attempt_time=began)
     assert settled(sending, accepted).job.publish_time == believed
+
+
+def test_a_repeat_that_the_provider_recognizes_went_out_with_the_first_attempt() -> None:
+    first = NOW - timedelta(minutes=10)
+    resent = replace(a_job(attempts=2, in_doubt=True), create_time=first - timedelta(days=1))
+    answer = Accepted(external_id="x", external_url="u", publish_time=first)
+    assert settled(resent, answer).job.publish_time == first
+    impossible = replace(answer, publish_time=resent.create_time - timedelta(days=1))
+    assert settled(resent, impossible).job.publish_time == NOW
+    assert evidence(resent, answer, now=NOW).job.publish_time == first
+    assert evidence(resent, impossible, now=NOW).job.publish_time == NOW

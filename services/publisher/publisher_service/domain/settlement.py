@@ -62,8 +62,10 @@ def settle(job: PostJob, outcome: Outcome, *, policy: Policy, now: datetime, dra
     assert job.state is JobState.SENDING
     match outcome:
         case Accepted():
+            # A provider that recognizes a repeat answers with the first post: no time of this attempt.
+            since = job.create_time if job.in_doubt else job.last_attempt_time
             return Settlement(
-                job=_published(job, outcome, now=now, since=job.last_attempt_time, last_attempt_time=now),
+                job=_published(job, outcome, now=now, since=since, last_attempt_time=now),
                 attempt_state=AttemptState.ACCEPTED,
             )
         case Rejected(reason=reason, message=message):
@@ -140,7 +142,7 @@ def evidence(job: PostJob, proof: Found | Accepted, *, now: datetime, since: dat
     When a later attempt is out meanwhile, the account waits for the end of its lease: it sends one post at a time.
     """
     return Settlement(
-        job=_published(job, proof, now=now, since=since),
+        job=_published(job, proof, now=now, since=since or job.create_time),
         attempt_state=AttemptState.ACCEPTED,
         pause_until=job.next_action_time if job.state is JobState.SENDING else None,
     )
@@ -149,7 +151,7 @@ def evidence(job: PostJob, proof: Found | Accepted, *, now: datetime, since: dat
 def publish_time(reported: datetime | None, *, since: datetime | None, now: datetime) -> datetime:
     """When a post went out: the provider's word, if it is possible, else when the proof came.
 
-    The provider's clock may differ from ours by `_SKEW`. `since` is when the first request began.
+    The provider's clock may differ from ours by `_SKEW`. `since` is when the first request can have begun.
     """
     if reported is None or reported > now + _SKEW or (since is not None and reported < since - _SKEW):
         return now
