@@ -26,7 +26,16 @@ from publisher_service.application.settle_posts import SettlePosts
 from publisher_service.application.withdraw_content import WithdrawContent
 from publisher_service.domain.account import AccountState, SocialAccount
 from publisher_service.domain.claim import Claimed, Command, Lane
-from publisher_service.domain.outcome import Absent, Accepted, AuthRefused, Finding, Outcome, Rejected
+from publisher_service.domain.outcome import (
+    Absent,
+    Accepted,
+    AuthRefused,
+    Finding,
+    NotSent,
+    NotTried,
+    Outcome,
+    Rejected,
+)
 from publisher_service.domain.plan import SavedDraft
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import Target
@@ -369,6 +378,40 @@ async def test_an_answer_that_proves_nothing_leaves_the_question_open(office: Of
     await office.recover()
     await office.settle([a_sent(claimed, Rejected(reason="TOO_LONG", message=""))])
     assert await office.states() == {"UNKNOWN": 1}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "attempts"),
+    [(NotTried(reason="LEASE_TOO_SHORT", message=""), 0), (NotSent(reason="CONNECTION_REFUSED", message=""), 1)],
+    ids=lambda value: type(value).__name__,
+)
+async def test_an_attempt_that_was_not_sent_leaves_no_doubt_however_late(
+    office: Office, hasty: Office, outcome: Outcome, attempts: int
+) -> None:
+    """The process stood still for longer than its lease."""
+    (name,) = await office.posts(1)
+    (claimed,) = _claimed(await hasty.claim([a_command(name)]))
+    await office.recover()
+    await hasty.settle([a_sent(claimed, outcome)])
+    (job,) = await office.rows("select * from post_job")
+    assert (job.state, job.state_reason, job.attempts, job.in_doubt) == ("WAITING", "RETRY", attempts, False)
+    (attempt,) = await office.rows("select * from attempt")
+    assert attempt.state == "NOT_SENT"
+    before = await office.rows("select * from post_job")
+    await hasty.settle([a_sent(claimed, outcome)])
+    assert await office.rows("select * from post_job") == before
+
+
+async def test_an_attempt_that_was_not_sent_takes_no_doubt_from_another(office: Office, hasty: Office) -> None:
+    first, second = await a_second_try(office, hasty)
+    await hasty.settle([a_sent(first, NotTried(reason="LEASE_TOO_SHORT", message=""))])
+    assert await office.states() == {"SENDING": 1}
+    async with office.database.transaction() as tx:
+        await tx.connection.execute(text("update post_job set next_action_time = now()"))
+    await office.recover()
+    await office.settle([a_sent(second, NotTried(reason="LEASE_TOO_SHORT", message=""))])
+    (job,) = await office.rows("select * from post_job")
+    assert (job.state, job.attempts, job.in_doubt) == ("WAITING", 1, True)
 
 
 async def a_second_try(office: Office, hasty: Office) -> tuple[Claimed, Claimed]:

@@ -16,10 +16,10 @@ from publisher_service.application.disconnection import disconnect
 from publisher_service.application.late_evidence import LateEvidence, Proof
 from publisher_service.application.post_log import write_outcomes
 from publisher_service.application.send_post import Sent
-from publisher_service.domain.outcome import OUTCOME_LABELS, Accepted, Ambiguous, label
+from publisher_service.domain.outcome import OUTCOME_LABELS, Accepted, Ambiguous, NotSent, NotTried, label
 from publisher_service.domain.policy import Policy
-from publisher_service.domain.post_job import PostJob
-from publisher_service.domain.settlement import AttemptState, Settlement, settle, uncertain
+from publisher_service.domain.post_job import JobState, PostJob
+from publisher_service.domain.settlement import AttemptState, Settlement, settle, uncertain, unsent_after_all
 from publisher_service.wire import post_job_changed
 from servicekit.failpoints import declare, failpoint
 from servicekit.ids import IdSource
@@ -157,16 +157,38 @@ class SettlePosts:
         await failpoint(_BEFORE_COMMIT)
 
     async def _record_late(self, tx: Transaction, late: Sequence[Sent], now: datetime) -> None:
-        """Attempts that are no longer their job's open one. What they prove is recorded all the same."""
+        """Attempts whose lease has ended. What their answers prove is recorded all the same."""
         keys = [(sent.claimed.job.organization_id, sent.claimed.job.id) for sent in late]
         jobs = {(job.organization_id, job.id): job for job in await store.lock_jobs(tx.connection, keys)}
+        unsent = [
+            self._unsent(sent, jobs[key], now)
+            for sent, key in zip(late, keys, strict=True)
+            if _is_unsent(sent, jobs[key])
+        ]
+        await store.close_attempts(tx.connection, unsent, now=now)
+        await store.save_jobs(tx.connection, [each.job for each in unsent])
+        await self._outbox.append(tx, [post_job_changed(each.job) for each in unsent], now=now)
+        jobs |= {(each.job.organization_id, each.job.id): each.job for each in unsent}
         proofs: list[Proof] = []
         for sent, key in zip(late, keys, strict=True):
             if isinstance(sent.outcome, Accepted):
                 proofs.append((jobs[key], sent.claimed.job.fence, sent.outcome))
             else:
-                log.info("post job %s: a late answer proves nothing (%s)", sent.claimed.job.id, label(sent.outcome))
+                log.info("post job %s: the answer came late (%s)", sent.claimed.job.id, label(sent.outcome))
         await self._late(tx, proofs, now=now)
+
+    def _unsent(self, sent: Sent, job: PostJob, now: datetime) -> Settlement:
+        assert isinstance(sent.outcome, NotTried | NotSent)
+        policy = self._policies(sent.claimed.provider)
+        return unsent_after_all(
+            job, sent.outcome, in_doubt=sent.claimed.job.in_doubt, policy=policy, now=now, draw=self._draw()
+        )
+
+
+def _is_unsent(sent: Sent, job: PostJob) -> bool:
+    """The job is UNKNOWN for nothing but the attempt of which its process says that it sent nothing."""
+    is_last = job.state is JobState.UNKNOWN and job.fence == sent.claimed.job.fence
+    return is_last and isinstance(sent.outcome, NotTried | NotSent)
 
 
 def _kind(sent: Sent) -> tuple[str, str]:

@@ -114,6 +114,18 @@ def disowned(job: PostJob, *, in_doubt: bool, policy: Policy, now: datetime, dra
     return _ended(waiting, AttemptState.NOT_SENT, "CLAIM_FAILED", "the claim was not confirmed: nothing was sent")
 
 
+def unsent_after_all(
+    job: PostJob, outcome: NotTried | NotSent, *, in_doubt: bool, policy: Policy, now: datetime, draw: float
+) -> Settlement:
+    """Returns an UNKNOWN job whose process says only now that its last attempt sent nothing, as if said in time.
+
+    `in_doubt` tells whether the run was in doubt before that attempt.
+    """
+    assert job.state is JobState.UNKNOWN
+    sending = replace(job, state=JobState.SENDING, state_reason=Reason.NONE, unknown_until=None, in_doubt=in_doubt)
+    return settle(sending, outcome, policy=policy, now=now, draw=draw)
+
+
 def resolve(
     job: PostJob, finding: Finding, *, policy: Policy, now: datetime, draw: float, since: datetime | None = None
 ) -> Settlement:
