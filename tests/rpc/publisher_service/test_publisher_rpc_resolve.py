@@ -20,7 +20,7 @@ from postflow.publisher.v1.publisher_events_pb2 import PostJobChanged
 from publisher_service.adapters.postgres import store
 from publisher_service.application.late_evidence import LateEvidence
 from publisher_service.domain.outcome import Found
-from publisher_service.domain.post_job import JobState, PostJob, Target, job_id
+from publisher_service.domain.post_job import JobState, PostJob, Target, begun_again, job_id, moved
 from servicekit.faults import Fault
 from servicekit.ids import Uuid7Source
 from servicekit.pg.database import Database
@@ -176,14 +176,19 @@ async def test_a_bad_field_is_named(
     assert [violation.field for violation in fault.violations] == [field]
 
 
+@pytest.mark.parametrize("next_run", [False, True])
 async def test_proof_against_a_persons_word_counts_and_is_cried_out(
-    publisher: PublisherServiceAsyncStub, database: Database, caplog: pytest.LogCaptureFixture
+    publisher: PublisherServiceAsyncStub, database: Database, caplog: pytest.LogCaptureFixture, next_run: bool
 ) -> None:
     await put(database, JobState.UNKNOWN)
     await publisher.ResolvePostJob(not_published())
     late = LateEvidence(Outbox(Uuid7Source(), lambda rows: None))
     async with database.transaction() as tx:
         jobs = await store.lock_jobs(tx.connection, [("acme", JOB.id)])
+        if next_run:
+            again = begun_again(jobs[0])
+            jobs = [moved(again, JobState.SENDING, now=NOW, until=NOW, fence=2)]
+            await store.save_jobs(tx.connection, jobs)
         await late(tx, [(jobs[0], 1, Found(external_id="sp-1", external_url="u"))], now=NOW)
     (record,) = [record for record in caplog.records if record.levelname == "CRITICAL"]
     assert "though a person said that it is not" in record.getMessage()

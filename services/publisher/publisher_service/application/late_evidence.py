@@ -7,10 +7,9 @@ from datetime import datetime
 
 from opentelemetry import metrics
 
-from publisher_service.adapters.postgres import store
+from publisher_service.adapters.postgres import resolutions, store
 from publisher_service.domain.outcome import Accepted, Found
 from publisher_service.domain.post_job import JobState, PostJob
-from publisher_service.domain.resolution import NOT_PUBLISHED
 from publisher_service.domain.settlement import Settlement, evidence
 from publisher_service.wire import post_job_changed
 from servicekit.pg.database import Transaction
@@ -42,6 +41,11 @@ class LateEvidence:
 
     async def __call__(self, tx: Transaction, proofs: Sequence[Proof], *, now: datetime) -> None:
         """The jobs are locked by this transaction; each comes as it is now."""
+        if not proofs:
+            return
+        denied = await resolutions.denied(
+            tx.connection, [(job.organization_id, job.id, fence) for job, fence, _ in proofs]
+        )
         jobs = {(job.organization_id, job.id): job for job, _, _ in proofs}
         proven: list[Settlement] = []
         for first, fence, proof in proofs:
@@ -50,7 +54,7 @@ class LateEvidence:
             if job.state is JobState.PUBLISHED:
                 _compare(job, proof)
                 continue
-            if job.error_reason == NOT_PUBLISHED:
+            if (*key, fence) in denied:
                 _contradictions.add(1)
                 log.critical("post job %s is out as %s, though a person said that it is not", job.id, proof.external_id)
             # The proof belongs to the attempt that brought it, not to one that may have followed.

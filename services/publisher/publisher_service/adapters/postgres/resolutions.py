@@ -21,6 +21,15 @@ _OF = text("""
     select run, outcome, external_id, external_url, resolver, note, create_time from resolution
     where organization_id = :organization_id and post_job_id = :id order by run
 """)
+_DENIED = text("""
+    select a.organization_id, a.post_job_id, a.fence
+    from unnest(cast(:organization_ids as text[]), cast(:ids as text[]), cast(:fences as bigint[]))
+        as proven (organization_id, id, fence)
+    join attempt a on a.organization_id = proven.organization_id and a.post_job_id = proven.id
+        and a.fence = proven.fence
+    join resolution r on r.organization_id = a.organization_id and r.post_job_id = a.post_job_id and r.run = a.run
+    where r.outcome = 'NOT_PUBLISHED'
+""")
 
 
 async def keep(connection: AsyncConnection, job: PostJob, said: Resolution, *, now: datetime) -> None:
@@ -60,3 +69,14 @@ async def of(
         )
         for row in rows
     ]
+
+
+async def denied(connection: AsyncConnection, attempts: Sequence[tuple[str, str, int]]) -> set[tuple[str, str, int]]:
+    """Those of the attempts (organization, job, fence) of whose run a person has said that it is not out."""
+    names = {
+        "organization_ids": [organization_id for organization_id, _, _ in attempts],
+        "ids": [job_id for _, job_id, _ in attempts],
+        "fences": [fence for _, _, fence in attempts],
+    }
+    rows = await connection.execute(_DENIED, names)
+    return {(row.organization_id, row.post_job_id, row.fence) for row in rows}
