@@ -1,7 +1,7 @@
 """Nobody but `Provider` calls an adapter: an adapter that raises or hangs must not end a process."""
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -12,13 +12,22 @@ GUARD = PROVIDERS / "provider.py"
 CALLS = frozenset({"verify", "send", "look"})
 
 
-def adapter_classes(tree: ast.Module) -> Iterator[str]:
-    """The classes that have the methods of an adapter."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef):
-            methods = {each.name for each in node.body if isinstance(each, ast.AsyncFunctionDef)}
-            if methods >= CALLS:
-                yield node.name
+def adapter_classes(trees: Iterable[ast.Module]) -> frozenset[str]:
+    """The classes that have a method of an adapter, and those that are made of them."""
+    classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    found = {each.name for each in classes if any(_is_call(member) for member in each.body)} | {"Adapter"}
+    while more := {each.name for each in classes if found & set(map(_name, each.bases))} - found:
+        found |= more
+    return frozenset(found)
+
+
+def _is_call(member: ast.stmt) -> bool:
+    return isinstance(member, ast.AsyncFunctionDef) and member.name in CALLS
+
+
+def _name(node: ast.AST) -> str:
+    """The last part of a dotted name."""
+    return getattr(node, "attr", "") or getattr(node, "id", "")
 
 
 def unguarded(tree: ast.Module, adapters: frozenset[str]) -> Iterator[str]:
@@ -26,21 +35,23 @@ def unguarded(tree: ast.Module, adapters: frozenset[str]) -> Iterator[str]:
     handed_over = {
         id(argument)
         for call in ast.walk(tree)
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Providers"
+        if isinstance(call, ast.Call) and _name(call.func) == "Providers"
         for argument in ast.walk(call)
     }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id in adapters and id(node) not in handed_over:
-            yield f"line {node.lineno}: {node.id}"
+        if isinstance(node, ast.Name | ast.Attribute) and _name(node) in adapters and id(node) not in handed_over:
+            yield f"line {node.lineno}: {_name(node)}"
+        if isinstance(node, ast.alias) and node.asname and node.name in adapters:
+            yield f"line {node.lineno}: {node.name} under another name"
         if isinstance(node, ast.Attribute) and node.attr == "_adapter":
             yield f"line {node.lineno}: an adapter behind its guard"
 
 
 @pytest.fixture(scope="module")
 def adapters(modules: Mapping[Path, ast.Module], root: Path) -> frozenset[str]:
-    files = {file: tree for file, tree in modules.items() if file.is_relative_to(root / PROVIDERS)}
-    named = {name for file, tree in files.items() if file != root / GUARD for name in adapter_classes(tree)}
-    return frozenset(named)
+    return adapter_classes(
+        tree for file, tree in modules.items() if file.is_relative_to(root / PROVIDERS) and file != root / GUARD
+    )
 
 
 def test_adapters_are_known(adapters: frozenset[str]) -> None:
@@ -67,8 +78,24 @@ def test_nobody_but_the_guard_has_an_adapter(
         ("sandbox = SandboxAdapter(http, url, limits)\nawait sandbox.send(post)", 1),
         ("async def ask(adapter: Adapter) -> None:\n    await adapter.look(post)", 1),
         ("await providers.get('sandbox')._adapter.send(post)", 1),
+        ("await sandbox.SandboxAdapter(http, url, limits).send(post)", 1),
+        ("from providers.sandbox import SandboxAdapter as Box\nawait Box(http, url, limits).send(post)", 1),
     ],
 )
 def test_the_rule_finds_an_unguarded_call(source: str, count: int) -> None:
     found = list(unguarded(ast.parse(source), frozenset({"Adapter", "SandboxAdapter"})))
     assert len(found) == count
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "class Odd:\n async def verify(self): ...\n async def send(self): ...\n async def look(self): ...",
+        "class Odd(SandboxAdapter):\n async def send(self): ...",
+        "class Odd(sandbox.SandboxAdapter):\n name = 'odd'",
+        "class Half:\n async def look(self): ...\nclass Odd(Half):\n name = 'odd'",
+    ],
+    ids=["all methods", "one method", "none", "in two parts"],
+)
+def test_the_rule_knows_an_adapter_however_it_is_written(source: str) -> None:
+    assert "Odd" in adapter_classes([ast.parse("class SandboxAdapter(Adapter): ..."), ast.parse(source)])
