@@ -129,7 +129,7 @@ def a_work(organization: str, account: str, name: str) -> Work:
 
 
 def test_turns_go_round_organizations_and_their_accounts() -> None:
-    queue = TurnQueue()
+    queue = TurnQueue[Work](lambda work: work.account)
     for number in range(3):
         queue.add(a_work("big", "one", f"one-{number}"))
     queue.add(a_work("big", "two", "two-0"))

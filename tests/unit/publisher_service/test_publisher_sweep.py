@@ -18,9 +18,11 @@ from testkit.eventually import eventually
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
 
-def questions(count: int, *, provider: str = "slow", account: str = "page") -> list[Question]:
+def questions(
+    count: int, *, provider: str = "slow", account: str = "page", organization: str = "acme"
+) -> list[Question]:
     job = PostJob(
-        organization_id="acme",
+        organization_id=organization,
         id="job",
         draft_id="draft",
         target=Target(social_account_id=account, channel="facebook"),
@@ -80,6 +82,26 @@ async def test_an_account_with_many_looks_does_not_hold_up_another() -> None:
     look_ups = LookUps(resolve, lambda name: 2)
     look_ups.add(questions(500, account="busy"))
     look_ups.add(questions(1, account="calm"))
+    await run(look_ups, resolve, lambda: len(resolve.asked) == 2)
+    assert resolve.asked == ["slow-busy-0", "slow-calm-0"]
+
+
+async def test_an_organization_with_many_accounts_does_not_hold_up_another() -> None:
+    resolve = Resolve()
+    look_ups = LookUps(resolve, lambda name: 2)
+    for number in range(100):
+        look_ups.add(questions(1, account=f"busy{number}"))
+    look_ups.add(questions(1, account="calm", organization="other"))
+    await run(look_ups, resolve, lambda: len(resolve.asked) == 2)
+    assert resolve.asked == ["slow-busy0-0", "slow-calm-0"]
+
+
+@pytest.mark.parametrize("organization", ["acme", "other"])
+async def test_no_account_fills_all_places_of_a_provider(organization: str) -> None:
+    resolve = Resolve()
+    look_ups = LookUps(resolve, lambda name: 2)
+    look_ups.add(questions(2000, account="busy"))
+    look_ups.add(questions(1, account="calm", organization=organization))
     await run(look_ups, resolve, lambda: len(resolve.asked) == 2)
     assert resolve.asked == ["slow-busy-0", "slow-calm-0"]
 

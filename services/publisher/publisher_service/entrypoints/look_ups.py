@@ -1,14 +1,14 @@
-"""Looks up unknown outcomes: each provider has a pool of its own, fair over accounts; one that hangs fills its own."""
+"""Looks up unknown outcomes: each provider has a pool of its own, which is fair; one that hangs fills its own."""
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
 from opentelemetry import metrics
 
 from publisher_service.application.recover_jobs import Question
 from publisher_service.domain.post_job import PostJob
+from publisher_service.entrypoints.turns import TurnQueue
 from servicekit.run.loops import wait
 from servicekit.run.transient import is_transient
 
@@ -19,8 +19,6 @@ _failures = metrics.get_meter(__name__).create_counter(
     "postflow.publish.look_failures", description="Looks whose result could not be recorded"
 )
 _failures.add(0)
-
-Account = tuple[str, str]
 
 
 class LookUps:
@@ -34,7 +32,7 @@ class LookUps:
         self._some = asyncio.Event()
 
     def add(self, questions: Sequence[Question]) -> None:
-        """Takes what there is room for; a later sweep finds the rest again."""
+        """Takes what there is room for; a later sweep finds the rest again. No account fills the room alone."""
         for question in questions:
             pool = self._pools.get(question.provider)
             if pool is None:
@@ -72,38 +70,38 @@ class LookUps:
 
 
 class _Pool:
-    """The looks of one provider: so many at once, an account after the other."""
+    """The looks of one provider: so many at once, an organization after the other, and an account after the other."""
 
     def __init__(self, size: int) -> None:
         self._room = size
-        self._waiting: dict[Account, deque[PostJob]] = {}
-        self._turns: deque[Account] = deque()
+        self._waiting = TurnQueue[PostJob](_account)
         self._known: set[tuple[str, str]] = set()
 
     def add(self, job: PostJob) -> None:
-        key = (job.organization_id, job.id)
-        if key in self._known or len(self._known) >= _MOST_WAITING:
+        """Takes a job; when too many wait, one of those who have most goes. A later sweep finds it again."""
+        if _key(job) in self._known:
             return
-        self._known.add(key)
-        account = (job.organization_id, job.target.social_account_id)
-        if account not in self._waiting:
-            self._waiting[account] = deque()
-            self._turns.append(account)
-        self._waiting[account].append(job)
+        self._known.add(_key(job))
+        self._waiting.add(job)
+        if len(self._waiting) > _MOST_WAITING:
+            self._known.discard(_key(self._waiting.drop_newest()))
 
     def next(self) -> PostJob | None:
         """The next look to begin; None while there is no room or nothing waits."""
-        if not self._room or not self._turns:
+        if not self._room or not self._waiting:
             return None
-        account = self._turns.popleft()
-        job = self._waiting[account].popleft()
-        if self._waiting[account]:
-            self._turns.append(account)
-        else:
-            del self._waiting[account]
         self._room -= 1
+        (job,) = self._waiting.take(1)
         return job
 
     def done(self, job: PostJob) -> None:
         self._room += 1
-        self._known.discard((job.organization_id, job.id))
+        self._known.discard(_key(job))
+
+
+def _key(job: PostJob) -> tuple[str, str]:
+    return job.organization_id, job.id
+
+
+def _account(job: PostJob) -> tuple[str, str]:
+    return job.organization_id, job.target.social_account_id

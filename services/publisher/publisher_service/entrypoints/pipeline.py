@@ -69,7 +69,7 @@ class PublishPipeline:
         self._clock = clock
         self._steady = steady
         self._lanes = lanes
-        self._due = TurnQueue()
+        self._due = TurnQueue[Work](lambda work: work.account)
         self._handed_on: set[Wish] = set()
         self._open: set[Work] = set()
         self._answered: list[tuple[Work, Sent]] = []

@@ -1,31 +1,35 @@
-"""Work that is due, taken in turn over organizations, and within each over accounts: nobody waits behind a heap."""
+"""What waits here, taken in turn over organizations, and within each over accounts: nobody waits behind a heap."""
 
 from collections import OrderedDict, deque
+from collections.abc import Callable
+from typing import Generic, TypeVar
 
-from publisher_service.entrypoints.work import Work
+T = TypeVar("T")
 
-_Accounts = OrderedDict[str, deque[Work]]
+_Accounts = OrderedDict[str, deque[T]]
 
 
-class TurnQueue:
+class TurnQueue(Generic[T]):
     """In the order of arrival within an account."""
 
-    def __init__(self) -> None:
-        self._organizations: OrderedDict[str, _Accounts] = OrderedDict()
+    def __init__(self, account_of: Callable[[T], tuple[str, str]]) -> None:
+        """`account_of` returns an organization and its account."""
+        self._account_of = account_of
+        self._organizations: OrderedDict[str, _Accounts[T]] = OrderedDict()
         self._length = 0
 
     def __len__(self) -> int:
         return self._length
 
-    def add(self, work: Work) -> None:
-        organization_id, account_id = work.account
+    def add(self, item: T) -> None:
+        organization_id, account_id = self._account_of(item)
         accounts = self._organizations.setdefault(organization_id, OrderedDict())
-        accounts.setdefault(account_id, deque()).append(work)
+        accounts.setdefault(account_id, deque()).append(item)
         self._length += 1
 
-    def take(self, most: int) -> list[Work]:
+    def take(self, most: int) -> list[T]:
         """The next ones: one of each organization, then again, and within an organization one of each account."""
-        taken: list[Work] = []
+        taken: list[T] = []
         while self._organizations and len(taken) < most:
             organization_id, accounts = self._organizations.popitem(last=False)
             taken.append(_next_of(accounts))
@@ -34,13 +38,25 @@ class TurnQueue:
         self._length -= len(taken)
         return taken
 
-    def take_all(self) -> list[Work]:
+    def take_all(self) -> list[T]:
         return self.take(self._length)
 
+    def drop_newest(self) -> T:
+        """Drops the newest of the account that has most, in the organization that has most, and returns it."""
+        organization_id, accounts = max(self._organizations.items(), key=lambda each: sum(map(len, each[1].values())))
+        account_id, items = max(accounts.items(), key=lambda each: len(each[1]))
+        dropped = items.pop()
+        if not items:
+            del accounts[account_id]
+        if not accounts:
+            del self._organizations[organization_id]
+        self._length -= 1
+        return dropped
 
-def _next_of(accounts: _Accounts) -> Work:
-    account_id, works = accounts.popitem(last=False)
-    work = works.popleft()
-    if works:
-        accounts[account_id] = works
-    return work
+
+def _next_of(accounts: _Accounts[T]) -> T:
+    account_id, items = accounts.popitem(last=False)
+    item = items.popleft()
+    if items:
+        accounts[account_id] = items
+    return item
