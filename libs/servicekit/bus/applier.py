@@ -193,7 +193,7 @@ class EventApplier:
     def _failed(self, received: Received, error: Exception, this: Round) -> bool:
         event = received.event
         _failed.add(1, {"consumer": self.consumer})
-        this.failed_alone(event.type, event.id)
+        this.failed_alone(event.type, event.id, again=self._is_suspect(received))
         self._complain(event.type, error)
         return self._troubles.failed_alone(event.type, event.id, self._monotonic())
 

@@ -10,17 +10,22 @@ is true: it was tried alone `tries` times; that took `give_up_after` or longer; 
 type that keeps failing, `neighbours` others of the type were applied. A defect that hits every event of a type, or
 more than one in a few, therefore parks nothing, however long it lasts.
 
-When several events of a type fail and none is applied, the whole type rests, so that a bad release costs some
-transactions each half minute and not two for each event. All this is in memory: a new process starts afresh.
+When several events of a type fail for the first time together and none is applied, the whole type rests, so that a bad
+release costs some transactions each half minute and not two for each event. Events that are known to fail say nothing
+about the others: they are tried at their own times and hold up none. All this is in memory: a new process starts
+afresh.
 """
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-_MOST_SUSPECTS = 200  # of one type, each tried alone; with more of them the type as a whole rests
-_ENOUGH_FAILURES = 3  # in one batch, without a success: the type as a whole rests
+# Of one type, each tried alone. When another one fails, the type as a whole rests. What is not remembered is missing from
+# the count that tells a poison event from a defect, so that the count begins again.
+_MOST_SUSPECTS = 1000
+_ENOUGH_FAILURES = 3  # for the first time in one batch, without a success: the type as a whole rests
 _MOST_FAILURES = 20  # of one type in one batch, also when others of it are applied
 _FORGOTTEN_AFTER = 10.0  # longest pauses without a sign of it: another replica has settled the matter
 
@@ -55,6 +60,9 @@ class _Type:
     failures: int = 0  # rounds in a row in which several failed and none was applied
     resume_at: float = 0.0
     suspects: dict[str, _Suspect] = field(default_factory=dict)
+    # When an event failed that could not be remembered, and how many had been applied by then.
+    counted_from: float = 0.0
+    applied_before: int = 0
 
     @property
     def is_troubled(self) -> bool:
@@ -104,6 +112,7 @@ class Troubles:
         """Whether the event is to be parked now."""
         kind = self._type(type_name)
         if event_id not in kind.suspects and len(kind.suspects) >= _MOST_SUSPECTS:
+            kind.counted_from, kind.applied_before = now, kind.applied
             self.rests(type_name, now)
             return False
         suspect = kind.suspects.setdefault(event_id, _Suspect(first=now, applied_before=kind.applied))
@@ -143,10 +152,10 @@ class Troubles:
 
     def _is_poison(self, kind: _Type, suspect: _Suspect, now: float) -> bool:
         patience = self._patience
-        applied = kind.applied - suspect.applied_before
+        applied = kind.applied - max(suspect.applied_before, kind.applied_before)
         return (
             suspect.tries >= patience.tries
-            and now - suspect.first >= patience.give_up_after.total_seconds()
+            and now - max(suspect.first, kind.counted_from) >= patience.give_up_after.total_seconds()
             and applied >= patience.neighbours * len(kind.suspects)
         )
 
@@ -159,20 +168,24 @@ class Round:
 
     def __init__(self, kept: Iterable[str]) -> None:
         self.kept = set(kept)  # events that stay in the stream
-        self._failed: dict[str, int] = {}
+        self._failed: Counter[str] = Counter()  # for the first time
+        self._failed_again: Counter[str] = Counter()
         self._applied: set[str] = set()
 
     def applied(self, type_name: str) -> None:
         self._applied.add(type_name)
 
-    def failed_alone(self, type_name: str, event_id: str) -> None:
+    def failed_alone(self, type_name: str, event_id: str, *, again: bool) -> None:
         self.kept.add(event_id)
-        self._failed[type_name] = self._failed.get(type_name, 0) + 1
+        (self._failed_again if again else self._failed)[type_name] += 1
 
     def is_over_for(self, type_name: str) -> bool:
-        failed = self._failed.get(type_name, 0)
-        return failed >= _MOST_FAILURES or (failed >= _ENOUGH_FAILURES and type_name not in self._applied)
+        most = max(self._failed[type_name], self._failed_again[type_name])
+        return most >= _MOST_FAILURES or self._is_broken(type_name)
 
     def resting(self) -> Iterator[str]:
-        """Types of which several events failed and none was applied."""
-        return (name for name in self._failed if self.is_over_for(name) and name not in self._applied)
+        """Types of which several events failed for the first time and none was applied."""
+        return (name for name in self._failed if self._is_broken(name))
+
+    def _is_broken(self, type_name: str) -> bool:
+        return self._failed[type_name] >= _ENOUGH_FAILURES and type_name not in self._applied

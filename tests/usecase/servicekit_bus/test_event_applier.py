@@ -211,6 +211,28 @@ async def test_a_defect_that_hits_half_of_the_events_parks_none(rig: Rig) -> Non
     assert await rig.parked() == []
 
 
+async def test_events_known_to_fail_hold_up_no_other_of_their_type(rig: Rig) -> None:
+    rig.trip = lambda number: AttributeError() if number < 5 else None
+    await rig.again(*range(10))
+    for turn in range(10, 20):
+        rig.now += 30
+        assert len(await rig.again(*range(5))) == 5
+        assert await rig.again(turn) == {}
+
+
+async def test_a_defect_that_hits_more_than_is_remembered_parks_none(rig: Rig) -> None:
+    rig.trip = lambda number: AttributeError() if number % 2 else None
+    for number in range(0, 2200, 20):
+        await rig.again(*range(number, number + 20))
+        rig.now += 1
+    for number in range(10_000, 20_000, 500):
+        assert await rig.again(*range(number, number + 500, 2)) == {}
+        assert len(await rig.again(*range(1, 30, 2), number + 1)) == 16
+        rig.now += 60
+    assert await rig.parked() == []
+    assert rig.applier.is_failing
+
+
 async def test_what_is_transient_comes_out_and_is_no_trouble(rig: Rig) -> None:
     rig.trip = _only(2, Unavailable("AWAY", "away"))
     with pytest.raises(Unavailable):
