@@ -153,7 +153,8 @@ class Relay:
         if _now() >= self._next_verify:
             self._verified = None
         await self._verified_era()
-        while self._offered:
+        # What is offered meanwhile is for the next pass: under load there is always some, and the others need their turn.
+        for _ in range(0, len(self._offered), _MOST_PER_PASS):
             await self._carry_offered()
         if before and await self._turn.take():
             await self._carry_leftovers(before)

@@ -159,6 +159,27 @@ async def test_new_events_go_out_although_very_many_were_lost(tables_url: str) -
         await each.dispose()
 
 
+async def test_what_was_lost_comes_back_while_new_events_never_pause(site: Site) -> None:
+    class Busy(MemoryBroker):
+        """Whenever it is asked to take something, another event is announced."""
+
+        number = 0
+
+        async def publish(self, messages: Sequence[Outgoing]) -> list[Stored | None]:
+            self.number += 1
+            await site.announce(relay, f"new {self.number}")
+            return await super().publish(messages)
+
+    await site.acknowledged(2000)
+    await site._insert(["left"], age=timedelta(minutes=1))
+    busy = Busy()
+    busy.connections = 1
+    relay = site.relay(broker=busy)
+    async with _running(relay):
+        await site.announce(relay, "new")
+        await eventually(lambda: {"left", "e1999"} <= {event.id for event in busy.events})
+
+
 async def test_after_the_death_of_a_process_another_goes_on_where_it_stopped(site: Site) -> None:
     await site.acknowledged(5000)
     site.broker.wipe()
