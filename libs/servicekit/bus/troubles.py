@@ -22,8 +22,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-# Of one type, each tried alone. When another one fails, the type as a whole rests. What is not remembered is missing from
-# the count that tells a poison event from a defect, so that the count begins again.
+# Of one type, each tried alone. When another one fails, the type as a whole rests. What is not remembered is missing
+# from the count that tells a poison event from a defect, so that the count begins again.
 _MOST_SUSPECTS = 1000
 _ENOUGH_FAILURES = 3  # for the first time in one batch, without a success: the type as a whole rests
 _MOST_FAILURES = 20  # of one type in one batch, also when others of it are applied

@@ -123,6 +123,10 @@ class EraOver(StreamInDoubt):
     """Another process has found that the stream lost something: it has to be compared before anything is marked."""
 
 
+class NothingStored(StreamInDoubt):
+    """The stream has acknowledged no event of those that it was given."""
+
+
 class Stream(Protocol):
     """What is asked of the stream that an outbox is carried to."""
 

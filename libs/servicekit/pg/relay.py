@@ -24,7 +24,7 @@ from servicekit.failpoints import declare, failpoint
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.envelopes import envelopes, outgoing
-from servicekit.pg.eras import Era, EraOver, Eras, LostPage, Stream, StreamInDoubt
+from servicekit.pg.eras import Era, EraOver, Eras, LostPage, NothingStored, Stream, StreamInDoubt
 from servicekit.pg.outbox import OutboxRow
 from servicekit.pg.turn import Turn
 from servicekit.run.loops import wait
@@ -96,6 +96,7 @@ class Relay:
         self._next_look = 0.0
         self._has_more = False
         self._swept = 0
+        self._refused = False
         self._lost = False
         self._republished = 0
         self._next_republish = 0.0
@@ -153,7 +154,7 @@ class Relay:
         if _now() >= self._next_verify:
             self._verified = None
         await self._verified_era()
-        # What is offered meanwhile is for the next pass: under load there is always some, and the others need their turn.
+        # What is offered meanwhile is for the next pass: under load there is always some, and the rest needs its turn.
         for _ in range(0, len(self._offered), _MOST_PER_PASS):
             await self._carry_offered()
         if before and await self._turn.take():
@@ -175,6 +176,7 @@ class Relay:
         self._next_look = _now() + _LOOK_PERIOD
         if now is None or oldest is None:
             _age.set(0.0)
+            self._are_refused(False)
             return None
         _age.set((now - oldest).total_seconds())
         before = now - _LEFT_BEHIND
@@ -185,12 +187,24 @@ class Relay:
         page = {"before": before, "after": self._swept, "limit": _MOST_PER_PASS}
         async with self._database.read() as connection:
             rows = [OutboxRow(*row) for row in await connection.execute(_LEFTOVERS, page)]
-        if rows:
-            await self._eras.mark(era, await self._publish(rows))
+        try:
+            if rows:
+                await self._eras.mark(era, await self._publish(rows))
+            self._are_refused(False)
+        except NothingStored:  # perhaps never: neither new events nor lost ones wait for these
+            self._are_refused(True)
         self._swept = 0
         if len(rows) == _MOST_PER_PASS:
             self._swept = rows[-1].position
-            self._next_look, self._has_more = 0.0, True
+            if not self._refused:
+                self._next_look, self._has_more = 0.0, True
+
+    def _are_refused(self, refused: bool) -> None:
+        if refused and not self._refused:
+            log.warning("%s: the stream takes none of the oldest events: trying again and again", self.name)
+        if self._refused and not refused:
+            log.info("%s: the stream takes the oldest events again", self.name)
+        self._refused = refused
 
     async def _carry_lost(self) -> None:
         """Takes no more than half of the time, however slow database and stream are."""
@@ -241,7 +255,7 @@ class Relay:
             for row in envelope
         ]
         if not stored:
-            raise StreamInDoubt(f"none of {len(rows)} events was acknowledged")
+            raise NothingStored(f"none of {len(rows)} events was acknowledged")
         return stored
 
     async def _attempt(self, step: Callable[[], Awaitable[None]]) -> bool:

@@ -259,6 +259,18 @@ async def test_a_row_that_the_stream_refuses_does_not_hold_up_those_behind_it(si
     assert len(site.broker.events) == 3000
 
 
+async def test_a_row_that_the_stream_always_refuses_holds_up_nothing_lost(site: Site) -> None:
+    await site.acknowledged(3000)
+    await site._insert(["refused"], age=timedelta(minutes=1))
+    site.broker.refused = {"refused"}
+    site.broker.wipe()
+    relay = site.relay()
+    async with _running(relay):
+        await eventually(lambda: len(site.broker.events) == 3000)
+    assert site.broker.refusals
+    assert not relay._trouble
+
+
 async def test_no_transaction_is_open_while_the_stream_is_asked(site: Site) -> None:
     class Curious(MemoryBroker):
         idle = 0
