@@ -22,7 +22,7 @@ from opentelemetry import metrics
 
 from servicekit.bus.connection import check_open
 from servicekit.bus.delivery import Answers, Delivery, still_pending, stream_sequence
-from servicekit.bus.streams import ConsumerSpec, ensure_consumer
+from servicekit.bus.streams import LONGEST_REQUEST, ConsumerSpec, ensure_consumer
 from servicekit.run.loops import wait
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,6 @@ _pending = metrics.get_meter("servicekit.bus").create_gauge(
     "postflow.consumer.pending", description="Messages in the stream that the consumer was not given yet"
 )
 
-_EXPIRES = 30.0
 _LOOK_PERIOD = 0.5
 _FIRST_PAUSE = 0.25
 _LAST_PAUSE = 2.0
@@ -177,7 +176,8 @@ class PullLoop:
             if self._asked == 0:
                 self._heard = _now()  # nothing is outstanding, so there is nothing to hear
             return
-        request = {"batch": want, "expires": int(_EXPIRES * 1e9), "idle_heartbeat": int(self._heartbeat * 1e9)}
+        longest = LONGEST_REQUEST.total_seconds()
+        request = {"batch": want, "expires": int(longest * 1e9), "idle_heartbeat": int(self._heartbeat * 1e9)}
         self._asked += want
         try:
             await self._connection.publish(

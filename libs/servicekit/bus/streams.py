@@ -32,6 +32,9 @@ log = logging.getLogger(__name__)
 _OVERLAP = frozenset({10099, 10100})
 _NANOSECONDS = 1_000_000_000
 
+LONGEST_REQUEST = timedelta(seconds=30)
+"""For which a pull loop asks for messages; a consumer that is bounded below it would refuse every request."""
+
 _Config = dict[str, Any]
 """As the server sends it. The client's own types drop fields that they do not know, and an update would reset those."""
 
@@ -64,8 +67,9 @@ class StreamSpec:
 class ConsumerSpec:
     """A durable pull consumer. No `backoff` and no `max_deliver`: both would change or end a delayed redelivery.
 
-    A consumer that exists may wait less long for an answer, hold more, and follow more subjects. `layout` names all
-    durables that share a work queue, each with its own subjects: any other durable there is of an earlier layout.
+    A consumer that exists may wait less long for an answer, hold more, follow more subjects, and bound requests above
+    what the pull loop asks for. `layout` names all durables that share a work queue, each with its own subjects: any
+    other durable there is of an earlier layout.
     """
 
     stream: str
@@ -184,7 +188,18 @@ def _consumer_flaws(config: _Config, spec: ConsumerSpec) -> list[_Flaw]:
         flaws.append(_Flaw("ack_wait", config["ack_wait"], ack_wait))
     if 0 <= config.get("max_ack_pending", 0) < spec.max_ack_pending:
         flaws.append(_Flaw("max_ack_pending", config.get("max_ack_pending"), spec.max_ack_pending))
-    return flaws
+    return flaws + _request_flaws(config, spec)
+
+
+def _request_flaws(config: _Config, spec: ConsumerSpec) -> list[_Flaw]:
+    """What would refuse every request of a pull loop, or deliver messages without what they say."""
+    longest = round(LONGEST_REQUEST.total_seconds() * _NANOSECONDS)
+    breaks = {
+        "max_batch": 0 < config.get("max_batch", 0) < spec.max_ack_pending,
+        "max_expires": 0 < config.get("max_expires", 0) < longest,
+        "headers_only": config.get("headers_only", False),
+    }
+    return [_Flaw(name, config[name], None) for name, is_flaw in breaks.items() if is_flaw]
 
 
 def _filter_flaws(config: _Config, spec: ConsumerSpec) -> list[_Flaw]:

@@ -1,6 +1,7 @@
 """The pull loop against a real server that is killed, wiped, rolled back and stopped under it."""
 
 import asyncio
+import json
 import logging
 import os
 import shutil
@@ -20,7 +21,7 @@ from servicekit.bus.connection import ConnectionGone, connect
 from servicekit.bus.delivery import Delivery
 from servicekit.bus.publisher import Outgoing, PipelinedPublisher
 from servicekit.bus.pull import PullLoop
-from servicekit.bus.streams import ConsumerSpec, StreamSpec, ensure_stream
+from servicekit.bus.streams import ConsumerSpec, StreamSpec, ensure_consumer, ensure_stream
 from testkit.eventually import eventually
 from topology import PUBLISH, publish_consumers, publish_subject
 
@@ -270,6 +271,18 @@ async def test_a_deleted_consumer_is_made_anew(stream: Client) -> None:
         await stream.jetstream().delete_consumer("WORK", "reader")
         await _publish(stream, 10)
         await eventually(lambda: len(collector.seen) == 10)
+
+
+@pytest.mark.parametrize("bound", [{"max_batch": 10}, {"max_expires": 1_000_000_000}])
+async def test_a_bound_on_requests_that_an_operator_sets_stops_nothing(stream: Client, bound: dict[str, int]) -> None:
+    collector = Acknowledger()
+    await ensure_consumer(stream.jetstream(), READER)
+    found = await stream.jetstream()._api_request("$JS.API.CONSUMER.INFO.WORK.reader")
+    request = json.dumps({"stream_name": "WORK", "config": found["config"] | bound}).encode()
+    await stream.jetstream()._api_request("$JS.API.CONSUMER.DURABLE.CREATE.WORK.reader", request)
+    async with _pulling(stream, collector):
+        await _publish(stream, 100)
+        await eventually(lambda: len(collector.seen) == 100)
 
 
 async def test_a_server_that_says_nothing_is_asked_again(

@@ -189,6 +189,8 @@ async def test_what_an_operator_has_set_on_a_consumer_stays(js: JetStreamContext
         ack_wait=_nanoseconds(timedelta(seconds=3)),
         max_ack_pending=50_000,
         filter_subject="things.>",
+        max_batch=20_000,
+        max_expires=_nanoseconds(timedelta(minutes=1)),
         metadata={"owner": "platform"},
     )
     before = await _config(js, "THINGS", "reader")
@@ -203,6 +205,9 @@ async def test_what_an_operator_has_set_on_a_consumer_stays(js: JetStreamContext
         ("backoff", [1_000_000_000, 2_000_000_000], None),
         ("ack_wait", 90_000_000_000, 30_000_000_000),
         ("max_ack_pending", 100, 20_000),
+        ("headers_only", True, None),
+        ("max_batch", 100, None),
+        ("max_expires", 5_000_000_000, None),
     ],
 )
 async def test_what_breaks_a_promise_of_a_consumer_is_corrected_once(
