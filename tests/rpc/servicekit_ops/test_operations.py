@@ -1,5 +1,6 @@
 """Dead letters are listed, redriven and archived by call, and a process says how it does."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ from servicekit.pg.database import Database, Transaction
 from servicekit.pg.dead_letters import DeadLetters
 from servicekit.rpc import RpcServer, open_channel
 from servicekit.rpc.status import fault_from_error
+from testkit.eventually import eventually
 
 if TYPE_CHECKING:
     from postflow.ops.v1.operations_service_pb2_grpc import OperationsServiceAsyncStub
@@ -39,6 +41,7 @@ class Rig:
         self.database = database
         self.applied: list[int] = []
         self.error: Exception | None = InvalidRequest("TOO_ODD", "not yet")
+        self.gate: asyncio.Event | None = None
         self.letters = DeadLetters(database, DatabaseClock(), Uuid7Source())
         self.applier = EventApplier(
             consumer="numbers",
@@ -53,6 +56,8 @@ class Rig:
     async def _apply(self, tx: Transaction, events: Sequence[Received], now: datetime) -> None:
         if self.error:
             raise self.error
+        if self.gate:
+            await self.gate.wait()
         self.applied += [received.message.seconds for received in events if isinstance(received.message, Duration)]
 
     async def park(self, *numbers: int, organization_id: str = "org") -> list[str]:
@@ -62,6 +67,13 @@ class Rig:
     async def list(self, **filters: object) -> Sequence[pb.DeadLetter]:
         request = pb.ListDeadLettersRequest(**filters)  # type: ignore[arg-type]
         return (await self.stub.ListDeadLetters(request)).dead_letters
+
+    async def somebody_waits_for_a_lock(self) -> bool:
+        async with self.database.read() as connection:
+            locks = """
+                select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+            """
+            return bool((await connection.execute(text(locks))).scalar_one())
 
     async def redrive(self, **chosen: object) -> pb.RedriveDeadLettersResponse:
         return await self.stub.RedriveDeadLetters(pb.RedriveDeadLettersRequest(**chosen))  # type: ignore[arg-type]
@@ -140,6 +152,19 @@ async def test_what_can_be_applied_now_is_redriven_once(rig: Rig) -> None:
     assert rig.applied == [1, 2]
     states = [letter.state for letter in await rig.list()]
     assert states == [pb.DEAD_LETTER_STATE_REDRIVEN, pb.DEAD_LETTER_STATE_REDRIVEN, pb.DEAD_LETTER_STATE_OPEN]
+
+
+async def test_a_letter_that_two_redrive_at_once_is_applied_once(rig: Rig) -> None:
+    (letter_id,) = await rig.park(1)
+    rig.error, rig.gate = None, asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        both = [group.create_task(rig.redrive(dead_letter_ids=[letter_id])) for _ in range(2)]
+        await eventually(rig.somebody_waits_for_a_lock)
+        rig.gate.set()
+    assert [result.redriven for each in both for result in each.result().results] == [True, True]
+    assert rig.applied == [1]
+    (letter,) = await rig.list()
+    assert letter.redrives == 1
 
 
 async def test_what_fails_again_stays_open_with_the_new_reason(rig: Rig) -> None:

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from servicekit import clock
 from servicekit.clock import SkewRefused, SystemClock, skew
 from servicekit.ids import Uuid7Source
 
@@ -33,3 +34,4 @@ def test_time_that_the_machine_was_suspended_for_counts() -> None:
     before = time.clock_gettime(time.CLOCK_BOOTTIME)
     seen = SystemClock().monotonic()
     assert before <= seen <= time.clock_gettime(time.CLOCK_BOOTTIME)
+    assert clock._MONOTONIC == time.CLOCK_BOOTTIME, "on a machine that never slept the others show the same"
