@@ -15,7 +15,7 @@ from servicekit.bus.publisher import Outgoing, Stored
 from servicekit.bus.stream_view import StreamLook
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.eras import EraOver
+from servicekit.pg.eras import EraOver, Eras
 from servicekit.pg.housekeeping import Housekeeping, Retention
 from servicekit.pg.outbox import OutboxRow
 from servicekit.pg.relay import Relay
@@ -375,6 +375,37 @@ async def test_a_mark_that_comes_too_late_is_refused(site: Site) -> None:
         await site.announce(slow, "new")
         await eventually(site.is_healed)
     assert len(site.broker.events) == 102
+
+
+async def test_a_page_that_another_process_has_marked_meanwhile_is_left_alone(site: Site) -> None:
+    """Its turn ended while it stood still."""
+    await site.acknowledged(2000)
+    site.broker.wipe()
+    slow, other = Eras(site.database), Eras(site.database)
+    current = await slow.compare(site.broker)
+    for stored in (101, 102):
+        unhealed = await slow.unhealed()
+        assert unhealed
+        page = await slow.lost(unhealed, PAGE)
+        await other.republished(page, current, [(row.position, stored) for row in page.rows])
+        with pytest.raises(EraOver):
+            await slow.republished(page, current, [(row.position, 999) for row in page.rows])
+    assert await site.one("select count(*) from outbox where stream_sequence = 999") == 0
+
+
+async def test_a_page_is_not_marked_when_the_stream_was_lost_again_meanwhile(site: Site) -> None:
+    await site.acknowledged(2000)
+    site.broker.wipe()
+    slow, other = Eras(site.database), Eras(site.database)
+    current = await slow.compare(site.broker)
+    unhealed = await slow.unhealed()
+    assert unhealed
+    page = await slow.lost(unhealed, PAGE)
+    site.broker.wipe()
+    await other.compare(site.broker)
+    with pytest.raises(EraOver):
+        await slow.republished(page, current, [(row.position, 999) for row in page.rows])
+    assert await site.one("select count(*) from outbox where stream_sequence = 999") == 0
 
 
 async def test_what_a_limit_of_the_stream_discarded_is_not_lost(site: Site) -> None:
