@@ -14,7 +14,7 @@ from servicekit.faults import Fault
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.dead_letters import DeadLetter, DeadLetters, show_none
-from servicekit.pg.errors import is_data_error, sqlstate
+from servicekit.pg.errors import is_data_error, is_late, sqlstate
 from servicekit.pg.inbox import Inbox
 from servicekit.run.telemetry import linked_trace
 from servicekit.run.transient import is_transient
@@ -74,7 +74,7 @@ class EventApplier:
     async def apply(self, events: Sequence[Received]) -> dict[str, float]:
         """Applies or parks what can be; the others by id, each with the seconds after which it is wanted again.
 
-        Raises what is transient: the database is away, and all of them are wanted again.
+        Raises when the database is away: all of them are wanted again.
         """
         this = Round(each.event.id for each in events if self._pause(each))
         ready = [each for each in events if each.event.id not in this.kept]
@@ -129,7 +129,7 @@ class EventApplier:
         try:
             fresh = await self._apply(events)
         except Exception as error:
-            if is_transient(error):
+            if is_away(error):
                 raise
             if len(events) == 1:
                 await self._blame(events[0], error, this)
@@ -247,6 +247,11 @@ class EventApplier:
             log.warning("%s: applies %s again", self.consumer, name or "its messages")
         self._said = {(name, error) for name, error in self._said if name in troubled}
         _failing.set(int(bool(troubled)), {"consumer": self.consumer})
+
+
+def is_away(error: BaseException) -> bool:
+    """All events wait for it. What is merely late is blamed on its event, whose neighbours may be fast."""
+    return is_transient(error) and not is_late(error)
 
 
 def is_bad(error: BaseException) -> bool:

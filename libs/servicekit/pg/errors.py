@@ -14,6 +14,8 @@ _RERUN = frozenset({"40P01", "40001"})  # deadlock detected, serialization failu
 # a statement that was not done in time, or was canceled; a transaction that sat idle; a primary that is one no more.
 _AWAY = ("08", "57P", "53", "55P03", "57014", "25P03", "25006")
 
+_LATE = _RERUN | {"57014", "55P03"}  # canceled for its time, a lock not given in time
+
 _DATA_EXCEPTION = "22"
 _PROGRAM_LIMIT_EXCEEDED = "54000"  # an index row larger than a third of a page
 
@@ -43,6 +45,11 @@ def is_transient(error: BaseException) -> bool:
         return True
     # Before there is a connection, the operating system's own errors come through.
     return isinstance(error, PoolTimeout | ConnectionError | TimeoutError | socket.gaierror) or type(error) is OSError
+
+
+def is_late(error: BaseException) -> bool:
+    """Transient, and yet the database is there: a statement or a lock took too long, or each rerun lost."""
+    return sqlstate(error) in _LATE
 
 
 def is_data_error(error: BaseException) -> bool:

@@ -241,6 +241,41 @@ async def test_what_is_transient_comes_out_and_is_no_trouble(rig: Rig) -> None:
     assert not rig.applier.is_failing
 
 
+@pytest.mark.parametrize(
+    ("statement", "error"),
+    [
+        ("select pg_sleep(case when cast(:number as int) = 2 then 10 else 0 end)", "QueryCanceled"),
+        (
+            "update inbox set receive_time = receive_time where event_id = 'locked' and cast(:number as int) = 2",
+            "LockNotAvailable",
+        ),
+    ],
+)
+async def test_an_event_that_takes_too_long_holds_up_no_other(
+    tables_url: str, caplog: pytest.LogCaptureFixture, statement: str, error: str
+) -> None:
+    database = Database(
+        tables_url,
+        application="test",
+        statement_timeout=timedelta(milliseconds=400),
+        lock_timeout=timedelta(milliseconds=200),
+    )
+    rig = Rig(database)
+    rig.statement = statement
+    async with database.read() as connection:
+        await connection.execute(text("insert into inbox values ('elsewhere', 'locked', clock_timestamp())"))
+    async with database.transaction() as elsewhere:
+        await elsewhere.connection.execute(text("select from inbox for update"))
+        assert (await rig.again(1, 2, 3)).keys() == {"google.protobuf.Duration-2"}
+    assert rig.applier.is_failing
+    assert {"google.protobuf.Duration-1", "google.protobuf.Duration-3"} < await rig.applied()
+    assert error in caplog.text
+    rig.statement = ""
+    rig.now += 60
+    assert await rig.again(2) == {}
+    await database.dispose()
+
+
 async def test_what_cannot_even_be_parked_stays_in_the_stream(rig: Rig) -> None:
     rig.trip = _only(2, InvalidRequest("BAD", "bad"))
     async with rig.database.read() as connection:
