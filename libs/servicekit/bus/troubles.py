@@ -12,8 +12,8 @@ more than one in a few, therefore parks nothing, however long it lasts.
 
 When several events of a type fail for the first time together and none is applied, the whole type rests, so that a bad
 release costs some transactions each half minute and not two for each event. Events that are known to fail say nothing
-about the others: they are tried at their own times and hold up none. All this is in memory: a new process starts
-afresh.
+about the others: they are tried at their own times and hold up none, and with more than 1,000 of a type less often. All
+this is in memory: a new process starts afresh.
 """
 
 import random
@@ -22,9 +22,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-# Of one type, each tried alone. When another one fails, the type as a whole rests. What is not remembered is missing
-# from the count that tells a poison event from a defect, so that the count begins again.
-_MOST_SUSPECTS = 1000
+_MOST_AT_PACE = 1000  # suspects of one type that are tried as often as said; with more of them each waits longer
 _ENOUGH_FAILURES = 3  # for the first time in one batch, without a success: the type as a whole rests
 _MOST_FAILURES = 20  # of one type in one batch, also when others of it are applied
 _FORGOTTEN_AFTER = 10.0  # longest pauses without a sign of it: another replica has settled the matter
@@ -39,6 +37,7 @@ class Patience:
     tries: int = 5
     give_up_after: timedelta = timedelta(minutes=5)
     neighbours: int = 3
+    most_suspects: int = 20_000  # of one type; as many messages as a consumer holds
 
     def pause(self, failures: int) -> float:
         """Seconds before the next try, with jitter so that replicas do not try together."""
@@ -111,13 +110,15 @@ class Troubles:
     def failed_alone(self, type_name: str, event_id: str, now: float) -> bool:
         """Whether the event is to be parked now."""
         kind = self._type(type_name)
-        if event_id not in kind.suspects and len(kind.suspects) >= _MOST_SUSPECTS:
+        if event_id not in kind.suspects and len(kind.suspects) >= self._patience.most_suspects:
+            # What is not remembered is missing from the count that tells a poison event from a defect.
             kind.counted_from, kind.applied_before = now, kind.applied
             self.rests(type_name, now)
             return False
         suspect = kind.suspects.setdefault(event_id, _Suspect(first=now, applied_before=kind.applied))
         suspect.tries += 1
-        suspect.resume_at = now + self._patience.pause(suspect.tries)
+        crowd = max(len(kind.suspects) / _MOST_AT_PACE, 1.0)
+        suspect.resume_at = now + self._patience.pause(suspect.tries) * crowd
         return self._is_poison(kind, suspect, now)
 
     def parked(self, type_name: str, event_id: str) -> None:

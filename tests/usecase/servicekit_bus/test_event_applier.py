@@ -12,14 +12,14 @@ from sqlalchemy import text
 from postflow.bus.v1 import bus_pb2
 from servicekit.bus.applier import EventApplier
 from servicekit.bus.routes import Received, Route
-from servicekit.bus.troubles import Patience
+from servicekit.bus.troubles import Patience, Troubles
 from servicekit.faults import Conflict, InvalidField, InvalidRequest, Unavailable
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.dead_letters import DeadLetters
 
-PATIENCE = Patience(tries=4, give_up_after=timedelta(minutes=5), neighbours=3)
+PATIENCE = Patience(tries=4, give_up_after=timedelta(minutes=5), neighbours=3, most_suspects=300)
 
 TOO_LONG_FOR_AN_INDEX = """
     insert into inbox select 'c', string_agg(md5(n::text), ''), now()
@@ -222,7 +222,7 @@ async def test_events_known_to_fail_hold_up_no_other_of_their_type(rig: Rig) -> 
 
 async def test_a_defect_that_hits_more_than_is_remembered_parks_none(rig: Rig) -> None:
     rig.trip = lambda number: AttributeError() if number % 2 else None
-    for number in range(0, 2200, 20):
+    for number in range(0, 800, 20):
         await rig.again(*range(number, number + 20))
         rig.now += 1
     for number in range(10_000, 20_000, 500):
@@ -231,6 +231,15 @@ async def test_a_defect_that_hits_more_than_is_remembered_parks_none(rig: Rig) -
         rig.now += 60
     assert await rig.parked() == []
     assert rig.applier.is_failing
+
+
+async def test_very_many_events_known_to_fail_are_tried_less_often() -> None:
+    troubles = Troubles(Patience())
+    for number in range(5000):
+        troubles.failed_alone("type", f"event {number}", 0.0)
+    for time in (100.0, 200.0, 300.0, 1000.0, 2000.0):
+        troubles.failed_alone("type", "event 0", time)
+    assert 120 <= troubles.pause("type", "event 0", 2000.0) <= 150
 
 
 async def test_what_is_transient_comes_out_and_is_no_trouble(rig: Rig) -> None:
