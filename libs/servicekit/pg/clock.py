@@ -12,6 +12,8 @@ _NOW = text("select clock_timestamp()")
 
 # By how much two undisciplined quartz clocks drift apart, per second: a reading is carried on that much more slowly.
 _DRIFT = 100e-6
+# Seconds for which a reading counts for more than slower ones after it.
+_KEPT = 30.0
 
 
 class DatabaseClock:
@@ -48,12 +50,13 @@ class SteadyClock:
         """Takes in what the database's clock said at some moment between question and answer.
 
         When the answer arrives the database is at `reading` or later, by no more than the round trip. Of all such lower
-        bounds the latest is kept: a slow answer never replaces a better one. An estimate above the upper bound means
-        that the database's clock was set back; then only the new reading counts.
+        bounds the latest is kept for half a minute: a slow answer does not replace a better one. An estimate above the
+        upper bound means that the database's clock was set back; then only the new reading counts. Where all answers
+        are slow nothing shows that, hence the half minute.
         """
         latest = reading + timedelta(seconds=(answered - asked) * (1 + _DRIFT))
         known = self._reading and self._carried(self._reading, answered)
-        if known is None or known > latest or known < reading:
+        if known is None or known > latest or known < reading or answered - self._at > _KEPT:
             self._reading, self._at = reading, answered
 
     def now(self) -> datetime:

@@ -93,6 +93,17 @@ def test_a_database_whose_clock_is_set_is_followed_from_the_next_reading_on(
     assert -database.ahead <= timedelta(seconds=0.0021)
 
 
+def test_a_clock_that_was_set_back_is_followed_although_all_answers_are_slow() -> None:
+    """None of them is fast enough to show it."""
+    database = SimulatedDatabase()
+    database.observe(0, 0.001)
+    database.set(timedelta(seconds=-1.5))
+    for _ in range(10):
+        database.passes(2)
+        database.observe(2, 0.1)
+    assert database.ahead <= MOMENT
+
+
 def test_a_slow_answer_does_not_replace_a_better_reading() -> None:
     database = SimulatedDatabase()
     database.observe(0, 0.001)
