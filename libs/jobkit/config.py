@@ -64,7 +64,10 @@ class Config:
     lock_duration: timedelta = timedelta(minutes=10)
     """After it the job of a dead worker is taken over. Long runs extend their locks each third of it."""
     run_timeout: timedelta | None = timedelta(minutes=10)
-    """A run (of a job, or of a batch by `on_batch`) that takes longer is cancelled and has failed. None: no limit."""
+    """A run (of a job, or of a batch by `on_batch`) that takes longer is cancelled and has failed. None: no limit.
+
+    `on_idle` and `on_error` are cancelled after it, too.
+    """
     cancel_grace: timedelta = timedelta(seconds=5)
     """How long a cancelled run may take to end. Then its worker leaves it behind, and its lock is not extended."""
     batch: int = 1

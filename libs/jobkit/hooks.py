@@ -17,6 +17,7 @@ _log = logging.getLogger(__name__)
 class Hooks:
     def __init__(self, config: Config) -> None:
         self._config = config
+        self._timeout = None if config.run_timeout is None else config.run_timeout.total_seconds()
         self._scopes: set[asyncio.Timeout] = set()
         self._out_of_time = False
 
@@ -48,7 +49,7 @@ class Hooks:
             await self.tell(HookFailed(name, failure))
 
     async def _in_time(self, hook: Hook) -> None:
-        async with asyncio.timeout(_LAST_WORDS if self._out_of_time else None) as scope:
+        async with asyncio.timeout(_LAST_WORDS if self._out_of_time else self._timeout) as scope:
             self._scopes.add(scope)
             try:
                 await hook()

@@ -1,16 +1,21 @@
 """Extends the locks of runs that last."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from functools import partial
 
 from jobkit.config import Config
 from jobkit.edge import result_of, wait
-from jobkit.errors import LockLost, LoopBlocked, StoreFailed
+from jobkit.errors import LockLost, LoopBlocked, SchedulerError, StoreFailed
 from jobkit.hand import Hand
 from jobkit.hooks import Hooks
 from jobkit.job import Job, Lock
 from jobkit.settler import Settler
+
+_MOST_REPORTS = 1000
+
+_log = logging.getLogger(__name__)
 
 
 class Keeper:
@@ -20,8 +25,14 @@ class Keeper:
         self._hooks = hooks
         self._settler = settler
         self._hands = hands
+        self._reports = 0
 
     async def keep(self, over: asyncio.Event) -> None:
+        """Does not wait for `on_error` before it extends again: while that is slow, other runs keep their locks."""
+        async with asyncio.TaskGroup() as reports:
+            await self._keep_all(over, reports)
+
+    async def _keep_all(self, over: asyncio.Event, reports: asyncio.TaskGroup) -> None:
         duration = self._config.lock_duration.total_seconds()
         delay = period = duration / 3
         while True:
@@ -30,26 +41,29 @@ class Keeper:
                 return
             late = self._config.monotonic() - slept_at - delay
             if late >= duration - delay:
-                await self._hooks.tell(LoopBlocked(late))
-            delay = period if await self._extend_all() else period / 4
+                self._report(LoopBlocked(late), reports)
+            errors = await self._extend_all()
+            for error in errors:
+                self._report(error, reports)
+            delay = period / 4 if any(isinstance(error, StoreFailed) for error in errors) else period
 
-    async def _extend_all(self) -> bool:
+    async def _extend_all(self) -> list[SchedulerError]:
         asked = self._config.monotonic()
         async with self._settler.extending:
             hands = {hand: hand.jobs for hand in self._hands}
             locks = [job.lock for jobs in hands.values() for job in jobs]
             answer = await result_of(partial(self._extend, locks)) if locks else frozenset()
-        if isinstance(answer, Exception):
-            await self._hooks.tell(StoreFailed("extend", answer))
-        for hand, jobs in hands.items():
-            await self._keep(hand, jobs, answer, asked)
-        return not isinstance(answer, Exception)
+        failed = [StoreFailed("extend", answer)] if isinstance(answer, Exception) else []
+        lost = [job for hand, jobs in hands.items() for job in self._lost(hand, jobs, answer, asked)]
+        return [*failed, *map(LockLost, lost)]
 
     async def _extend(self, locks: Sequence[Lock]) -> frozenset[Lock]:
         lock_until = await self._store.now() + self._config.lock_duration
         return await self._store.extend(locks, lock_until)
 
-    async def _keep(self, hand: Hand, jobs: Sequence[Job], answer: frozenset[Lock] | Exception, asked: float) -> None:
+    def _lost(
+        self, hand: Hand, jobs: Sequence[Job], answer: frozenset[Lock] | Exception, asked: float
+    ) -> Sequence[Job]:
         if not isinstance(answer, Exception):
             hand.lock_end = asked + self._config.lock_duration.total_seconds()
             lost = hand.still(job for job in jobs if job.lock not in answer)
@@ -59,5 +73,17 @@ class Keeper:
         else:
             lost = []
         hand.lose(lost)
-        for job in lost:
-            await self._hooks.tell(LockLost(job))
+        return lost
+
+    def _report(self, error: SchedulerError, reports: asyncio.TaskGroup) -> None:
+        if self._reports < _MOST_REPORTS:
+            self._reports += 1
+            reports.create_task(self._tell(error))
+        else:
+            _log.warning("%s: %s", self._config.name, error)
+
+    async def _tell(self, error: SchedulerError) -> None:
+        try:
+            await self._hooks.tell(error)
+        finally:
+            self._reports -= 1

@@ -72,11 +72,12 @@ class Shift:
         try:
             async with asyncio.TaskGroup() as group:
                 watchers = [group.create_task(self._stop_when(event)) for event in (stop, self._hurry)]
-                group.create_task(self._keeper.keep(self._over))
+                keeping = group.create_task(self._keeper.keep(self._over))
                 async with asyncio.TaskGroup() as workers:
                     for number in range(self._config.workers):
                         workers.create_task(self._worker(), name=f"{self._config.name} {number}")
                 self._over.set()
+                await keeping  # watched: what it reports may hang
                 for watcher in watchers:
                     watcher.cancel()
         finally:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from jobkit.errors import LateWrite, LockLost, StoreFailed
+from jobkit.errors import LateWrite, LockLost, SchedulerError, StoreFailed
 from jobkit.job import Done, Job, Outcome
 from testkit.clocks import START
 from testkit.eventually import eventually
@@ -83,6 +83,31 @@ async def test_a_result_is_written_after_the_extension_that_was_under_way(scene:
         gate.set()
         await eventually(lambda: scheduler.is_idle)
     assert (await scene.job()).sleep_until is None
+
+
+async def test_locks_are_extended_while_a_hook_hangs(scene: Scene) -> None:
+    begun: list[object] = []
+    finish = asyncio.Event()
+
+    async def linger(job: Job) -> None:
+        begun.append(job.id)
+        await finish.wait()
+
+    async def hang(error: SchedulerError) -> None:
+        scene.told.append(error)
+        await finish.wait()
+
+    await scene.jobs.add(once(1), once(2))
+    settings = {"on_document": linger, "on_error": hang, "workers": 2, "lock_duration": timedelta(seconds=0.15)}
+    async with scene.scheduler(**settings):
+        await eventually(lambda: len(begun) == 2)
+        await scene.jobs.edit(1, sleep_until=None)
+        await eventually(lambda: scene.told)
+        extended = scene.store.calls["extend"]
+        await eventually(lambda: scene.store.calls["extend"] > extended + 1)
+        finish.set()
+    assert [type(error) for error in scene.told] == [LockLost]
+    assert (await scene.job(2)).due_time is None
 
 
 async def test_a_run_that_loses_its_lock_is_cancelled(scene: Scene) -> None:

@@ -167,6 +167,29 @@ async def test_runs_that_do_not_end_are_bounded(scene: Scene) -> None:
         await eventually(lambda: len(stubborn.ran) == 30, within=20)
 
 
+@pytest.mark.parametrize("hook", ["on_idle", "on_error"])
+async def test_a_hook_that_hangs_is_ended_like_a_run(scene: Scene, hook: str) -> None:
+    calls: list[object] = []
+
+    async def hang_once(*_: object) -> None:
+        calls.append(hook)
+        if len(calls) == 1:
+            await asyncio.Event().wait()
+
+    async def do(job: Job) -> None:
+        scene.ran.append(job)
+        if job.id == 1:
+            raise RuntimeError("no")
+
+    await scene.jobs.add(once(1), once(2, START + MINUTE))
+    settings: dict[str, object] = {"on_document": do, "run_timeout": BRIEF, hook: hang_once}
+    async with scene.scheduler(**settings) as scheduler:
+        await eventually(lambda: calls and scheduler.is_idle)
+        scene.clock.advance(MINUTE)
+        scheduler.wake()
+        await eventually(lambda: [job.id for job in scene.ran if job.id == 2])
+
+
 async def test_a_run_without_a_limit_is_not_timed_out(scene: Scene) -> None:
     finish = asyncio.Event()
 

@@ -352,3 +352,20 @@ async def test_a_stop_does_not_wait_for_ever_for_a_store_that_takes_nothing(scen
     async with scene.scheduler(grace=timedelta(milliseconds=10)):
         await eventually(lambda: scene.told)
     assert (await scene.job()).sleep_until == START + 10 * MINUTE
+
+
+async def test_a_report_of_a_lost_lock_does_not_hold_up_a_stop_for_ever(scene: Scene) -> None:
+    lost = asyncio.Event()
+
+    async def linger(job: Job) -> None:
+        await scene.jobs.edit(1, sleep_until=None)
+        await asyncio.Event().wait()
+
+    async def hang(error: SchedulerError) -> None:
+        lost.set()
+        await asyncio.Event().wait()
+
+    await scene.jobs.add(once())
+    settings = {"on_document": linger, "on_error": hang, "lock_duration": timedelta(seconds=0.15)}
+    async with scene.scheduler(**settings, grace=timedelta(0)):
+        await lost.wait()
