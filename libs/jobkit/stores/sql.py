@@ -120,10 +120,13 @@ class SqlStore:
                 inserted = (await own.execute(*self._rows.insert(new, due))).scalar_one_or_none()
                 if inserted is not None:
                     return Enqueued(inserted, is_new=True)
-                assert new.id is not None, "the table gave the id of another row"
+                if new.id is None:
+                    continue  # the number that the table gave is taken; it gives another each time
                 if await self._exists(new.id, on_conflict, edit_to(new), own):
                     return Enqueued(new.id, is_new=False)
-            raise EditConflict(f"job {new.id} comes and goes")
+            raise EditConflict(
+                f"job {new.id} comes and goes" if new.id is not None else "the ids that the table gave are all taken"
+            )
 
     async def edit_job(self, job_id: JobId, edit: JobEdit, *, connection: AsyncConnection | None = None) -> Job:
         """With a connection, in the transaction that the caller has on it: a run in hand is settled after that."""

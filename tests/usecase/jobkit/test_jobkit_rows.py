@@ -44,6 +44,12 @@ async def test_a_job_is_there_when_the_transaction_of_its_caller_commits(engine:
     assert await rows(engine, "select id, sleep_until, data from job") == [(job_id, START + HOUR, {"to": "ada"})]
 
 
+async def test_a_table_that_numbers_its_rows_passes_over_taken_numbers(store: SqlStore) -> None:
+    for number in (1, 2, 4):
+        await store.enqueue(NewJob(id=number))
+    assert [(await store.enqueue(NewJob())).id for _ in range(2)] == [3, 5]
+
+
 async def test_an_edit_is_undone_with_the_transaction_of_its_caller(engine: AsyncEngine, store: SqlStore) -> None:
     await store.enqueue(NewJob(id=1))
     async with engine.connect() as connection:
