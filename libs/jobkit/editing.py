@@ -57,13 +57,15 @@ def edited(job: Job, edit: JobEdit, now: datetime) -> Edited:
 def is_in_hand(job: Job, now: datetime) -> bool:
     """Whether its occurrence has come up and not ended: it is locked, or waits for an attempt."""
     due = job.due_time or job.sleep_until
-    return due is not None and job.sleep_until is not None and due <= now < job.sleep_until
+    has_begun = job.attempts != 0  # a late one that waits for its pace has not; without a count nobody knows
+    return has_begun and due is not None and job.sleep_until is not None and due <= now < job.sleep_until
 
 
 def redefined(job: Job, fresh: Job) -> Job:
     """A job in hand, with the definition that its row has by now."""
     definition = {name: getattr(fresh, name) for name in (*DEFINITION, "definition")}
-    return replace(job, **definition)
+    is_rescheduled = job.is_rescheduled or _has_other_calendar(job, fresh)
+    return replace(job, **definition, is_rescheduled=is_rescheduled)
 
 
 def edit_to(new: NewJob) -> JobEdit:
@@ -78,7 +80,11 @@ def _is_rescheduled(job: Job, new: Job, due: datetime | None) -> bool:
         return False
     is_over = due is None or (new.repeat_until is not None and due > new.repeat_until)
     ends_elsewhere = job.repeat_until != new.repeat_until and is_over
-    return ends_elsewhere or any(getattr(job, name) != getattr(new, name) for name in CALENDAR)
+    return ends_elsewhere or _has_other_calendar(job, new)
+
+
+def _has_other_calendar(job: Job, new: Job) -> bool:
+    return any(getattr(job, name) != getattr(new, name) for name in CALENDAR)
 
 
 def _first_due(job: Job, now: datetime) -> datetime | None:

@@ -65,6 +65,8 @@ class Job:
 
     definition: Hashable = field(default=None, compare=False, repr=False)
     """What a store has to recognise a definition by: that the row still says what the next time is computed from."""
+    is_rescheduled: bool = field(default=False, compare=False, repr=False)
+    """Its row got another schedule during its run: no policy catches up with the time before the run."""
 
     @property
     def lock(self) -> Lock:

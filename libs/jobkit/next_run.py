@@ -190,7 +190,7 @@ def _next_due(job: Job, calendar: "_Calendar", begun: datetime, now: datetime, p
 
 def _dealt_with(job: Job, begun: datetime, now: datetime, policy: Policy) -> datetime:
     """Of the occurrences up to this instant none is to come."""
-    due = _due_time(job)
+    due = max(_due_time(job), begun) if job.is_rescheduled else _due_time(job)
     match Misfire(job.misfire):
         case Misfire.FIRE_ONCE:
             return max(due, begun)

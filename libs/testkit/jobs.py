@@ -25,7 +25,7 @@ from jobkit.stores.sql import SqlStore
 from testkit.clocks import START, FrozenClock
 from testkit.eventually import eventually
 
-COLUMNS = [field.name for field in fields(Job) if field.name not in {"flaw", "definition"}]
+COLUMNS = [field.name for field in fields(Job) if field.name not in {"flaw", "definition", "is_rescheduled"}]
 
 
 async def create_table(engine: AsyncEngine) -> None:

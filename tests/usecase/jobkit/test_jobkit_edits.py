@@ -1,6 +1,7 @@
 """Jobs that are added, and edited while they wait or run, on both stores."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from jobkit.changes import Enqueued, JobEdit, NewJob, OnConflict
 from jobkit.errors import AttemptFailed, LateWrite, LockLost
-from jobkit.job import Job
+from jobkit.job import Job, Misfire
 from jobkit.store import JobExists, NoSuchJob
 from testkit.clocks import START
 from testkit.eventually import eventually
@@ -239,6 +240,37 @@ async def test_a_run_settles_into_the_schedule_that_its_row_has_by_then(scene: S
     row = await scene.job()
     assert row.due_time == row.sleep_until == START + 10 * MINUTE
     assert (len(scene.ran), row.attempts, scene.told) == (1, 0, [])
+
+
+@pytest.mark.parametrize("misfire", Misfire)
+async def test_a_rescheduled_run_catches_up_with_nothing_before_it(scene: Scene, misfire: Misfire) -> None:
+    edit = JobEdit(interval="*/10 * * * *", misfire_after=DAY)
+    await edited_in_its_run(scene, hourly(START - 5 * HOUR, misfire=misfire), edit, misfire_after=DAY)
+    assert ((await scene.job()).due_time, len(scene.ran), scene.told) == (START + 10 * MINUTE, 1, [])
+
+
+async def test_a_rescheduled_run_that_is_edited_again_catches_up_with_nothing(scene: Scene) -> None:
+    held = scene.store.gates["held"] = asyncio.Event()
+
+    async def do(job: Job) -> None:
+        await scene.store.edit_job(1, JobEdit(interval="*/10 * * * *"))
+
+    await scene.jobs.add(hourly(START - 5 * HOUR, misfire=Misfire.FIRE_ALL))
+    async with scene.scheduler(on_document=do) as scheduler:
+        await eventually(lambda: scene.store.calls["held"])
+        write = scene.store.gates["update"] = asyncio.Event()
+        held.set()
+        await eventually(lambda: scene.store.calls["update"] == 2)
+        await scene.store.edit_job(1, JobEdit(auto_remove=True))
+        write.set()
+        await eventually(lambda: scheduler.is_idle)
+    assert (await scene.job()).due_time == START + 10 * MINUTE
+
+
+async def test_a_late_job_that_waits_for_its_pace_is_rescheduled_at_once(scene: Scene) -> None:
+    await scene.jobs.add(replace(hourly(START - 5 * HOUR, misfire=Misfire.FIRE_ALL), sleep_until=START + MINUTE))
+    edited = await scene.store.edit_job(1, JobEdit(interval="@daily"))
+    assert edited.due_time == edited.sleep_until == START.replace(hour=0) + DAY
 
 
 async def test_a_run_settles_into_the_zone_that_its_row_has_by_then(scene: Scene) -> None:
