@@ -1,8 +1,11 @@
 """Writes the results of runs, a group of jobs in one statement."""
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 from jobkit.config import Config
@@ -11,7 +14,7 @@ from jobkit.editing import redefined
 from jobkit.errors import LateWrite, StoreFailed
 from jobkit.hand import Hand
 from jobkit.hooks import Hooks
-from jobkit.job import Job, Lock
+from jobkit.job import Job, JobUpdate, Lock
 from jobkit.next_run import Settlement
 from jobkit.retry import patience
 from jobkit.store import JobTable
@@ -19,10 +22,43 @@ from jobkit.store import JobTable
 T = TypeVar("T")
 
 OnWritten: TypeAlias = Callable[[Iterable[datetime | None]], None]
-Decision: TypeAlias = tuple[Job, Callable[[Job], Settlement]]
+Decide: TypeAlias = Callable[[Job], Settlement]
+Decision: TypeAlias = tuple[Job, Decide]
 """A job, and how to settle it: decided once more if its row is edited before the settlement is written."""
 
 _REDEFINITIONS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    """All of them updates, or all of them removals: one statement."""
+
+    settlements: Sequence[tuple[Settlement, Decide]]
+    redefinitions: int = 0
+
+    @property
+    def updates(self) -> list[tuple[Lock, JobUpdate]]:
+        return [(one.job.lock, one.update) for one, _ in self.settlements if one.update is not None]
+
+    @property
+    def locks(self) -> list[Lock]:
+        return [one.job.lock for one, _ in self.settlements]
+
+    @property
+    def call(self) -> str:
+        return "update" if self.updates else "remove"
+
+    def halves(self) -> "list[_Group]":
+        middle = len(self.settlements) // 2
+        parts = (self.settlements[:middle], self.settlements[middle:])
+        return [replace(self, settlements=part) for part in parts if part]
+
+
+def _groups(decisions: Sequence[Decision], redefinitions: int = 0) -> list[_Group]:
+    settlements = [(decide(job), decide) for job, decide in decisions]
+    updates = [each for each in settlements if each[0].update is not None]
+    removals = [each for each in settlements if each[0].update is None]
+    return [_Group(settlements=part, redefinitions=redefinitions) for part in (updates, removals) if part]
 
 
 class Settler:
@@ -46,16 +82,46 @@ class Settler:
         hand.put_down(job for job, _ in decisions)
         async with self.extending:
             pass
-        for _ in range(_REDEFINITIONS):
-            settlements = [decide(job) for job, decide in decisions]
-            written = await self._write(hand, settlements)
-            decisions = await self._redefined(hand, [each for each in decisions if each[0].lock not in written])
-            again = {job.id for job, _ in decisions}
-            await self._tell([one for one in settlements if one.job.id not in again], written)
-            if not decisions:
+        await self._write_all(hand, deque(_groups(decisions)))
+
+    async def _write_all(self, hand: Hand, waiting: deque[_Group]) -> None:
+        """A group that the store refuses is halved: it may be one row of it that cannot be written, by a constraint."""
+        failures = 0
+        while waiting:
+            group = waiting.popleft()
+            answer = await result_of(partial(self._write, group))
+            if not isinstance(answer, Exception):
+                failures = 0
+                waiting.extendleft(await self._refused(hand, group, answer))
+                continue
+            await self._hooks.tell(StoreFailed(group.call, answer))
+            if self._is_too_late(hand):
+                # Of these nobody knows: they count as written.
+                for unknown in (group, *waiting):
+                    await self._tell(unknown.settlements, frozenset(unknown.locks))
                 return
-        for job, _ in decisions:
-            await self._hooks.tell(LateWrite(job))
+            if len(group.settlements) > 1:
+                waiting.extendleft(reversed(group.halves()))
+            else:
+                waiting.append(group)
+            await wait(self._out_of_time, patience(failures, self._config.draw()))
+            failures += 1
+
+    async def _write(self, group: _Group) -> frozenset[Lock]:
+        """The locks that held."""
+        updates = group.updates
+        written = await (self._store.update(updates) if updates else self._store.remove(group.locks))
+        self._on_written(update.sleep_until for _, update in updates)
+        return written
+
+    async def _refused(self, hand: Hand, group: _Group, written: frozenset[Lock]) -> list[_Group]:
+        """What is to be written once more, since its row was edited during the run."""
+        refused = [(one.job, decide) for one, decide in group.settlements if one.job.lock not in written]
+        is_last = group.redefinitions + 1 >= _REDEFINITIONS
+        redefined = [] if is_last else await self._redefined(hand, refused)
+        again = {job.id for job, _ in redefined}
+        await self._tell([each for each in group.settlements if each[0].job.id not in again], written)
+        return _groups(redefined, group.redefinitions + 1)
 
     async def _redefined(self, hand: Hand, refused: Sequence[Decision]) -> list[Decision]:
         """Those whose locks hold, but whose rows were edited during the run: it settles into what they say now."""
@@ -66,26 +132,12 @@ class Settler:
         fresh = {row.id: row for row in rows or ()}
         return [(redefined(job, fresh[job.id]), decide) for job, decide in refused if job.id in fresh]
 
-    async def _tell(self, settlements: Sequence[Settlement], written: frozenset[Lock]) -> None:
-        for settlement in settlements:
+    async def _tell(self, settlements: Sequence[tuple[Settlement, Decide]], written: frozenset[Lock]) -> None:
+        for settlement, _ in settlements:
             if settlement.error is not None:
                 await self._hooks.tell(settlement.error)
             if settlement.job.lock not in written:
                 await self._hooks.tell(LateWrite(settlement.job))
-
-    async def _write(self, hand: Hand, settlements: Sequence[Settlement]) -> frozenset[Lock]:
-        """The locks that held; those of which nobody knows count as held."""
-        updates = [(one.job.lock, one.update) for one in settlements if one.update is not None]
-        removals = [one.job.lock for one in settlements if one.update is None]
-        written: frozenset[Lock] = frozenset()
-        if updates:
-            answer = await self._persist(hand, "update", lambda: self._store.update(updates))
-            written |= {lock for lock, _ in updates} if answer is None else answer
-        if removals:
-            answer = await self._persist(hand, "remove", lambda: self._store.remove(removals))
-            written |= set(removals) if answer is None else answer
-        self._on_written(update.sleep_until for _, update in updates)
-        return written
 
     async def _persist(self, hand: Hand, call: str, write: Callable[[], Awaitable[T]]) -> T | None:
         """Until it is done; None: until the locks have ended, or the time to stop is over."""
@@ -95,7 +147,10 @@ class Settler:
             if not isinstance(answer, Exception):
                 return answer
             await self._hooks.tell(StoreFailed(call, answer))
-            if self._out_of_time.is_set() or self._config.monotonic() >= hand.lock_end:
+            if self._is_too_late(hand):
                 return None
             await wait(self._out_of_time, patience(failures, self._config.draw()))
             failures += 1
+
+    def _is_too_late(self, hand: Hand) -> bool:
+        return self._out_of_time.is_set() or self._config.monotonic() >= hand.lock_end

@@ -12,8 +12,9 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from jobkit.changes import NewJob
 from jobkit.config import Config
-from jobkit.errors import InvalidJob, JobFailed, OccurrenceSkipped
+from jobkit.errors import InvalidJob, JobFailed, OccurrenceSkipped, SchedulerError, StoreFailed
 from jobkit.job import Done, Job, JobUpdate, Lock, Misfire, Outcome
 from jobkit.scheduler import Scheduler
 from jobkit.stores.columns import SqlColumns
@@ -364,3 +365,30 @@ async def test_a_services_own_database_is_taken_as_it_is(empty_database: str) ->
         assert await store.next_due() == now + timedelta(minutes=1)
         assert await store.remove([job.lock]) == {job.lock}
     await database.dispose()
+
+
+async def test_a_result_that_its_row_refuses_spoils_no_other(engine: AsyncEngine) -> None:
+    told: list[SchedulerError] = []
+
+    async def do(job: Job) -> None:
+        if job.id == 3:
+            raise RuntimeError("no")
+
+    async def tell(error: SchedulerError) -> None:
+        told.append(error)
+
+    store = SqlStore(engine, "job")
+    await run(engine, "alter table job add constraint flawless check (last_error is null)")
+    await run(engine, "create table mail (job_id bigint references job)")
+    for number in range(1, 21):
+        await store.enqueue(NewJob(id=number, auto_remove=number % 2 == 0))
+    await run(engine, "insert into mail values (4)")
+    config = Config(store=store, on_document=do, on_error=tell, batch=20, grace=timedelta(0), draw=lambda: 0.0)
+    async with Scheduler(config):
+
+        async def others_are_settled() -> bool:
+            unsettled = await run(engine, "select id from job where due_time is not null order by id")
+            return [number for (number,) in unsettled] == [3, 4]
+
+        await eventually(others_are_settled)
+    assert {error.call for error in told if isinstance(error, StoreFailed)} == {"update", "remove"}
