@@ -1,5 +1,6 @@
 """What a worker has locked."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 
 from jobkit.job import Job
@@ -14,6 +15,8 @@ class Hand:
         self.lock_end = lock_end
         """On the monotonic clock, and never later than the store's."""
         self.run: Run | None = None
+        self.writing: set[asyncio.Task[None]] = set()
+        """What is being settled while the run goes on."""
 
     @property
     def jobs(self) -> list[Job]:

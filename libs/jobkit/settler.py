@@ -2,11 +2,11 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from jobkit.config import Config
 from jobkit.edge import result_of, wait
@@ -72,19 +72,26 @@ class Settler:
         self.extending = asyncio.Lock()
         """Held while locks are being extended."""
 
-    async def settle(self, hand: Hand, decisions: Sequence[Decision]) -> None:
+    def settle(self, hand: Hand, decisions: Sequence[Decision]) -> Coroutine[Any, Any, None]:
+        """The jobs are out of the hand at once, not only when the result is awaited.
+
+        From then on their locks are not extended: an extension after the result would wake a job that is finished, and
+        a refused one would look like a loss.
+        """
         held = {job.lock for job in hand.still(job for job, _ in decisions)}
-        decisions = [(job, decide) for job, decide in decisions if job.lock in held]
+        taken = [(job, decide) for job, decide in decisions if job.lock in held]
+        hand.put_down(job for job, _ in taken)
+        return self._settle(hand, taken)
+
+    async def _settle(self, hand: Hand, decisions: Sequence[Decision]) -> None:
         if not decisions:
             return
-        # From here on their locks are not extended, and what is under way comes to its end: an extension after the
-        # result would wake a job that is finished, and a refused one would look like a loss.
-        hand.put_down(job for job, _ in decisions)
         async with self.extending:
-            pass
-        await self._write_all(hand, deque(_groups(decisions)))
+            pass  # what is under way comes to its end
+        # Others of the hand may have their locks extended from here on.
+        await self._write_all(hand.lock_end, deque(_groups(decisions)))
 
-    async def _write_all(self, hand: Hand, waiting: deque[_Group]) -> None:
+    async def _write_all(self, lock_end: float, waiting: deque[_Group]) -> None:
         """A group that the store refuses is halved: it may be one row of it that cannot be written, by a constraint."""
         failures = 0
         while waiting:
@@ -92,10 +99,10 @@ class Settler:
             answer = await result_of(partial(self._write, group))
             if not isinstance(answer, Exception):
                 failures = 0
-                waiting.extendleft(await self._refused(hand, group, answer))
+                waiting.extendleft(await self._refused(lock_end, group, answer))
                 continue
             await self._hooks.tell(StoreFailed(group.call, answer))
-            if self._is_too_late(hand):
+            if self._is_too_late(lock_end):
                 # Of these nobody knows: they count as written.
                 for unknown in (group, *waiting):
                     await self._tell(unknown.settlements, frozenset(unknown.locks))
@@ -114,21 +121,21 @@ class Settler:
         self._on_written(update.sleep_until for _, update in updates)
         return written
 
-    async def _refused(self, hand: Hand, group: _Group, written: frozenset[Lock]) -> list[_Group]:
+    async def _refused(self, lock_end: float, group: _Group, written: frozenset[Lock]) -> list[_Group]:
         """What is to be written once more, since its row was edited during the run."""
         refused = [(one.job, decide) for one, decide in group.settlements if one.job.lock not in written]
         is_last = group.redefinitions + 1 >= _REDEFINITIONS
-        redefined = [] if is_last else await self._redefined(hand, refused)
+        redefined = [] if is_last else await self._redefined(lock_end, refused)
         again = {job.id for job, _ in redefined}
         await self._tell([each for each in group.settlements if each[0].job.id not in again], written)
         return _groups(redefined, group.redefinitions + 1)
 
-    async def _redefined(self, hand: Hand, refused: Sequence[Decision]) -> list[Decision]:
+    async def _redefined(self, lock_end: float, refused: Sequence[Decision]) -> list[Decision]:
         """Those whose locks hold, but whose rows were edited during the run: it settles into what they say now."""
         if not refused or not isinstance(self._store, JobTable):
             return []
         table = self._store
-        rows = await self._persist(hand, "held", lambda: table.held([job.lock for job, _ in refused]))
+        rows = await self._persist(lock_end, "held", lambda: table.held([job.lock for job, _ in refused]))
         fresh = {row.id: row for row in rows or ()}
         return [(redefined(job, fresh[job.id]), decide) for job, decide in refused if job.id in fresh]
 
@@ -139,7 +146,7 @@ class Settler:
             if settlement.job.lock not in written:
                 await self._hooks.tell(LateWrite(settlement.job))
 
-    async def _persist(self, hand: Hand, call: str, write: Callable[[], Awaitable[T]]) -> T | None:
+    async def _persist(self, lock_end: float, call: str, write: Callable[[], Awaitable[T]]) -> T | None:
         """Until it is done; None: until the locks have ended, or the time to stop is over."""
         failures = 0
         while True:
@@ -147,10 +154,10 @@ class Settler:
             if not isinstance(answer, Exception):
                 return answer
             await self._hooks.tell(StoreFailed(call, answer))
-            if self._is_too_late(hand):
+            if self._is_too_late(lock_end):
                 return None
             await wait(self._out_of_time, patience(failures, self._config.draw()))
             failures += 1
 
-    def _is_too_late(self, hand: Hand) -> bool:
-        return self._out_of_time.is_set() or self._config.monotonic() >= hand.lock_end
+    def _is_too_late(self, lock_end: float) -> bool:
+        return self._out_of_time.is_set() or self._config.monotonic() >= lock_end

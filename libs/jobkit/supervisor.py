@@ -59,10 +59,12 @@ class Supervisor:
             return
         run = hand.run = self._begin(hand, jobs)
         try:
-            while not run.is_done and not self._is_lost(run):
-                await run.news(self._patience(run))
-                await self._look_after(hand, run)
-            await self._end(hand, run)
+            # A result may have to wait, for a transaction that has its row: the run is watched meanwhile.
+            async with asyncio.TaskGroup() as writing:
+                while not run.is_done and not self._is_lost(run):
+                    await run.news(self._patience(hand, run))
+                    await self._look_after(hand, run, writing)
+                await self._end(hand, run)
         finally:
             if not run.is_done:
                 run.interrupt(Interruption.STOPPED)
@@ -91,10 +93,10 @@ class Supervisor:
             linger=_LINGER,
         )
 
-    def _patience(self, run: Run) -> float | None:
+    def _patience(self, hand: Hand, run: Run) -> float | None:
         """Seconds to the next thing that is to be looked at."""
         times: list[float] = []
-        if run.first_ended_at is not None:
+        if run.first_ended_at is not None and not hand.writing:
             times.append(run.first_ended_at + _LINGER)
         if run.has_more:
             times.append(run.started_at + self._batch_time)
@@ -104,21 +106,31 @@ class Supervisor:
             times.append(run.begun_at + self._timeout)
         return max(min(times) - _loop_time(), 0) if times else None
 
-    async def _look_after(self, hand: Hand, run: Run) -> None:
+    async def _look_after(self, hand: Hand, run: Run, writing: asyncio.TaskGroup) -> None:
         decisions: list[Decision] = []
         if run.has_more and (self._stopping.is_set() or _loop_time() >= run.started_at + self._batch_time):
             # Behind a run that is slow or hangs; another worker may have time for them.
             decisions += [(job, given_back) for job in run.begin_no_more()]
             self.limit = max(run.groups_begun, 1)
-        timed_out = self._has_timed_out(run)
-        if timed_out:
-            run.interrupt(Interruption.TIMED_OUT)
-        if run.first_ended_at is not None and _loop_time() >= run.first_ended_at + _LINGER:
+        if run.first_ended_at is not None and not hand.writing and _loop_time() >= run.first_ended_at + _LINGER:
             decisions += self._outcomes(run.take_ended())
-        await self._settler.settle(hand, decisions)
-        if timed_out:
+        if decisions:
+            self._settle_meanwhile(hand, run, decisions, writing)
+        if self._has_timed_out(run):
+            run.interrupt(Interruption.TIMED_OUT)
             for job in run.current:
                 await self._hooks.tell(self._timed_out(job))
+
+    def _settle_meanwhile(
+        self, hand: Hand, run: Run, decisions: Sequence[Decision], writing: asyncio.TaskGroup
+    ) -> None:
+        def written(task: asyncio.Task[None]) -> None:
+            hand.writing.discard(task)
+            run.look()
+
+        task = writing.create_task(self._settler.settle(hand, decisions))
+        hand.writing.add(task)
+        task.add_done_callback(written)
 
     def _has_timed_out(self, run: Run) -> bool:
         if self._timeout is None or run.is_done or run.interruption is not None:

@@ -61,6 +61,30 @@ async def test_what_a_worker_has_not_begun_is_given_back_to_others(scene: Scene)
     assert scene.told == []
 
 
+async def test_jobs_not_begun_are_given_back_while_a_result_waits_to_be_written(scene: Scene) -> None:
+    write, finish = asyncio.Event(), asyncio.Event()
+
+    async def linger(job: Job) -> None:
+        scene.store.gates["update"] = write
+        if job.id == 2:
+            await eventually(lambda: scene.store.calls["update"])
+            del scene.store.gates["update"]
+            await finish.wait()
+
+    async def is_given_back() -> bool:
+        return (await scene.job(3)).sleep_until == START
+
+    await scene.jobs.add(once(1), once(2), once(3))
+    async with scene.scheduler(on_document=linger, batch=3, batch_time=timedelta(milliseconds=100)):
+        try:
+            await eventually(lambda: scene.store.calls["update"])
+            await eventually(is_given_back)
+            assert (await scene.job(1)).due_time == START
+        finally:
+            write.set()
+            finish.set()
+
+
 async def test_a_worker_locks_fewer_at_once_while_jobs_take_long(scene: Scene) -> None:
     async def linger(job: Job) -> None:
         scene.ran.append(job)

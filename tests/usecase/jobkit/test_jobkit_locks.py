@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from jobkit.errors import LateWrite, LockLost, SchedulerError, StoreFailed
+from jobkit.errors import AttemptFailed, LateWrite, LockLost, SchedulerError, StoreFailed
 from jobkit.job import Done, Job, Outcome
 from testkit.clocks import START
 from testkit.eventually import eventually
@@ -228,3 +228,23 @@ async def test_after_the_end_of_its_lock_a_run_is_not_held_on_to(scene: Scene) -
         await eventually(lambda: scheduler.is_idle)
     assert [job.attempts for job in scene.ran] == [1, 2]
     assert (await scene.job()).due_time is None
+
+
+async def test_a_result_is_given_up_when_its_lock_ended_while_a_batch_goes_on(scene: Scene) -> None:
+    finish = asyncio.Event()
+
+    async def do(job: Job) -> None:
+        if job.id == 1:
+            raise RuntimeError("no")
+        await finish.wait()
+
+    scene.store.failing = {"update"}
+    await scene.jobs.add(once(1), once(2))
+    brief, loop = timedelta(seconds=0.15), asyncio.get_running_loop()
+    async with scene.scheduler(on_document=do, batch=2, lock_duration=brief, monotonic=loop.time, draw=lambda: 0.0):
+        try:
+            await eventually(lambda: any(isinstance(error, AttemptFailed) for error in scene.told))
+            assert scene.store.calls["extend"] > 1
+        finally:
+            scene.store.failing.clear()
+            finish.set()

@@ -51,6 +51,31 @@ async def test_a_hung_run_is_reported_ended_and_tried_again(scene: Scene) -> Non
     assert [job.attempts for job in scene.ran] == [2]
 
 
+async def test_a_hung_run_is_ended_while_a_result_waits_to_be_written(scene: Scene) -> None:
+    write = scene.store.gates["update"] = asyncio.Event()
+
+    async def do(job: Job) -> None:
+        scene.ran.append(job)
+        if job.id == 2:
+            await hang(job)
+
+    await scene.jobs.add(once(1), once(2), once(3))
+    async with scene.scheduler(on_document=do, batch=3, run_timeout=timedelta(milliseconds=100)) as scheduler:
+        try:
+            await eventually(lambda: scene.store.calls["update"])
+            await eventually(lambda: any(isinstance(error, RunTimedOut) for error in scene.told))
+            assert [job.id for job in scene.ran] == [1, 2]
+        finally:
+            write.set()
+        await eventually(lambda: scheduler.is_idle)
+    assert [((await scene.job(number)).due_time, (await scene.job(number)).attempts) for number in (1, 2, 3)] == [
+        (None, 0),
+        (START, 1),
+        (None, 0),
+    ]
+    assert [type(error) for error in scene.told] == [RunTimedOut, AttemptFailed]
+
+
 async def test_the_last_attempt_of_a_hung_run_ends_the_job(scene: Scene) -> None:
     await scene.jobs.add(once())
     await scene.until_idle(on_document=hang, run_timeout=BRIEF, retry=RetryPolicy(max_attempts=1))
