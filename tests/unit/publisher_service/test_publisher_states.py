@@ -19,7 +19,16 @@ from publisher_service.domain.outcome import (
     RateLimited,
     Rejected,
 )
-from publisher_service.domain.plan import SavedDraft, Slot, after_save, after_slot, canceled, missing_targets, released
+from publisher_service.domain.plan import (
+    SavedDraft,
+    Slot,
+    after_save,
+    after_slot,
+    canceled,
+    missing_targets,
+    released,
+    slots_of_others,
+)
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import (
     ENDED_RUN,
@@ -233,6 +242,16 @@ def test_a_target_that_comes_back_goes_out_while_its_slot_lives(
     assert (after.state, after.next_action_time, after.run) == (state, until, removed.run + 1)
     assert (after.attempts, after.error_message) == (0, "")
     assert after.schedule_time == (schedule_time if state is JobState.READY else None)
+
+
+def test_targets_coming_back_one_by_one_revive_no_slot_that_all_had_left() -> None:
+    photos = replace(PAGE, channel="instagram_feed")
+    scheduled = replace(sending(JobState.SCHEDULED), target=PAGE, slot_id="slot-1", schedule_time=LATER, not_after=LATE)
+    gone = [canceled(replace(scheduled, id=each.channel, target=each), now=NOW) for each in (PAGE, photos)]
+    for targets in ((PAGE,), (PAGE, photos)):
+        saved = replace(draft(has_target=True, approved=True, revision=2), targets=targets)
+        gone = [after_save(job, saved, live_slots=slots_of_others(gone), now=NOW) for job in gone]
+    assert [(job.state, job.schedule_time) for job in gone] == [(JobState.PENDING, None)] * 2
 
 
 @given(jobs(), st.integers(0, 3), st.sampled_from(["slot-0", "slot-1", "slot-2", "slot-3"]), st.integers(1, 4))

@@ -116,8 +116,12 @@ def canceled(job: PostJob, *, now: datetime) -> PostJob:
 
 
 def slots_of_others(jobs: Iterable[PostJob]) -> frozenset[str]:
-    """The slots that are known to live, or to have lived to the end: one of their targets was not canceled."""
-    return frozenset(job.slot_id for job in jobs if job.slot_id and job.state is not JobState.CANCELED)
+    """The slots that are known to live, or to have lived to the end: one of their targets has or had their time.
+
+    A canceled job has not, nor has one that came back without a time.
+    """
+    without = {JobState.CANCELED, JobState.PENDING}
+    return frozenset(job.slot_id for job in jobs if job.slot_id and job.state not in without)
 
 
 def _revived(job: PostJob, live_slots: Set[str], now: datetime) -> PostJob:
