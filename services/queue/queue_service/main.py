@@ -104,7 +104,7 @@ async def compose(settings: Settings) -> Process:
     consumer = EventConsumer(
         connection=nats,
         spec=CONSUMER,
-        routes=routes(settle_slots=SettleSlots(policy), follow_drafts=FollowDrafts(outbox)),
+        routes=routes(settle_slots=SettleSlots(policy, outbox), follow_drafts=FollowDrafts(outbox)),
         database=database,
         clock=clock,
         dead_letters=dead_letters,

@@ -167,6 +167,12 @@ def test_a_target_that_comes_back_is_asked_for_at_once() -> None:
         assert "instagram_story" in [target.channel for target in still_wanted(revived.targets)]
 
 
+def test_a_target_that_lost_its_time_is_asked_for_at_once() -> None:
+    before = settle(slot(), [report(JobState.SCHEDULED, 2)], now=NOW)
+    later = NOW + timedelta(seconds=1)
+    assert settle(before, [report(JobState.PENDING, 4)], now=later).next_emit_at == later
+
+
 def test_a_revived_target_completes_a_slot_that_was_partially_published() -> None:
     both = [report(JobState.PUBLISHED, 3, publish_time=NOW), report(JobState.CANCELED, 2, STORY)]
     partial = settle(slot(FEED, STORY), both, now=NOW)

@@ -239,7 +239,7 @@ class Queue:
         self.catch_up = self.catching_up(tzdata_version())
         self._at = ScheduleAt(database=database, clock=self.clock, slots=slots, mover=mover, policy=policy)
         self.list = ListQueueSlots(database)
-        self.settle_slots = SettleSlots(policy)
+        self.settle_slots = SettleSlots(policy, outbox)
         self.follow_drafts = FollowDrafts(outbox)
         self.hand_over = HandOver(
             database=database, clock=self.clock, commands=self.stream, policy=policy, wake=asyncio.Event()

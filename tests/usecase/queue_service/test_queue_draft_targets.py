@@ -267,3 +267,27 @@ async def test_a_slot_that_is_settled_while_a_target_joins_stays_open_for_it(que
     [joined] = [each for each in queue.stream.taken() if each.channel == "instagram_feed"]
     await queue.settle(queue.report(joined, JobState.PUBLISHED, 3))
     assert await queue.states() == {"d1": "PUBLISHED"}
+
+
+async def test_a_target_that_lost_the_time_of_a_slot_that_lives_gets_it_again(queue: "Queue") -> None:
+    """It came back before Queue had heard that it was gone."""
+    await queue.save_draft("d1", FEED)
+    [slot] = await queue.at("d1", START + HOUR)
+    await queue.settle(queue.report_on(slot, JobState.SCHEDULED, 2))
+    lost = queue.report_on(slot, JobState.PENDING, 4)
+    for _ in range(2):
+        await queue.settle(lost, queue.report_on(slot, JobState.CANCELED, 3))
+    first, again = await queue.announced()
+    assert (again.slot_id, again.slot_sequence, again.revision) == (first.slot_id, first.slot_sequence, 2)
+    assert (again.schedule_time, again.not_after) == (first.schedule_time, first.not_after)
+    await queue.settle(lost._replace(state=JobState.CANCELED, slot_revision=2, version=5))
+    assert await queue.states() == {"d1": "CANCELED"}
+
+
+async def test_a_target_that_came_back_to_no_slot_gets_no_time(queue: "Queue") -> None:
+    await queue.save_draft("d1", FEED)
+    [slot] = await queue.at("d1", START + HOUR)
+    await queue.settle(queue.report_on(slot, JobState.CANCELED, 3))
+    await queue.settle(queue.report_on(slot, JobState.PENDING, 4))
+    assert await queue.states() == {"d1": "CANCELED"}
+    assert len(await queue.announced()) == 1

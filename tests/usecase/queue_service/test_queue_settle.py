@@ -11,7 +11,6 @@ from sqlalchemy import text
 from civil.weekly import WeeklySlot
 from postflow.queue.v1.queue_slot_pb2 import QueueSlot
 from queue_service import wire
-from queue_service.application.settle_slots import SettleSlots
 from queue_service.domain.emission import Emission
 from queue_service.domain.frontier import EPOCH
 from queue_service.domain.job import JobState
@@ -156,7 +155,7 @@ async def test_whoever_waits_for_the_other_target_sees_what_became_of_it(queue: 
     feed, story = await handed_over(queue, *BOTH)
     waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
     async with asyncio.TaskGroup() as group, queue.database.transaction() as tx:
-        await SettleSlots(queue.policy)(tx, [queue.report(feed, JobState.FAILED, 3)], START)
+        await queue.settle_slots(tx, [queue.report(feed, JobState.FAILED, 3)], START)
         other = group.create_task(queue.settle(queue.report(story, JobState.PUBLISHED, 3)))
         await eventually(lambda: queue.rows(waiting))
         assert not other.done()
@@ -223,7 +222,7 @@ async def test_an_early_end_and_a_claim_at_once_do_not_block_each_other_for_ever
         claimed.set()
         if runs == 1:
             await asyncio.sleep(0.2)
-        await SettleSlots(queue.policy)(tx, [early], START)
+        await queue.settle_slots(tx, [early], START)
         await tx.connection.execute(text("select from account_queue for update"))
 
     async with asyncio.TaskGroup() as group:

@@ -1,20 +1,25 @@
-"""Settling slots by what Publisher announces of their post jobs: a batch of events, two statements."""
+"""Settling slots by what Publisher announces of their post jobs: a batch of events, two statements.
+
+A slot is announced again, under its next revision, when a target has come back to it without its time.
+"""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from queue_service.adapters.postgres import settlement, statements
+from queue_service import wire
+from queue_service.adapters.postgres import settlement, slot_store, statements
 from queue_service.domain.account import AccountQueue
 from queue_service.domain.allocation import reopened_by
 from queue_service.domain.frontier import Frontier
 from queue_service.domain.job import ENDED, FINAL
 from queue_service.domain.policy import Policy
-from queue_service.domain.settlement import JobReport, Progress, settle
+from queue_service.domain.settlement import JobReport, Progress, has_lost_its_time, settle
 from queue_service.domain.slot import COUNTED, LIVE, SPACING
 from servicekit import failpoints
 from servicekit.failpoints import failpoint
 from servicekit.pg.database import Transaction
+from servicekit.pg.outbox import Outbox
 
 APPLIED = failpoints.declare("queue.settle.applied")
 
@@ -23,8 +28,9 @@ _Pair = tuple[Progress, Progress]
 
 
 class SettleSlots:
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, outbox: Outbox) -> None:
         self._policy = policy
+        self._outbox = outbox
 
     async def __call__(self, tx: Transaction, reports: Sequence[JobReport], now: datetime) -> None:
         # Accounts are locked before slots, here as everywhere. Reports of this kind give a place back; one that comes
@@ -38,6 +44,7 @@ class SettleSlots:
         if changed:
             await settlement.save_progress(tx.connection, [after for _, after in changed], now=now)
             await self._reopen(tx, changed, queues, now)
+            await self._announce(tx, {_key(after) for _, after in changed if has_lost_its_time(after)}, now)
             await failpoint(APPLIED)
 
     async def _reopen(
@@ -61,6 +68,13 @@ class SettleSlots:
             if reopened and reopened[1] > earliest:
                 frontiers[_account(after)] = frontiers.get(_account(after), queue.frontier).reopened(*reopened)
         await settlement.save_frontiers(tx.connection, frontiers)
+
+    async def _announce(self, tx: Transaction, slots: Collection[_Key], now: datetime) -> None:
+        if slots:
+            ordered = sorted(slots)
+            await settlement.raise_revisions(tx.connection, ordered, now=now)
+            found = await slot_store.find_slots(tx.connection, ordered)
+            await self._outbox.append(tx, [wire.slot_scheduled(slot) for slot in found], now=now)
 
 
 async def _settle_by_slot(tx: Transaction, reports: Sequence[JobReport], now: datetime) -> list[_Pair]:
@@ -95,6 +109,10 @@ def _may_reopen(before: Progress, after: Progress, earliest: datetime) -> bool:
     if before.state is after.state:
         return False
     return after.state not in COUNTED or after.schedule_time + SPACING > earliest
+
+
+def _key(slot: Progress) -> _Key:
+    return slot.organization_id, slot.slot_id
 
 
 def _account(slot: Progress) -> _Key:

@@ -85,6 +85,16 @@ def settle(slot: Progress, reports: Sequence[JobReport], *, now: datetime) -> Pr
     )
 
 
+def has_lost_its_time(slot: Progress) -> bool:
+    """Whether a target came back to a slot that is still to be handed over, and its job does not have the slot's time.
+
+    Publisher cannot tell then whether the slot has outlived the target.
+    """
+    return slot.state is SlotState.SCHEDULED and any(
+        target.news is not None and target.job_state is JobState.PENDING for target in slot.targets
+    )
+
+
 def outcome(states: Iterable[JobState | None]) -> SlotState:
     """Of a slot whose targets have all ended."""
     ends = set(states)
@@ -156,13 +166,16 @@ def _next_emission(
         return None
     if all(target.job_state in ANSWERED for target in targets):
         return now + ANSWERED_DELAY
-    # A job that was taken off and came back needs a command.
+    # A job that was taken off and came back needs a command. One without a time has been taken off, heard of or not.
     return now if _came_back(slot.targets, targets) else slot.next_emit_at
 
 
 def _came_back(before: tuple[TargetProgress, ...], after: tuple[TargetProgress, ...]) -> bool:
-    pairs = zip(before, after, strict=True)
-    return any(old.job_state in ANSWERED and new.job_state not in ANSWERED for old, new in pairs)
+    return any(
+        new is not old and (new.job_state is JobState.PENDING or old.job_state in ANSWERED)
+        for old, new in zip(before, after, strict=True)
+        if new.job_state not in ANSWERED
+    )
 
 
 def _expected(slot: Progress, targets: tuple[TargetProgress, ...]) -> datetime | None:

@@ -76,6 +76,12 @@ _SAVE_PROGRESS = text("""
     )
 """)
 
+# Post jobs take an announcement only under a revision that they have not had.
+_RAISE_REVISIONS = text("""
+    update slot s set revision = s.revision + 1, update_time = :now
+    from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as u (organization_id, id)
+    where s.organization_id = u.organization_id and s.id = u.id and s.state = 'SCHEDULED'
+""")
 
 _LOCK_QUEUES = text("""
     select q.organization_id, q.social_account_id, q.schedule_version, q.time_zone, q.max_posts_per_day, q.enabled,
@@ -183,6 +189,12 @@ async def save_progress(connection: AsyncConnection, slots: Sequence[Progress], 
             "target_publish_times": [news.publish_time for _, _, news in told],
         },
     )
+
+
+async def raise_revisions(connection: AsyncConnection, slots: Sequence[tuple[str, str]], *, now: datetime) -> None:
+    """Of the slots with these organizations and ids, which are locked and not handed over yet."""
+    names = {"organization_ids": [organization for organization, _ in slots], "ids": [slot for _, slot in slots]}
+    await connection.execute(_RAISE_REVISIONS, names | {"now": now})
 
 
 def _progress(rows: Sequence[Any]) -> list[Progress]:
