@@ -138,6 +138,7 @@ def slot_from(message: queue_events_pb2.SlotScheduled | queue_events_pb2.SlotMov
         not_after=moment(message.not_after) if message.HasField("not_after") else None,
         target_month=local_month(time, message.time_zone),
         traceparent=traceparent,
+        content_revision=message.content_revision if isinstance(message, queue_events_pb2.SlotScheduled) else 0,
     )
 
 

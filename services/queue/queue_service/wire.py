@@ -293,6 +293,7 @@ def slot_scheduled(slot: QueueSlot) -> Announcement:
             nominal_local_time=_wall(slot.nominal),
             slot_sequence=slot.sequence,
             not_after=timestamp(slot.not_after),
+            content_revision=slot.content_revision,
         ),
         traceparent=slot.traceparent,
     )

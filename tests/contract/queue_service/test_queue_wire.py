@@ -173,6 +173,7 @@ def test_the_announcement_of_a_slot_is_what_it_was() -> None:
     announced = wire.slot_scheduled(replace(SLOT, time_zone="UTC"))
     expected = SlotScheduled.FromString(SLOT_SCHEDULED)
     expected.not_after.FromDatetime(NOW + timedelta(days=1))
+    expected.content_revision = SLOT.content_revision
     assert announced.message == expected
     assert (announced.subject, announced.aggregate_id) == ("events.queue.acme.slot", "s1")
     assert announced.traceparent == "00-0123-01"

@@ -92,7 +92,7 @@ async def test_a_revision_beyond_the_next_one_cannot_be_forbidden(
     assert fault.metadata == {"draft_id": "draft", "known_revision": str(revision)}
     async with database.transaction() as tx:
         contents = await store.lock_contents(tx.connection, [("acme", "draft")])
-    assert contents["acme", "draft"] == (revision, 0, revision)
+    assert contents["acme", "draft"][:3] == (revision, 0, revision)
 
 
 async def test_a_withdrawal_of_a_draft_that_is_out_forbids_nothing(

@@ -205,7 +205,9 @@ def test_a_saved_draft_cancels_releases_or_leaves_alone(
     check(job, after)
     waits_for_approval = job.state is JobState.BLOCKED and job.state_reason in (Reason.NOT_APPROVED, Reason.WITHDRAWN)
     waits_for_content = job.state is JobState.WAITING and job.state_reason is Reason.CONTENT_PENDING
-    if not has_target:
+    if not has_target and revision < job.wanted_revision:
+        assert after is job, "the draft does not have the target yet"
+    elif not has_target:
         canceled_state = JobState.NEEDS_ATTENTION if job.in_doubt else JobState.CANCELED
         assert after.state is (canceled_state if job.state in NOT_STARTED else job.state)
     elif (waits_for_approval and approved and revision >= job.withdrawn_below) or (
@@ -254,20 +256,31 @@ def test_targets_coming_back_one_by_one_revive_no_slot_that_all_had_left() -> No
     assert [(job.state, job.schedule_time) for job in gone] == [(JobState.PENDING, None)] * 2
 
 
-@given(jobs(), st.integers(0, 3), st.sampled_from(["slot-0", "slot-1", "slot-2", "slot-3"]), st.integers(1, 4))
+@given(
+    jobs(),
+    st.integers(0, 3),
+    st.sampled_from(["slot-0", "slot-1", "slot-2", "slot-3"]),
+    st.integers(1, 4),
+    st.booleans(),
+)
 def test_a_job_takes_a_newer_slot_unless_an_attempt_is_open_or_it_is_out(
-    job: PostJob, sequence: int, slot_id: str, revision: int
+    job: PostJob, sequence: int, slot_id: str, revision: int, is_target: bool
 ) -> None:
-    after = after_slot(job, slot(slot_id, revision, sequence=sequence), now=LATER)
+    placed = replace(slot(slot_id, revision, sequence=sequence), content_revision=2)
+    after = after_slot(job, placed, is_target=is_target, now=LATER)
     check(job, after)
     newer = (sequence, slot_id, revision) > (job.slot_sequence, job.slot_id, job.slot_revision)
     takes = newer and job.state in NOT_STARTED | ENDED_RUN
     assert (after is not job) == takes
     if takes:
-        assert (after.state, after.slot_id, after.slot_revision) == (JobState.SCHEDULED, slot_id, revision)
+        ends = JobState.NEEDS_ATTENTION if job.in_doubt else JobState.CANCELED
+        assert after.state is (JobState.SCHEDULED if is_target else ends)
+        assert (after.slot_id, after.slot_revision) == (slot_id, revision)
+        assert after.wanted_revision == max(job.wanted_revision, 2)
         assert (after.schedule_time, after.not_after, after.target_month) == (LATER, LATE, "2026-03-01")
         assert after.attempts == (0 if job.state in ENDED_RUN else job.attempts)
-        assert after.error_message == ("" if job.state in ENDED_RUN else job.error_message)
+        if after.state is not JobState.NEEDS_ATTENTION:
+            assert after.error_message == ("" if job.state in ENDED_RUN else job.error_message)
 
 
 @given(jobs(), st.sampled_from(sorted(CHANGING)), st.sampled_from(["", "slot-1", "slot-3"]))

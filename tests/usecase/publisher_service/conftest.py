@@ -100,9 +100,14 @@ class Rig:
             organization,
         )
 
-    async def schedule(self, draft: str, due: datetime, *, account: str = "page", slot: str | None = None) -> str:
+    async def schedule(
+        self, draft: str, due: datetime, *, account: str = "page", slot: str | None = None, knowing: int = 0
+    ) -> str:
+        """`knowing` this revision of the draft."""
         slot = slot or self.new_slot()
-        await self.announce("queue", "slot", self.scheduled(draft, slot, due, account=account), ORGANIZATION)
+        scheduled = self.scheduled(draft, slot, due, account=account)
+        scheduled.content_revision = knowing
+        await self.announce("queue", "slot", scheduled, ORGANIZATION)
         return slot
 
     def new_slot(self) -> str:

@@ -162,6 +162,7 @@ async def test_a_target_added_to_a_scheduled_draft_joins_its_slot(queue: "Queue"
     assert (again.slot_id, again.revision, again.slot_sequence) == (first.slot_id, 1, first.slot_sequence)
     assert (again.schedule_time, again.not_after) == (first.schedule_time, first.not_after)
     assert [each.channel for each in again.targets] == ["facebook", "instagram_feed"]
+    assert (first.content_revision, again.content_revision) == (1, 2)
     queue.now = START + HOUR
     await queue.hand_over.dispatch()
     assert {each.channel for each in queue.stream.taken()} == {"facebook", "instagram_feed"}

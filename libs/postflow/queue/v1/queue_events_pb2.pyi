@@ -19,7 +19,7 @@ SLOT_MOVE_REASON_UNSPECIFIED: SlotMoveReason
 SLOT_MOVE_REASON_ZONE_DATA: SlotMoveReason
 
 class SlotScheduled(_message.Message):
-    __slots__ = ("organization_id", "slot_id", "revision", "draft_id", "social_account_id", "targets", "schedule_time", "time_zone", "nominal_local_time", "slot_sequence", "not_after")
+    __slots__ = ("organization_id", "slot_id", "revision", "draft_id", "social_account_id", "targets", "schedule_time", "time_zone", "nominal_local_time", "slot_sequence", "not_after", "content_revision")
     ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
     SLOT_ID_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
@@ -31,6 +31,7 @@ class SlotScheduled(_message.Message):
     NOMINAL_LOCAL_TIME_FIELD_NUMBER: _ClassVar[int]
     SLOT_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     NOT_AFTER_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_REVISION_FIELD_NUMBER: _ClassVar[int]
     organization_id: str
     slot_id: str
     revision: int
@@ -42,7 +43,8 @@ class SlotScheduled(_message.Message):
     nominal_local_time: str
     slot_sequence: int
     not_after: _timestamp_pb2.Timestamp
-    def __init__(self, organization_id: _Optional[str] = ..., slot_id: _Optional[str] = ..., revision: _Optional[int] = ..., draft_id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., targets: _Optional[_Iterable[_Union[_target_pb2.Target, _Mapping]]] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., time_zone: _Optional[str] = ..., nominal_local_time: _Optional[str] = ..., slot_sequence: _Optional[int] = ..., not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    content_revision: int
+    def __init__(self, organization_id: _Optional[str] = ..., slot_id: _Optional[str] = ..., revision: _Optional[int] = ..., draft_id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., targets: _Optional[_Iterable[_Union[_target_pb2.Target, _Mapping]]] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., time_zone: _Optional[str] = ..., nominal_local_time: _Optional[str] = ..., slot_sequence: _Optional[int] = ..., not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., content_revision: _Optional[int] = ...) -> None: ...
 
 class SlotMoved(_message.Message):
     __slots__ = ("organization_id", "slot_id", "revision", "draft_id", "social_account_id", "targets", "schedule_time", "previous_schedule_time", "time_zone", "nominal_local_time", "reason", "slot_sequence", "not_after")

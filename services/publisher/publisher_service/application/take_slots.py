@@ -30,7 +30,8 @@ class TakeSlots:
             key = (slot.organization_id, slot.draft_id)
             for target in slot.targets:
                 job = jobs.get((*key, target)) or new_job(*key, target, below=contents[key][1], now=now)
-                jobs[*key, target] = after_slot(job, slot, now=now)
+                is_target = not contents[key].lacks(job.id, since=slot.content_revision)
+                jobs[*key, target] = after_slot(job, slot, is_target=is_target, now=now)
 
         created = [job for key, job in jobs.items() if key not in found]
         changed = [job for key, job in jobs.items() if key in found and job is not found[key]]

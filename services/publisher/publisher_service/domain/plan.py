@@ -1,8 +1,9 @@
 """What the other contexts say about a draft's targets, and what that makes of the post jobs."""
 
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from publisher_service.domain.doubt import ended_unsent
 from publisher_service.domain.post_job import (
@@ -49,6 +50,8 @@ class Slot:
     not_after: datetime | None
     target_month: str
     traceparent: str
+    # The newest revision of the draft that Queue knew; 0: not told.
+    content_revision: int = 0
 
 
 def new_job(organization_id: str, draft_id: str, target: Target, *, below: int, now: datetime) -> PostJob:
@@ -72,11 +75,13 @@ def missing_targets(targets: Sequence[Target], jobs: Sequence[PostJob]) -> list[
 def after_save(job: PostJob, draft: SavedDraft, *, live_slots: Set[str], now: datetime) -> PostJob:
     """The job after its draft was saved.
 
-    A target that the draft no longer has is canceled, if it has not started; one that comes back is revived; content
-    that may go releases a wait. `live_slots` are slots from which other targets of the draft go out, or went out.
+    A target that the draft no longer has is canceled, if it has not started; one that the draft does not have yet is
+    left alone; one that comes back is revived; content that may go releases a wait. `live_slots` are slots from which
+    other targets of the draft go out, or went out.
     """
     if job.target not in draft.targets:
-        return canceled(job, now=now) if job.state in NOT_STARTED else job
+        is_over = job.state in NOT_STARTED and draft.revision >= job.wanted_revision
+        return canceled(job, now=now) if is_over else job
     if job.state is JobState.CANCELED and job.state_reason is Reason.TARGET_REMOVED:
         return _revived(job, live_slots, now)
     if job.state is JobState.WAITING and job.state_reason is Reason.CONTENT_PENDING:
@@ -88,23 +93,27 @@ def after_save(job: PostJob, draft: SavedDraft, *, live_slots: Set[str], now: da
     return job
 
 
-def after_slot(job: PostJob, slot: Slot, *, now: datetime) -> PostJob:
-    """The job takes the newest slot; an ended run is followed by the next one. An open try keeps what it has."""
+def after_slot(job: PostJob, slot: Slot, *, is_target: bool = True, now: datetime) -> PostJob:
+    """The job takes the newest slot; an ended run is followed by the next one. An open try keeps what it has.
+
+    Without `is_target`, because the draft has lost the target since, the run ends as it begins.
+    """
     is_newer = newer_slot(job, slot.sequence, slot.slot_id, slot.revision)
     if not is_newer or job.state not in NOT_STARTED | ENDED_RUN:
         return job
-    return moved(
-        begun_again(job),
-        JobState.SCHEDULED,
-        now=now,
-        slot_sequence=slot.sequence,
-        slot_id=slot.slot_id,
-        slot_revision=slot.revision,
-        schedule_time=slot.schedule_time,
-        not_after=slot.not_after,
-        target_month=slot.target_month,
-        traceparent=slot.traceparent,
-    )
+    taken: dict[str, Any] = {
+        "slot_sequence": slot.sequence,
+        "slot_id": slot.slot_id,
+        "slot_revision": slot.revision,
+        "schedule_time": slot.schedule_time,
+        "not_after": slot.not_after,
+        "target_month": slot.target_month,
+        "traceparent": slot.traceparent,
+        "wanted_revision": max(job.wanted_revision, slot.content_revision),
+    }
+    if not is_target:
+        return canceled(replace(begun_again(job), **taken), now=now)
+    return moved(begun_again(job), JobState.SCHEDULED, now=now, **taken)
 
 
 def released(job: PostJob, *, now: datetime) -> PostJob:

@@ -95,7 +95,7 @@ _LOCK_CONTENTS = text("""
     from unnest(cast(:organization_ids as text[]), cast(:draft_ids as text[])) as new (organization_id, draft_id)
     order by 1, 2
     on conflict (organization_id, draft_id) do update set version = content.version
-    returning organization_id, draft_id, version, revision, approved, withdrawn_below
+    returning organization_id, draft_id, version, revision, withdrawn_below, post_job_ids
 """)
 _SAVE_CONTENTS = text("""
     update content c set version = new.version, revision = new.revision, content = new.content,
@@ -244,6 +244,11 @@ class KnownContent(NamedTuple):
     version: int
     withdrawn_below: int
     revision: int
+    post_job_ids: frozenset[str] = frozenset()
+
+    def lacks(self, job_id: str, *, since: int) -> bool:
+        """Whether the draft, in the revision `since` or a later one, does not have the target of this post job."""
+        return 0 < since <= self.revision and job_id not in self.post_job_ids
 
 
 async def insert_jobs(connection: AsyncConnection, jobs: Sequence[PostJob]) -> None:
@@ -272,7 +277,9 @@ async def lock_contents(connection: AsyncConnection, drafts: Iterable[Key]) -> d
     """Locks, and makes where absent; returns what is known by draft."""
     result = await connection.execute(_LOCK_CONTENTS, _keys(drafts, "draft_ids"))
     return {
-        (row.organization_id, row.draft_id): KnownContent(row.version, row.withdrawn_below, row.revision)
+        (row.organization_id, row.draft_id): KnownContent(
+            row.version, row.withdrawn_below, row.revision, frozenset(row.post_job_ids)
+        )
         for row in result
     }
 
