@@ -139,6 +139,23 @@ async def test_a_caller_slower_than_the_loop_asks_again(
     assert (slow.result().draft.content.text, slow.result().draft.revision) == ("new", 3)
 
 
+async def test_a_change_after_one_that_was_given_up_names_what_is_in_flight(
+    a_draft: Create, update_draft: UpdateDraft, publisher: Any, complete_withdrawals: CompleteWithdrawals
+) -> None:
+    """The draft is not approved any more: only what earlier answers have said tells that Publisher is to be asked."""
+    await a_draft(text="old", approved=True)
+    publisher.in_flight = ("draft-a",)
+    await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
+    publisher.away = {"draft"}
+    with pytest.raises(Unavailable):
+        await update_draft(key(), draft_id="draft", etag="", change=Change(text="newer"))
+    publisher.away = set()
+    await complete_withdrawals()
+    answer = await update_draft(key(), draft_id="draft", etag="", change=Change(text="newest"))
+    assert list(answer.in_flight_post_job_ids) == ["draft-a"]
+    assert publisher.asked[-1] == ("draft", 4)
+
+
 async def test_what_went_out_while_nobody_waited_is_known_after_the_loop(
     a_draft: Create,
     update_draft: UpdateDraft,
