@@ -246,6 +246,13 @@ def test_a_target_that_comes_back_goes_out_while_its_slot_lives(
     assert after.schedule_time == (schedule_time if state is JobState.READY else None)
 
 
+@pytest.mark.parametrize("state", JobState)
+def test_a_slot_lives_while_another_target_goes_out_with_it(state: JobState) -> None:
+    other = replace(sending(JobState.SCHEDULED), state=state, slot_id="slot-1")
+    over = {JobState.FAILED, JobState.MISSED, JobState.CANCELED, JobState.NEEDS_ATTENTION, JobState.PENDING}
+    assert slots_of_others([other]) == (set() if state in over else {"slot-1"})
+
+
 def test_targets_coming_back_one_by_one_revive_no_slot_that_all_had_left() -> None:
     photos = replace(PAGE, channel="instagram_feed")
     scheduled = replace(sending(JobState.SCHEDULED), target=PAGE, slot_id="slot-1", schedule_time=LATER, not_after=LATE)

@@ -19,6 +19,7 @@ from publisher_service.domain.post_job import (
     newer_slot,
 )
 
+_NO_SIGN_OF_LIFE = ENDED_RUN | {JobState.PENDING, JobState.NEEDS_ATTENTION}
 _RELEASED_BY_CONTENT = frozenset({Reason.NOT_APPROVED, Reason.WITHDRAWN})
 
 
@@ -77,7 +78,7 @@ def after_save(job: PostJob, draft: SavedDraft, *, live_slots: Set[str], now: da
 
     A target that the draft no longer has is canceled, if it has not started; one that the draft does not have yet is
     left alone; one that comes back is revived; content that may go releases a wait. `live_slots` are slots from which
-    other targets of the draft go out, or went out.
+    other targets of the draft go out, or are out.
     """
     if job.target not in draft.targets:
         is_over = job.state in NOT_STARTED and draft.revision >= job.wanted_revision
@@ -125,12 +126,12 @@ def canceled(job: PostJob, *, now: datetime) -> PostJob:
 
 
 def slots_of_others(jobs: Iterable[PostJob]) -> frozenset[str]:
-    """The slots that are known to live, or to have lived to the end: one of their targets has or had their time.
+    """The slots that live as far as is known here: another target of the draft still goes out with them.
 
-    A canceled job has not, nor has one that came back without a time.
+    Or it is out. Nobody changes such a draft, so a target that comes back did so before. A job that failed, or that
+    came back without a time, says nothing of the slot.
     """
-    without = {JobState.CANCELED, JobState.PENDING}
-    return frozenset(job.slot_id for job in jobs if job.slot_id and job.state not in without)
+    return frozenset(job.slot_id for job in jobs if job.slot_id and job.state not in _NO_SIGN_OF_LIFE)
 
 
 def _revived(job: PostJob, live_slots: Set[str], now: datetime) -> PostJob:
