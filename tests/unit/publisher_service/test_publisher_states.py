@@ -333,6 +333,16 @@ def test_the_same_refusal_again_is_no_news() -> None:
     assert withdrawn.version == blocked.version + 1
 
 
+def test_the_same_refusal_of_a_moved_slot_takes_over_its_times() -> None:
+    """The command may come before the announcement of the move."""
+    blocked = refused(sending(JobState.SCHEDULED), command("slot-1"), Verdict.NOT_APPROVED, now=NOW)
+    moved_on = replace(command("slot-1"), slot_revision=2, schedule_time=LATER, not_after=LATE)
+    again = refused(blocked, moved_on, Verdict.NOT_APPROVED, now=NOW)
+    assert (again.state, again.version) == (JobState.BLOCKED, blocked.version + 1)
+    assert (again.slot_revision, again.schedule_time, again.not_after) == (2, LATER, LATE)
+    assert again.next_action_time == LATE
+
+
 def test_what_rests_on_what_is_not_locked_is_doubted() -> None:
     assert DOUBTED | {Verdict.MISSED, Verdict.EXHAUSTED} == CHANGING
 
