@@ -230,7 +230,7 @@ async def test_a_look_at_lines_of_which_none_has_its_turn_reads_none(explaining:
     connection: Any = explaining
     assert await line.next_wake_time(connection, ["sandbox"]) == NOW + timedelta(days=1)
     assert await line.lock_due(connection, LANES, now=NOW, most=BATCH) == []
-    assert await line.lock_relabeled(connection) is None
+    assert await line.find_relabeled(connection) is None
     explaining.check(1)
 
 
@@ -244,9 +244,17 @@ async def test_turns_are_taken_from_a_bounded_pool(explaining: Explaining) -> No
 async def test_a_page_of_a_long_line_reads_a_page(explaining: Explaining) -> None:
     connection: Any = explaining
     page = line.Relabeled(organization_id="acme", account_id="page", connected=True)
-    jobs = await line.lock_mislabeled(connection, page, label="ACCOUNT_NOT_CONNECTED", limit=BATCH)
+    jobs = await line.lock_mislabeled(connection, page, limit=BATCH)
     assert len(jobs) == BATCH
     explaining.check(BATCH)
+
+
+async def test_posts_of_a_line_that_show_what_is_true_are_not_read(explaining: Explaining) -> None:
+    connection: Any = explaining
+    page = line.Relabeled(organization_id="acme", account_id="page", connected=False)
+    assert await line.lock_mislabeled(connection, page, limit=BATCH) == []
+    await line.end_relabeling(connection, page)
+    explaining.check(1)
 
 
 @pytest.mark.parametrize(

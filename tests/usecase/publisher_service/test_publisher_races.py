@@ -19,6 +19,7 @@ from publisher_service.application.claim_jobs import Again, Claim, ClaimJobs
 from publisher_service.application.connect_account import ConnectAccount, Connection
 from publisher_service.application.late_evidence import LateEvidence
 from publisher_service.application.recover_jobs import RecoverJobs
+from publisher_service.application.relabel_lines import RelabelLines
 from publisher_service.application.resolve_unknown import ResolveUnknown
 from publisher_service.application.save_drafts import SaveDrafts
 from publisher_service.application.send_post import Sent
@@ -58,6 +59,7 @@ CONNECT = text("""
     values ('acme', :id, 'sandbox', true)
     on conflict (organization_id, social_account_id) do update set connected = true, provider = 'sandbox'
 """)
+DISCONNECT = text("update account_gate set connected = false, relabel = true, wake_time = null")
 
 
 class TrustingAdapter:
@@ -111,6 +113,7 @@ class Office:
             policies=lambda name: policy,
             late=late,
         )
+        self.relabel = RelabelLines(database=self.database, clock=clock, outbox=outbox)
         self.withdraw = WithdrawContent(self.database)
         self._save = SaveDrafts(outbox, _nothing)
         self._connect = ConnectAccount(
@@ -342,6 +345,34 @@ async def test_a_connection_that_comes_with_the_claim_is_not_overlooked(office: 
     states = await office.states()
     # What a claim found locked is asked for again by its command.
     assert states["SENDING"] + states["PENDING"] == 200, states
+
+
+async def test_a_line_goes_on_while_a_page_of_it_is_relabeled(office: Office, another: Office) -> None:
+    names = await office.posts(250, account="page", connected=False)
+    await office.claim([a_command(name, "page") for name in names])
+    await office.connect("page")
+    async with another.database.transaction() as tx:
+        assert await another.relabel.page(tx)
+        assert len(await office.next_in_line()) == 1
+    while await office.relabel():
+        pass
+    assert await office.states() == {"SENDING": 1, "READY IN_LINE": 249}
+    assert await office.rows("select 1 from account_gate where relabel") == []
+
+
+async def test_a_page_that_an_account_overtakes_is_relabeled_again(office: Office, another: Office) -> None:
+    names = await office.posts(20, account="page", connected=False)
+    await office.claim([a_command(name, "page") for name in names])
+    await office.connect("page")
+    async with another.database.transaction() as tx:
+        assert await another.relabel.page(tx)
+        async with office.database.transaction() as other:
+            await other.connection.execute(DISCONNECT)
+        assert not await office.relabel()
+    while await office.relabel():
+        pass
+    assert await office.states() == {"BLOCKED ACCOUNT_NOT_CONNECTED": 20}
+    assert await office.rows("select 1 from account_gate where relabel") == []
 
 
 async def test_an_answer_and_the_end_of_its_lease_at_once_leave_one_proven_post(office: Office, hasty: Office) -> None:

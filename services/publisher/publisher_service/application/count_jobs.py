@@ -32,7 +32,7 @@ _age = _meter.create_gauge(
 )
 _lines = _meter.create_gauge(
     "postflow.account_lines",
-    description="Accounts in whose line something waits, by what the first of the line waits for",
+    description="Accounts in whose line something waits, by what it waits for",
 )
 
 

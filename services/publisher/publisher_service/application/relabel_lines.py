@@ -23,16 +23,16 @@ class RelabelLines:
 
     async def __call__(self) -> bool:
         """Returns whether there may be more to do."""
-        return await self._database.run(self._step)
+        return await self._database.run(self.page)
 
-    async def _step(self, tx: Transaction) -> bool:
-        account = await line.lock_relabeled(tx.connection)
+    async def page(self, tx: Transaction) -> bool:
+        account = await line.find_relabeled(tx.connection)
         if account is None:
             return False
-        wrong = Reason.ACCOUNT_NOT_CONNECTED if account.connected else Reason.IN_LINE
-        jobs = await line.lock_mislabeled(tx.connection, account, label=wrong, limit=_PAGE)
-        if len(jobs) < _PAGE:
-            await line.relabeled(tx.connection, account)
+        jobs = await line.lock_mislabeled(tx.connection, account, limit=_PAGE)
+        if not jobs:
+            # Unless some of them are locked: those are found a little later.
+            return await line.end_relabeling(tx.connection, account)
         now = await self._clock.now(tx.connection)
         after = [_waiting(job, now) if account.connected else _blocked(job, now) for job in jobs]
         await store.save_jobs(tx.connection, after)

@@ -52,7 +52,7 @@ _CLAIM = text("""
         cross join lateral (
             select gate.connected, gate.open_job_id, gate.lined, gate.resume_time from account_gate gate
             where gate.organization_id = c.organization_id and gate.social_account_id = c.social_account_id
-            for update skip locked
+            for no key update skip locked
         ) g
         for update of j skip locked
     ),

@@ -31,13 +31,13 @@ _OVERDUE = text("""
         ) as found
     ) as overdue
 """)
-# From the head of one line to the head of the next: the posts behind a head are not read.
+# From one line to the next: the posts behind a head are not read. Posts that wait for a connection are named first.
 _LINES = text("""
     with recursive head as (
         (
             select organization_id, social_account_id, state_reason, 1 as line from post_job
             where state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED')
-            order by organization_id, social_account_id, schedule_time, id limit 1
+            order by organization_id, social_account_id, state_reason, schedule_time, id limit 1
         )
         union all
         select next.organization_id, next.social_account_id, next.state_reason, head.line + 1
@@ -45,7 +45,7 @@ _LINES = text("""
             select organization_id, social_account_id, state_reason from post_job
             where state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED')
                 and (organization_id, social_account_id) > (head.organization_id, head.social_account_id)
-            order by organization_id, social_account_id, schedule_time, id limit 1
+            order by organization_id, social_account_id, state_reason, schedule_time, id limit 1
         ) as next
         where head.line < :most
     )
@@ -77,5 +77,5 @@ async def overdue_by_state(
 
 
 async def lines_by_reason(connection: AsyncConnection, *, most: int = COUNTED_AT_MOST) -> dict[str, int]:
-    """Accounts in whose line something waits, by what the first of the line waits for."""
+    """Accounts in whose line something waits, by what it waits for."""
     return {row.state_reason: row.lines for row in await connection.execute(_LINES, {"most": most})}

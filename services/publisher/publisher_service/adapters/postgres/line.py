@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from publisher_service.adapters.postgres.store import JOB_COLUMNS, Key, job_from
 from publisher_service.domain.claim import Lane
-from publisher_service.domain.post_job import PostJob
+from publisher_service.domain.post_job import PostJob, Reason
 
 # So many accounts of a provider are looked at for a fair choice between organizations.
 _POOL = 1000
@@ -45,17 +45,21 @@ _LOCK_DUE = text("""
     join account_gate g
         on g.organization_id = chosen.organization_id and g.social_account_id = chosen.social_account_id
     where g.wake_time <= :now
-    for update of g skip locked
+    for no key update of g skip locked
 """)
 # A statement of its own: its snapshot is younger than the locks, so it sees every job that was lined before.
 _HEADS = text(f"""
     select head.*
     from unnest(cast(:organization_ids as text[]), cast(:account_ids as text[])) as a (organization_id, account_id)
     cross join lateral (
-        select {JOB_COLUMNS} from post_job
-        where post_job.organization_id = a.organization_id and post_job.social_account_id = a.account_id
-            and state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED') and state in ('READY', 'BLOCKED')
-        order by schedule_time, id limit 1
+        select first.* from (values ('IN_LINE'), ('ACCOUNT_NOT_CONNECTED')) as shown (label) cross join lateral (
+            select {JOB_COLUMNS} from post_job
+            where post_job.organization_id = a.organization_id and post_job.social_account_id = a.account_id
+                and state_reason = shown.label and state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED')
+                and state in ('READY', 'BLOCKED')
+            order by schedule_time, id limit 1
+        ) as first
+        order by first.schedule_time, first.id limit 1
     ) as head
 """)
 _EMPTIED = text("""
@@ -71,19 +75,31 @@ _SET_CONNECTION = text("""
         provider = excluded.provider, connected = excluded.connected, lined = true, relabel = true, resume_time = null,
         wake_time = case when excluded.connected and g.open_job_id is null then cast(:now as timestamptz) end
 """)
-_LOCK_RELABELED = text("""
+# Shared with other pages and with claims, which change no key: a line goes on while it is relabeled.
+_FIND_RELABELED = text("""
     select organization_id, social_account_id, connected from account_gate where relabel
-    limit 1 for update skip locked
+    limit 1 for key share skip locked
 """)
+# From its end, so that the first of the line is not kept from going out.
 _LOCK_MISLABELED = text(f"""
     select {JOB_COLUMNS} from post_job
     where organization_id = :organization_id and social_account_id = :id and state_reason = :label
         and state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED') and state in ('READY', 'BLOCKED')
-    order by schedule_time, id limit :limit for update
+    order by schedule_time desc, id desc limit :limit for update skip locked
+""")
+# Not while another page is open. Two that waited for each other's would be a deadlock.
+_LOCK_GATE = text("""
+    select 1 from account_gate where organization_id = :organization_id and social_account_id = :id
+    for update skip locked
 """)
 _RELABELED = text("""
-    update account_gate set relabel = false
-    where organization_id = :organization_id and social_account_id = :id
+    update account_gate g set relabel = false
+    where g.organization_id = :organization_id and g.social_account_id = :id and g.connected = :connected
+        and not exists (
+            select from post_job j
+            where j.organization_id = :organization_id and j.social_account_id = :id and j.state_reason = :label
+                and j.state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED') and j.state in ('READY', 'BLOCKED')
+        )
 """)
 
 
@@ -94,6 +110,11 @@ class Relabeled:
     organization_id: str
     account_id: str
     connected: bool
+
+    @property
+    def label(self) -> str:
+        """What its posts still show."""
+        return Reason.ACCOUNT_NOT_CONNECTED if self.connected else Reason.IN_LINE
 
 
 async def next_wake_time(connection: AsyncConnection, providers: Sequence[str]) -> datetime | None:
@@ -139,23 +160,28 @@ async def set_connection(
     await connection.execute(_SET_CONNECTION, names | {"connected": connected, "now": now})
 
 
-async def lock_relabeled(connection: AsyncConnection) -> Relabeled | None:
-    row = (await connection.execute(_LOCK_RELABELED)).one_or_none()
+async def find_relabeled(connection: AsyncConnection) -> Relabeled | None:
+    """An account to relabel; nobody ends that before this transaction does."""
+    row = (await connection.execute(_FIND_RELABELED)).one_or_none()
     if row is None:
         return None
     return Relabeled(organization_id=row.organization_id, account_id=row.social_account_id, connected=row.connected)
 
 
-async def lock_mislabeled(connection: AsyncConnection, account: Relabeled, *, label: str, limit: int) -> list[PostJob]:
-    """The first posts in the account's line that wait under this label."""
-    names = {"organization_id": account.organization_id, "id": account.account_id, "label": label, "limit": limit}
-    return [job_from(row) for row in await connection.execute(_LOCK_MISLABELED, names)]
+async def lock_mislabeled(connection: AsyncConnection, account: Relabeled, *, limit: int) -> list[PostJob]:
+    """The last posts in the account's line that show what was, but for those that are locked."""
+    names = {"organization_id": account.organization_id, "id": account.account_id, "label": account.label}
+    return [job_from(row) for row in await connection.execute(_LOCK_MISLABELED, names | {"limit": limit})]
 
 
-async def relabeled(connection: AsyncConnection, account: Relabeled) -> None:
-    """Everything in the account's line shows how it is connected."""
+async def end_relabeling(connection: AsyncConnection, account: Relabeled) -> bool:
+    """Whether everything in the account's line shows how it is connected."""
     names = {"organization_id": account.organization_id, "id": account.account_id}
-    await connection.execute(_RELABELED, names)
+    if (await connection.execute(_LOCK_GATE, names)).one_or_none() is None:
+        return False
+    # A statement of its own: its snapshot is younger than the lock, so it sees what every page has committed.
+    more = {"connected": account.connected, "label": account.label}
+    return (await connection.execute(_RELABELED, names | more)).rowcount == 1
 
 
 def _names(accounts: Sequence[Key]) -> dict[str, list[str]]:

@@ -182,9 +182,10 @@ Index(
     postgresql_where=text("state = 'SENDING'"),
 )
 Index(
-    "post_job_line",
+    "post_job_in_line",
     post_job.c.organization_id,
     post_job.c.social_account_id,
+    post_job.c.state_reason,
     post_job.c.schedule_time,
     post_job.c.id,
     postgresql_where=text("state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED')"),
