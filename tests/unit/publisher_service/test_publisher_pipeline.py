@@ -31,7 +31,9 @@ class NoIntake:
 class Claims:
     """Says that there is nothing to do, as soon as it may."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, looks: int = 0) -> None:
+        """`looks` at the lines say that there is more."""
+        self.looks = looks
         self.asked: Counter[str] = Counter()
         self.may_answer = asyncio.Event()
         self.failed: deque[FailedClaim] = deque()
@@ -45,7 +47,8 @@ class Claims:
         return None, NOW
 
     async def from_lines(self, lanes: Sequence[Lane], *, most: int) -> Turns:
-        return Turns(claimed=[], more=False)
+        self.looks -= 1
+        return Turns(claimed=[], more=self.looks >= 0)
 
 
 def commands(count: int, *, first: int = 0, accounts: int = 7) -> list[Command]:
@@ -111,6 +114,16 @@ async def test_what_is_over_can_be_handed_on_again() -> None:
         pipeline.submit_commands(commands(3))
         await _run(pipeline, claims, done=3 * times)
     assert claims.asked == Counter(["d0", "d1", "d2"] * 2)
+
+
+async def test_lines_are_looked_at_again_at_once_while_there_is_more() -> None:
+    """No look in between says that a line has its turn."""
+    claims = Claims(looks=200)
+    claims.may_answer.set()
+    pipeline = a_pipeline(claims)
+    pipeline.submit_commands(commands(1))
+    await _run(pipeline, claims, done=1)
+    assert claims.looks < 0
 
 
 async def test_of_very_many_only_so_many_are_kept() -> None:

@@ -15,7 +15,7 @@ from publisher_service.adapters.postgres import accounts as account_rows
 from publisher_service.adapters.providers.adapter import Limits, Post
 from publisher_service.adapters.providers.provider import Providers
 from publisher_service.adapters.vault import Vault
-from publisher_service.application.claim_jobs import Again, Claim, ClaimJobs
+from publisher_service.application.claim_jobs import Again, Claim, ClaimJobs, Turns
 from publisher_service.application.connect_account import ConnectAccount, Connection
 from publisher_service.application.late_evidence import LateEvidence
 from publisher_service.application.recover_jobs import RecoverJobs
@@ -130,8 +130,11 @@ class Office:
     async def claim(self, commands: Sequence[Command]) -> list[Claim]:
         return await self._claim(commands, self._lanes)
 
+    async def turns(self) -> Turns:
+        return await self._claim.from_lines(self._lanes, most=100)
+
     async def next_in_line(self) -> list[Claimed]:
-        return [claimed for _, claimed in (await self._claim.from_lines(self._lanes, most=100)).claimed]
+        return [claimed for _, claimed in (await self.turns()).claimed]
 
     async def save(self, *drafts: SavedDraft) -> None:
         await self.database.run(lambda tx: self._save(tx, drafts, DUE))
@@ -345,6 +348,18 @@ async def test_a_connection_that_comes_with_the_claim_is_not_overlooked(office: 
     states = await office.states()
     # What a claim found locked is asked for again by its command.
     assert states["SENDING"] + states["PENDING"] == 200, states
+
+
+async def test_a_line_whose_first_post_may_not_go_is_looked_at_again_at_once(office: Office) -> None:
+    names = await office.posts(3, account="page")
+    answers = await office.claim([a_command(name, "page") for name in names])
+    for name in names:
+        await office.withdraw("acme", name, 2)
+    await office.settle([a_sent(each) for each in _claimed(answers)])
+    turns = [await office.turns() for _ in range(3)]
+    assert [(len(each.claimed), each.more) for each in turns] == [(0, True), (0, True), (0, False)]
+    assert await office.states() == {"PUBLISHED": 1, "BLOCKED WITHDRAWN": 2}
+    assert await office.rows("select 1 from account_gate where lined or wake_time is not null") == []
 
 
 async def test_a_line_goes_on_while_a_page_of_it_is_relabeled(office: Office, another: Office) -> None:

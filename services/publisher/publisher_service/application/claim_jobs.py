@@ -33,6 +33,8 @@ _AT_ONCE = timedelta(milliseconds=1)
 _NOT_KNOWN_YET = timedelta(milliseconds=250)
 _EVENTS_ARE_LATE = timedelta(seconds=2)
 _SAYING_NOTHING = IN_LINE | {Verdict.CLAIMED, Verdict.UNREADABLE}
+# What waited first has left its line without being sent: the next has its turn at once.
+_LEAVING_LINE = CHANGING - {Verdict.ACCOUNT_NOT_CONNECTED}
 # A wait up to this long is left to the stream; a longer one is the database's.
 _CARRIED_BY_STREAM = timedelta(minutes=2)
 
@@ -128,7 +130,8 @@ class ClaimJobs:
         claimed = [
             (commands[index], each.claimed) for index, each in sorted(judged.items()) if each.claimed is not None
         ]
-        return Turns(claimed=claimed, more=bool(accounts))
+        has_left = any(each.verdict in _LEAVING_LINE for each in judged.values())
+        return Turns(claimed=claimed, more=bool(claimed) or has_left)
 
     async def _judge(
         self, tx: Transaction, commands: Sequence[Command], lanes: Sequence[Lane], now: datetime, name: "_Name"

@@ -222,7 +222,7 @@ class PublishPipeline:
         for command, claimed in turns.claimed:
             self._enter(Work(command=command, since=started), claimed, started)
         # A line whose first post is locked by another transaction is looked at again a little later.
-        self._lines_wake = self._lines_wake or (turns.more and bool(turns.claimed))
+        self._lines_wake = self._lines_wake or turns.more
 
     def _with_room(self) -> list[Lane]:
         return [lane.now for lane in self._lanes.values() if lane.now.room > 0]
