@@ -32,6 +32,7 @@ from publisher_service.application.send_post import SendPost
 from publisher_service.application.settle_posts import SettlePosts
 from publisher_service.application.take_slots import TakeSlots
 from publisher_service.application.tell_started import TellStarted
+from publisher_service.application.wake_stranded_lines import WakeStrandedLines
 from publisher_service.application.withdraw_content import WithdrawContent
 from publisher_service.domain.policy import Policy
 from publisher_service.entrypoints.commands import CONSUMER as COMMANDS
@@ -93,6 +94,7 @@ async def compose(settings: Settings) -> Process:
             Loop("sweep", parts.sweep.step, settings.sweep_period, parts.due_now),
             parts.look_ups,
             Loop("relabel lines", parts.relabel, timedelta(seconds=1), parts.connection_changed),
+            Loop("stranded lines", parts.wake_stranded, timedelta(seconds=30)),
             Loop("count jobs", CountJobs(parts.database, parts.clock).step, timedelta(seconds=15)),
             Loop("reseal credentials", parts.reseal.step, timedelta(hours=1)),
             Loop("kept content", parts.drop_kept, timedelta(minutes=1)),
@@ -151,6 +153,7 @@ class _Parts:
             patience=Patience(give_up_after=settings.park_poison_after),
         )
         self.relabel = RelabelLines(database=self.database, clock=self.clock, outbox=self.outbox)
+        self.wake_stranded = WakeStrandedLines(database=self.database, clock=self.clock)
         self.look_ups = self._look_ups()
         self.sweep = self._sweep()
 

@@ -121,6 +121,18 @@ async def test_a_line_whose_process_dies_goes_on_with_the_next(start: Start) -> 
         assert Counter(effect["idempotency_key"] for effect in rig.sandbox.effects()).most_common(1)[0][1] == 1
 
 
+async def test_a_line_that_nothing_would_wake_goes_on(start: Start) -> None:
+    async with start() as rig:
+        await rig.connect()
+        await rig.sandbox.faults({"fault": "slow", "seconds": 0.9, "count": 1})
+        await posts(rig, 3)
+        await all_in(rig, "READY", 2, reason="IN_LINE")
+        await rig.write("update account_gate set lined = false")
+        await all_in(rig, "PUBLISHED", 1)
+    async with start() as rig:
+        await all_in(rig, "PUBLISHED", 3)
+
+
 async def test_a_pause_that_the_provider_asks_for_holds_the_whole_line(start: Start) -> None:
     async with start() as rig:
         await rig.connect()

@@ -249,6 +249,14 @@ async def test_a_page_of_a_long_line_reads_a_page(explaining: Explaining) -> Non
     explaining.check(BATCH)
 
 
+async def test_the_look_for_stranded_lines_reads_the_head_of_each(explaining: Explaining) -> None:
+    connection: Any = explaining
+    assert await line.lines_behind(connection, ("", ""), limit=BATCH) == ([("acme", "page")], [])
+    keys = [("acme", f"b{number}") for number in range(1, BATCH + 1)]
+    await line.wake_stranded(connection, keys, now=NOW)
+    explaining.check(BATCH)
+
+
 async def test_posts_of_a_line_that_show_what_is_true_are_not_read(explaining: Explaining) -> None:
     connection: Any = explaining
     page = line.Relabeled(organization_id="acme", account_id="page", connected=False)

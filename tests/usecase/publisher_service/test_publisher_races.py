@@ -24,6 +24,7 @@ from publisher_service.application.resolve_unknown import ResolveUnknown
 from publisher_service.application.save_drafts import SaveDrafts
 from publisher_service.application.send_post import Sent
 from publisher_service.application.settle_posts import SettlePosts
+from publisher_service.application.wake_stranded_lines import WakeStrandedLines
 from publisher_service.application.withdraw_content import WithdrawContent
 from publisher_service.domain.account import AccountState, SocialAccount
 from publisher_service.domain.claim import Claimed, Command, Lane
@@ -114,6 +115,7 @@ class Office:
             late=late,
         )
         self.relabel = RelabelLines(database=self.database, clock=clock, outbox=outbox)
+        self.wake_stranded = WakeStrandedLines(database=self.database, clock=clock)
         self.withdraw = WithdrawContent(self.database)
         self._save = SaveDrafts(outbox, _nothing)
         self._connect = ConnectAccount(
@@ -168,6 +170,11 @@ class Office:
     async def rows(self, statement: str) -> list[Row[Any]]:
         async with self.database.read() as connection:
             return list(await connection.execute(text(statement)))
+
+    async def write(self, statement: str, **values: object) -> None:
+        """Changes rows as a process of another release, or a person, may."""
+        async with self.database.transaction() as tx:
+            await tx.connection.execute(text(statement), values)
 
     async def states(self) -> Counter[str]:
         return Counter(f"{row.state} {row.state_reason}".strip() for row in await self.rows("select * from post_job"))
@@ -360,6 +367,49 @@ async def test_a_line_whose_first_post_may_not_go_is_looked_at_again_at_once(off
     assert [(len(each.claimed), each.more) for each in turns] == [(0, True), (0, True), (0, False)]
     assert await office.states() == {"PUBLISHED": 1, "BLOCKED WITHDRAWN": 2}
     assert await office.rows("select 1 from account_gate where lined or wake_time is not null") == []
+
+
+@pytest.mark.parametrize(
+    "left_behind",
+    [
+        "update account_gate set wake_time = null",
+        "update account_gate set wake_time = null, lined = false",
+        "update account_gate set open_job_id = (select id from post_job where state = 'PUBLISHED'), wake_time = null",
+    ],
+)
+async def test_a_line_that_nothing_would_wake_is_woken(office: Office, left_behind: str) -> None:
+    names = await office.posts(3, account="page")
+    answers = await office.claim([a_command(name, "page") for name in names])
+    await office.settle([a_sent(each) for each in _claimed(answers)])
+    await office.write(left_behind)
+    assert not await office.wake_stranded()
+    for _ in range(2):
+        await office.settle([a_sent(each) for each in await office.next_in_line()])
+    assert await office.states() == {"PUBLISHED": 3}
+
+
+@pytest.mark.parametrize("state", ["SENDING", "UPLOADING"], ids=["is out", "is in a state of a newer release"])
+async def test_a_line_behind_a_post_that_goes_on_is_left_alone(office: Office, state: str) -> None:
+    names = await office.posts(3, account="page")
+    await office.claim([a_command(name, "page") for name in names])
+    for constraint in ("post_job_state_check", "post_job_moves"):
+        await office.write(f"alter table post_job drop constraint {constraint}")
+    await office.write("update post_job set state = :state where state = 'SENDING'", state=state)
+    await office.write("update account_gate set lined = false")
+    assert not await office.wake_stranded()
+    (gate,) = await office.rows("select * from account_gate")
+    assert (gate.lined, gate.wake_time, gate.open_job_id is None) == (True, None, False)
+    assert await office.next_in_line() == []
+
+
+async def test_lines_are_looked_at_page_by_page(office: Office) -> None:
+    wake_stranded = WakeStrandedLines(database=office.database, clock=DatabaseClock(), page=2)
+    names = await office.posts(5)
+    await office.claim([a_command(name) for name in names])
+    await office.write("update post_job set state = 'READY', state_reason = 'IN_LINE'")
+    await office.write("update account_gate set open_job_id = null")
+    assert [await wake_stranded() for _ in range(4)] == [True, True, False, True]
+    assert len(await office.rows("select 1 from account_gate where lined and wake_time is not null")) == 5
 
 
 async def test_a_line_goes_on_while_a_page_of_it_is_relabeled(office: Office, another: Office) -> None:

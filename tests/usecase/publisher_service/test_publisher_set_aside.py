@@ -74,6 +74,22 @@ async def test_a_post_without_its_times_is_put_off_and_does_not_fill_every_sweep
         await rig.in_state("PUBLISHED", "even")
 
 
+async def test_a_line_goes_on_behind_a_post_without_its_times(start: Start) -> None:
+    async with start() as rig:
+        await rig.connect()
+        await rig.sandbox.faults({"fault": "slow", "seconds": 0.8, "count": 1})
+        await rig.save_draft("first")
+        await rig.go("first")
+        await rig.in_state("SENDING", "first")
+        for minutes, name in ((2, "broken"), (1, "sound")):
+            await rig.save_draft(name)
+            await rig.go(name, due=rig.clock.now() - timedelta(minutes=minutes))
+            await rig.in_state("READY", name)
+        await rig.write("update post_job set not_after = null where draft_id = 'broken'")
+        await rig.in_state("PUBLISHED", "sound")
+        await rig.in_state("READY", "broken")
+
+
 async def put_off(rig: Any) -> Any:
     job = await rig.job("odd")
     assert job.next_action_time > rig.clock.now()

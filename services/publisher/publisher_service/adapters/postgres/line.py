@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from publisher_service.adapters.postgres.store import JOB_COLUMNS, Key, job_from
 from publisher_service.domain.claim import Lane
-from publisher_service.domain.post_job import PostJob, Reason
+from publisher_service.domain.post_job import JobState, PostJob, Reason
 
 # So many accounts of a provider are looked at for a fair choice between organizations.
 _POOL = 1000
@@ -56,7 +56,8 @@ _HEADS = text(f"""
             select {JOB_COLUMNS} from post_job
             where post_job.organization_id = a.organization_id and post_job.social_account_id = a.account_id
                 and state_reason = shown.label and state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED')
-                and state in ('READY', 'BLOCKED')
+                -- One without its times goes nowhere: the sweep shows it, and the line goes on behind it.
+                and state in ('READY', 'BLOCKED') and schedule_time is not null and not_after is not null
             order by schedule_time, id limit 1
         ) as first
         order by first.schedule_time, first.id limit 1
@@ -101,6 +102,66 @@ _RELABELED = text("""
                 and j.state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED') and j.state in ('READY', 'BLOCKED')
         )
 """)
+# A line whose account no event will wake: nothing is out, or what is said to be out has ended, and no look is due. The
+# states are those that hold no account; one that only a newer release knows may.
+_IS_STRANDED = """(
+    (g.open_job_id is null and g.connected and (g.wake_time is null or not g.lined))
+    or (g.open_job_id is not null and not g.lined)
+    or exists (
+        select from post_job o
+        where o.organization_id = g.organization_id and o.id = g.open_job_id and o.state = any(cast(:idle as text[]))
+    )
+)"""
+# From one line to the next: the posts behind a head are not read.
+_LINES_BEHIND = text(f"""
+    with recursive line as (
+        (
+            select organization_id, social_account_id, 1 as number from post_job
+            where state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED')
+                and (organization_id, social_account_id) > (:organization_id, :id)
+            order by organization_id, social_account_id, state_reason, schedule_time, id limit 1
+        )
+        union all
+        select next.organization_id, next.social_account_id, line.number + 1
+        from line cross join lateral (
+            select organization_id, social_account_id from post_job
+            where state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED')
+                and (organization_id, social_account_id) > (line.organization_id, line.social_account_id)
+            order by organization_id, social_account_id, state_reason, schedule_time, id limit 1
+        ) as next
+        where line.number < :limit
+    )
+    select line.organization_id, line.social_account_id, coalesce(gate.is_stranded, false) as is_stranded
+    from line left join lateral (
+        select {_IS_STRANDED} as is_stranded from account_gate g
+        where g.organization_id = line.organization_id and g.social_account_id = line.social_account_id
+    ) as gate on true
+    order by line.number
+""")
+_LOCK_GATES = text("""
+    select g.organization_id, g.social_account_id
+    from unnest(cast(:organization_ids as text[]), cast(:account_ids as text[])) as a (organization_id, account_id)
+    join account_gate g on g.organization_id = a.organization_id and g.social_account_id = a.account_id
+    for no key update of g skip locked
+""")
+_WAKE = text(f"""
+    update account_gate g set
+        lined = true,
+        open_job_id = case when w.is_open then g.open_job_id end,
+        wake_time = case when g.connected and not w.is_open then greatest(cast(:now as timestamptz), g.resume_time) end
+    from (
+        select g.organization_id, g.social_account_id, g.open_job_id is not null and not exists (
+            select from post_job o
+            where o.organization_id = g.organization_id and o.id = g.open_job_id
+                and o.state = any(cast(:idle as text[]))
+        ) as is_open
+        from unnest(cast(:organization_ids as text[]), cast(:account_ids as text[])) as a (organization_id, account_id)
+        join account_gate g on g.organization_id = a.organization_id and g.social_account_id = a.account_id
+        where {_IS_STRANDED}
+    ) as w
+    where g.organization_id = w.organization_id and g.social_account_id = w.social_account_id
+""")
+_IDLE = sorted(frozenset(JobState) - {JobState.SENDING})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +207,22 @@ async def emptied(connection: AsyncConnection, accounts: Sequence[Key]) -> None:
         await connection.execute(_EMPTIED, _names(accounts))
 
 
+async def lines_behind(connection: AsyncConnection, account: Key, *, limit: int) -> tuple[list[Key], list[Key]]:
+    """The accounts behind this one in whose lines something waits, and those of them that nothing seems to wake."""
+    names = {"organization_id": account[0], "id": account[1], "limit": limit, "idle": _IDLE}
+    found = (await connection.execute(_LINES_BEHIND, names)).all()
+    lines = [(row.organization_id, row.social_account_id) for row in found]
+    return lines, [key for key, row in zip(lines, found, strict=True) if row.is_stranded]
+
+
+async def wake_stranded(connection: AsyncConnection, accounts: Sequence[Key], *, now: datetime) -> int:
+    """Wakes those of the lines that nothing wakes. Returns how many."""
+    rows = await connection.execute(_LOCK_GATES, _names(accounts))
+    locked = [(row.organization_id, row.social_account_id) for row in rows]
+    # A statement of its own: a post that is out ends under this lock, so its state is that of the gate.
+    return (await connection.execute(_WAKE, _names(locked) | {"idle": _IDLE, "now": now})).rowcount
+
+
 async def set_connection(
     connection: AsyncConnection,
     organization_id: str,
@@ -184,7 +261,7 @@ async def end_relabeling(connection: AsyncConnection, account: Relabeled) -> boo
     return (await connection.execute(_RELABELED, names | more)).rowcount == 1
 
 
-def _names(accounts: Sequence[Key]) -> dict[str, list[str]]:
+def _names(accounts: Sequence[Key]) -> dict[str, Any]:
     return {
         "organization_ids": [organization for organization, _ in accounts],
         "account_ids": [account for _, account in accounts],

@@ -1,0 +1,47 @@
+"""Finds lines in which something waits and that nothing will wake, and wakes them.
+
+Settlement and claims leave none behind. A process of another release may, and a person who mends rows.
+"""
+
+import logging
+
+from opentelemetry import metrics
+
+from publisher_service.adapters.postgres import line
+from publisher_service.adapters.postgres.store import Key
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database, Transaction
+from servicekit.run.zeros import from_zero
+
+log = logging.getLogger(__name__)
+
+_stranded = from_zero(
+    metrics.get_meter(__name__).create_counter(
+        "postflow.publish.lines_stranded", description="Lines of accounts that nothing would have woken"
+    )
+)
+_BEFORE_ALL = ("", "")
+
+
+class WakeStrandedLines:
+    def __init__(self, *, database: Database, clock: DatabaseClock, page: int = 500) -> None:
+        self._database = database
+        self._clock = clock
+        self._page = page
+        self._last: Key = _BEFORE_ALL
+
+    async def __call__(self) -> bool:
+        """Looks at a page of the lines. Returns whether another follows; behind the last one it begins again."""
+        async with self._database.read() as connection:
+            lines, stranded = await line.lines_behind(connection, self._last, limit=self._page)
+        if stranded:
+            woken = await self._database.run(lambda tx: self._wake(tx, stranded))
+            _stranded.add(woken)
+            if woken:
+                log.warning("woke %d lines in which posts waited and that nothing would have woken", woken)
+        more = len(lines) == self._page
+        self._last = lines[-1] if more else _BEFORE_ALL
+        return more
+
+    async def _wake(self, tx: Transaction, accounts: list[Key]) -> int:
+        return await line.wake_stranded(tx.connection, accounts, now=await self._clock.now(tx.connection))
