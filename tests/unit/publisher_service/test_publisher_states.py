@@ -113,6 +113,8 @@ def check(before: PostJob, after: PostJob) -> None:
     if after is before:
         return
     assert (after.next_action_time is not None) == (after.state in WITH_NEXT_ACTION)
+    if after.state in (JobState.WAITING, JobState.BLOCKED) and after.next_action_time and after.not_after:
+        assert after.next_action_time <= after.not_after, "it is missed then"
     assert (after.evidence_kind != "" and after.publish_time is not None) == (after.state is JobState.PUBLISHED)
     assert after.state is not JobState.FAILED or after.error_reason
     assert after.state in TRANSITIONS[JobState(before.state)]

@@ -188,6 +188,19 @@ async def test_what_waits_in_line_is_missed_at_its_latest_time(start: Start) -> 
         assert len(rig.sandbox.effects()) == 1
 
 
+async def test_what_waits_for_longer_than_its_latest_time_is_missed_then(start: Start) -> None:
+    async with start() as rig:
+        await rig.connect()
+        await rig.sandbox.faults({"fault": "status", "status": 429, "retry_after": 3600, "count": 1})
+        await rig.save_draft("d1")
+        due = rig.clock.now()
+        slot = await rig.schedule("d1", due)
+        await rig.command("d1", slot, due, not_after=due + timedelta(seconds=3))
+        job = await rig.in_state("WAITING", "d1")
+        assert (job.state_reason, job.next_action_time) == ("RATE_LIMITED", job.not_after)
+        await rig.in_state("MISSED", "d1")
+
+
 async def test_an_account_of_a_provider_that_this_release_lacks_waits_and_harms_nobody(start: Start) -> None:
     async with start() as rig:
         for account in ("page", "later"):

@@ -196,8 +196,11 @@ def moved(
 ) -> PostJob:
     """The job in its next state and version. Every change of state passes here; the claim's statement makes SENDING.
 
-    Other fields that change with it are named too: each copy of a job costs as much as a small query.
+    What is to wait for longer than its latest time is missed then. Other fields that change with it are named too: each
+    copy of a job costs as much as a small query.
     """
+    if state is JobState.WAITING and until is not None and job.not_after is not None:
+        until = min(until, job.not_after)
     assert state in _after(job.state), f"a post job goes from {job.state} to {state}"
     assert (until is not None) == (state in WITH_NEXT_ACTION), f"{state} and its next action"
     return replace(
