@@ -135,6 +135,16 @@ async def test_of_very_many_only_so_many_are_kept() -> None:
     assert claims.asked.total() == 2000
 
 
+async def test_however_many_of_an_organization_are_kept_another_finds_a_place() -> None:
+    claims = Claims()
+    claims.may_answer.set()
+    pipeline = a_pipeline(claims)
+    pipeline.submit_commands(commands(5000))
+    pipeline.submit_commands([replace(each, organization_id="another") for each in commands(1, first=5000)])
+    await _run(pipeline, claims, done=2001)
+    assert claims.asked["d5000"] == 1
+
+
 def a_work(organization: str, account: str, name: str) -> Work:
     (command,) = commands(1)
     target = Target(social_account_id=account, channel="facebook")

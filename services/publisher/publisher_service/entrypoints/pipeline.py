@@ -9,6 +9,7 @@ due, it fills no place here that another needs.
 import asyncio
 import itertools
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
@@ -37,7 +38,8 @@ _SETTLE_LINGER = 0.005
 # From so many on what is due here goes into the lines even while its provider has no room: others need the places.
 _MOST_DUE = 15_000
 # What the sweep hands on and this does not take, a later sweep finds again.
-_MOST_HANDED_ON = 2000
+_MOST_HANDED_ON = 4000
+_MOST_OF_AN_ORGANIZATION = 2000
 _LOOK_PERIOD = 0.25
 _STARTED_AFTER = 1.0
 _AWAY = timedelta(seconds=1)
@@ -71,6 +73,7 @@ class PublishPipeline:
         self._lanes = lanes
         self._due = TurnQueue[Work](lambda work: work.account)
         self._handed_on: set[Wish] = set()
+        self._handed_on_of: Counter[str] = Counter()
         self._open: set[Work] = set()
         self._answered: list[tuple[Work, Sent]] = []
         self._some_due = asyncio.Event()
@@ -90,10 +93,15 @@ class PublishPipeline:
         fresh: list[Work] = []
         for command in commands:
             work = Work(command=command, since=self._clock.monotonic(), left=self._left)
-            if work.wish not in self._handed_on and len(self._handed_on) < _MOST_HANDED_ON:
+            if work.wish not in self._handed_on and self._has_place(command.organization_id):
                 self._handed_on.add(work.wish)
+                self._handed_on_of[command.organization_id] += 1
                 fresh.append(work)
         self.submit(fresh)
+
+    def _has_place(self, organization_id: str) -> bool:
+        is_full = len(self._handed_on) >= _MOST_HANDED_ON
+        return not is_full and self._handed_on_of[organization_id] < _MOST_OF_AN_ORGANIZATION
 
     def wake_lines(self) -> None:
         """The line of some account has its turn."""
@@ -102,6 +110,10 @@ class PublishPipeline:
 
     def _left(self, work: Work) -> None:
         self._handed_on.discard(work.wish)
+        organization_id = work.command.organization_id
+        self._handed_on_of[organization_id] -= 1
+        if not self._handed_on_of[organization_id]:
+            del self._handed_on_of[organization_id]
 
     async def run(self, stop: asyncio.Event) -> None:
         assert self.intake is not None, "the pipeline has no intake"
