@@ -2,15 +2,17 @@
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from publisher_service.application.claim_jobs import Claim, Over, Turns
 from publisher_service.application.disown_claims import FailedClaim
-from publisher_service.domain.claim import Command, Lane
-from publisher_service.domain.post_job import Target
+from publisher_service.application.send_post import Sent
+from publisher_service.domain.claim import Claimed, Command, Lane
+from publisher_service.domain.outcome import Accepted
+from publisher_service.domain.post_job import JobState, PostJob, Target
 from publisher_service.entrypoints.lanes import ProviderLane
 from publisher_service.entrypoints.pipeline import PublishPipeline
 from publisher_service.entrypoints.turns import TurnQueue
@@ -79,19 +81,100 @@ async def _run(pipeline: PublishPipeline, claims: Claims, done: int) -> None:
         stop.set()
 
 
-def a_pipeline(claims: Claims) -> PublishPipeline:
+class Competing(Claims):
+    """Claims whatever is asked for, and finds a post in line whenever it looks. Notes which of them came."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.order: list[str] = []
+
+    async def __call__(self, commands: Sequence[Command], lanes: Sequence[Lane]) -> list[Claim]:
+        self.asked.update(command.draft_id for command in commands)
+        self.order += ["due"] * len(commands)
+        return [_claimed(command) for command in commands]
+
+    async def next_turn(self, lanes: Sequence[Lane]) -> tuple[datetime | None, datetime]:
+        return NOW, NOW
+
+    async def from_lines(self, lanes: Sequence[Lane], *, most: int) -> Turns:
+        self.order.append("line")
+        (command,) = commands(1, first=1000 + len(self.order))
+        return Turns(claimed=[(command, _claimed(command))], more=True)
+
+
+def _claimed(command: Command) -> Claimed:
+    job = PostJob(
+        organization_id=command.organization_id,
+        id=command.post_job_id,
+        draft_id=command.draft_id,
+        target=command.target,
+        state=JobState.SENDING,
+        create_time=NOW,
+        update_time=NOW,
+    )
+    return Claimed(
+        job=job,
+        provider="sandbox",
+        external_account_id="",
+        credentials=b"",
+        content=b"",
+        content_digest="",
+        idempotency_key="",
+    )
+
+
+class Narrow:
+    """A lane with room for one post."""
+
+    def __init__(self) -> None:
+        self.when_full: Callable[[], None] = lambda: None
+        self._room = 1
+        self._waiting: asyncio.Queue[Work | None] = asyncio.Queue()
+
+    @property
+    def now(self) -> Lane:
+        return Lane(provider="sandbox", room=self._room, lease=timedelta(seconds=15))
+
+    def enter(self, work: Work) -> None:
+        self._room -= 1
+        self._waiting.put_nowait(work)
+        self.when_full()
+
+    def leave(self) -> None:
+        self._room += 1
+
+    def show(self) -> None:
+        pass
+
+    async def run(self, send: Callable[[Work], Awaitable[None]], seconds: Callable[[], float]) -> None:
+        while (work := await self._waiting.get()) is not None:
+            await send(work)
+
+    def end(self) -> None:
+        self._waiting.put_nowait(None)
+
+
+async def _send(claimed: Claimed, *, claim_started: float) -> Sent:
+    return Sent(claimed=claimed, outcome=Accepted(external_id="", external_url=""), time=NOW)
+
+
+async def _settle(batch: Sequence[Sent]) -> list[PostJob]:
+    return [sent.claimed.job for sent in batch]
+
+
+def a_pipeline(claims: Claims, lane: Any = None) -> PublishPipeline:
     system = SystemClock()
     steady = SteadyClock(system)
     steady.learn(system.now(), asked=system.monotonic(), answered=system.monotonic())
     return PublishPipeline(
         claim=cast(Any, claims),
-        send=UNUSED,
-        settle=UNUSED,
+        send=cast(Any, _send),
+        settle=cast(Any, _settle),
         tell_started=UNUSED,
         disown=UNUSED,
         clock=system,
         steady=steady,
-        lanes={"sandbox": ProviderLane("sandbox", senders=1, lease=timedelta(seconds=15))},
+        lanes={"sandbox": lane or ProviderLane("sandbox", senders=1, lease=timedelta(seconds=15))},
     )
 
 
@@ -124,6 +207,17 @@ async def test_lines_are_looked_at_again_at_once_while_there_is_more() -> None:
     pipeline.submit_commands(commands(1))
     await _run(pipeline, claims, done=1)
     assert claims.looks < 0
+
+
+async def test_while_there_is_too_little_room_commands_and_lines_take_turns() -> None:
+    claims, lane = Competing(), Narrow()
+    pipeline = a_pipeline(claims, lane)
+    # Something is due, or has its turn, while there is no room.
+    lane.when_full = pipeline.wake_lines
+    pipeline.submit_commands(commands(20))
+    await _run(pipeline, claims, done=20)
+    assert claims.order[:20].count("line") == 10
+    assert claims.order[:20].count("due") == 10
 
 
 async def test_of_very_many_only_so_many_are_kept() -> None:

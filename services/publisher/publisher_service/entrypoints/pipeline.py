@@ -79,6 +79,7 @@ class PublishPipeline:
         self._some_due = asyncio.Event()
         self._some_answered = asyncio.Event()
         self._lines_wake = True
+        self._lines_went_first = False
         self._next_look = 0.0
         self._sent_all = False
 
@@ -141,6 +142,8 @@ class PublishPipeline:
             if not self._has_work():
                 await wait(self._some_due, _LOOK_PERIOD)
             self._some_due.clear()
+            if self._lines_go_first():
+                await self._take_turns()
             if batch := self._due.take(self._batch_size()):
                 await self._claim_batch(batch)
             if self._may_look():
@@ -158,6 +161,13 @@ class PublishPipeline:
 
     def _may_look(self) -> bool:
         return self._room() > 0 and (self._lines_wake or self._clock.monotonic() >= self._next_look)
+
+    def _lines_go_first(self) -> bool:
+        """Every other time that what is due here would take all the room: nothing would be left for the lines."""
+        if (room := self._room()) == 0:
+            return False
+        self._lines_went_first = not self._lines_went_first and self._may_look() and len(self._due) >= room
+        return self._lines_went_first
 
     def _room(self) -> int:
         return max((lane.now.room for lane in self._lanes.values()), default=0)
