@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import Row, text
 
 from publisher_service.adapters.postgres import accounts as account_rows
+from publisher_service.adapters.postgres import line
 from publisher_service.adapters.providers.adapter import Limits, Post
 from publisher_service.adapters.providers.provider import Providers
 from publisher_service.adapters.vault import Vault
@@ -417,6 +418,50 @@ async def test_lines_are_looked_at_page_by_page(office: Office) -> None:
     assert len(await office.rows("select 1 from account_gate where lined and wake_time is not null")) == 5
 
 
+async def test_the_end_of_a_lease_wakes_the_line(office: Office, hasty: Office) -> None:
+    names = await office.posts(3, account="page")
+    await hasty.claim([a_command(name, "page") for name in names])
+    assert await office.next_in_line() == []
+    await office.recover()
+    assert len(await office.next_in_line()) == 1
+    assert await office.states() == {"UNKNOWN": 1, "SENDING": 1, "READY IN_LINE": 1}
+
+
+async def test_lines_have_their_turns_over_organizations_and_providers(office: Office) -> None:
+    for organization, provider, count, minute in (("big", "a", 9, 0), ("small", "a", 1, 9), ("other", "b", 9, 0)):
+        await office.write(
+            """
+            insert into account_gate (organization_id, social_account_id, provider, connected, lined, wake_time)
+            select cast(:organization as text), 'page-' || n, cast(:provider as text), true, true,
+                cast(:due as timestamptz) + n * interval '1 second'
+            from generate_series(1, cast(:count as integer)) n
+            """,
+            organization=organization,
+            provider=provider,
+            count=count,
+            due=DUE + timedelta(minutes=minute),
+        )
+    lanes = [Lane(provider=name, room=room, lease=timedelta(seconds=15)) for name, room in (("a", 3), ("b", 2))]
+    async with office.database.transaction() as tx:
+        due = await line.lock_due(tx.connection, lanes, now=DUE + timedelta(hours=1), most=100)
+    assert sorted(due) == [
+        ("big", "page-1"),
+        ("big", "page-2"),
+        ("other", "page-1"),
+        ("other", "page-2"),
+        ("small", "page-1"),
+    ]
+
+
+async def test_a_command_does_not_overtake_a_line(office: Office, another: Office) -> None:
+    *names, last = await office.posts(4, account="page")
+    answers = await office.claim([a_command(name, "page") for name in names])
+    await office.settle([a_sent(each) for each in _claimed(answers)])
+    assert _claimed(await another.claim([a_command(last, "page")])) == []
+    assert await office.states() == {"PUBLISHED": 1, "READY IN_LINE": 3}
+    assert len(await office.next_in_line()) == 1
+
+
 async def test_a_line_goes_on_while_a_page_of_it_is_relabeled(office: Office, another: Office) -> None:
     names = await office.posts(250, account="page", connected=False)
     await office.claim([a_command(name, "page") for name in names])
@@ -427,6 +472,17 @@ async def test_a_line_goes_on_while_a_page_of_it_is_relabeled(office: Office, an
     while await office.relabel():
         pass
     assert await office.states() == {"SENDING": 1, "READY IN_LINE": 249}
+    assert await office.rows("select 1 from account_gate where relabel") == []
+
+
+async def test_a_post_without_its_times_ends_no_relabeling(office: Office) -> None:
+    names = await office.posts(3, account="page", connected=False)
+    await office.claim([a_command(name, "page") for name in names])
+    await office.write("update post_job set not_after = null where draft_id = 'd1'")
+    await office.connect("page")
+    while await office.relabel():
+        pass
+    assert await office.states() == {"READY IN_LINE": 2, "BLOCKED ACCOUNT_NOT_CONNECTED": 1}
     assert await office.rows("select 1 from account_gate where relabel") == []
 
 

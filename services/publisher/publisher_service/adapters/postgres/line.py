@@ -86,6 +86,7 @@ _LOCK_MISLABELED = text(f"""
     select {JOB_COLUMNS} from post_job
     where organization_id = :organization_id and social_account_id = :id and state_reason = :label
         and state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED') and state in ('READY', 'BLOCKED')
+        and not_after is not null
     order by schedule_time desc, id desc limit :limit for update skip locked
 """)
 # Not while another page is open. Two that waited for each other's would be a deadlock.
@@ -100,6 +101,7 @@ _RELABELED = text("""
             select from post_job j
             where j.organization_id = :organization_id and j.social_account_id = :id and j.state_reason = :label
                 and j.state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED') and j.state in ('READY', 'BLOCKED')
+                and j.not_after is not null
         )
 """)
 # A line whose account no event will wake: nothing is out, or what is said to be out has ended, and no look is due. The
