@@ -427,6 +427,23 @@ async def test_the_end_of_a_lease_wakes_the_line(office: Office, hasty: Office) 
     assert await office.states() == {"UNKNOWN": 1, "SENDING": 1, "READY IN_LINE": 1}
 
 
+async def test_a_line_has_its_turn_beside_very_many_of_an_organization(office: Office) -> None:
+    await office.write(
+        """
+        insert into account_gate (organization_id, social_account_id, provider, connected, lined, wake_time)
+        select organization_id, 'page-' || n, 'sandbox', true, true, cast(:due as timestamptz) + n * interval '1 second'
+        from generate_series(1, 1300) n, lateral (
+            select case when n <= 1200 then 'm' when n <= 1250 then 'b' || n else 'z' || n end as organization_id
+        ) o
+        """,
+        due=DUE,
+    )
+    lanes = [Lane(provider="sandbox", room=101, lease=timedelta(seconds=15))]
+    async with office.database.transaction() as tx:
+        due = await line.lock_due(tx.connection, lanes, now=DUE + timedelta(hours=1), most=200)
+    assert len(set(due)) == len({organization for organization, _ in due}) == 101
+
+
 async def test_lines_have_their_turns_over_organizations_and_providers(office: Office) -> None:
     for organization, provider, count, minute in (("big", "a", 9, 0), ("small", "a", 1, 9), ("other", "b", 9, 0)):
         await office.write(

@@ -16,8 +16,8 @@ from publisher_service.adapters.postgres.store import JOB_COLUMNS, Key, job_from
 from publisher_service.domain.claim import Lane
 from publisher_service.domain.post_job import JobState, PostJob, Reason
 
-# So many accounts of a provider are looked at for a fair choice between organizations.
-_POOL = 1000
+# So many organizations of a provider are looked at for a choice.
+_POOL = 500
 
 _NEXT_WAKE = text("""
     select min(first.wake_time) from unnest(cast(:providers as text[])) as wanted (provider) cross join lateral (
@@ -26,26 +26,65 @@ _NEXT_WAKE = text("""
         order by g.wake_time limit 1
     ) as first
 """)
+# The organizations that have lines are walked in their order, from that of the line that has waited longest, and round:
+# however many lines one of them has, they are not read for it.
 _LOCK_DUE = text("""
+    with recursive organization as (
+        select lane.provider, least(lane.room, :most) as room, oldest.organization_id as first, oldest.organization_id,
+            oldest.wake_time, false as is_round, 1 as number
+        from unnest(cast(:providers as text[]), cast(:rooms as integer[])) as lane (provider, room)
+        cross join lateral (
+            select g.organization_id, g.wake_time from account_gate g
+            where g.provider = lane.provider and g.wake_time <= :now
+            order by g.wake_time limit 1
+        ) as oldest
+        where lane.room > 0
+        union all
+        select o.provider, o.room, o.first, next.organization_id, next.wake_time, next.is_round, o.number + 1
+        from organization o cross join lateral (
+            select * from (
+                (
+                    select g.organization_id, g.wake_time, o.is_round from account_gate g
+                    where g.provider = o.provider and g.wake_time is not null
+                        and g.organization_id > o.organization_id and (not o.is_round or g.organization_id < o.first)
+                    order by g.organization_id, g.wake_time limit 1
+                )
+                union all
+                (
+                    select g.organization_id, g.wake_time, true from account_gate g
+                    where g.provider = o.provider and g.wake_time is not null
+                        and g.organization_id < o.first and not o.is_round
+                    order by g.organization_id, g.wake_time limit 1
+                )
+            ) as behind_or_round limit 1
+        ) as next
+        where o.number < :pool
+    ),
+    due as (
+        select line.*, o.provider, o.room,
+            row_number() over (partition by o.provider, o.organization_id order by line.wake_time) as turn
+        from (
+            select *, ceil(cast(room as numeric) / count(*) over (partition by provider)) as share
+            from organization where wake_time <= :now
+        ) as o
+        cross join lateral (
+            select g.organization_id, g.social_account_id, g.wake_time from account_gate g
+            where g.provider = o.provider and g.organization_id = o.organization_id and g.wake_time <= :now
+            order by g.wake_time limit cast(o.share as bigint)
+        ) as line
+    )
     select g.organization_id, g.social_account_id
-    from unnest(cast(:providers as text[]), cast(:rooms as integer[])) as lane (provider, room)
-    cross join lateral (
-        select due.* from (
-            select oldest.*, row_number() over (
-                partition by oldest.organization_id order by oldest.wake_time, oldest.social_account_id
-            ) as turn
-            from (
-                select g.organization_id, g.social_account_id, g.wake_time from account_gate g
-                where g.provider = lane.provider and g.wake_time <= :now
-                order by g.wake_time limit :pool
-            ) as oldest
-        ) as due
-        order by due.turn, due.wake_time limit least(lane.room, :most)
+    from (
+        select *, row_number() over (partition by provider order by turn, wake_time) as place from due
     ) as chosen
-    join account_gate g
-        on g.organization_id = chosen.organization_id and g.social_account_id = chosen.social_account_id
-    where g.wake_time <= :now
-    for no key update of g skip locked
+    -- Lateral, so that both columns always are index conditions.
+    cross join lateral (
+        select gate.organization_id, gate.social_account_id from account_gate gate
+        where gate.organization_id = chosen.organization_id and gate.social_account_id = chosen.social_account_id
+            and gate.wake_time <= :now
+        for no key update skip locked
+    ) as g
+    where chosen.place <= chosen.room
 """)
 # A statement of its own: its snapshot is younger than the locks, so it sees every job that was lined before.
 _HEADS = text(f"""

@@ -79,6 +79,13 @@ Index(
     postgresql_where=text("wake_time is not null"),
 )
 Index(
+    "account_gate_turn",
+    account_gate.c.provider,
+    account_gate.c.organization_id,
+    account_gate.c.wake_time,
+    postgresql_where=text("wake_time is not null"),
+)
+Index(
     "account_gate_relabel",
     account_gate.c.organization_id,
     account_gate.c.social_account_id,
