@@ -85,6 +85,7 @@ class PullLoop:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Pulls until `stop`; deliveries already made stay with the consumer."""
+        _pending.set(0, {"consumer": self._spec.durable})
         self._inbox = self._connection.new_inbox()
         subscription = await self._connection.subscribe(f"{self._inbox}.*", cb=self._on_message)
         async with asyncio.TaskGroup() as group:

@@ -8,12 +8,16 @@ from itertools import chain
 from opentelemetry import metrics
 
 from drafts_service.adapters.postgres import store
-from drafts_service.domain.post_job import PostJobEvent, Standing, fold, latest
+from drafts_service.domain.post_job import DraftState, PostJobEvent, Standing, fold, latest
 from servicekit.pg.database import Transaction
+from servicekit.run.zeros import from_zero
 
 _meter = metrics.get_meter(__name__)
 _stored = _meter.create_counter("postflow.drafts.post_job_events", description="Post job events taken in, by kind")
-_folded = _meter.create_counter("postflow.drafts.state_changes", description="Drafts that came into a state, by state")
+_folded = from_zero(
+    _meter.create_counter("postflow.drafts.state_changes", description="Drafts that came into a state, by state"),
+    *({"state": state.value} for state in DraftState),
+)
 
 
 class ReflectPostJobs:

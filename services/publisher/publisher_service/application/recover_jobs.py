@@ -19,14 +19,16 @@ from publisher_service.wire import post_job_changed
 from servicekit.pg.clock import DatabaseClock, SteadyClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox
+from servicekit.run.zeros import from_zero
 
 log = logging.getLogger(__name__)
 
 _LOST = "the process that was sending ended before it recorded an answer"
-_unsound = metrics.get_meter(__name__).create_counter(
-    "postflow.publish.unsound_jobs", description="Times that a sweep met a post job that it cannot hand on"
+_unsound = from_zero(
+    metrics.get_meter(__name__).create_counter(
+        "postflow.publish.unsound_jobs", description="Times that a sweep met a post job that it cannot hand on"
+    )
 )
-_unsound.add(0)
 _BATCH = 200
 # What is handed on is left alone for this long; a process that dies with it in hand delays it by no more.
 _HANDED_ON = timedelta(seconds=5)

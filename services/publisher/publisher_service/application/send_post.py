@@ -19,6 +19,7 @@ from servicekit.clock import Clock
 from servicekit.failpoints import declare, failpoint
 from servicekit.pg.clock import SteadyClock
 from servicekit.run import telemetry
+from servicekit.run.zeros import from_zero
 
 _CLAIMED = declare("publisher.send.claimed")
 _ANSWERED = declare("publisher.send.answered")
@@ -29,10 +30,11 @@ log = logging.getLogger(__name__)
 _MOST_CRIED_OUT = 10_000
 _tracer = trace.get_tracer(__name__)
 _meter = metrics.get_meter(__name__)
-_unreadable = _meter.create_counter(
-    "postflow.publish.unreadable_credentials", description="Posts that wait because no key opens their credentials"
+_unreadable = from_zero(
+    _meter.create_counter(
+        "postflow.publish.unreadable_credentials", description="Posts that wait because no key opens their credentials"
+    )
 )
-_unreadable.add(0)
 _lateness = _meter.create_histogram(
     "postflow.publish.lateness",
     unit="s",

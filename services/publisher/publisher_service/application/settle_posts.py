@@ -27,15 +27,17 @@ from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox
 from servicekit.run.transient import is_transient
+from servicekit.run.zeros import from_zero
 
 log = logging.getLogger(__name__)
 
 _BEFORE_COMMIT = declare("publisher.settle.before_commit")
 _meter = metrics.get_meter(__name__)
-_set_aside = _meter.create_counter(
-    "postflow.publish.answers_set_aside", description="Answers that could not be recorded as they came"
+_set_aside = from_zero(
+    _meter.create_counter(
+        "postflow.publish.answers_set_aside", description="Answers that could not be recorded as they came"
+    )
 )
-_set_aside.add(0)
 _outcomes = _meter.create_counter("postflow.publish.outcomes", description="Requests to providers by outcome")
 
 

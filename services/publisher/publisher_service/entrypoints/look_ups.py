@@ -11,14 +11,16 @@ from publisher_service.domain.post_job import PostJob
 from publisher_service.entrypoints.turns import TurnQueue
 from servicekit.run.loops import wait
 from servicekit.run.transient import is_transient
+from servicekit.run.zeros import from_zero
 
 log = logging.getLogger(__name__)
 
 _MOST_WAITING = 1000
-_failures = metrics.get_meter(__name__).create_counter(
-    "postflow.publish.look_failures", description="Looks whose result could not be recorded"
+_failures = from_zero(
+    metrics.get_meter(__name__).create_counter(
+        "postflow.publish.look_failures", description="Looks whose result could not be recorded"
+    )
 )
-_failures.add(0)
 
 
 class LookUps:

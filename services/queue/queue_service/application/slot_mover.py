@@ -32,9 +32,12 @@ _moved = from_zero(
         "postflow.queue.slots.moved", description="Slots that got another time because the law of their zone changed"
     )
 )
-_obstructed = _meter.create_counter(
-    "postflow.queue.slots.obstructed",
-    description="Slots that could not have the time that they are meant for by a changed law, by what stood in the way",
+_obstructed = from_zero(
+    _meter.create_counter(
+        "postflow.queue.slots.obstructed",
+        description="Slots that could not have the time that they are meant for by a changed law, by what stood in the way",
+    ),
+    *({"obstacle": obstacle.value} for obstacle in _OBSTACLES),
 )
 
 

@@ -6,11 +6,23 @@ from datetime import timedelta
 
 from opentelemetry import metrics
 
-from jobkit.errors import JobError, LateWrite, LockLost, OccurrenceSkipped, SchedulerError, StoreFailed
+from jobkit.errors import (
+    InvalidJob,
+    JobError,
+    LateWrite,
+    LockLost,
+    LoopBlocked,
+    OccurrenceSkipped,
+    RunLost,
+    RunTimedOut,
+    SchedulerError,
+    StoreFailed,
+)
 from jobkit.retry import RetryPolicy
 from jobkit.scheduler import Config, Scheduler
 from schedule_service.application.fire_due_timers import FireDueTimers
 from servicekit.run import is_transient
+from servicekit.run.zeros import from_zero
 
 # A timer is never given up: what keeps it from firing passes, or ends the process.
 _RETRY = RetryPolicy(max_attempts=2**31 - 1, first=timedelta(seconds=1), cap=timedelta(minutes=1))
@@ -18,8 +30,11 @@ _RETRY = RetryPolicy(max_attempts=2**31 - 1, first=timedelta(seconds=1), cap=tim
 _EXPECTED = (LateWrite, LockLost, OccurrenceSkipped)
 
 _log = logging.getLogger(__name__)
-_troubles = metrics.get_meter("schedule_service").create_counter(
-    "postflow.timer.troubles", description="What kept timers from firing, by kind"
+_troubles = from_zero(
+    metrics.get_meter("schedule_service").create_counter(
+        "postflow.timer.troubles", description="What kept timers from firing, by kind"
+    ),
+    *({"kind": kind.__name__} for kind in (StoreFailed, RunTimedOut, RunLost, LoopBlocked, InvalidJob)),
 )
 
 
