@@ -59,6 +59,14 @@ def test_a_published_post_says_where_it_is(caplog: pytest.LogCaptureFixture) -> 
     assert record.__dict__["url"] == "http://sandbox/p1"
 
 
+def test_a_post_that_was_found_later_is_as_late_as_it_went_out(caplog: pytest.LogCaptureFixture) -> None:
+    found = replace(JOB, publish_time=NOW + timedelta(seconds=0.25), update_time=NOW + timedelta(minutes=2))
+    with caplog.at_level(logging.DEBUG):
+        write_outcomes([found])
+    (record,) = caplog.records
+    assert record.__dict__["lateness"] == 0.25
+
+
 def test_outcomes_have_a_level_of_their_own(caplog: pytest.LogCaptureFixture) -> None:
     """So that they can be followed without the DEBUG lines of everything else."""
     before = post_log.log.level

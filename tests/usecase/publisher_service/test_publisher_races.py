@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import logging
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -16,6 +17,7 @@ from publisher_service.adapters.postgres import line
 from publisher_service.adapters.providers.adapter import Limits, Post
 from publisher_service.adapters.providers.provider import Providers
 from publisher_service.adapters.vault import Vault
+from publisher_service.application import post_log
 from publisher_service.application.claim_jobs import Again, Claim, ClaimJobs, Turns
 from publisher_service.application.connect_account import ConnectAccount, Connection
 from publisher_service.application.late_evidence import LateEvidence
@@ -560,9 +562,10 @@ async def test_an_answer_that_proves_nothing_leaves_the_question_open(office: Of
     ids=lambda value: type(value).__name__,
 )
 async def test_an_attempt_that_was_not_sent_leaves_no_doubt_however_late(
-    office: Office, hasty: Office, outcome: Outcome, attempts: int
+    office: Office, hasty: Office, outcome: Outcome, attempts: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The process stood still for longer than its lease."""
+    caplog.set_level(logging.INFO, logger=post_log.__name__)
     (name,) = await office.posts(1)
     (claimed,) = _claimed(await hasty.claim([a_command(name)]))
     await office.recover()
@@ -574,6 +577,7 @@ async def test_an_attempt_that_was_not_sent_leaves_no_doubt_however_late(
     before = await office.rows("select * from post_job")
     await hasty.settle([a_sent(claimed, outcome)])
     assert await office.rows("select * from post_job") == before
+    assert _lines(caplog) == ["post unknown", "post waiting"]
 
 
 async def test_an_attempt_that_was_not_sent_takes_no_doubt_from_another(office: Office, hasty: Office) -> None:
@@ -586,6 +590,45 @@ async def test_an_attempt_that_was_not_sent_takes_no_doubt_from_another(office: 
     await office.settle([a_sent(second, NotTried(reason="LEASE_TOO_SHORT", message=""))])
     (job,) = await office.rows("select * from post_job")
     assert (job.state, job.attempts, job.in_doubt) == ("WAITING", 1, True)
+
+
+def _lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What was said about posts since the last call."""
+    found = [record.getMessage() for record in caplog.records if record.name == post_log.__name__]
+    caplog.clear()
+    return found
+
+
+async def test_each_outcome_that_is_recorded_is_one_line_and_no_other(
+    office: Office, hasty: Office, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, logger=post_log.__name__)
+    (name,) = await office.posts(1)
+    (claimed,) = _claimed(await hasty.claim([a_command(name)]))
+    await office.recover()
+    assert _lines(caplog) == ["post unknown"]
+    await office.settle([a_sent(claimed, Rejected(reason="TOO_LONG", message=""))])
+    assert _lines(caplog) == []
+    await office.settle([a_sent(claimed)])
+    assert _lines(caplog) == ["post published"]
+    await office.settle([a_sent(claimed)])
+    assert _lines(caplog) == []
+
+
+async def test_a_post_whose_target_is_removed_is_one_line(office: Office, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, logger=post_log.__name__)
+    (name,) = await office.posts(1)
+    await office.save(a_draft(name, "another", version=2))
+    assert _lines(caplog) == ["post canceled"]
+
+
+async def test_an_account_that_is_disconnected_is_one_line(office: Office, caplog: pytest.LogCaptureFixture) -> None:
+    (name,) = await office.posts(1)
+    (claimed,) = _claimed(await office.claim([a_command(name)]))
+    await office.settle([a_sent(claimed, AuthRefused(message="token revoked"))])
+    (line,) = [each for each in caplog.records if each.getMessage() == "account disconnected"]
+    said = {key: line.__dict__[key] for key in ("organization_id", "social_account_id", "error")}
+    assert said == {"organization_id": "acme", "social_account_id": f"page-{name}", "error": "token revoked"}
 
 
 async def a_second_try(office: Office, hasty: Office) -> tuple[Claimed, Claimed]:

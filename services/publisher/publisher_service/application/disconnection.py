@@ -1,12 +1,16 @@
 """What a refusal of credentials makes of their account, whether a send or a look met it."""
 
+import logging
 from datetime import datetime
+from functools import partial
 
 from publisher_service.adapters.postgres import accounts, line
-from publisher_service.domain.account import AccountReason, AccountState, disconnected
+from publisher_service.domain.account import AccountReason, AccountState, SocialAccount, disconnected
 from publisher_service.wire import account_disconnected
 from servicekit.pg.database import Transaction
 from servicekit.pg.outbox import Outbox
+
+log = logging.getLogger(__name__)
 
 
 async def disconnect(
@@ -36,3 +40,15 @@ async def disconnect(
         tx.connection, organization_id, account_id, provider=account.provider, connected=False, now=now
     )
     await outbox.append(tx, [account_disconnected(gone, error_message)], now=now)
+    tx.after_commit(partial(_log, gone, error_message))
+
+
+def _log(account: SocialAccount, error_message: str) -> None:
+    fields = {
+        "organization_id": account.organization_id,
+        "social_account_id": account.id,
+        "provider": account.provider,
+        "reason": str(account.state_reason),
+        "error": error_message,
+    }
+    log.warning("account disconnected", extra=fields)

@@ -3,8 +3,10 @@
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from publisher_service.adapters.postgres import store
+from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import OPEN_ATTEMPT, PostJob
 from publisher_service.domain.settlement import disowned
@@ -57,4 +59,5 @@ class DisownClaims:
         await store.close_attempts(tx.connection, settled, now=now)
         await store.save_jobs(tx.connection, taken_back)
         await self._outbox.append(tx, [post_job_changed(job) for job in taken_back], now=now)
+        tx.after_commit(partial(write_outcomes, taken_back))
         return taken_back

@@ -4,10 +4,12 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from opentelemetry import metrics
 
 from publisher_service.adapters.postgres import resolutions, store
+from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.outcome import Accepted, Found
 from publisher_service.domain.post_job import JobState, PostJob
 from publisher_service.domain.settlement import Settlement, evidence
@@ -65,6 +67,7 @@ class LateEvidence:
         await store.abandon_attempts(tx.connection, proven, now=now)
         await store.save_jobs(tx.connection, [each.job for each in proven])
         await self._outbox.append(tx, [post_job_changed(each.job) for each in proven], now=now)
+        tx.after_commit(partial(write_outcomes, [each.job for each in proven]))
 
 
 def _compare(job: PostJob, proof: Accepted | Found) -> None:

@@ -27,7 +27,7 @@ def set_level(level: str | None) -> None:
 
 
 def write_outcomes(jobs: Iterable[PostJob]) -> None:
-    """Logs each job that has come to an outcome; the transaction that made it so has committed, or is about to."""
+    """Logs each job that has come to an outcome; the transaction that made it so has committed."""
     for job in jobs:
         level = _LEVELS.get(job.state)
         if level is not None and log.isEnabledFor(level):
@@ -51,7 +51,9 @@ def _fields(job: PostJob) -> dict[str, object]:
     if job.external_url:
         fields["url"] = job.external_url
     if job.schedule_time is not None:
-        fields["lateness"] = round((job.update_time - job.schedule_time).total_seconds(), 3)
+        # A post that is found by a look went out before.
+        when = job.publish_time or job.update_time
+        fields["lateness"] = round((when - job.schedule_time).total_seconds(), 3)
     if job.traceparent.count("-") == 3:
         fields["trace_id"] = job.traceparent.split("-")[1]
     return fields

@@ -4,8 +4,10 @@ The posts go out, or stay, whatever they show: the account's row decides. So a l
 """
 
 from datetime import datetime
+from functools import partial
 
 from publisher_service.adapters.postgres import line, store
+from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.post_job import JobState, PostJob, Reason, moved
 from publisher_service.wire import post_job_changed
 from servicekit.pg.clock import DatabaseClock
@@ -37,6 +39,7 @@ class RelabelLines:
         after = [_waiting(job, now) if account.connected else _blocked(job, now) for job in jobs]
         await store.save_jobs(tx.connection, after)
         await self._outbox.append(tx, [post_job_changed(job) for job in after], now=now)
+        tx.after_commit(partial(write_outcomes, after))
         return True
 
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 
 from publisher_service.adapters.postgres import contents, store
+from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.plan import SavedDraft, after_save, missing_targets, new_job, slots_of_others
 from publisher_service.domain.post_job import OPEN_ATTEMPT, JobState, PostJob
 from publisher_service.wire import post_job_changed
@@ -42,6 +44,7 @@ class SaveDrafts:
         await store.insert_jobs(tx.connection, created)
         await store.save_jobs(tx.connection, changed)
         await self._outbox.append(tx, [post_job_changed(job) for job in created + changed], now=now)
+        tx.after_commit(partial(write_outcomes, changed))
         if any(job.state is JobState.READY for job in changed):
             tx.after_commit(self._wake_sweep)
 

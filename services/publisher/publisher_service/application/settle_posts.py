@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from opentelemetry import metrics
 
@@ -77,9 +78,7 @@ class SettlePosts:
         await self._record_all(ordered, settled)
         for (provider, outcome), count in Counter(map(_kind, batch)).items():
             _outcomes.add(count, {"provider": provider, "outcome": outcome})
-        jobs = [settled[id(sent)].job for sent in batch]
-        write_outcomes(jobs)
-        return jobs
+        return [settled[id(sent)].job for sent in batch]
 
     def _settled(self, sent: Sent) -> Settlement:
         policy = self._policies(sent.claimed.provider)
@@ -141,6 +140,8 @@ class SettlePosts:
             tx.after_commit(self._wake_lines)
         stored = [replace(event, position=positions[event.event_id]) for event in events if event.event_id in positions]
         self._outbox.stored(tx, stored)
+        recorded = [each.job for each, event in zip(settlements, events, strict=True) if event.event_id in positions]
+        tx.after_commit(partial(write_outcomes, recorded))
         doubtful = [each for each in batch if isinstance(each.outcome, Ambiguous)]
         await contents.keep(tx.connection, [each.claimed for each in doubtful])
         if len(stored) < len(batch):
@@ -170,6 +171,7 @@ class SettlePosts:
         await store.close_attempts(tx.connection, unsent, now=now)
         await store.save_jobs(tx.connection, [each.job for each in unsent])
         await self._outbox.append(tx, [post_job_changed(each.job) for each in unsent], now=now)
+        tx.after_commit(partial(write_outcomes, [each.job for each in unsent]))
         jobs |= {(each.job.organization_id, each.job.id): each.job for each in unsent}
         proofs: list[Proof] = []
         for sent, key in zip(late, keys, strict=True):
