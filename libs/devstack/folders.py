@@ -59,6 +59,12 @@ class StateFolder:
             reason = (error.strerror or str(error)).lower()
             raise StackError(f"{self.path} cannot be used ({reason}): choose another folder by --state-dir") from None
 
+    def check_unused(self) -> None:
+        """Raises FolderInUse while another process uses it. Makes nothing."""
+        if self._marked():
+            self.lock.acquire()
+            self.lock.release()
+
     def _open(self) -> None:
         private_folder(self.path)
         if not self._marked():

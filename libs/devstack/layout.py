@@ -8,8 +8,8 @@ from typing import Self, TypeVar
 
 from devstack.errors import PortInUse, StackError
 from devstack.ports import free_port, is_free, split
-from servicekit.run.addresses import check_nats, check_postgres
-from servicekit.run.settings import Secret
+from servicekit.run.addresses import check_http, check_nats, check_postgres
+from servicekit.run.settings import Secret, check_listen
 
 T = TypeVar("T")
 
@@ -93,9 +93,11 @@ class Layout:
 
     def _check_urls(self) -> None:
         for service, url in self.external_databases.items():
-            _check_url(_variable(service, "DATABASE_URL"), check_postgres, Secret(url))
+            _check_address(_variable(service, "DATABASE_URL"), check_postgres, Secret(url))
+        if self.external_sandbox:
+            _check_address("POSTFLOW_PUBLISHER_SANDBOX_URL", check_http, self.external_sandbox)
         if self.external_nats:
-            _check_url("POSTFLOW_NATS_URL", check_nats, self.external_nats)
+            _check_address("POSTFLOW_NATS_URL", check_nats, self.external_nats)
 
     def check_ports(self, services: tuple[str, ...]) -> None:
         for service in services:
@@ -124,10 +126,8 @@ class Layout:
     def _address(self, service: str, setting: str, port: int) -> str:
         variable = _variable(service, setting)
         address = self._given.get(variable) or f"{HOST}:{port}"
-        try:
-            host, wanted = split(address)
-        except ValueError:
-            raise StackError(f"{variable}: {address!r} is not HOST:PORT") from None
+        _check_address(variable, check_listen, address)
+        host, wanted = split(address)
         return f"{_shown(host)}:{wanted or free_port()}"
 
     def _check(self, service: str, setting: str, what: str, address: str) -> None:
@@ -149,7 +149,7 @@ def console_script(service: str, scripts: Path) -> Path:
     return scripts / f"postflow-{service}"
 
 
-def _check_url(variable: str, check: Callable[[T], None], value: T) -> None:
+def _check_address(variable: str, check: Callable[[T], None], value: T) -> None:
     try:
         check(value)
     except ValueError as error:

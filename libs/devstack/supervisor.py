@@ -183,6 +183,8 @@ class Stack:
     # starting, in the order in which things need each other; stopping is the reverse
 
     async def _start(self, exits: AsyncExitStack) -> None:
+        # First: a second start of the same stack finds its ports taken, too, but by itself.
+        self.state.check_unused()
         self._layout.check_ports(self._services)
         self.state.open()
         exits.callback(self.state.close)

@@ -3,9 +3,10 @@
 import zlib
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Annotated
 
 from servicekit.bus.streams import ConsumerSpec, StreamSpec
-from servicekit.run.settings import ProcessSettings
+from servicekit.run.settings import Period, ProcessSettings
 
 PARTITIONS = 64
 """How many tokens the accounts are spread over; fixed for ever, because a held command keeps its subject."""
@@ -34,15 +35,35 @@ PUBLISH = StreamSpec(
 """Refuses when it is full: Queue keeps what it could not hand over."""
 
 
+def _check_bound(value: int) -> None:
+    if value < 1 and value != -1:
+        raise ValueError(f"{value} is neither at least 1 nor -1 for no limit")
+
+
+def _check_replicas(value: int) -> None:
+    if value not in (1, 3, 5):
+        raise ValueError(f"{value} is none of 1, 3, 5")
+
+
+def _check_durables(value: int) -> None:
+    if not 1 <= value <= PARTITIONS:
+        raise ValueError(f"{value} is not 1 to {PARTITIONS}")
+
+
+Durables = Annotated[int, _check_durables]
+_Bound = Annotated[int, _check_bound]
+_Replicas = Annotated[int, _check_replicas]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSettings(ProcessSettings):
     """What a process makes absent streams with. A stream that exists keeps what its operator has set there."""
 
-    stream_replicas: int = 1  # servers that keep each stream: 1, 3 or 5
-    events_max_age: timedelta = EVENTS.max_age
-    events_max_bytes: int = EVENTS.max_bytes  # -1 = no limit; beyond it the oldest events go
-    publish_max_messages: int = PUBLISH.max_messages  # -1 = no limit; beyond it commands are refused
-    publish_max_bytes: int = PUBLISH.max_bytes  # likewise
+    stream_replicas: _Replicas = 1  # servers that keep each stream: 1, 3 or 5
+    events_max_age: Period = EVENTS.max_age
+    events_max_bytes: _Bound = EVENTS.max_bytes  # -1 = no limit; beyond it the oldest events go
+    publish_max_messages: _Bound = PUBLISH.max_messages  # -1 = no limit; beyond it commands are refused
+    publish_max_bytes: _Bound = PUBLISH.max_bytes  # likewise
 
     @property
     def events_stream(self) -> StreamSpec:
@@ -58,11 +79,6 @@ class StreamSettings(ProcessSettings):
             max_messages=self.publish_max_messages,
             max_bytes=self.publish_max_bytes,
         )
-
-    def __post_init__(self) -> None:
-        for name in ("stream_replicas", "events_max_bytes", "publish_max_messages", "publish_max_bytes"):
-            if getattr(self, name) < 1 and (name == "stream_replicas" or getattr(self, name) != -1):
-                raise ValueError(f"{name} must be at least 1")
 
 
 def events_subject(context: str, organization_id: str, aggregate: str) -> str:

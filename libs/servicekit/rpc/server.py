@@ -15,7 +15,7 @@ from servicekit.ids import IdSource
 from servicekit.rpc.edge import MAX_MESSAGE_BYTES, MAX_TAKEN_BYTES, Edge, Handler, Method
 from servicekit.rpc.observe import Seen
 from servicekit.rpc.validation import validator
-from servicekit.run.settings import SettingsError
+from servicekit.run.addresses import Misconfigured
 
 Servicers = Iterable[tuple[Callable[[Any, Any], None], object]]
 
@@ -29,8 +29,12 @@ _HEALTH_LIMIT = 2.0  # seconds to tell the watchers
 _log = logging.getLogger(__name__)
 
 
-class CannotListen(SettingsError):
+class CannotListen(Misconfigured):
     """The address is taken, or not one of this machine."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__("listen", "taken, or no address of this machine")
+        self.args = (f"cannot listen on {address}: {self.complaint}",)
 
 
 class RpcServer:
@@ -77,7 +81,7 @@ class RpcServer:
             try:
                 self._port = self._server.add_insecure_port(self._listen)
             except RuntimeError as error:
-                raise CannotListen(f"cannot listen on {self._listen}: taken, or no address of this machine") from error
+                raise CannotListen(self._listen) from error
         return self._port
 
     async def start(self) -> None:

@@ -2,13 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from servicekit.run.settings import Secret
 
 _POSTGRES = frozenset({"postgresql", "postgres", "postgresql+asyncpg"})
 _NATS = frozenset({"nats", "tls", "ws", "wss"})
+_HTTP = frozenset({"http", "https"})
+# What both SQLAlchemy and asyncpg take from an address; either fails with a traceback on any other.
+_POSTGRES_OPTIONS = frozenset({"host", "port", "user", "password", "passfile", "sslmode", "target_session_attrs"})
+_UNREADABLE = "an address that cannot be read"
 
 
 class Misconfigured(Exception):
@@ -50,6 +55,12 @@ def check_postgres(value: Secret) -> None:
     local = parts is not None and "host=" in parts.query
     if parts is None or parts.scheme not in _POSTGRES or not (parts.hostname or local) or len(parts.path) < 2:
         raise ValueError("is not postgresql://user:password@host:port/database")
+    if _is_cut_short(parts):
+        raise ValueError("has a user or password in which / ? # must be percent-encoded")
+    for option, _ in parse_qsl(parts.query, keep_blank_values=True):
+        if option not in _POSTGRES_OPTIONS:
+            known = ", ".join(sorted(_POSTGRES_OPTIONS))
+            raise ValueError(f"has the option {option}, which is none of {known}")
 
 
 def check_nats(value: str) -> None:
@@ -57,21 +68,39 @@ def check_nats(value: str) -> None:
         parts = _split(url if "://" in url else f"nats://{url}")
         if parts is None or parts.scheme not in _NATS or not parts.hostname:
             raise ValueError("is not nats://user:password@host:port")
+        if _is_cut_short(parts):
+            raise ValueError("has a user or password in which / ? # , must be percent-encoded")
+
+
+def check_http(value: str) -> None:
+    parts = _split(value)
+    if parts is None or parts.scheme not in _HTTP or not parts.hostname:
+        raise ValueError("is not http://host:port")
 
 
 def without_password(url: str) -> str:
     """For people. Nothing of an address that cannot be read is shown."""
-    return ",".join(_shown(each) for each in url.split(","))
+    if url.partition("://")[0] in _POSTGRES:
+        return _shown(url)
+    servers = url.split(",")
+    # A comma in a password would make a server of its beginning.
+    torn = any("@" in later and "@" not in earlier for earlier, later in pairwise(servers))
+    return _UNREADABLE if torn else ",".join(map(_shown, servers))
 
 
 def _shown(url: str) -> str:
     parts = _split(url if "://" in url else f"nats://{url}")
-    if parts is None:
-        return "an address that cannot be read"
+    if parts is None or _is_cut_short(parts):
+        return _UNREADABLE
     host = f"[{parts.hostname}]" if parts.hostname and ":" in parts.hostname else parts.hostname or ""
     user = f"{parts.username}@" if parts.username and parts.password is not None else ""
     port = f":{parts.port}" if parts.port else ""
     return f"{parts.scheme}://{user}{host}{port}{parts.path}"
+
+
+def _is_cut_short(parts: SplitResult) -> bool:
+    """Whether a / ? # in the password ends what should name the server, so that the rest of it looks like a path."""
+    return "@" in parts.path + parts.query + parts.fragment
 
 
 def _split(url: str) -> SplitResult | None:
@@ -85,3 +114,4 @@ def _split(url: str) -> SplitResult | None:
 
 PostgresUrl = Annotated[Secret, check_postgres]
 NatsUrl = Annotated[str, check_nats]
+HttpUrl = Annotated[str, check_http]

@@ -43,7 +43,8 @@ def _run(service: str, loaded: S, compose: Callable[[S], Awaitable[Process]]) ->
 
     from servicekit.run import providers
 
-    telemetry = providers.start(service, loaded.metrics_listen)
+    variable = settings.variable_of("metrics_listen", service, os.environ)
+    telemetry = providers.start(service, loaded.metrics_listen, variable=variable)
     _log.info("metrics on %s", telemetry.metrics_address)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -61,11 +62,11 @@ def _run(service: str, loaded: S, compose: Callable[[S], Awaitable[Process]]) ->
 def _places(service: str, loaded: ProcessSettings) -> Mapping[str, Place]:
     """The servers that the settings name, by their fields."""
     found: dict[str, Place] = {}
-    for field in ("database_url", "nats_url"):
+    for field in ("listen", "database_url", "nats_url"):
         if (value := getattr(loaded, field, None)) is not None:
             url = value.reveal() if isinstance(value, Secret) else value
             variable = settings.variable_of(field, service, os.environ)
-            found[field] = Place(variable=variable, address=without_password(url))
+            found[field] = Place(variable=variable, address=url if field == "listen" else without_password(url))
     return found
 
 

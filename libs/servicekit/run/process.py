@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ from servicekit.run.transient import is_transient
 
 Step = Callable[[], Awaitable[object]]
 
+_SLOW_START = 3.0
 _LEAST_GRACE = 1.0
 _CLOSER_LIMIT = 5.0  # seconds for each closer, and for what was cancelled to end
 
@@ -67,12 +69,19 @@ async def serve(
     """
     life = _Life(process, stop, places or {})
     try:
-        await process.server.start()
+        await _listen(process.server, places or {})
         if await life.start():
             await life.work(ready)
     finally:
         await life.close()
     life.check()
+
+
+async def _listen(server: Server, places: Mapping[str, Place]) -> None:
+    try:
+        await server.start()
+    except Misconfigured as wrong:
+        raise SettingsError(_complaint(wrong, places)) from wrong
 
 
 class _Life:
@@ -174,7 +183,8 @@ async def _patiently(name: str, starter: Step, places: Mapping[str, Place]) -> N
     failures, said = 0, ""
     while True:
         try:
-            await starter()
+            with _naming_what_it_waits_for(name, places):
+                await starter()
         except Exception as error:
             if wrong := misconfiguration(error):
                 raise SettingsError(_complaint(wrong, places)) from None
@@ -188,6 +198,20 @@ async def _patiently(name: str, starter: Step, places: Mapping[str, Place]) -> N
             failures += 1
         else:
             return
+
+
+@contextmanager
+def _naming_what_it_waits_for(starter: str, places: Mapping[str, Place]) -> Iterator[None]:
+    """For a client that asks again and again by itself, and names neither the setting nor what is started."""
+
+    def say() -> None:
+        _log.warning("starting %s: still waiting for %s", starter, _where(starter, places))
+
+    timer = asyncio.get_running_loop().call_later(_SLOW_START, say)
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _complaint(wrong: Misconfigured, places: Mapping[str, Place]) -> str:

@@ -39,7 +39,8 @@ class Providers:
         self.meters.shutdown(timeout_millis=3000)
 
 
-def start(service: str, metrics_listen: str) -> Providers:
+def start(service: str, metrics_listen: str, *, variable: str) -> Providers:
+    """`variable` names the address of the metrics for people."""
     resource = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME", f"postflow-{service}")})
     tracers = TracerProvider(sampler=_sampler(), resource=resource, shutdown_on_exit=False)
     if _exports("TRACES"):
@@ -48,7 +49,7 @@ def start(service: str, metrics_listen: str) -> Providers:
     trace.set_tracer_provider(tracers)
     metrics.set_meter_provider(meters)
     zeros.add_all()
-    return Providers(metrics_address=_serve_metrics(metrics_listen), tracers=tracers, meters=meters)
+    return Providers(metrics_address=_serve_metrics(metrics_listen, variable), tracers=tracers, meters=meters)
 
 
 class LinkSampler(Sampler):
@@ -120,10 +121,10 @@ def _otlp_timeout() -> float | None:
     return None if "OTEL_EXPORTER_OTLP_TIMEOUT" in os.environ else _OTLP_TIMEOUT
 
 
-def _serve_metrics(listen: str) -> str:
+def _serve_metrics(listen: str, variable: str) -> str:
     host, _, port = listen.rpartition(":")
     try:
         server, _thread = start_http_server(int(port), host.strip("[]"))
     except (OSError, OverflowError, ValueError) as error:
-        raise SettingsError(f"metrics cannot be served on {listen!r}: {error}") from None
+        raise SettingsError(f"{variable}: metrics cannot be served on {listen}: {error}") from None
     return f"{host}:{server.server_port}"

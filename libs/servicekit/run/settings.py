@@ -17,6 +17,7 @@ from typing import Annotated, Any, NoReturn, TypeVar, get_args, get_origin, get_
 T = TypeVar("T")
 
 _PREFIX = "POSTFLOW_"
+_LAST_PORT = 65_535
 # One environment may serve all processes, and by POSTFLOW_<SERVICE>_TARGET the others find a service.
 _MEANT_FOR_OTHERS = frozenset({"target"})
 _BOOLEANS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
@@ -67,12 +68,33 @@ class LogLevel(StrEnum):
     ERROR = "ERROR"
 
 
+def check_listen(value: str) -> None:
+    host, _, port = value.rpartition(":")
+    if not (host and port.isascii() and port.isdigit() and int(port) <= _LAST_PORT):
+        raise ValueError(f"{value!r} is not host:port with a port from 0 (any free one) to {_LAST_PORT}")
+
+
+def _check_count(value: int) -> None:
+    if value < 1:
+        raise ValueError(f"{value} is not at least 1")
+
+
+def _check_period(value: timedelta) -> None:
+    if value <= timedelta(0):
+        raise ValueError("must be longer than 0 seconds")
+
+
+Listen = Annotated[str, check_listen]
+Count = Annotated[int, _check_count]
+Period = Annotated[timedelta, _check_period]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSettings:
     """What every process has; a service adds its own fields and the defaults of the two addresses."""
 
-    listen: str  # gRPC address, host:port; port 0 = any free one
-    metrics_listen: str  # address of /metrics, host:port; port 0 = any free one
+    listen: Listen  # gRPC address, host:port; port 0 = any free one
+    metrics_listen: Listen  # address of /metrics, host:port; port 0 = any free one
     environment: Environment = Environment.DEVELOPMENT
     log_level: LogLevel = LogLevel.INFO
     failpoints: str = ""  # see servicekit.failpoints

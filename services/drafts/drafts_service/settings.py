@@ -4,18 +4,19 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from servicekit.run.addresses import NatsUrl, PostgresUrl
+from servicekit.run.settings import Count, Listen, Period
 from topology import StreamSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(StreamSettings):
-    listen: str = "127.0.0.1:50053"  # gRPC address, host:port; port 0 = any free one
-    metrics_listen: str = "127.0.0.1:9466"  # address of /metrics, host:port; port 0 = any free one
+    listen: Listen = "127.0.0.1:50053"  # gRPC address, host:port; port 0 = any free one
+    metrics_listen: Listen = "127.0.0.1:9466"  # address of /metrics, host:port; port 0 = any free one
     database_url: PostgresUrl  # postgresql://user:password@host:port/database
     nats_url: NatsUrl  # nats://host:port
     publisher_target: str = "127.0.0.1:50054"  # gRPC target
-    database_connections: int = 8  # kept open at most
+    database_connections: Count = 8  # kept open at most
     withdraw_deadline: timedelta = timedelta(seconds=3)  # of one call to Publisher; less than domain.draft.PATIENCE
     account_deadline: timedelta = timedelta(milliseconds=500)  # of a question about an account that no event has named
-    withdraw_period: timedelta = timedelta(seconds=1)  # of the look at withdrawals that are not confirmed yet
-    housekeeping_period: timedelta = timedelta(minutes=1)  # of the clean-up of what is kept for a while
+    withdraw_period: Period = timedelta(seconds=1)  # of the look at withdrawals that are not confirmed yet
+    housekeeping_period: Period = timedelta(minutes=1)  # of the clean-up of what is kept for a while

@@ -5,15 +5,16 @@ from datetime import timedelta
 
 from queue_service.domain.policy import Policy
 from servicekit.run.addresses import NatsUrl, PostgresUrl
-from topology import StreamSettings
+from servicekit.run.settings import Count, Listen
+from topology import Durables, StreamSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(StreamSettings):
-    listen: str = "127.0.0.1:50052"
-    metrics_listen: str = "127.0.0.1:9465"
+    listen: Listen = "127.0.0.1:50052"
+    metrics_listen: Listen = "127.0.0.1:9465"
     database_url: PostgresUrl  # postgresql://user:password@host:port/database
-    database_connections: int = 8  # kept open at most
+    database_connections: Count = 8  # kept open at most
     nats_url: NatsUrl = "nats://127.0.0.1:4222"  # nats://user:password@host:port
     schedule_target: str = "127.0.0.1:50051"  # gRPC target of ScheduleService
     drafts_target: str = "127.0.0.1:50053"  # gRPC target of DraftsService
@@ -22,15 +23,15 @@ class Settings(StreamSettings):
     notice: timedelta = timedelta(seconds=60)  # AddToQueue gives out no slot time nearer than this
     lead: timedelta = timedelta(seconds=30)  # slots are handed to Publisher this long before they are due
     late_limit: timedelta = timedelta(hours=24)  # a post that is later than this is missed
-    max_attempts: int = 5  # tries that a run of a post job has
-    slot_times_cached: int = 100_000  # slot times kept in memory, over all accounts
+    max_attempts: Count = 5  # tries that a run of a post job has
+    slot_times_cached: Count = 100_000  # slot times kept in memory, over all accounts
 
-    publish_durables: int = 1  # how many durables share the PUBLISH stream
-    outstanding_limit: int = 10_000  # commands held by one durable, above which no more are sent
-    dispatch_batch: int = 500  # slots claimed, and slots emitted again, in one transaction
-    dispatch_pool: int = 2000  # due accounts looked at for a fair choice
-    dispatch_per_account: int = 4  # slots of one account in one batch
-    open_slots_per_account: int = 100  # slots of one account whose commands Publisher has not answered, at most
+    publish_durables: Durables = 1  # how many durables share the PUBLISH stream
+    outstanding_limit: Count = 10_000  # commands held by one durable, above which no more are sent
+    dispatch_batch: Count = 500  # slots claimed, and slots emitted again, in one transaction
+    dispatch_pool: Count = 2000  # due accounts looked at for a fair choice
+    dispatch_per_account: Count = 4  # slots of one account in one batch
+    open_slots_per_account: Count = 100  # slots of one account whose commands Publisher has not answered, at most
     organization_share: float = 0.5  # of the outstanding commands, that one organization may have at most
 
     @property
@@ -46,16 +47,5 @@ class Settings(StreamSettings):
         )
 
     def __post_init__(self) -> None:
-        StreamSettings.__post_init__(self)
-        for name in (
-            "publish_durables",
-            "outstanding_limit",
-            "dispatch_batch",
-            "dispatch_pool",
-            "open_slots_per_account",
-            "max_attempts",
-        ):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1")
         if not 0 < self.organization_share <= 1:
             raise ValueError("organization_share must lie between 0 and 1")

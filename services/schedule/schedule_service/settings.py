@@ -4,24 +4,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from servicekit.run.addresses import NatsUrl, PostgresUrl
+from servicekit.run.settings import Count, Listen, Period
 from topology import StreamSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(StreamSettings):
-    listen: str = "127.0.0.1:50051"  # gRPC address, host:port; port 0 = any free one
-    metrics_listen: str = "127.0.0.1:9464"  # address of /metrics, host:port; port 0 = any free one
+    listen: Listen = "127.0.0.1:50051"  # gRPC address, host:port; port 0 = any free one
+    metrics_listen: Listen = "127.0.0.1:9464"  # address of /metrics, host:port; port 0 = any free one
     database_url: PostgresUrl  # postgresql://user:password@host:port/database
     nats_url: NatsUrl  # nats://host:port
-    database_connections: int = 8  # kept open at most
-    timer_poll: timedelta = timedelta(seconds=1)  # how late another replica sees a new timer that is due at once
-    timer_batch: int = 200  # timers fired in one transaction
-    timer_lock: timedelta = timedelta(seconds=10)  # after which others fire what a dead process had in hand
-
-    def __post_init__(self) -> None:
-        StreamSettings.__post_init__(self)
-        if self.timer_batch < 1:
-            raise ValueError("timer_batch must be at least 1")
-        for name in ("timer_poll", "timer_lock"):
-            if getattr(self, name) <= timedelta(0):
-                raise ValueError(f"{name} must be positive")
+    database_connections: Count = 8  # kept open at most
+    timer_poll: Period = timedelta(seconds=1)  # how late another replica sees a new timer that is due at once
+    timer_batch: Count = 200  # timers fired in one transaction
+    timer_lock: Period = timedelta(seconds=10)  # after which others fire what a dead process had in hand

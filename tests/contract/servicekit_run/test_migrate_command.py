@@ -56,9 +56,17 @@ async def test_the_database_of_another_service_is_left_alone(empty_database: str
     connection = await asyncpg.connect(empty_database)
     await connection.execute("comment on table alembic_version is 'drafts'")
     await connection.close()
-    code, _, error = await migrate(empty_database, "queue")
-    assert code == 2
-    assert error.endswith("this is the database of drafts, not of queue\n")
+    for arguments in ((), ("--check",)):
+        code, out, error = await migrate(empty_database, "queue", *arguments)
+        assert (code, out) == (2, "")
+        assert error.endswith("this is the database of drafts, not of queue\n")
+
+
+async def test_a_revision_that_does_not_exist_is_refused_by_the_check_too(empty_database: str) -> None:
+    for arguments in ((), ("--check",)):
+        code, out, error = await migrate(empty_database, "queue", "--to", "9999", *arguments)
+        assert (code, out) == (2, "")
+        assert "there is no migration 9999" in error
 
 
 @pytest.mark.parametrize(

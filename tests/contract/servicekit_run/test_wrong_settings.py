@@ -87,6 +87,15 @@ async def test_an_address_that_is_not_of_nats_is_named_by_its_variable(url: str)
     assert message == f"{NATS}: is not nats://user:password@host:port"
 
 
+@pytest.mark.parametrize(
+    "variable", ["DISPATCH_BATCH", "PUBLISH_DURABLES", "DATABASE_CONNECTIONS", "SLOT_TIMES_CACHED"]
+)
+async def test_a_number_with_which_nothing_would_move_is_refused(variable: str) -> None:
+    addresses = {DATABASE: "postgresql://u:p@h/d", NATS: "nats://127.0.0.1:1"}
+    message = await refused(**addresses, **{f"POSTFLOW_QUEUE_{variable}": "0"})
+    assert message.startswith(f"POSTFLOW_QUEUE_{variable}: 0 is not ")
+
+
 async def test_a_wrong_password_is_named_and_not_shown(service_database: ServiceDatabase) -> None:
     url = changed(await service_database("queue"), password="geheim")
     message = await refused(**{DATABASE: url, NATS: "nats://127.0.0.1:1"})
@@ -149,6 +158,31 @@ async def test_nats_that_refuses_the_user_is_named(
         url = f"nats://queue:geheim@127.0.0.1:{port}"
         message = await refused(**{DATABASE: await service_database("queue"), NATS: url})
     assert message == f"{NATS}: nats://queue@127.0.0.1:{port}: the server refuses this user and password"
+
+
+async def test_an_address_that_is_taken_is_named_by_its_variable(
+    service_database: ServiceDatabase, free_port: Callable[[], int]
+) -> None:
+    port = free_port()
+    async with plain_nats(port):
+        for variable in ("POSTFLOW_QUEUE_LISTEN", "POSTFLOW_METRICS_LISTEN"):
+            environ = {DATABASE: await service_database("queue"), NATS: "nats://127.0.0.1:1"}
+            message = await refused(**environ | {variable: f"127.0.0.1:{port}"})
+            assert message.startswith(f"{variable}: ")
+            assert f"127.0.0.1:{port}" in message
+
+
+async def test_a_server_that_keeps_a_start_waiting_is_named_by_its_variable(
+    service_database: ServiceDatabase, free_port: Callable[[], int]
+) -> None:
+    address = f"nats://127.0.0.1:{free_port()}"
+    environ = {DATABASE: await service_database("queue"), NATS: address}
+    async with queue(**environ) as waiting, asyncio.timeout(30), asyncio.TaskGroup() as group:
+        reading = group.create_task(waiting.read())
+        line = await eventually(lambda: [each for each in waiting.messages("WARNING") if NATS in each])
+        waiting.process.send_signal(signal.SIGTERM)
+        await reading
+    assert line == [f"starting nats: still waiting for {address} ({NATS})"]
 
 
 @pytest.mark.parametrize("missing", [DATABASE, NATS])

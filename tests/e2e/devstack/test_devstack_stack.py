@@ -103,8 +103,10 @@ async def test_a_service_that_does_not_serve_in_time_is_named(stack: Stack) -> N
 
 
 async def test_the_folder_of_a_running_stack_is_refused_to_another(stack: Stack) -> None:
-    with pytest.raises(FolderInUse, match=f"in use by process {os.getpid()}"):
-        await Stack(stack.state.path, services=ONE).__aenter__()
+    same_port = {"POSTFLOW_SCHEDULE_LISTEN": stack.targets["schedule"]}
+    for environment in ({}, same_port):
+        with pytest.raises(FolderInUse, match=f"in use by process {os.getpid()}"):
+            await Stack(stack.state.path, services=ONE, environment=environment).__aenter__()
     await stack.wait_serving("schedule")
 
 

@@ -98,8 +98,9 @@ def test_a_sandbox_port_in_use_is_named_unless_the_sandbox_is_elsewhere() -> Non
 
 
 def test_an_address_without_a_port_is_refused_with_its_variable() -> None:
-    with pytest.raises(StackError, match=r"POSTFLOW_QUEUE_LISTEN: 'localhost' is not HOST:PORT"):
-        Layout(FREE_PORTS, {"POSTFLOW_QUEUE_LISTEN": "localhost"})
+    for address in ("localhost", "127.0.0.1:99999", "127.0.0.1:x"):
+        with pytest.raises(StackError, match=f"POSTFLOW_QUEUE_LISTEN: '{address}' is not host:port"):
+            Layout(FREE_PORTS, {"POSTFLOW_QUEUE_LISTEN": address})
 
 
 @pytest.mark.parametrize(
@@ -107,8 +108,9 @@ def test_an_address_without_a_port_is_refused_with_its_variable() -> None:
     [
         ("POSTFLOW_QUEUE_DATABASE_URL", "postgresql://user:password@host"),
         ("POSTFLOW_NATS_URL", "nats://user:password@host"),
+        ("POSTFLOW_PUBLISHER_SANDBOX_URL", "http://host"),
     ],
 )
 def test_an_address_of_a_server_that_is_none_is_refused_with_its_variable(variable: str, form: str) -> None:
     with pytest.raises(StackError, match=f"{variable}: is not {form}"):
-        Layout(FREE_PORTS, {variable: "http://geheim"})
+        Layout(FREE_PORTS, {variable: "ftp://geheim"})

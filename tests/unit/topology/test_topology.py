@@ -106,5 +106,10 @@ def test_by_default_the_stream_of_commands_refuses_long_after_queue_has_stopped(
 
 @pytest.mark.parametrize("variable", ["STREAM_REPLICAS", "EVENTS_MAX_BYTES", "PUBLISH_MAX_BYTES"])
 def test_a_stream_that_holds_nothing_is_refused(variable: str) -> None:
-    with pytest.raises(SettingsError, match="at least 1"):
-        load(Service, "queue", {f"POSTFLOW_{variable}": "0"})
+    with pytest.raises(SettingsError, match=f"^POSTFLOW_QUEUE_{variable}: 0 is n"):
+        load(Service, "queue", {f"POSTFLOW_QUEUE_{variable}": "0"})
+
+
+def test_a_number_of_replicas_without_a_majority_is_refused() -> None:
+    with pytest.raises(SettingsError, match="POSTFLOW_STREAM_REPLICAS: 2 is none of 1, 3, 5"):
+        load(Service, "queue", {"POSTFLOW_STREAM_REPLICAS": "2"})

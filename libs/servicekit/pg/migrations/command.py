@@ -77,8 +77,7 @@ def _check_url(variable: str, url: str) -> None:
 
 
 async def _migrate(service: str, package: str, url: str, *, check: bool, to: str) -> int:
-    found = (await migrations.state(url)).revision
-    wanted = to or migrations.newest(package)
+    found, wanted = await migrations.plan(url, package, to)
     if check:
         pending = found < wanted
         _tell(service, f"at {found or 'nothing'}, {f'{wanted} is pending' if pending else 'nothing is pending'}")

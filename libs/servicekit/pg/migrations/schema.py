@@ -70,16 +70,22 @@ async def pending(url: str, package: str) -> bool:
     return (await state(url)).revision < newest(package)
 
 
+async def plan(url: str, package: str, to: str = "") -> tuple[str, str]:
+    """The revision that the database is at, and that which it would be brought to. Refuses what `upgrade` refuses."""
+    found, wanted = await state(url), to or newest(package)
+    _check_owner(found, package)
+    if wanted not in revisions(package):
+        raise UnknownRevision(f"there is no migration {wanted}; the newest is {newest(package)}")
+    return found.revision, wanted
+
+
 async def upgrade(url: str, package: str, to: str = "") -> None:
     """Runs what is pending, up to `to` (the newest when it is left out). Never downgrades.
 
     Two processes that do so at once take turns, and the second finds nothing to do.
     """
-    found, wanted = await state(url), to or newest(package)
-    _check_owner(found, package)
-    if wanted not in revisions(package):
-        raise UnknownRevision(f"there is no migration {wanted}; the newest is {newest(package)}")
-    if found.revision >= wanted:
+    found, wanted = await plan(url, package, to)
+    if found >= wanted:
         return
     from servicekit.pg.migrations.alembic_run import run  # heavy, and rarely needed
 

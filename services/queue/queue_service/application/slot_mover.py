@@ -35,7 +35,7 @@ _moved = from_zero(
 _obstructed = from_zero(
     _meter.create_counter(
         "postflow.queue.slots.obstructed",
-        description="Slots that could not have the time that they are meant for by a changed law, by what stood in the way",
+        description="Slots that could not have the time that they are meant for by a new law, by what stood in the way",
     ),
     *({"obstacle": obstacle.value} for obstacle in _OBSTACLES),
 )

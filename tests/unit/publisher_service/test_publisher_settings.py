@@ -1,0 +1,32 @@
+"""Settings with which nothing would be sent are refused before the process starts."""
+
+import pytest
+
+from publisher_service.settings import Settings
+from servicekit.run.settings import SettingsError, load
+
+URL = {"POSTFLOW_DATABASE_URL": "postgresql://u:p@h/d"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("SENDERS", "0"),
+        ("PUBLISH_DURABLES", "65"),
+        ("DATABASE_CONNECTIONS", "0"),
+        ("REQUEST_TIMEOUT", "0"),
+        ("SWEEP_PERIOD", "0"),
+        ("SANDBOX_URL", "nonsense"),
+        ("LISTEN", "127.0.0.1:99999"),
+        ("METRICS_LISTEN", "localhost"),
+    ],
+)
+def test_a_setting_with_which_nothing_would_be_sent_is_refused(field: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=f"^POSTFLOW_PUBLISHER_{field}: "):
+        load(Settings, "publisher", URL | {f"POSTFLOW_PUBLISHER_{field}": value})
+
+
+def test_the_defaults_are_settings_that_would_be_taken() -> None:
+    defaults = load(Settings, "publisher", URL)
+    given = {"LISTEN": defaults.listen, "METRICS_LISTEN": defaults.metrics_listen, "SANDBOX_URL": defaults.sandbox_url}
+    assert load(Settings, "publisher", URL | {f"POSTFLOW_PUBLISHER_{name}": value for name, value in given.items()})
