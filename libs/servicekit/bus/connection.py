@@ -15,6 +15,7 @@ log = logging.getLogger(__name__)
 
 _JETSTREAM_QUESTIONS = 3
 _JETSTREAM_PAUSE = 0.5
+_CANCEL_PAUSE = 0.1
 
 transient.recognise(lambda error: isinstance(error, NatsError))
 
@@ -29,15 +30,24 @@ async def connect(client: Client, url: str, *, name: str) -> None:
         async with asyncio.TaskGroup() as group:
             refusal = group.create_task(journal.refused.wait())
             connecting = group.create_task(_connect(client, url, name, journal))
-            await asyncio.wait((refusal, connecting), return_when=asyncio.FIRST_COMPLETED)
-            connecting.cancel()
-            refusal.cancel()
+            try:
+                await asyncio.wait((refusal, connecting), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                refusal.cancel()
+                await _end(connecting)
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from None
     if journal.refused.is_set():
         raise Misconfigured("nats_url", "the server refuses this user and password")
     journal.is_started = True
     await _require_jetstream(client)
+
+
+async def _end(connecting: "asyncio.Task[None]") -> None:
+    """Cancels until it ends: `asyncio.wait_for` of Python 3.11 loses a cancellation that meets a refused connection."""
+    while not connecting.done():
+        connecting.cancel()
+        await asyncio.wait((connecting,), timeout=_CANCEL_PAUSE)
 
 
 async def _connect(client: Client, url: str, name: str, journal: "_Journal") -> None:

@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Callable
 
 import pytest
 from nats.aio.client import Client
@@ -70,3 +71,15 @@ async def test_an_orderly_end_is_not_reported(fresh_nats: EmbeddedNats, caplog: 
 def test_a_broker_that_does_not_answer_is_away() -> None:
     assert is_transient(NatsTimeout())
     assert not is_transient(ConnectionGone())
+
+
+async def test_a_wait_for_a_server_can_be_given_up_at_any_moment(free_port: Callable[[], int]) -> None:
+    """Also in the moment in which the server refuses: each wait is given up one turn of the loop later than another."""
+    url = f"nats://127.0.0.1:{free_port()}"
+    # A TaskGroup would wait for one that hangs.
+    waits = [asyncio.create_task(connect(Client(), url, name="test")) for _ in range(100)]  # noqa: TID251
+    for wait in waits:
+        await asyncio.sleep(0)
+        wait.cancel()
+    _, hung = await asyncio.wait(waits, timeout=5)
+    assert not hung
