@@ -2,12 +2,13 @@
 
 import re
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from devstack.first_post import commands
-from devstack.layout import WELL_KNOWN_PORTS, Layout
+from devstack.layout import SERVICES, WELL_KNOWN_PORTS, Layout
 
 ADR_HEADINGS = ["Context", "Decision", "Consequences", "Alternatives", "Rule"]
 LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
@@ -107,3 +108,10 @@ def test_every_decision_is_numbered_complete_and_listed(root: Path) -> None:
 def anchors(document: Path) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_the_decision_about_retention_names_every_table(root: Path, service: str) -> None:
+    (page,) = (root / "docs/adr").glob("*-what-is-kept-and-for-how-long.md")
+    named = set(re.findall(r"`([a-z_]+)`", page.read_text()))
+    assert set(import_module(f"{service}_service.adapters.postgres.tables").metadata.tables) <= named
