@@ -62,7 +62,7 @@ def _is_routine(entry: Mapping[str, Any]) -> bool:
 
 def _read(entry: Mapping[str, Any]) -> tuple[str, str, str]:
     """Time of day, level and text."""
-    text = _visible(_outcome(entry) if entry.get("logger") == OUTCOMES else _all_fields(entry))
+    text = _visible(_TEXTS.get(str(entry.get("logger")), _all_fields)(entry))
     if exception := entry.get("exception"):
         text += f"\n{exception}"
     return _visible(str(entry.get("time", ""))[11:23]), _visible(str(entry.get("level", ""))), text
@@ -81,9 +81,24 @@ def _outcome(entry: Mapping[str, Any]) -> str:
     return f"{entry['message']}: {', '.join(said)}"
 
 
+def _call(entry: Mapping[str, Any]) -> str:
+    """Which call, how it ended and for whom; of a refused one also the name by which the log has it."""
+    method, code = str(entry.get("method", "")).rpartition(".")[2], str(entry.get("code"))
+    said = [" ".join(str(entry[name]) for name in ("code", "reason", "field") if entry.get(name))]
+    said.append(f"{entry.get('duration_ms')} ms")
+    if organization_id := entry.get("organization_id"):
+        said.append(str(organization_id))
+    if code != "OK":
+        said.append(f"request {entry.get('request_id')}")
+    return f"{method}: {', '.join(said)}"
+
+
 def _all_fields(entry: Mapping[str, Any]) -> str:
     extra = "".join(f" {name}={_short(value)}" for name, value in entry.items() if name not in SHOWN_ELSEWHERE)
     return f"{entry['message']}{extra}"
+
+
+_TEXTS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {OUTCOMES: _outcome, CALLS: _call}
 
 
 def _json(line: str) -> dict[str, Any] | None:

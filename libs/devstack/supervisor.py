@@ -212,14 +212,19 @@ class Stack:
         async with asyncio.TaskGroup() as starting:
             starting.create_task(self._start_postgres())
             if self.nats is not None:
-                starting.create_task(self.nats.start())
+                starting.create_task(self._start_nats(self.nats))
             if SANDBOX in self._keepers:
                 self._keepers[SANDBOX].start()
+
+    async def _start_nats(self, nats: EmbeddedNats) -> None:
+        await nats.start()
+        self._on_line("nats", f"NATS is ready on {nats.url}")
 
     async def _start_postgres(self) -> None:
         if self.postgres is not None:
             await self.postgres.start()
             self._database_urls |= await self.postgres.provide(self._own_databases)
+            self._on_line("postgres", f"PostgreSQL is ready on port {self.postgres.port}")
         from servicekit.pg import migrations
 
         # One after the other: Alembic keeps its context in module variables.
@@ -227,6 +232,7 @@ class Stack:
             with self._explained(service):
                 package = f"{service}_service.adapters.postgres.migrations"
                 await migrations.upgrade(self._database_urls[service], package)
+        self._on_line("postgres", "the databases are migrated")
 
     @contextmanager
     def _explained(self, service: str) -> Iterator[None]:
@@ -324,6 +330,7 @@ class Stack:
     async def _stop_server(self, name: str, server: EmbeddedPostgres | EmbeddedNats) -> None:
         # A server that is just being started again has its turn first: stopped half-way, it would have failed to start.
         async with self._turns[name]:
+            self._on_line(name, "stops")
             await server.stop()
 
     def _begin_stopping(self) -> None:

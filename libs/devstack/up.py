@@ -69,6 +69,8 @@ async def _serve(stack: Stack, printer: Printer, clock: Clock) -> int:
         printer.say()
         printer.say(commands(stack.targets, grpcurl_command()))
         printer.say()
+        printer.say("What comes of each post is a line below. README.md says what else to try.")
+        printer.say()
         await asyncio.Event().wait()
     return 0
 

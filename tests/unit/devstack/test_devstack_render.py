@@ -114,5 +114,27 @@ def test_reads_that_succeed_are_left_out() -> None:
     assert "CreateDraft" in _printed("drafts", _call("CreateDraft"))
 
 
+def test_a_call_is_one_short_line_with_what_is_wrong() -> None:
+    named = {
+        "request_id": "r1",
+        "trace_id": "7f",
+        "organization_id": "acme",
+        "peer": "ipv4:127.0.0.1:5",
+        "duration_ms": 7.5,
+    }
+    called = {
+        "message": "call",
+        "logger": "servicekit.rpc.access",
+        "method": "postflow.queue.v1.QueueService/ScheduleAt",
+    }
+    assert _printed("queue", _json(**called, **named, code="OK")) == (
+        "09:00:00.125 queue     INFO    QueueService/ScheduleAt: OK, 7.5 ms, acme\n"
+    )
+    refused = _json(**called, **named, code="INVALID_ARGUMENT", reason="INVALID_FIELD", field="schedule_time")
+    assert _printed("queue", refused).endswith(
+        "QueueService/ScheduleAt: INVALID_ARGUMENT INVALID_FIELD schedule_time, 7.5 ms, acme, request r1\n"
+    )
+
+
 def test_what_people_write_is_shown_as_it_is() -> None:
     assert "Grüße 日本 👍🏽" in _printed("queue", _json(message="Grüße 日本 👍🏽"))
