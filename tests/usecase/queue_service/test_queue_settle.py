@@ -131,6 +131,19 @@ async def test_a_newer_slot_does_not_send_what_turns_out_to_be_out(queue: "Queue
     assert (slot.state, slot.publish_time) == ("PUBLISHED", later)
 
 
+async def test_a_slot_settled_by_its_own_and_an_older_post_in_one_batch_ends(queue: "Queue") -> None:
+    first, other = await handed_over(queue, *BOTH)
+    await queue.settle(queue.report(first, JobState.FAILED, 3), queue.report(other, JobState.MISSED, 3))
+    await queue.at("d1", START + timedelta(minutes=5))
+    queue.now = START + timedelta(minutes=5)
+    await queue.hand_over.dispatch()
+    _, story = sorted(queue.stream.taken(), key=lambda each: each.channel)
+    out_before = queue.report(first, JobState.PUBLISHED, 4)
+    await queue.settle(queue.report(story, JobState.PUBLISHED, 4, publish_time=queue.now), out_before)
+    [slot] = await queue.rows("select state from slot where id = :id", id=story.slot_id)
+    assert slot.state == "PUBLISHED"
+
+
 async def test_jobs_without_a_slot_and_of_slots_that_are_gone_are_passed_over(queue: "Queue") -> None:
     [command] = await handed_over(queue)
     await queue.settle(

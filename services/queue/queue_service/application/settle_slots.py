@@ -39,8 +39,8 @@ class SettleSlots:
         losses = {(each.organization_id, each.social_account_id) for each in reports if each.state in ENDED - FINAL}
         queues = await settlement.lock_queues(tx.connection, losses)
         pairs = await _settle_by_slot(tx, reports, now)
-        pairs += await _settle_by_draft(tx, _strangers(reports, pairs), now)
-        changed = [(before, after) for before, after in pairs if before != after]
+        pairs |= await _settle_by_draft(tx, _strangers(reports, pairs.values()), pairs, now)
+        changed = [(before, after) for before, after in pairs.values() if before != after]
         if changed:
             await settlement.save_progress(tx.connection, [after for _, after in changed], now=now)
             await self._reopen(tx, changed, queues, now)
@@ -77,25 +77,31 @@ class SettleSlots:
             await self._outbox.append(tx, [wire.slot_scheduled(slot) for slot in found], now=now)
 
 
-async def _settle_by_slot(tx: Transaction, reports: Sequence[JobReport], now: datetime) -> list[_Pair]:
+async def _settle_by_slot(tx: Transaction, reports: Sequence[JobReport], now: datetime) -> dict[_Key, _Pair]:
     by_slot = defaultdict[_Key, list[JobReport]](list)
     for report in reports:
         if report.slot_id:
             by_slot[report.organization_id, report.slot_id].append(report)
     slots = await settlement.lock_progress(tx.connection, by_slot)
-    return [(slot, settle(slot, by_slot[slot.organization_id, slot.slot_id], now=now)) for slot in slots]
+    return {_key(slot): (slot, settle(slot, by_slot[_key(slot)], now=now)) for slot in slots}
 
 
-async def _settle_by_draft(tx: Transaction, reports: Sequence[JobReport], now: datetime) -> list[_Pair]:
-    """A target that has gone out does not go out again, so a newer slot of the same draft ends by the old news."""
+async def _settle_by_draft(
+    tx: Transaction, reports: Sequence[JobReport], settled: Mapping[_Key, _Pair], now: datetime
+) -> dict[_Key, _Pair]:
+    """A target that has gone out does not go out again, so a newer slot of the same draft ends by the old news.
+
+    `settled` are slots that have had reports of their own in this batch; what they say is not stored yet.
+    """
     by_draft = defaultdict[tuple[str, str, str], list[JobReport]](list)
     for report in reports:
         by_draft[report.organization_id, report.draft_id, report.social_account_id].append(report)
-    slots = await settlement.lock_live_progress(tx.connection, by_draft)
-    return [
-        (slot, settle(slot, by_draft[slot.organization_id, slot.draft_id, slot.social_account_id], now=now))
-        for slot in slots
-    ]
+    pairs: dict[_Key, _Pair] = {}
+    for slot in await settlement.lock_live_progress(tx.connection, by_draft):
+        before, so_far = settled.get(_key(slot), (slot, slot))
+        its_reports = by_draft[slot.organization_id, slot.draft_id, slot.social_account_id]
+        pairs[_key(slot)] = before, settle(so_far, its_reports, now=now)
+    return pairs
 
 
 def _strangers(reports: Sequence[JobReport], pairs: Iterable[_Pair]) -> list[JobReport]:
