@@ -13,7 +13,8 @@ def main() -> None:
     try:
         sys.exit(options.run(options))
     except StackError as error:
-        sys.exit(f"postflow: {error}")
+        print(f"postflow: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -4,8 +4,16 @@
 class StackError(Exception):
     """The message is printed as it is; it says what to do."""
 
+    exit_code = 1
 
-class PortInUse(StackError):
+
+class WrongSetting(StackError):
+    """Only another setting helps. A service ends with the same exit code."""
+
+    exit_code = 2
+
+
+class PortInUse(WrongSetting):
     def __init__(self, what: str, port: int, advice: str = "stop what listens there or choose another port") -> None:
         super().__init__(f"port {port} ({what}) is already in use: {advice}")
         self.port = port

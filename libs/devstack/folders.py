@@ -5,7 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
-from devstack.errors import FolderInUse, StackError
+from devstack.errors import FolderInUse, StackError, WrongSetting
 
 LOCK = "lock"
 MARKER = ".postflow-state"
@@ -57,7 +57,7 @@ class StateFolder:
             self._open()
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            raise StackError(f"{self.path} cannot be used ({reason}): choose another folder by --state-dir") from None
+            raise WrongSetting(f"{self.path} cannot be used ({reason}): choose another folder by --state-dir") from None
 
     def check_unused(self) -> None:
         """Raises FolderInUse while another process uses it. Makes nothing."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self, TypeVar
 
-from devstack.errors import PortInUse, StackError
+from devstack.errors import PortInUse, WrongSetting
 from devstack.ports import free_port, is_free, split
 from servicekit.run.addresses import check_http, check_nats, check_postgres
 from servicekit.run.settings import Secret, check_listen
@@ -153,7 +153,7 @@ def _check_address(variable: str, check: Callable[[T], None], value: T) -> None:
     try:
         check(value)
     except ValueError as error:
-        raise StackError(f"{variable}: {error}") from None
+        raise WrongSetting(f"{variable}: {error}") from None
 
 
 def _reached(listen: str) -> str:

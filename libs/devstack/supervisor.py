@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
-from devstack.errors import StackError
+from devstack.errors import StackError, WrongSetting
 from devstack.folders import StateFolder, write_private
 from devstack.health import POLL_SECONDS, listening, serving
 from devstack.keeper import Keeper
@@ -247,7 +247,7 @@ class Stack:
             if service in self._own_databases or not (wrong or errors.is_transient(error)):
                 raise
             place = f"POSTFLOW_{service.upper()}_DATABASE_URL: {without_password(self._database_urls[service])}"
-            raise StackError(f"{place}: {wrong.complaint if wrong else error or type(error).__name__}") from None
+            raise WrongSetting(f"{place}: {wrong.complaint if wrong else error or type(error).__name__}") from None
 
     def _add_keepers(self, group: asyncio.TaskGroup) -> None:
         scripts = Path(sysconfig.get_path("scripts"))

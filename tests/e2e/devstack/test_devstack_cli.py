@@ -52,9 +52,18 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         done = _postflow("sandbox", "--port", str(port), cwd=tmp_path)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.startswith(f"postflow: port {port} (sandbox provider) is already in use")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_wrong_setting_is_one_line_and_the_exit_code_of_services(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POSTFLOW_NATS_URL", "http://127.0.0.1:4222")
+    done = _postflow("up", "--state-dir", str(tmp_path / "state"))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith("postflow: POSTFLOW_NATS_URL: ")
 
 
 def test_a_folder_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
