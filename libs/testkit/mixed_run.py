@@ -9,7 +9,7 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,18 +60,21 @@ class Outcome:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
     stack: Stack
-    proxy: Proxy
+    proxies: Sequence[Proxy]
 
 
 @asynccontextmanager
 async def scene(folder: Path) -> AsyncIterator[Scene]:
-    """Two publishers and two queues; the first publisher reaches its database through the proxy."""
+    """Two publishers and two queues; each publisher reaches its database through a proxy of its own."""
     async with AsyncExitStack() as exits:
         stack = await exits.enter_async_context(Stack(folder, environment=QUICK, replicas=REPLICAS, respawn=False))
-        proxy = await exits.enter_async_context(Proxy(stack.database_urls["publisher"]))
-        exits.push_async_callback(stack.stop, "publisher")
-        await stack.restart("publisher", {"POSTFLOW_PUBLISHER_DATABASE_URL": proxy.url})
-        yield Scene(stack=stack, proxy=proxy)
+        proxies = []
+        for publisher in ("publisher", "publisher-2"):
+            proxy = await exits.enter_async_context(Proxy(stack.database_urls["publisher"]))
+            exits.push_async_callback(stack.stop, publisher)
+            await stack.restart(publisher, {"POSTFLOW_PUBLISHER_DATABASE_URL": proxy.url})
+            proxies.append(proxy)
+        yield Scene(stack=stack, proxies=proxies)
 
 
 async def mixed_run(scene: Scene, *, seed: int, posts: int) -> Outcome:
@@ -79,7 +82,7 @@ async def mixed_run(scene: Scene, *, seed: int, posts: int) -> Outcome:
     clients = Clients(scene.stack.targets)
     await clients.ready()
     posting = Posting(scene.stack, Tenant(clients, f"seed-{seed}"))
-    nemesis = Nemesis(scene.stack, scene.proxy, random.Random(seed))
+    nemesis = Nemesis(scene.stack, scene.proxies, random.Random(seed))
     await nemesis.relent()
     healed, room = asyncio.Event(), asyncio.Semaphore(AT_ONCE)
     try:

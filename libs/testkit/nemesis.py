@@ -27,15 +27,15 @@ PROVIDER_FAULTS: Sequence[Mapping[str, object]] = (
 REFUSED = "[refused]"
 """The provider refuses a text with this mark for good."""
 REFUSALS: Mapping[str, object] = {"fault": "status", "status": 422, "text": REFUSED}
-UNEVEN = (0.9, 0.3, 0.15, 0.0, 0.0)
+UNEVEN = (0.9, 0.3, 0.15, 0.15, 0.0)
 MOST_SKEW = 60.0
 
 
 class Nemesis:
-    def __init__(self, stack: Stack, proxy: Proxy, chance: random.Random) -> None:
-        """`proxy` stands between the first publisher and its database."""
+    def __init__(self, stack: Stack, proxies: Sequence[Proxy], chance: random.Random) -> None:
+        """`proxies` stand between processes and their databases."""
         self._stack = stack
-        self._proxy = proxy
+        self._proxies = proxies
         self._chance = chance
         self.deeds: Counter[str] = Counter()
         self.ended_by_themselves: list[str] = []
@@ -48,8 +48,8 @@ class Nemesis:
             (4, self.freeze_a_service),
             (4, self.skew_a_service),
             (3, self.step_the_clock_of_queue_back),
-            (4, self.turn_the_database_uneven_or_even),
-            (2, self.freeze_the_database),
+            (8, self.turn_a_database_uneven_or_even),
+            (2, self.freeze_a_database),
             (2, self.restart_nats),
             (2, self.kill_nats),
             (1, self.wipe_nats),
@@ -68,8 +68,9 @@ class Nemesis:
         await self.relent()
 
     async def relent(self) -> None:
-        self._proxy.delays = ()
-        self._proxy.thaw()
+        for proxy in self._proxies:
+            proxy.delays = ()
+            proxy.thaw()
         await self._stack.sandbox.faults(REFUSALS)
 
     async def kill_a_service(self) -> None:
@@ -101,14 +102,16 @@ class Nemesis:
         await self._moment(4.0)
         await self._stack.restart("queue", {"POSTFLOW_CLOCK_OFFSET": "0"})
 
-    async def turn_the_database_uneven_or_even(self) -> None:
+    async def turn_a_database_uneven_or_even(self) -> None:
         """It stays so while other things break: about half of the time."""
-        self._proxy.delays = () if self._proxy.delays else UNEVEN
+        proxy = self._chance.choice(self._proxies)
+        proxy.delays = () if proxy.delays else UNEVEN
 
-    async def freeze_the_database(self) -> None:
-        self._proxy.freeze()
+    async def freeze_a_database(self) -> None:
+        proxy = self._chance.choice(self._proxies)
+        proxy.freeze()
         await self._moment(4.5)
-        self._proxy.thaw()
+        proxy.thaw()
 
     async def restart_nats(self) -> None:
         assert self._stack.nats is not None

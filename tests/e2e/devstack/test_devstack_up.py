@@ -90,7 +90,7 @@ async def _refused(state: Path, **environment: str) -> str:
     child = await _postflow("up", "--state-dir", str(state), environment=ANY_PORTS | environment)
     try:
         async with asyncio.timeout(START_SECONDS):
-            assert await child.wait() == 1
+            assert await child.wait() == 2
     finally:
         await child.stop((signal.SIGINT, STOP_SECONDS))
     said = "\n".join(child.lines)
