@@ -1,6 +1,6 @@
 """Asking for a job, and what may come of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -27,10 +27,11 @@ class Command:
     time_zone: str = ""
     # It is its account's turn: the line itself asks.
     from_line: bool = False
+    # Made of what the command names; kept, because it is asked for several times and is a digest.
+    post_job_id: str = field(init=False, compare=False)
 
-    @property
-    def post_job_id(self) -> str:
-        return job_id(self.organization_id, self.draft_id, self.target)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "post_job_id", job_id(self.organization_id, self.draft_id, self.target))
 
 
 class Verdict(StrEnum):

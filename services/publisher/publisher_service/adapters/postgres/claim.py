@@ -175,7 +175,11 @@ _CLAIM = text("""
         from gates w
         where g.organization_id = w.organization_id and g.social_account_id = w.social_account_id
     )
-    select * from judged
+    select ordinal, verdict, organization_id, id, version, next_action_time, state_reason, slot_id, slot_revision,
+        command_slot_id, command_slot_revision, command_not_after, draft_id, next_run, spent, fence, in_doubt, revision,
+        withdrawn_below, target_month, create_time, lease_end, provider, external_account_id, credentials, content,
+        content_digest, next_key
+    from judged
 """)
 
 

@@ -6,8 +6,7 @@ the process that sends for all others.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Any, Final, TypeVar, final
@@ -83,41 +82,41 @@ class Provider:
 
     async def verify(self, external_account_id: str, access_token: str) -> None:
         """Raises CredentialsRefused or ProviderAway, nothing else."""
-        with self._timed("verify") as done:
-            try:
-                await self._in_time(self._adapter.verify(external_account_id, access_token))
-            except CredentialsRefused:
-                done("refused")
-                raise
-            except ProviderAway:
-                done("away")
-                raise
-            except Exception as error:  # noqa: BLE001 - a defect of an adapter is no crash
-                self._failed("verify", error)
-                done("failed")
-                raise ProviderAway("the adapter failed") from None
-            done("accepted")
+        started = self._clock.monotonic()
+        try:
+            await self._in_time(self._adapter.verify(external_account_id, access_token))
+        except CredentialsRefused:
+            self._took(started, "verify", "refused")
+            raise
+        except ProviderAway:
+            self._took(started, "verify", "away")
+            raise
+        except Exception as error:  # noqa: BLE001 - a defect of an adapter is no crash
+            self._failed("verify", error)
+            self._took(started, "verify", "failed")
+            raise ProviderAway("the adapter failed") from None
+        self._took(started, "verify", "accepted")
 
     async def send(self, post: Post) -> Outcome:
         """Makes one request. An adapter that fails may have sent: that is Ambiguous."""
-        with self._timed("send") as done:
-            try:
-                outcome = _sound_outcome(await self._in_time(self._adapter.send(post)))
-            except Exception as error:  # noqa: BLE001 - an adapter that fails may have sent: that is an outcome
-                self._failed("send", error)
-                outcome = Ambiguous(reason=_FAILED, message=f"the adapter failed with {type(error).__name__}")
-            done(label(outcome))
+        started = self._clock.monotonic()
+        try:
+            outcome = _sound_outcome(await self._in_time(self._adapter.send(post)))
+        except Exception as error:  # noqa: BLE001 - an adapter that fails may have sent: that is an outcome
+            self._failed("send", error)
+            outcome = Ambiguous(reason=_FAILED, message=f"the adapter failed with {type(error).__name__}")
+        self._took(started, "send", label(outcome))
         return outcome
 
     async def look(self, post: Post) -> Finding:
         """Looks a post up. An adapter that fails has proven nothing."""
-        with self._timed("look") as done:
-            try:
-                finding = _sound_finding(await self._in_time(self._adapter.look(post)))
-            except Exception as error:  # noqa: BLE001 - an adapter that fails has proven nothing
-                self._failed("look", error)
-                finding = NoProof(message=f"the adapter failed with {type(error).__name__}")
-            done(label(finding))
+        started = self._clock.monotonic()
+        try:
+            finding = _sound_finding(await self._in_time(self._adapter.look(post)))
+        except Exception as error:  # noqa: BLE001 - an adapter that fails has proven nothing
+            self._failed("look", error)
+            finding = NoProof(message=f"the adapter failed with {type(error).__name__}")
+        self._took(started, "look", label(finding))
         return finding
 
     async def _in_time(self, call: Coroutine[Any, Any, T]) -> T:
@@ -131,15 +130,9 @@ class Provider:
             # Not this task was cancelled but something that the adapter waited for: it must not end a sender.
             raise _Nonsense("cancelled by itself") from error
 
-    @contextmanager
-    def _timed(self, operation: str) -> Iterator[Callable[[str], None]]:
-        started = self._clock.monotonic()
-
-        def done(outcome: str) -> None:
-            names = {"provider": self.name, "operation": operation, "outcome": outcome}
-            _latency.record(self._clock.monotonic() - started, names)
-
-        yield done
+    def _took(self, started: float, operation: str, outcome: str) -> None:
+        names = {"provider": self.name, "operation": operation, "outcome": outcome}
+        _latency.record(self._clock.monotonic() - started, names)
 
     def _failed(self, operation: str, error: Exception) -> None:
         _failures.add(1, {"provider": self.name, "operation": operation})
