@@ -10,6 +10,7 @@ from sqlalchemy import TextClause, text
 from queue_service.adapters.postgres import dispatch, draft_store, relocation, settlement, slot_store, statements
 from queue_service.domain.emission import ANSWERED_DELAY, LONGEST_DELAY, OVERDUE_GRACE, REPEAT_DELAYS
 from testkit.clocks import START
+from testkit.plans import planned
 
 if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue
@@ -146,6 +147,19 @@ async def test_no_statement_reads_more_than_it_needs(crowded: "Queue") -> None:
         assert scans, name
         assert {kind for kind, _, _ in scans} <= {"Index Scan", "Index Only Scan"}, (name, scans)
         assert max(rows for _, _, rows in scans) <= 40, (name, scans)
+
+
+async def test_no_plan_of_a_claim_reads_what_waits_of_all_accounts(crowded: "Queue") -> None:
+    """Amid a backlog both indexes look empty, in statistics from before it, and the planner takes either."""
+    assert "slot_unanswered" in await _indexes(crowded, dispatch._CLAIM)
+    async with crowded.database.transaction() as tx:
+        for index in ("slot_unanswered", "slot_by_account", "slot_live_time"):
+            await tx.connection.execute(text(f"drop index {index}"))
+    assert "slot_emission_due" not in await _indexes(crowded, dispatch._CLAIM)
+
+
+async def _indexes(queue: "Queue", statement: TextClause) -> set[str]:
+    return {node["Index Name"] for node in await planned(queue.database, statement) if "Index Name" in node}
 
 
 async def test_settlement_finds_its_rows_by_their_keys(crowded: "Queue") -> None:

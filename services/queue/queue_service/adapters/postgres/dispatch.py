@@ -55,7 +55,8 @@ _LOCK_DUE = text("""
 # overlooked when the account's next due time is set. One more row than may be claimed is read per account; the first
 # one that is left is what the account is due for next. An account whose slots Publisher has not answered, as many as it
 # may have open, is looked at again at `retry_at`: one look for all that waits there. A slot past its latest time
-# does not count: Publisher ends it, and should that report be lost, the account goes on.
+# does not count: Publisher ends it, and should that report be lost, the account goes on. "is true" leaves the planner
+# `slot_unanswered` alone: by statistics from before a backlog, every index of what is handed over looks empty.
 _CLAIM = text("""
     with waiting as materialized (
         select a.organization_id, a.social_account_id, s.id, s.schedule_time,
@@ -69,7 +70,7 @@ _CLAIM = text("""
             select count(*) as slots from (
                 select from slot s
                 where s.organization_id = a.organization_id and s.social_account_id = a.social_account_id
-                    and s.next_emit_at is not null and not s.is_answered and s.not_after > :now
+                    and (s.state = 'DISPATCHED') is true and not s.is_answered and s.not_after > :now
                 limit :open_slots
             ) as each
         ) as o

@@ -138,7 +138,7 @@ Index(
     "slot_unanswered",
     slot.c.organization_id,
     slot.c.social_account_id,
-    postgresql_where=text("next_emit_at is not null and not is_answered"),
+    postgresql_where=text("(state = 'DISPATCHED') is true and not is_answered"),
 )
 Index(
     "slot_overdue",

@@ -17,7 +17,7 @@ STATEMENTS = (
     """,
     """
     create index slot_unanswered on slot (organization_id, social_account_id)
-        where next_emit_at is not null and not is_answered
+        where (state = 'DISPATCHED') is true and not is_answered
     """,
 )
 
