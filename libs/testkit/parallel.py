@@ -17,12 +17,13 @@ NARROWING = ("keyword", "markexpr", "lf", "failedfirst", "stepwise")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One process per core for folders; none but this one for a few tests, or where somebody watches the output."""
+    """For folders a process per core and one more, because many tests wait for a server that comes back; none but this
+    one for a few tests, or where somebody watches the output."""
     narrowed = any(config.getoption(name, default=False) for name in NARROWING)
     watched = config.getoption("capture") == "no"
     if narrowed or watched or not _names_folders(config.args, config.invocation_params.dir):
         return 0
-    return len(os.sched_getaffinity(0))
+    return len(os.sched_getaffinity(0)) + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
