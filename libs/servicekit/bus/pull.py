@@ -35,6 +35,7 @@ _LOOK_PERIOD = 0.5
 _FIRST_PAUSE = 0.25
 _LAST_PAUSE = 2.0
 _LEAVE_SECONDS = 0.4
+_QUIET_SECONDS = 0.1
 _EVICT_AFTER = 60.0
 
 
@@ -235,11 +236,23 @@ class PullLoop:
         """What is on its way still arrives, so that the consumer can give it back at once."""
         if not self._connection.is_connected:
             return
+        await self._until_quiet()
         try:
             async with asyncio.timeout(_LEAVE_SECONDS):
                 await subscription.drain()  # type: ignore[no-untyped-call]
         except (NatsError, TimeoutError) as error:
             log.info("%s: left without a word: %r", self._spec.durable, error)
+
+
+    async def _until_quiet(self) -> None:
+        """Waits until no message has come for a moment, a few moments at most.
+
+        The server drops what it has taken out of the stream for a subscription that is gone: that would come again only
+        after `ack_wait`.
+        """
+        end = _now() + _LEAVE_SECONDS
+        while (now := _now()) < end and (rest := self._heard + _QUIET_SECONDS - now) > 0:
+            await asyncio.sleep(rest)
 
 
 def _now() -> float:
