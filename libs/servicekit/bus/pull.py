@@ -243,7 +243,6 @@ class PullLoop:
         except (NatsError, TimeoutError) as error:
             log.info("%s: left without a word: %r", self._spec.durable, error)
 
-
     async def _until_quiet(self) -> None:
         """Waits until no message has come for a moment, a few moments at most.
 
@@ -252,7 +251,8 @@ class PullLoop:
         """
         end = _now() + _LEAVE_SECONDS
         while (now := _now()) < end and (rest := self._heard + _QUIET_SECONDS - now) > 0:
-            await asyncio.sleep(rest)
+            self._wake.clear()
+            await wait(self._wake, rest)
 
 
 def _now() -> float:
