@@ -26,11 +26,11 @@ from servicekit.bus.connection import close, connect
 from servicekit.bus.publisher import PipelinedPublisher
 from servicekit.bus.stream_view import StreamView
 from servicekit.ids import Uuid7Source
+from servicekit.messaging.relay import Relay
 from servicekit.pg import migrations
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.outbox import Announcement, Outbox
-from servicekit.pg.relay import Relay
 from topology import EVENTS
 
 _MIGRATIONS = "queue_service.adapters.postgres.migrations"

@@ -51,7 +51,7 @@ REFUSED = (
     "jobkit: rules know no store",
     "servicekit knows no contract",
     "servicekit: only ops serves",
-    "servicekit: transports stand on",
+    "servicekit: messaging joins database and stream",
     "servicekit: calls know neither",
 )
 

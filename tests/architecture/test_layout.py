@@ -21,7 +21,7 @@ HEADINGS = ["Owns", "Offers", "Consumes", "Emits", "Tables", "Limits", "Runbook"
 TIERS = {"unit", "usecase", "rpc", "contract", "e2e", "faults", "architecture"}
 EDGES = {
     "libs/jobkit/edge.py",
-    "libs/servicekit/bus/consumer.py",
+    "libs/servicekit/messaging/consumer.py",
     "libs/servicekit/rpc/edge.py",
     "libs/servicekit/run/loops.py",
     "libs/servicekit/run/main.py",

@@ -56,10 +56,10 @@ from queue_service.application.slot_mover import SlotMover
 from queue_service.domain.policy import Policy as QueuePolicy
 from queue_service.domain.stream import Room
 from queue_service.entrypoints.events import routes as queue_routes
-from servicekit.bus.routes import Received, Routes
 from servicekit.clock import SystemClock
 from servicekit.faults import Fault, Refused, Unavailable
 from servicekit.ids import Uuid7Source
+from servicekit.messaging.routes import Received, Routes
 from servicekit.pg.clock import DatabaseClock, SteadyClock
 from servicekit.pg.database import Database
 from servicekit.pg.ledger import RequestKey, RequestLedger

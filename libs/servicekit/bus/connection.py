@@ -11,7 +11,7 @@ from nats.js.errors import ServiceUnavailableError
 from servicekit.run import transient
 from servicekit.run.addresses import Misconfigured, without_password
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _JETSTREAM_QUESTIONS = 3
 _JETSTREAM_PAUSE = 0.5
@@ -116,13 +116,13 @@ class _Journal:
         if "authorization violation" in text.lower() and not self.is_started:
             self.refused.set()
         elif text != self._last:
-            log.warning("nats: %s: %s", self._address, text)
+            _log.warning("nats: %s: %s", self._address, text)
         self._last = text
 
     async def disconnected(self) -> None:
         if not self._client.is_closed:
-            log.warning("nats: disconnected")
+            _log.warning("nats: disconnected")
 
     async def reconnected(self) -> None:
-        log.info("nats: connected again")
+        _log.info("nats: connected again")
         self._last = ""

@@ -21,7 +21,7 @@ from nats.errors import Error as NatsError
 from servicekit.bus.connection import check_open
 from servicekit.run.loops import wait
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _WINDOW = 1000
 _WINDOW_BYTES = 8 * 1024 * 1024
@@ -131,9 +131,11 @@ class PipelinedPublisher:
             for token in tokens:
                 self._waiting.pop(token, None)
         for refusal, count in window.refusals.items():
-            log.warning("nats: %d of %d messages were refused: %s", count, len(window.messages), refusal)
+            _log.warning("nats: %d of %d messages were refused: %s", count, len(window.messages), refusal)
         if window.open and self._connection.is_connected:
-            log.warning("nats: %d of %d messages were not acknowledged in time", len(window.open), len(window.messages))
+            _log.warning(
+                "nats: %d of %d messages were not acknowledged in time", len(window.open), len(window.messages)
+            )
 
     def _has_moved_on(self, window: _Window, connections: int) -> bool:
         """Everything is answered, or what was sent is gone with its connection."""
@@ -161,7 +163,7 @@ class PipelinedPublisher:
                 if index % _TURN == 0:
                     await asyncio.sleep(0)
         except NatsError as error:
-            log.info("nats: publishing is interrupted: %r", error)
+            _log.info("nats: publishing is interrupted: %r", error)
 
     async def _subscribed(self) -> str:
         if not self._inbox:

@@ -25,9 +25,9 @@ from servicekit.bus.delivery import Answers, Delivery, still_pending, stream_seq
 from servicekit.bus.streams import LONGEST_REQUEST, ConsumerSpec, ensure_consumer
 from servicekit.run.loops import wait
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
-_pending = metrics.get_meter("servicekit.bus").create_gauge(
+_pending = metrics.get_meter(__name__).create_gauge(
     "postflow.consumer.pending", description="Messages in the stream that the consumer was not given yet"
 )
 
@@ -152,7 +152,7 @@ class PullLoop:
     def _recognise(self, stream: StreamInfo, delivered: int) -> None:
         known = self._stream_time in {None, stream.created}
         if not known or stream.state.last_seq < delivered:
-            log.warning("%s: the stream was wiped or rolled back", self._spec.durable)
+            _log.warning("%s: the stream was wiped or rolled back", self._spec.durable)
             self._answers.void()
             self._answers = Answers(self._connection)
             self._highest = 0
@@ -229,7 +229,7 @@ class PullLoop:
     def _complain(self, text: str) -> None:
         """Once, however often it happens."""
         if text != self._complaint:
-            log.warning("%s: %s", self._spec.durable, text)
+            _log.warning("%s: %s", self._spec.durable, text)
         self._complaint = text
 
     async def _leave(self, subscription: Subscription) -> None:
@@ -241,7 +241,7 @@ class PullLoop:
             async with asyncio.timeout(_LEAVE_SECONDS):
                 await subscription.drain()  # type: ignore[no-untyped-call]
         except (NatsError, TimeoutError) as error:
-            log.info("%s: left without a word: %r", self._spec.durable, error)
+            _log.info("%s: left without a word: %r", self._spec.durable, error)
 
     async def _until_quiet(self) -> None:
         """Waits until no message has come for a moment, a few moments at most.

@@ -26,7 +26,7 @@ from nats.js.api import (
 )
 from nats.js.errors import APIError, BadRequestError, NotFoundError
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 # Two consumers of a work queue may not want the same message.
 _OVERLAP = frozenset({10099, 10100})
@@ -99,7 +99,7 @@ async def ensure_stream(js: JetStreamContext, spec: StreamSpec) -> StreamInfo:
         try:
             return await js.add_stream(_new_stream(spec))
         except BadRequestError as error:  # another replica was faster
-            log.info("stream %s: %s", spec.name, error.description)
+            _log.info("stream %s: %s", spec.name, error.description)
             found = await _ask(js, f"STREAM.INFO.{spec.name}")
     if flaws := _stream_flaws(found["config"], spec):
         config = _corrected(found["config"], flaws)
@@ -228,14 +228,14 @@ async def _correct(
         if error.err_code in _OVERLAP:
             raise
         raise Unfit(f"{what} is not usable: {text}; it cannot be changed: {error.description}") from error
-    log.warning("%s: corrected: %s", what, text)
+    _log.warning("%s: corrected: %s", what, text)
     return answer
 
 
 async def _evict_others(js: JetStreamContext, spec: ConsumerSpec) -> None:
     for other in await js.consumers_info(spec.stream):
         if other.name not in spec.layout:
-            log.warning("stream %s: removing the consumer %s of another layout", spec.stream, other.name)
+            _log.warning("stream %s: removing the consumer %s of another layout", spec.stream, other.name)
             with suppress(NotFoundError):  # another replica was faster
                 await js.delete_consumer(spec.stream, other.name)
 

@@ -11,9 +11,9 @@ from typing import Protocol
 from opentelemetry import metrics
 from sqlalchemy import text
 
-from servicekit.bus.applier import EventApplier, reason_of
 from servicekit.clock import Clock
 from servicekit.faults import InvalidField
+from servicekit.messaging.applier import EventApplier, reason_of
 from servicekit.pg import migrations
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database

@@ -30,12 +30,13 @@ from queue_service.entrypoints.loops import loops
 from queue_service.entrypoints.rpc import QueueServicer
 from queue_service.settings import Settings
 from servicekit.bus.connection import close, connect
-from servicekit.bus.consumer import EventConsumer, Patience
 from servicekit.bus.publisher import PipelinedPublisher
 from servicekit.bus.stream_view import StreamView
 from servicekit.bus.streams import ensure_stream
 from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
+from servicekit.messaging.consumer import EventConsumer, Patience
+from servicekit.messaging.relay import Relay
 from servicekit.ops import Operations, operations_servicer
 from servicekit.pg import migrations
 from servicekit.pg.clock import DatabaseClock
@@ -44,7 +45,6 @@ from servicekit.pg.dead_letters import DeadLetters
 from servicekit.pg.housekeeping import Housekeeping, Retention
 from servicekit.pg.ledger import RequestLedger
 from servicekit.pg.outbox import Outbox
-from servicekit.pg.relay import Relay
 from servicekit.rpc import RpcServer, open_channel
 from servicekit.run import Process, run_main
 

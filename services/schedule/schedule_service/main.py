@@ -45,12 +45,13 @@ from schedule_service.entrypoints.timer_engine import TimerEngine
 from schedule_service.entrypoints.timer_rpc import TimerServicer
 from schedule_service.settings import Settings
 from servicekit.bus.connection import close, connect
-from servicekit.bus.consumer import EventConsumer, Patience
 from servicekit.bus.publisher import PipelinedPublisher
 from servicekit.bus.stream_view import StreamView
 from servicekit.bus.streams import ensure_stream
 from servicekit.clock import SystemClock
 from servicekit.ids import IdSource, Uuid7Source
+from servicekit.messaging.consumer import EventConsumer, Patience
+from servicekit.messaging.relay import Relay
 from servicekit.ops import Operations, operations_servicer
 from servicekit.pg import migrations
 from servicekit.pg.clock import DatabaseClock
@@ -58,7 +59,6 @@ from servicekit.pg.database import Database
 from servicekit.pg.dead_letters import DeadLetters
 from servicekit.pg.ledger import RequestLedger
 from servicekit.pg.outbox import Outbox
-from servicekit.pg.relay import Relay
 from servicekit.rpc import RpcServer
 from servicekit.run import Loop, Process, run_main
 

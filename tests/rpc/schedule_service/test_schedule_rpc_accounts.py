@@ -27,9 +27,9 @@ from postflow.schedule.v1.schedule_service_pb2 import (
     PutAccountScheduleRequest,
 )
 from schedule_service.entrypoints.events import routes
-from servicekit.bus.consumer import Received
 from servicekit.clock import SystemClock
 from servicekit.faults import Conflict, Fault, InvalidRequest, NotFound, Refused
+from servicekit.messaging.consumer import Received
 from servicekit.pg.database import Database
 from servicekit.rpc import calling
 

@@ -13,12 +13,12 @@ from sqlalchemy import text
 from postflow.bus.v1 import bus_pb2
 from postflow.ops.v1 import operations_service_pb2 as pb
 from postflow.ops.v1.operations_service_pb2_grpc import OperationsServiceStub
-from servicekit.bus.applier import EventApplier
-from servicekit.bus.routes import Received, Route
-from servicekit.bus.troubles import Patience
 from servicekit.clock import SystemClock
 from servicekit.faults import Fault, InvalidRequest
 from servicekit.ids import Uuid7Source
+from servicekit.messaging.applier import EventApplier
+from servicekit.messaging.routes import Received, Route
+from servicekit.messaging.troubles import Patience
 from servicekit.ops import Number, Operations, operations_servicer
 from servicekit.pg import migrations
 from servicekit.pg.clock import DatabaseClock

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from sqlalchemy import TextClause, text
 
-from servicekit.pg import eras, housekeeping, relay
+from servicekit.messaging import eras, relay
+from servicekit.pg import housekeeping
 from servicekit.pg.database import Database
 
 ROWS = 20_000

@@ -11,7 +11,7 @@ from postflow.publisher.v1.publisher_events_pb2 import (
     SocialAccountConnected,
     SocialAccountDisconnected,
 )
-from servicekit.bus.consumer import Received, Route
+from servicekit.messaging.consumer import Received, Route
 from servicekit.pg.database import Transaction
 from topology import event_consumer
 

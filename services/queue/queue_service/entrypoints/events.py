@@ -17,7 +17,7 @@ from queue_service.application.follow_accounts import follow_accounts
 from queue_service.application.follow_drafts import FollowDrafts
 from queue_service.application.follow_schedules import follow_schedules
 from queue_service.application.settle_slots import SettleSlots
-from servicekit.bus.consumer import Apply, Received, Route
+from servicekit.messaging.consumer import Apply, Received, Route
 from servicekit.pg.database import Transaction
 from topology import event_consumer
 

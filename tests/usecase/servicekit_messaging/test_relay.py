@@ -14,10 +14,10 @@ from servicekit import failpoints
 from servicekit.bus.publisher import Outgoing, Stored
 from servicekit.bus.stream_view import StreamLook
 from servicekit.ids import Uuid7Source
+from servicekit.messaging.relay import Relay
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.outbox import Announcement, Outbox
-from servicekit.pg.relay import Relay
 from testkit.broker import MemoryBroker
 from testkit.eventually import eventually
 
@@ -317,7 +317,7 @@ async def test_a_message_of_somebody_else_under_one_of_our_numbers_is_not_ours(
 async def test_trouble_is_told_once_and_its_end_too(
     database: Database, broker: MemoryBroker, relay: Relay, announce: Announcer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO", "servicekit.pg.relay")
+    caplog.set_level("INFO", "servicekit.messaging.relay")
     await announce(range(10), left=True)
     async with database.read() as connection:
         broker.refused = {each for (each,) in await connection.execute(text("select event_id from outbox"))}

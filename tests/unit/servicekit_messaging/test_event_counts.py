@@ -19,7 +19,7 @@ reader = InMemoryMetricReader()
 metrics.set_meter_provider(MeterProvider(metric_readers=[reader]))
 
 from postflow.bus.v1 import bus_pb2
-from servicekit.bus.consumer import EventConsumer, Route
+from servicekit.messaging.consumer import EventConsumer, Route
 from servicekit.bus.delivery import Answers, Delivery
 from servicekit.bus.streams import ConsumerSpec
 

@@ -16,17 +16,17 @@ from sqlalchemy.exc import DBAPIError
 from devstack.nats import EmbeddedNats
 from devstack.postgres import EmbeddedPostgres, Mode
 from postflow.bus.v1 import bus_pb2
-from servicekit.bus.consumer import EventConsumer, Received, Route
 from servicekit.bus.publisher import PipelinedPublisher
 from servicekit.bus.stream_view import StreamView
 from servicekit.bus.streams import ConsumerSpec, StreamSpec, ensure_stream
 from servicekit.ids import Uuid7Source
+from servicekit.messaging.consumer import EventConsumer, Received, Route
+from servicekit.messaging.relay import Relay
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.dead_letters import DeadLetters
 from servicekit.pg.migrations.alembic_run import run as migrate
 from servicekit.pg.outbox import Announcement, Outbox
-from servicekit.pg.relay import Relay
 from testkit.eventually import eventually
 from testkit.service_tables import MIGRATION
 

@@ -13,12 +13,12 @@ from sqlalchemy import text
 from postflow.bus.v1 import bus_pb2
 from servicekit.bus.publisher import Outgoing, Stored
 from servicekit.bus.stream_view import StreamLook
+from servicekit.messaging.eras import EraOver, Eras
+from servicekit.messaging.relay import Relay
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.eras import EraOver, Eras
 from servicekit.pg.housekeeping import Housekeeping, Retention
 from servicekit.pg.outbox import OutboxRow
-from servicekit.pg.relay import Relay
 from testkit.broker import MemoryBroker, events_in
 from testkit.clocks import START
 from testkit.eventually import eventually

@@ -1,7 +1,7 @@
 """The consumer of events: batches of envelopes, one transaction each, an acknowledgement after the commit.
 
 A message that cannot be read is parked as a dead letter; what happens to an event that cannot be applied is the rule of
-`servicekit.bus.troubles`. A database or broker that is away is waited for.
+`servicekit.messaging.troubles`. A database or broker that is away is waited for.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ from nats.aio.client import Client
 from opentelemetry import metrics
 
 from postflow.bus.v1 import bus_pb2
-from servicekit.bus.applier import EventApplier
 from servicekit.bus.delivery import Ack, Delivery, Disposition, Park, RetryIn
 from servicekit.bus.pull import PullLoop
-from servicekit.bus.routes import Apply, Received, Route, Unreadable
 from servicekit.bus.streams import ConsumerSpec
-from servicekit.bus.troubles import Patience
 from servicekit.failpoints import declare, failpoint
+from servicekit.messaging.applier import EventApplier
+from servicekit.messaging.routes import Apply, Received, Route, Unreadable
+from servicekit.messaging.troubles import Patience
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.dead_letters import DeadLetters
@@ -32,7 +32,7 @@ from servicekit.run.transient import is_transient
 
 __all__ = ["Apply", "EventConsumer", "Patience", "Received", "Route"]
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _APPLIED = declare("consumer.applied")
 
@@ -41,7 +41,7 @@ _ROOM = 512
 _EVENTS_PER_TRANSACTION = 500
 _ENOUGH = 100  # messages that make a batch worth while
 
-_ignored = metrics.get_meter("servicekit.bus").create_counter(
+_ignored = metrics.get_meter(__name__).create_counter(
     "postflow.events.ignored", description="Events of a type that the consumer does not know"
 )
 
@@ -154,7 +154,7 @@ class EventConsumer:
 
     def _pause_after(self, error: Exception) -> timedelta:
         if is_transient(error):
-            log.warning("%s: waiting, the database is away: %r", self._spec.durable, error)
+            _log.warning("%s: waiting, the database is away: %r", self._spec.durable, error)
             return _AWAY_PAUSE
         return timedelta(seconds=self.applier.broken(error))
 

@@ -5,7 +5,7 @@ a day after the stream acknowledged them, so that a stream which lost its tail, 
 
 A row's mark (an era and a sequence) is only worth something while sequences grow. So nothing is marked on a connection
 on which the stream has not been compared with the newest marks first: otherwise new rows would take the sequences of
-lost ones, and the loss could not be seen any more. `servicekit.pg.eras` keeps the two apart.
+lost ones, and the loss could not be seen any more. `servicekit.messaging.eras` keeps the two apart.
 
 New rows come first. What a dead process left comes next, then what the stream has lost: a page at a time, at a bounded
 rate, by one process for all. Nothing is published inside a transaction: a page that is not marked is published again.
@@ -21,17 +21,17 @@ from sqlalchemy import text
 
 from servicekit.bus.publisher import Publisher
 from servicekit.failpoints import declare, failpoint
+from servicekit.messaging.envelopes import envelopes, outgoing
+from servicekit.messaging.eras import Era, EraOver, Eras, LostPage, NothingStored, Stream, StreamInDoubt
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.envelopes import envelopes, outgoing
-from servicekit.pg.eras import Era, EraOver, Eras, LostPage, NothingStored, Stream, StreamInDoubt
 from servicekit.pg.outbox import OutboxRow
 from servicekit.pg.turn import Turn
 from servicekit.run.loops import wait
 from servicekit.run.transient import is_transient
 from servicekit.run.zeros import from_zero
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _PUBLISHED = declare("relay.published")
 
@@ -46,7 +46,7 @@ _MOST_BYTES_IN_MEMORY = 32 * 1024 * 1024
 # Events a second. Consumers take them from the same stream as new ones: faster, and new ones would wait behind them.
 _REPUBLISH_RATE = 5000
 
-_meter = metrics.get_meter("servicekit.pg")
+_meter = metrics.get_meter(__name__)
 _age = _meter.create_gauge(
     "postflow.outbox.age", unit="s", description="Age of the oldest event that the stream has not acknowledged"
 )
@@ -123,7 +123,7 @@ class Relay:
     async def flush(self) -> None:
         """At the end of a process: what was committed and not yet carried."""
         while self._offered and await self._attempt(self._carry_offered):
-            log.debug("%s: flushed", self.name)
+            _log.debug("%s: flushed", self.name)
 
     async def verify(self) -> None:
         """Finds out whether the stream still has what it acknowledged; what it has lost is published again."""
@@ -201,9 +201,9 @@ class Relay:
 
     def _are_refused(self, refused: bool) -> None:
         if refused and not self._refused:
-            log.warning("%s: the stream takes none of the oldest events: trying again and again", self.name)
+            _log.warning("%s: the stream takes none of the oldest events: trying again and again", self.name)
         if self._refused and not refused:
-            log.info("%s: the stream takes the oldest events again", self.name)
+            _log.info("%s: the stream takes the oldest events again", self.name)
         self._refused = refused
 
     async def _carry_lost(self) -> None:
@@ -222,14 +222,14 @@ class Relay:
 
     async def _republish(self, page: LostPage) -> None:
         if page.rows and not self._republished:
-            log.warning("the stream has lost acknowledged events: publishing them again")
+            _log.warning("the stream has lost acknowledged events: publishing them again")
         era = await self._verified_era()
         stored = await self._publish(page.rows) if page.rows else []
         await self._eras.republished(page, era, stored)
         _again.add(len(stored))
         self._republished += len(stored)
         if page.further is None and self._republished:
-            log.info("%d events that the stream had lost were published again", self._republished)
+            _log.info("%d events that the stream had lost were published again", self._republished)
             self._republished = 0
 
     async def _verified_era(self) -> Era:
@@ -269,11 +269,11 @@ class Relay:
                 self._verified = None
             trouble = type(error).__name__
             if trouble != self._trouble:
-                log.warning("%s: waiting for the stream or the database: %r", self.name, error)
+                _log.warning("%s: waiting for the stream or the database: %r", self.name, error)
             self._trouble = trouble
             return False
         if self._trouble:
-            log.info("%s: working again", self.name)
+            _log.info("%s: working again", self.name)
         self._trouble = ""
         return True
 

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postflow.bus.v1 import bus_pb2
-from servicekit.pg.envelopes import envelopes, outgoing
+from servicekit.messaging.envelopes import envelopes, outgoing
 from servicekit.pg.outbox import OutboxRow
 
 

@@ -1,4 +1,4 @@
-"""Applies the events of a consumer: a transaction for a batch, and around it the rule of `servicekit.bus.troubles`."""
+"""Applies the events of a consumer: one transaction for a batch, and the rule of `servicekit.messaging.troubles`."""
 
 import logging
 import time
@@ -8,9 +8,9 @@ from google.protobuf.message import DecodeError
 from opentelemetry import metrics, trace
 from opentelemetry.trace import SpanKind
 
-from servicekit.bus.routes import Received, Route, Routes, Unreadable, by_type, envelope_of
-from servicekit.bus.troubles import Patience, Round, Troubles
 from servicekit.faults import Fault
+from servicekit.messaging.routes import Received, Route, Routes, Unreadable, by_type, envelope_of
+from servicekit.messaging.troubles import Patience, Round, Troubles
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.dead_letters import DeadLetter, DeadLetters, show_none
@@ -20,10 +20,10 @@ from servicekit.run.telemetry import linked_trace
 from servicekit.run.transient import is_transient
 from servicekit.run.zeros import from_zero
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
-_tracer = trace.get_tracer("servicekit.bus")
-_meter = metrics.get_meter("servicekit.bus")
+_tracer = trace.get_tracer(__name__)
+_meter = metrics.get_meter(__name__)
 _applied = _meter.create_counter("postflow.events.applied", description="Events applied by a consumer")
 _parked = _meter.create_counter("postflow.events.parked", description="Messages put into the dead letters")
 _failed = _meter.create_counter(
@@ -168,13 +168,13 @@ class EventApplier:
     async def _blame(self, received: Received, error: Exception, this: Round) -> None:
         """`received` failed alone."""
         if is_bad(error):
-            log.error("%s: event %s is bad", self.consumer, received.event.id, exc_info=error, extra=_about(received))
+            _log.error("%s: event %s is bad", self.consumer, received.event.id, exc_info=error, extra=_about(received))
             await self._park_or_keep(received, reason_of(error), this)
             return
         event = received.event
         if self._failed(received, error, this):
             tries = self._troubles.tries_of(event.type, event.id)
-            log.error("%s: event %s alone keeps failing, it is parked", self.consumer, event.id, exc_info=error)
+            _log.error("%s: event %s alone keeps failing, it is parked", self.consumer, event.id, exc_info=error)
             await self._park_or_keep(
                 received, f"{reason_of(error)}; tried {tries} times while others were applied", this
             )
@@ -230,7 +230,7 @@ class EventApplier:
                     now=now,
                 )
         for each in parked:
-            log.error("%s: parked a message on %s: %s", self.consumer, each.subject, each.reason)
+            _log.error("%s: parked a message on %s: %s", self.consumer, each.subject, each.reason)
         _parked.add(len(parked), {"consumer": self.consumer})
 
     def _complain(self, type_name: str, error: Exception) -> None:
@@ -239,12 +239,12 @@ class EventApplier:
         if kind not in self._said:
             self._said.add(kind)
             what = type_name or "its messages"
-            log.error("%s: cannot apply %s, they stay in the stream", self.consumer, what, exc_info=error)
+            _log.error("%s: cannot apply %s, they stay in the stream", self.consumer, what, exc_info=error)
 
     def _show(self) -> None:
         troubled = {*self._troubles.failing_types(), *([""] if self._troubles.is_broken else [])}
         for name in {name for name, _ in self._said} - troubled:
-            log.warning("%s: applies %s again", self.consumer, name or "its messages")
+            _log.warning("%s: applies %s again", self.consumer, name or "its messages")
         self._said = {(name, error) for name, error in self._said if name in troubled}
         _failing.set(int(bool(troubled)), {"consumer": self.consumer})
 

@@ -10,11 +10,11 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from sqlalchemy import text
 
 from postflow.bus.v1 import bus_pb2
-from servicekit.bus.applier import EventApplier
-from servicekit.bus.routes import Received, Route
-from servicekit.bus.troubles import Patience, Troubles
 from servicekit.faults import Conflict, InvalidField, InvalidRequest, Unavailable
 from servicekit.ids import Uuid7Source
+from servicekit.messaging.applier import EventApplier
+from servicekit.messaging.routes import Received, Route
+from servicekit.messaging.troubles import Patience, Troubles
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.dead_letters import DeadLetters

@@ -21,12 +21,12 @@ from devstack.nats import EmbeddedNats
 from devstack.postgres import EmbeddedPostgres, Mode
 from postflow.bus.v1 import bus_pb2
 from servicekit import failpoints
-from servicekit.bus.consumer import EventConsumer, Received, Route
 from servicekit.bus.publisher import Outgoing, PipelinedPublisher
-from servicekit.bus.routes import Routes
 from servicekit.bus.streams import ConsumerSpec, StreamSpec, ensure_stream
 from servicekit.faults import InvalidRequest
 from servicekit.ids import Uuid7Source
+from servicekit.messaging.consumer import EventConsumer, Received, Route
+from servicekit.messaging.routes import Routes
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.dead_letters import DeadLetter, DeadLetters
