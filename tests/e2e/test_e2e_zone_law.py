@@ -70,7 +70,7 @@ async def upcoming(stack: Stack, tenant: Tenant) -> list[datetime]:
     """What Schedule knows of Queue's slots."""
     database = Database(stack.database_urls["schedule"], application="test", pool_size=1)
     statement = text("select schedule_time from upcoming_slot where organization_id = :org order by 1")
-    async with database.read() as connection:
+    async with database.statement() as connection:
         found = list((await connection.execute(statement, {"org": tenant.organization_id})).scalars())
     await database.dispose()
     return found
@@ -155,7 +155,7 @@ async def _heard(stack: Stack, tenant: Tenant, version: int) -> bool:
     """Queue knows this version of the schedule."""
     database = Database(stack.database_urls["queue"], application="test", pool_size=1)
     statement = text("select schedule_version from account_queue where organization_id = :org")
-    async with database.read() as connection:
+    async with database.statement() as connection:
         known = list((await connection.execute(statement, {"org": tenant.organization_id})).scalars())
     await database.dispose()
     return known == [version]
@@ -195,7 +195,7 @@ async def test_without_its_schedule_an_account_gets_no_slot_until_it_has_one_aga
 
     async def heard() -> bool:
         statement = text("select 1 from account_queue where organization_id = :org and time_zone = ''")
-        async with queue.read() as connection:
+        async with queue.statement() as connection:
             return bool((await connection.execute(statement, {"org": tenant.organization_id})).all())
 
     # Until then it gives out the times that it has read.

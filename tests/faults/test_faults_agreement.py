@@ -62,7 +62,7 @@ from servicekit.ids import Uuid7Source
 from servicekit.messaging.routes import Received, Routes
 from servicekit.pg.clock import DatabaseClock, SteadyClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox
 from testkit.clocks import START
 
@@ -113,7 +113,7 @@ class Site:
         await self.database.run(lambda tx: self.routes.apply(tx, read, self.clock.moment))
 
     async def rows(self, statement: str, **names: object) -> list[Row[Any]]:
-        async with self.database.read() as connection:
+        async with self.database.statement() as connection:
             return list(await connection.execute(text(statement), names))
 
 

@@ -211,13 +211,13 @@ class Eras:
         """Notes where the stream has the rows. In the order of positions, so that two processes cannot deadlock."""
         positions, sequences = zip(*sorted(stored), strict=True)
         marks = {"era_time": era.era_time, "positions": list(positions), "sequences": list(sequences)}
-        async with self._database.read() as connection:
+        async with self._database.statement() as connection:
             if not (await connection.execute(_MARK, marks)).scalar_one():
                 raise EraOver("another process has found that the stream lost something")
 
     async def _adopted(self, created: datetime) -> list[Era]:
         """All eras, after those were recorded that only marks know of."""
-        async with self._database.read() as connection:
+        async with self._database.statement() as connection:
             eras = await _load(connection)
             while (unknown := await _unknown(connection, eras)) is not None:
                 known = [*(era.stream_created for era in eras), created]

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
@@ -39,6 +40,38 @@ class Route:
 
     message: type[Message]
     apply: Apply
+
+
+M = TypeVar("M", bound=Message)
+T = TypeVar("T")
+UseCase = Callable[[Transaction, Sequence[T], datetime], Awaitable[object]]
+
+
+def route(message: type[M], decode: Callable[[M], T], use_case: UseCase[T]) -> Route:
+    """Returns the route of messages that each say one thing; `decode` raises a Fault for one that it cannot take."""
+    return _route(message, lambda _event, each: [decode(each)], use_case)
+
+
+def envelope_route(message: type[M], decode: Callable[[bus_pb2.Event, M], T], use_case: UseCase[T]) -> Route:
+    """Returns the route of messages of which the envelope matters too: its organization, its trace."""
+    return _route(message, lambda event, each: [decode(event, each)], use_case)
+
+
+def flat_route(message: type[M], decode: Callable[[M], Sequence[T]], use_case: UseCase[T]) -> Route:
+    """Returns the route of messages that each say many things."""
+    return _route(message, lambda _event, each: decode(each), use_case)
+
+
+def _route(message: type[M], decode: Callable[[bus_pb2.Event, M], Sequence[T]], use_case: UseCase[T]) -> Route:
+    async def apply(tx: Transaction, received: Sequence[Received], now: datetime) -> None:
+        decoded: list[T] = []
+        for each in received:
+            # A route gets the type it is registered for. Skipping anything else would lose an event.
+            assert isinstance(each.message, message)
+            decoded.extend(decode(each.event, each.message))
+        await use_case(tx, decoded, now)
+
+    return Route(message=message, apply=apply)
 
 
 class Routes:

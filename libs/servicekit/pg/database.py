@@ -1,8 +1,8 @@
-"""One service's database: transactions that tell when they have committed, and cheap single reads."""
+"""One service's database: transactions that report their commit, single statements, and reads that cannot write."""
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TypeVar
@@ -46,6 +46,8 @@ class Transaction:
 
 
 class Database:
+    """One database: `pool_size` connections for what writes, and half as many for what only reads."""
+
     def __init__(
         self,
         url: str,
@@ -60,22 +62,17 @@ class Database:
             "statement_timeout": _milliseconds(statement_timeout),
             "lock_timeout": _milliseconds(lock_timeout),
         }
-        self.engine: AsyncEngine = create_async_engine(
-            async_url(url),
-            pool_size=pool_size,
-            max_overflow=0,
-            pool_timeout=10,
-            pool_use_lifo=True,
-            hide_parameters=True,
-            connect_args={
-                "server_settings": settings,
-                "timeout": 5,
-                # For a server that stands still: its own limit should have answered long before.
-                "command_timeout": statement_timeout.total_seconds() + 5,
-            },
+        # For a server that stands still: its own limit should have answered long before.
+        patience = statement_timeout.total_seconds() + 5
+        self.engine = _engine(async_url(url), pool_size, settings, patience)
+        self._autocommit = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        # Connections of their own: to make one read-only for a moment would cost a round trip each time.
+        readers = _engine(
+            async_url(url), max(1, pool_size // 2), settings | {"default_transaction_read_only": "on"}, patience
         )
-        event.listen(self.engine.sync_engine, "handle_error", _forget_rows)
-        self._reader = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._readers = readers.execution_options(isolation_level="AUTOCOMMIT")
+        self._readers_are_stale = False
+        event.listen(self.engine.sync_engine, "handle_error", self._notice_disconnect)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
@@ -99,12 +96,40 @@ class Database:
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
-        """A connection for single statements: no BEGIN, no COMMIT."""
-        async with self._reader.connect() as connection:
+        """Yields a connection for queries, each on its own: PostgreSQL refuses to write through it."""
+        if self._readers_are_stale:
+            self._readers_are_stale = False
+            await self._readers.dispose()
+        async with self._readers.connect() as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def statement(self) -> AsyncIterator[AsyncConnection]:
+        """Yields a connection on which each statement commits by itself: no BEGIN, no COMMIT."""
+        async with self._autocommit.connect() as connection:
             yield connection
 
     async def dispose(self) -> None:
         await self.engine.dispose()
+        await self._readers.dispose()
+
+    def _notice_disconnect(self, context: ExceptionContext) -> None:
+        """Has the readers connect again: a server that was lost to one pool is lost to the other."""
+        self._readers_are_stale |= context.is_disconnect
+
+
+def _engine(url: URL, pool_size: int, settings: Mapping[str, str], command_timeout: float) -> AsyncEngine:
+    engine = create_async_engine(
+        url,
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_timeout=10,
+        pool_use_lifo=True,
+        hide_parameters=True,
+        connect_args={"server_settings": settings, "timeout": 5, "command_timeout": command_timeout},
+    )
+    event.listen(engine.sync_engine, "handle_error", _forget_rows)
+    return engine
 
 
 def async_url(url: str) -> URL:

@@ -72,7 +72,7 @@ class Housekeeping:
 
     async def step(self) -> bool:
         """True: there is more to delete."""
-        async with self._database.read() as connection:
+        async with self._database.statement() as connection:
             now = await self._clock.now(connection)
             more = await self._outbox(connection, now - self._retention.outbox)
             for name, statement in _BY_AGE.items():

@@ -1,15 +1,25 @@
-"""The request ledger: the answer to a mutating call, kept under its `request_id` in the call's own transaction."""
+"""The request ledger: a mutating call is carried out once, and a repeat of its `request_id` gets the first answer.
 
+The answer is stored in the transaction of the call, so there is an answer exactly when the call has taken effect.
+"""
+
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from servicekit.faults import InvalidField
-from servicekit.pg.database import Transaction
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database, Transaction
+
+Result = TypeVar("Result")
+"""What a use case decides: a value of the domain."""
+Answer = TypeVar("Answer")
+"""What the caller gets for it: a response of the protocol, opaque to the use case."""
 
 _CLAIM = text("""
     insert into request_ledger (organization_id, method, request_id, request_digest, create_time)
@@ -17,15 +27,11 @@ _CLAIM = text("""
     on conflict do nothing
 """)
 _ROW = """
-    select request_digest, intention, response from request_ledger
+    select request_digest, response from request_ledger
     where organization_id = :organization_id and method = :method and request_id = :request_id
 """
 _FIND = text(f"{_ROW} for update")
 _LOOK = text(_ROW)
-_INTEND = text("""
-    update request_ledger set intention = :intention
-    where organization_id = :organization_id and method = :method and request_id = :request_id
-""")
 _ANSWER = text("""
     update request_ledger set response = :response
     where organization_id = :organization_id and method = :method and request_id = :request_id
@@ -33,13 +39,19 @@ _ANSWER = text("""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestKey:
-    """Names one call. Without a `request_id` the call is not remembered."""
+class Call(Generic[Result, Answer]):
+    """One mutating call: the names under which it is remembered, and how its result becomes the answer.
+
+    A call without a `request_id` is carried out each time and not remembered.
+    """
 
     organization_id: str
     method: str
     request_id: str
     request_digest: bytes
+    answer: Callable[[Result], Answer]
+    encode: Callable[[Answer], bytes]
+    decode: Callable[[bytes], Answer]
 
 
 class Request(Protocol):
@@ -54,57 +66,86 @@ class Request(Protocol):
     def SerializeToString(self, *, deterministic: bool) -> bytes: ...
 
 
-def request_key(method: str, request: Request) -> RequestKey:
-    return RequestKey(
+class Response(Protocol):
+    def SerializeToString(self) -> bytes: ...
+
+    @classmethod
+    def FromString(cls, s: bytes) -> Self: ...
+
+
+Encoded = TypeVar("Encoded", bound=Response)
+
+
+def mutation(request: Request, response: type[Encoded], answer: Callable[[Result], Encoded]) -> Call[Result, Encoded]:
+    """Returns the call that `request` makes; `answer` builds its response of what the use case returns."""
+    return Call(
         organization_id=request.organization_id,
-        method=method,
+        method=type(request).__name__.removesuffix("Request"),
         request_id=request.request_id,
         request_digest=sha256(request.SerializeToString(deterministic=True)).digest(),
+        answer=answer,
+        encode=lambda built: built.SerializeToString(),
+        decode=response.FromString,
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
-    """What an earlier call with this key left: an answer, or an intention that still has to be carried out."""
-
-    intention: bytes | None
-    response: bytes | None
-
-
 class RequestLedger:
-    async def look(self, connection: AsyncConnection, key: RequestKey) -> bytes | None:
-        """The answer that is kept, if any: for a call that asks elsewhere before it opens the transaction."""
-        row = (await connection.execute(_LOOK, _names(key))).one_or_none() if key.request_id else None
-        return _remembered(row, key).response if row else None
+    def __init__(self, database: Database, clock: DatabaseClock) -> None:
+        self._database = database
+        self._clock = clock
 
-    async def recall(self, tx: Transaction, key: RequestKey, *, now: datetime) -> Remembered | None:
-        """None: this call is the first, and its row is now taken. A concurrent call with the same key waits here."""
-        if not key.request_id:
+    async def once(
+        self, call: Call[Result, Answer], work: Callable[[Transaction, datetime], Awaitable[Result]]
+    ) -> Answer:
+        """Runs `work` in a transaction and answers with its result; a repeated call gets the answer it had."""
+        return await self._database.run(lambda tx: self._once(tx, call, work))
+
+    async def _once(
+        self,
+        tx: Transaction,
+        call: Call[Result, Answer],
+        work: Callable[[Transaction, datetime], Awaitable[Result]],
+    ) -> Answer:
+        now = await self._clock.now(tx.connection)
+        past = await self.recall(tx, call, now=now)
+        return await self.answer(tx, call, await work(tx, now)) if past is None else past
+
+    async def look(self, connection: AsyncConnection, call: Call[Result, Answer]) -> Answer | None:
+        """Returns the stored answer, if any: for a call that asks other services before its transaction."""
+        row = (await connection.execute(_LOOK, _names(call))).one_or_none() if call.request_id else None
+        return _stored(row, call) if row else None
+
+    async def recall(self, tx: Transaction, call: Call[Result, Answer], *, now: datetime) -> Answer | None:
+        """Returns the stored answer, or takes the call's row and returns None: then `answer` must end the call.
+
+        For flows of several transactions; all others use `once`. A concurrent call of the same id waits here.
+        """
+        if not call.request_id:
             return None
         while True:
             taken = await tx.connection.execute(
-                _CLAIM, _names(key) | {"request_digest": key.request_digest, "now": now}
+                _CLAIM, _names(call) | {"request_digest": call.request_digest, "now": now}
             )
             if taken.rowcount == 1:
                 return None
-            if row := (await tx.connection.execute(_FIND, _names(key))).one_or_none():
-                break  # else the clean-up was faster, and the row can be taken after all
-        return _remembered(row, key)
+            if row := (await tx.connection.execute(_FIND, _names(call))).one_or_none():
+                return _stored(row, call)
+            # Housekeeping has just deleted the row: it can be taken after all.
 
-    async def intend(self, tx: Transaction, key: RequestKey, intention: bytes) -> None:
-        if key.request_id:
-            await tx.connection.execute(_INTEND, _names(key) | {"intention": intention})
+    async def answer(self, tx: Transaction, call: Call[Result, Answer], result: Result) -> Answer:
+        """Stores and returns the answer of the call whose row `recall` has taken."""
+        answer = call.answer(result)
+        if call.request_id:
+            await tx.connection.execute(_ANSWER, _names(call) | {"response": call.encode(answer)})
+        return answer
 
-    async def answer(self, tx: Transaction, key: RequestKey, response: bytes) -> None:
-        if key.request_id:
-            await tx.connection.execute(_ANSWER, _names(key) | {"response": response})
 
-
-def _remembered(row: Row[Any], key: RequestKey) -> Remembered:
-    if row.request_digest != key.request_digest:
+def _stored(row: Row[Any], call: Call[Result, Answer]) -> Answer | None:
+    """Returns None while an earlier transaction of the call has left its row without an answer."""
+    if row.request_digest != call.request_digest:
         raise InvalidField("request_id", "was used for another request", reason="REQUEST_ID_REUSED")
-    return Remembered(intention=row.intention, response=row.response)
+    return None if row.response is None else call.decode(row.response)
 
 
-def _names(key: RequestKey) -> dict[str, object]:
-    return {"organization_id": key.organization_id, "method": key.method, "request_id": key.request_id}
+def _names(call: Call[Any, Any]) -> dict[str, object]:
+    return {"organization_id": call.organization_id, "method": call.method, "request_id": call.request_id}

@@ -28,13 +28,13 @@ class Turn:
 
     async def take(self) -> bool:
         """Takes the turn, or prolongs it; False while another process has it."""
-        async with self._database.read() as connection:
+        async with self._database.statement() as connection:
             taken = await connection.execute(_TAKE, self._mine | {"length": _LENGTH})
         self._taken = taken.rowcount > 0
         return self._taken
 
     async def give_back(self) -> None:
         if self._taken:
-            async with self._database.read() as connection:
+            async with self._database.statement() as connection:
                 await connection.execute(_GIVE_BACK, self._mine)
         self._taken = False

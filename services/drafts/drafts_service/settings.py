@@ -15,7 +15,7 @@ class Settings(StreamSettings):
     database_url: PostgresUrl  # postgresql://user:password@host:port/database
     nats_url: NatsUrl  # nats://host:port
     publisher_target: str = "127.0.0.1:50054"  # gRPC target
-    database_connections: Count = 8  # kept open at most
+    database_connections: Count = 8  # for writing, kept open at most; half as many more for reading
     withdraw_deadline: timedelta = timedelta(seconds=3)  # of one call to Publisher; less than domain.draft.PATIENCE
     account_deadline: timedelta = timedelta(milliseconds=500)  # of a question about an account that no event has named
     withdraw_period: Period = timedelta(seconds=1)  # of the look at withdrawals that are not confirmed yet

@@ -21,7 +21,7 @@ class Settings(StreamSettings):
     metrics_listen: Listen = "127.0.0.1:9467"
     nats_url: NatsUrl = "nats://127.0.0.1:4222"  # nats://user:password@host:port
     sandbox_url: HttpUrl = "http://127.0.0.1:50060"  # of the sandbox provider
-    database_connections: Count = 8  # kept open at most
+    database_connections: Count = 8  # for writing, kept open at most; half as many more for reading
     publish_durables: Durables = 1  # over how many consumers the 64 partitions are dealt; the same for every replica
     senders: Count = 64  # requests to providers at once
     request_timeout: Period = timedelta(seconds=10)  # of one request to a provider

@@ -43,7 +43,7 @@ from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.dead_letters import DeadLetters
 from servicekit.pg.housekeeping import Housekeeping, Retention
-from servicekit.pg.ledger import RequestLedger
+from servicekit.pg.ledger_by_hand import RequestLedger
 from servicekit.pg.outbox import Outbox
 from servicekit.rpc import RpcServer, open_channel
 from servicekit.run import Process, run_main

@@ -14,7 +14,7 @@ class Settings(StreamSettings):
     listen: Listen = "127.0.0.1:50052"
     metrics_listen: Listen = "127.0.0.1:9465"
     database_url: PostgresUrl  # postgresql://user:password@host:port/database
-    database_connections: Count = 8  # kept open at most
+    database_connections: Count = 8  # for writing, kept open at most; half as many more for reading
     nats_url: NatsUrl = "nats://127.0.0.1:4222"  # nats://user:password@host:port
     schedule_target: str = "127.0.0.1:50051"  # gRPC target of ScheduleService
     drafts_target: str = "127.0.0.1:50053"  # gRPC target of DraftsService

@@ -57,7 +57,7 @@ from servicekit.pg import migrations
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.dead_letters import DeadLetters
-from servicekit.pg.ledger import RequestLedger
+from servicekit.pg.ledger_by_hand import RequestLedger
 from servicekit.pg.outbox import Outbox
 from servicekit.rpc import RpcServer
 from servicekit.run import Loop, Process, run_main

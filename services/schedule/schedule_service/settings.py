@@ -14,7 +14,7 @@ class Settings(StreamSettings):
     metrics_listen: Listen = "127.0.0.1:9464"  # address of /metrics, host:port; port 0 = any free one
     database_url: PostgresUrl  # postgresql://user:password@host:port/database
     nats_url: NatsUrl  # nats://host:port
-    database_connections: Count = 8  # kept open at most
+    database_connections: Count = 8  # for writing, kept open at most; half as many more for reading
     timer_poll: Period = timedelta(seconds=1)  # how late another replica sees a new timer that is due at once
     timer_batch: Count = 200  # timers fired in one transaction
     timer_lock: Period = timedelta(seconds=10)  # after which others fire what a dead process had in hand

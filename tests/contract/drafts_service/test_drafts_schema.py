@@ -67,7 +67,7 @@ async def test_the_database_refuses_nonsense(
 
 
 async def _insert(database: Database, row: dict[str, str]) -> None:
-    async with database.read() as connection:
+    async with database.statement() as connection:
         await connection.execute(
             text(f"insert into draft ({', '.join(row)}) values ({', '.join(row.values())})")  # noqa: S608
         )

@@ -50,7 +50,7 @@ def test_every_failpoint_and_metric_is_named_and_nothing_else() -> None:
 @pytest.mark.parametrize("statement", STATEMENTS)
 async def test_every_query_runs(service_database: Callable[[str], Awaitable[str]], statement: str) -> None:
     database = Database(await service_database("publisher"), application="test", pool_size=1)
-    async with database.read() as connection:
+    async with database.statement() as connection:
         assert (await connection.execute(text(statement))).all() == []
     await database.dispose()
 

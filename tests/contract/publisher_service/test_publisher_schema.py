@@ -76,7 +76,7 @@ async def database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIt
 
 
 async def insert(database: Database, table: str, row: Mapping[str, str]) -> None:
-    async with database.read() as connection:
+    async with database.statement() as connection:
         await connection.execute(
             text(f"insert into {table} ({', '.join(row)}) values ({', '.join(row.values())})")  # noqa: S608
         )

@@ -43,7 +43,7 @@ async def database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIt
 
 
 async def insert(database: Database, **changes: str) -> None:
-    async with database.read() as connection:
+    async with database.statement() as connection:
         await connection.execute(text(INSERT_SLOT.format_map(SLOT | changes)))
 
 
@@ -99,5 +99,5 @@ async def test_a_draft_has_one_live_slot_on_an_account(database: Database) -> No
 )
 async def test_the_database_refuses_an_impossible_account(database: Database, values: str) -> None:
     with pytest.raises(IntegrityError):
-        async with database.read() as connection:
+        async with database.statement() as connection:
             await connection.execute(text(INSERT_ACCOUNT.format(values)))

@@ -50,9 +50,9 @@ async def test_the_database_refuses_nonsense(
     database = Database(await service_database("schedule"), application="test", pool_size=1)
     sound = {"slots": "array[0, 10079]", "cap": "0", "version": "1", "columns": "", "values": ""}
     with pytest.raises(IntegrityError):
-        async with database.read() as connection:
+        async with database.statement() as connection:
             await connection.execute(text(_INSERT.format_map(sound | row)))
-    async with database.read() as connection:
+    async with database.statement() as connection:
         await connection.execute(text(_INSERT.format_map(sound)))
     await database.dispose()
 
@@ -62,7 +62,7 @@ async def test_a_row_of_the_release_before_has_no_window_and_no_spacing(
 ) -> None:
     database = Database(await service_database("schedule"), application="test", pool_size=1)
     row = {"slots": "array[0]", "cap": "0", "version": "1", "columns": "", "values": ""}
-    async with database.read() as connection:
+    async with database.statement() as connection:
         await connection.execute(text(_INSERT.format_map(row)))
         schedule = await find(connection, "acme", "page")
     await database.dispose()

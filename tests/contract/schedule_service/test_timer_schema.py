@@ -47,7 +47,7 @@ async def database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIt
 
 async def insert(database: Database, **changes: str) -> None:
     row = _SOUND | changes
-    async with database.read() as connection:
+    async with database.statement() as connection:
         await connection.execute(
             text(f"insert into timer ({', '.join(row)}) values ({', '.join(row.values())})")  # noqa: S608 - constants
         )

@@ -73,7 +73,7 @@ def _number(message: Message) -> int:
 
 
 async def _with_book(database: Database) -> Database:
-    async with database.read() as connection:
+    async with database.statement() as connection:
         # No key: applying an event twice shows as two rows.
         await connection.execute(text("create table if not exists book (number int, at timestamptz)"))
     return database

@@ -67,7 +67,7 @@ def update(draft: Draft, *paths: str, organization_id: str = "org", request_id: 
 
 
 async def publish_a_target(database: Database) -> None:
-    async with database.read() as connection:
+    async with database.statement() as connection:
         await connection.execute(
             text("""
                 insert into post_job (organization_id, id, draft_id, version, social_account_id, channel, destination,

@@ -41,7 +41,7 @@ from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock, SteadyClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger import RequestLedger
+from servicekit.pg.ledger_by_hand import RequestLedger
 from servicekit.pg.outbox import Outbox
 from servicekit.rpc import RpcServer, fault_from_error
 
@@ -109,7 +109,7 @@ class Press:
         await self._settle([Sent(claimed=each, outcome=outcome, time=each.job.update_time) for each in claimed])
 
     async def rows(self, statement: str) -> list[Row[Any]]:
-        async with self.database.read() as connection:
+        async with self.database.statement() as connection:
             return list(await connection.execute(text(statement)))
 
 
@@ -122,7 +122,7 @@ class Bus:
     position: int = 0
 
     async def carry(self) -> None:
-        async with self.drafts.read() as connection:
+        async with self.drafts.statement() as connection:
             query = text("select position, payload from outbox where position > :position order by position")
             rows = list(await connection.execute(query, {"position": self.position}))
         if rows:
@@ -265,7 +265,7 @@ async def test_an_approved_text_goes_out_although_an_edit_of_it_was_given_up(
     await approved(drafts, ["d"])
     await bus.carry()
     await presses[0].connect(["d"])
-    async with database.read() as connection:
+    async with database.statement() as connection:
         await connection.execute(text("update draft set withdraw_below = 2, withdraw_due_time = now()"))
     assert await to_publisher.withdraw("org", "d", below=2)
     assert not await presses[1].send(["d"])

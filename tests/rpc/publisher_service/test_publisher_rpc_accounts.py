@@ -53,7 +53,7 @@ async def refusal_of(call: grpc.aio.UnaryUnaryCall[Any, Any]) -> tuple[grpc.Stat
 
 
 async def rows(database: Database, statement: str) -> list[Any]:
-    async with database.read() as connection:
+    async with database.statement() as connection:
         return list(await connection.execute(text(statement)))
 
 

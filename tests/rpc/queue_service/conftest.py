@@ -198,7 +198,7 @@ class Rig:
 
     async def rows(self, sql: str) -> list[Any]:
         database = Database(self.database_url, application="test", pool_size=1)
-        async with database.read() as connection:
+        async with database.statement() as connection:
             found = list((await connection.execute(text(sql))).all())
         await database.dispose()
         return found

@@ -11,7 +11,7 @@ from schedule_service.main import Parts, schedule_servicer
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger import RequestLedger
+from servicekit.pg.ledger_by_hand import RequestLedger
 from servicekit.pg.outbox import Outbox
 from servicekit.rpc import RpcServer, open_channel
 

@@ -119,7 +119,7 @@ async def heard(settings: Settings, *, revision: int) -> None:
 async def asked(settings: Settings, question: str) -> list[Any]:
     database = Database(settings.database_url.reveal(), application="test", pool_size=1)
     try:
-        async with database.read() as connection:
+        async with database.statement() as connection:
             return list((await connection.execute(text(question))).scalars())
     finally:
         await database.dispose()

@@ -28,7 +28,7 @@ from schedule_service.settings import Settings
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
 from servicekit.run import Secret
 from testkit.announced import announced
 from testkit.eventually import eventually
@@ -165,7 +165,7 @@ async def test_an_engine_that_cannot_work_ends_the_process(settings: Settings) -
 async def break_the_table(settings: Settings) -> None:
     """So that timers can be stored and locked, and not fired."""
     database = Database(settings.database_url.reveal(), application="test", pool_size=1)
-    async with database.read() as connection:
+    async with database.statement() as connection:
         await connection.execute(
             text("""
                 create function refuse() returns trigger language plpgsql as

@@ -139,7 +139,7 @@ async def test_an_id_in_use_is_refused(stub: Stub) -> None:
 
 async def test_an_organization_has_a_hundred_thousand_timers_at_most(stub: Stub, parts: "Parts") -> None:
     await stub.CreateTimer(create("first"))
-    async with parts.database.read() as connection:
+    async with parts.database.statement() as connection:
         await connection.execute(_MANY, {"count": 99_998})
         await connection.execute(text("delete from timer_room"))
     await stub.CreateTimer(create("last"))
@@ -315,7 +315,7 @@ async def test_a_listing_is_narrowed_by_topic_and_state(stub: Stub, parts: "Part
 
 async def finish(parts: "Parts", timer_id: str) -> None:
     """As its last firing leaves it."""
-    async with parts.database.read() as connection:
+    async with parts.database.statement() as connection:
         await connection.execute(
             text("update timer set due_time = null, sleep_until = null, finish_time = now() where id = :id"),
             {"id": timer_id},
@@ -324,7 +324,7 @@ async def finish(parts: "Parts", timer_id: str) -> None:
 
 async def put_to_rest(parts: "Parts", timer_id: str) -> None:
     """As the engine leaves one whose zone a release has dropped."""
-    async with parts.database.read() as connection:
+    async with parts.database.statement() as connection:
         await connection.execute(
             text("update timer set time_zone = 'Atlantis/Poseidonis', sleep_until = null where id = :id"),
             {"id": timer_id},

@@ -247,7 +247,7 @@ async def test_the_stats_say_how_the_process_does(rig: Rig) -> None:
     await rig.park(1)
     rig.error = AttributeError()
     await rig.applier.apply([_received(2, "org")])
-    async with rig.database.read() as connection:
+    async with rig.database.statement() as connection:
         await connection.execute(
             text("insert into outbox (event_id, subject, payload, create_time) values ('e', 's', '', now())")
         )

@@ -24,7 +24,7 @@ from servicekit.faults import Unavailable
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
-from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox
 
 Create = Callable[..., Awaitable[Draft]]
@@ -159,7 +159,7 @@ class FakePublisher:
 
     async def _committed(self, draft_id: str) -> tuple[str, bool, int | None]:
         query = text("select content, approved_digest, withdraw_below from draft where id = :id")
-        async with self.database.read() as connection:
+        async with self.database.statement() as connection:
             row = (await connection.execute(query, {"id": draft_id})).one()
         return DraftContent.FromString(row.content).text, row.approved_digest is not None, row.withdraw_below
 

@@ -16,7 +16,7 @@ from drafts_service.domain.target import Target
 from postflow.drafts.v1.draft_pb2 import Draft
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
-from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox
 
 Create = Callable[..., Awaitable[Draft]]

@@ -7,7 +7,7 @@ from drafts_service.application.get_draft import GetDraft
 from postflow.drafts.v1.draft_pb2 import Draft
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from servicekit.faults import Conflict, NotFound
-from servicekit.pg.ledger import RequestKey
+from servicekit.pg.ledger_by_hand import RequestKey
 
 Announced = Callable[[], Awaitable[list[DraftSaved]]]
 Create = Callable[..., Awaitable[Draft]]

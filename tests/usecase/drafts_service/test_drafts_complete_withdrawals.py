@@ -21,7 +21,7 @@ from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from servicekit.faults import Unavailable
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger import RequestKey
+from servicekit.pg.ledger_by_hand import RequestKey
 from servicekit.pg.outbox import Outbox
 
 Announced = Callable[[], Awaitable[list[DraftSaved]]]
@@ -214,7 +214,7 @@ async def test_one_withdrawal_that_fails_does_not_hold_up_the_others(
             await update_draft(key(), draft_id=name, etag="", change=Change(text="new"))
     with pytest.raises(Unavailable):
         await complete_withdrawals()
-    async with database.read() as connection:
+    async with database.statement() as connection:
         await connection.execute(text("update draft set withdraw_due_time = create_time"))
     publisher.away = {"one"}
     assert await complete_withdrawals() is False

@@ -11,7 +11,7 @@ from drafts_service.domain.target import Target
 from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_DRAFT, DRAFT_STATE_PUBLISHED, Draft, DraftContent
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from servicekit.faults import AlreadyExists, InvalidField, NotFound
-from servicekit.pg.ledger import RequestKey
+from servicekit.pg.ledger_by_hand import RequestKey
 
 Announced = Callable[[], Awaitable[list[DraftSaved]]]
 

@@ -23,7 +23,7 @@ async def small(
     for number in range(5):
         await a_draft(f"draft-{number}")
         await reflect(a_job(JobState.READY, draft_id=f"draft-{number}"))
-    async with database.read() as connection:
+    async with database.statement() as connection:
         await connection.execute(text("vacuum analyze"))
     return database
 

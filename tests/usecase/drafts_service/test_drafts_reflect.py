@@ -27,7 +27,7 @@ from postflow.drafts.v1.draft_pb2 import (
 )
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger import RequestKey
+from servicekit.pg.ledger_by_hand import RequestKey
 from testkit.eventually import eventually
 
 Create = Callable[..., Awaitable[Draft]]
@@ -45,7 +45,7 @@ async def counted(database: Database, table: str) -> int:
 
 async def somebody_waits(database: Database) -> bool:
     query = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-    async with database.read() as connection:
+    async with database.statement() as connection:
         waiting: int = (await connection.execute(text(query))).scalar_one()
     return waiting > 0
 
@@ -167,7 +167,7 @@ facts = st.builds(
 @pytest.fixture
 async def reset(database: Database) -> Callable[[], Awaitable[None]]:
     async def empty() -> None:
-        async with database.read() as connection:
+        async with database.statement() as connection:
             await connection.execute(text("truncate draft, post_job, post_job_event"))
 
     return empty

@@ -16,7 +16,7 @@ from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from servicekit.faults import Conflict, InvalidField, NotFound, Refused
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox
 
 Announced = Callable[[], Awaitable[list[DraftSaved]]]

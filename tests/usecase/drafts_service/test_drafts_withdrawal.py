@@ -18,7 +18,7 @@ from postflow.drafts.v1.drafts_service_pb2 import UpdateDraftResponse
 from servicekit import failpoints
 from servicekit.faults import Fault, Refused, Unavailable
 from servicekit.pg.database import Database
-from servicekit.pg.ledger import RequestKey
+from servicekit.pg.ledger_by_hand import RequestKey
 
 Announced = Callable[[], Awaitable[list[DraftSaved]]]
 Create = Callable[..., Awaitable[Draft]]

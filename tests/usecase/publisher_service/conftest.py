@@ -254,7 +254,7 @@ class Rig:
         return [publisher_events_pb2.PostJobEventKind.Name(change.kind)[prefix:] for change in await self.told(draft)]
 
     async def rows(self, statement: str, **values: object) -> list[Row[Any]]:
-        async with self.database.read() as connection:
+        async with self.database.statement() as connection:
             return list(await connection.execute(text(statement), values))
 
     async def write(self, statement: str, **values: object) -> None:

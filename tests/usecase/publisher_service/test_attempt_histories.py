@@ -55,7 +55,7 @@ from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock, SteadyClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox
 from servicekit.run.settings import Secret
 
@@ -267,7 +267,7 @@ class Process:
         await self._resolve(_request("ResolvePostJob"), post_job_id, said)
 
     async def rows(self, statement: str, **values: object) -> list[Row[Any]]:
-        async with self.database.read() as connection:
+        async with self.database.statement() as connection:
             return list(await connection.execute(text(statement), values))
 
     async def job(self, job_id: str) -> Row[Any]:

@@ -123,7 +123,7 @@ async def full(databases: Databases, request: pytest.FixtureRequest) -> AsyncIte
         for number in range(BATCH):
             await accounts.insert(tx.connection, _account(number), b"sealed")
     if request.param == "analyzed":
-        async with database.read() as connection:
+        async with database.statement() as connection:
             await connection.execute(text("vacuum analyze"))
     yield database
     await database.dispose()

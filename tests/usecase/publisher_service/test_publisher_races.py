@@ -49,7 +49,7 @@ from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock, SteadyClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox
 from servicekit.run.settings import Secret
 from testkit.eventually import eventually
@@ -171,7 +171,7 @@ class Office:
         return names
 
     async def rows(self, statement: str) -> list[Row[Any]]:
-        async with self.database.read() as connection:
+        async with self.database.statement() as connection:
             return list(await connection.execute(text(statement)))
 
     async def write(self, statement: str, **values: object) -> None:

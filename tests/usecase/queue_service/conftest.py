@@ -39,7 +39,7 @@ from servicekit.faults import Fault, NotFound
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox, OutboxRow
 from testkit.clocks import START
 from testkit.eventually import eventually
@@ -344,7 +344,7 @@ class Queue:
     # what it has
 
     async def rows(self, sql: str, **names: object) -> list[Any]:
-        async with self.database.read() as connection:
+        async with self.database.statement() as connection:
             return list((await connection.execute(text(sql), names)).all())
 
     async def until_waiting(self) -> None:

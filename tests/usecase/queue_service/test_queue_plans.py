@@ -29,7 +29,7 @@ async def crowded(queue: "Queue") -> "Queue":
     queue.now = START
     await queue.hand_over.dispatch()
     await queue.fill([f"due-{index}" for index in range(DUE)], START, timedelta(hours=1), 3)
-    async with queue.database.read() as connection:
+    async with queue.database.statement() as connection:
         await connection.execute(text("analyze"))
     return queue
 
@@ -220,7 +220,7 @@ async def test_moving_the_slots_of_some_accounts_reads_those_of_no_other(crowded
         await tx.connection.execute(behind)
         zone = text("update slot set time_zone = 'UTC', local_date = '2026-03-02', local_time = '09:00'")
         await tx.connection.execute(zone)
-    async with crowded.database.read() as connection:
+    async with crowded.database.statement() as connection:
         await connection.execute(text("vacuum analyze"))
     slots = await crowded.rows("select * from slot where social_account_id = any(:theirs) order by id", theirs=theirs)
     accounts = {"organization_ids": ["acme"] * DUE, "social_account_ids": theirs}

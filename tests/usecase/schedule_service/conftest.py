@@ -36,7 +36,7 @@ from schedule_service.domain.upcoming_slot import UpcomingSlot
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox, OutboxRow
 from testkit.clocks import START
 

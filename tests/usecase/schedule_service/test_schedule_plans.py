@@ -23,7 +23,7 @@ async def small(schedules: "Schedules", a_slot: Callable[..., UpcomingSlot]) -> 
     for number in range(5):
         await schedules.put(social_account_id=f"page-{number}")
         await schedules.hear(a_slot(slot_id=f"s{number}"))
-    async with schedules.database.read() as connection:
+    async with schedules.database.statement() as connection:
         await connection.execute(text("vacuum analyze"))
     return schedules.database
 
@@ -71,7 +71,7 @@ async def test_a_deletion_looks_at_no_more_slots_than_it_counts(
         *(a_slot(slot_id=f"s{n}", schedule_time=START + timedelta(minutes=n - 5000)) for n in range(10_000))
     )
     names = {"organization_id": "acme", "social_account_id": "page", "now": START, "most": 1000}
-    async with schedules.database.read() as connection:
+    async with schedules.database.statement() as connection:
         explained = text(f"explain (analyze, format json) {upcoming_slots._AHEAD.text}")
         (top,) = (await connection.execute(explained, names)).scalar_one()
     rows = [node["Actual Rows"] for node in nodes_of(top["Plan"]) if node.get("Relation Name") == "upcoming_slot"]

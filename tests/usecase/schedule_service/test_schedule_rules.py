@@ -29,7 +29,7 @@ from servicekit.faults import AlreadyExists, Conflict, InvalidField, LimitReache
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox, OutboxRow
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

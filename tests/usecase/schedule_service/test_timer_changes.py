@@ -133,7 +133,7 @@ async def test_a_repeated_request_id_is_answered_as_the_first_time(timers: "Time
 
 async def test_a_request_id_is_good_for_one_request_only(timers: "Timers") -> None:
     await timers.create(cron="@daily", request_id="r1")
-    async with timers.database.read() as connection:
+    async with timers.database.statement() as connection:
         await connection.execute(text("update request_ledger set request_digest = 'another'"))
     with pytest.raises(InvalidField) as refused:
         await timers.create(cron="@daily", request_id="r1")

@@ -391,14 +391,14 @@ async def test_a_clock_that_goes_back_repeats_no_occurrence(timers: "Timers") ->
 async def test_a_failed_transaction_leaves_no_trace_and_is_repeated(timers: "Timers") -> None:
     await timers.create(cron="0 * * * *")
     timers.clock.moment = at("2026-03-02T10:00")
-    async with timers.database.read() as connection:
+    async with timers.database.statement() as connection:
         await connection.execute(text("alter table outbox rename to away"))
     engine = timers.engine()
     jobs = await lock_all(timers, engine)
     with pytest.raises(Exception, match="outbox"):
         await settle(engine, jobs)
     assert (await timers.get()).fire_count == 0
-    async with timers.database.read() as connection:
+    async with timers.database.statement() as connection:
         await connection.execute(text("alter table away rename to outbox"))
     timers.clock.moment += timedelta(seconds=10)
     assert await timers.fire_due() == ["2026-03-02T10:00"]
@@ -450,7 +450,7 @@ async def test_an_occurrence_that_moves_to_later_is_not_fired_twice(timers: "Tim
 
 async def test_the_law_in_use_is_recorded_when_a_firing_takes_it_up(timers: "Timers") -> None:
     await timers.create(cron="0 9 * * *", time_zone=NEW_YORK)
-    async with timers.database.read() as connection:
+    async with timers.database.statement() as connection:
         await connection.execute(text("delete from zone_data"))
     await follows_an_older_law(timers.database, zone_data("America/Halifax"), at("2026-03-03T13:00"))
     timers.clock.moment = at("2026-03-03T13:00")
@@ -506,7 +506,7 @@ async def test_a_row_that_makes_no_sense_keeps_no_other_from_firing(
 ) -> None:
     await timers.create("damaged", cron="0 * * * *", time_zone=NEW_YORK)
     await timers.create("sound", cron="0 * * * *")
-    async with timers.database.read() as connection:
+    async with timers.database.statement() as connection:
         await connection.execute(text(damage))
         await connection.execute(text("insert into zone_data values ('2019z', :zone, 'no zone')"), {"zone": NEW_YORK})
     timers.clock.moment = at("2026-03-02T10:00")
@@ -589,7 +589,7 @@ async def test_what_has_fired_for_the_last_time_has_no_fault(timers: "Timers") -
 
 async def set_row(timers: "Timers", values: str) -> None:
     """As a release with other zones, or another reading of expressions, finds it."""
-    async with timers.database.read() as connection:
+    async with timers.database.statement() as connection:
         await connection.execute(text(f"update timer set {values}"))  # noqa: S608 - constants
 
 
@@ -601,7 +601,7 @@ async def listed(timers: "Timers", state: TimerState) -> list[str]:
 
 async def test_of_a_timer_that_fires_once_no_zone_is_asked(timers: "Timers") -> None:
     await timers.create(fire_time=START + HOUR)
-    async with timers.database.read() as connection:
+    async with timers.database.statement() as connection:
         await connection.execute(text("update timer set time_zone = 'Atlantis/Poseidonis', tzdata_version = '2019z'"))
     timers.clock.moment = at("2026-03-02T10:00:01")
     assert await timers.fire_due() == ["2026-03-02T10:00:00Z"]

@@ -40,14 +40,14 @@ async def test_an_organization_has_so_many_timers_and_no_more(three_timers: "Tim
 
 async def test_what_was_there_before_the_limit_counts(three_timers: "Timers") -> None:
     await fill(three_timers)
-    async with three_timers.database.read() as connection:
+    async with three_timers.database.statement() as connection:
         await connection.execute(text("delete from timer_room"))
     await assert_full(three_timers)
 
 
 async def test_an_organization_that_has_more_than_it_may_is_refused(three_timers: "Timers") -> None:
     await fill(three_timers)
-    async with three_timers.database.read() as connection:
+    async with three_timers.database.statement() as connection:
         await connection.execute(text("update timer_room set room = 2"))
     for timer_id in ("t3", "t4"):
         await three_timers.create(timer_id, delay=HOUR)
@@ -57,7 +57,7 @@ async def test_an_organization_that_has_more_than_it_may_is_refused(three_timers
 async def test_a_paused_and_a_faulty_timer_count(three_timers: "Timers") -> None:
     await fill(three_timers)
     await three_timers.pause("t0")
-    async with three_timers.database.read() as connection:
+    async with three_timers.database.statement() as connection:
         await connection.execute(text("update timer set cron = '61 * * * *' where id = 't1'"))
     three_timers.clock.moment += HOUR
     await three_timers.fire_due()

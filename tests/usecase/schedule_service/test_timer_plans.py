@@ -59,14 +59,14 @@ async def few(timers: "Timers") -> Database:
     for number in range(5):
         await timers.create(f"t{number}", delay=timedelta(0))
     await timers.fire_due()
-    async with timers.database.read() as connection:
+    async with timers.database.statement() as connection:
         await connection.execute(text("vacuum analyze"))
     return timers.database
 
 
 @pytest.fixture
 async def many(few: Database) -> Database:
-    async with few.read() as connection:
+    async with few.statement() as connection:
         await connection.execute(_MANY, {"now": START})
         await connection.execute(text("vacuum analyze timer"))
     return few
@@ -148,7 +148,7 @@ def check(nodes: list[dict[str, Any]], keys: set[str]) -> None:
 
 async def analyzed(database: Database, statement: str, values: Sequence[object]) -> list[dict[str, Any]]:
     """What was read, under the settings of a service: its plans serve every value."""
-    async with database.read() as connection:
+    async with database.statement() as connection:
         raw: Any = (await connection.get_raw_connection()).driver_connection
         (top,) = await raw.fetchval(f"explain (analyze, format json) {statement}", *values)
     return list(nodes_of(top["Plan"]))

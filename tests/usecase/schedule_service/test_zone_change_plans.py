@@ -40,7 +40,7 @@ _TIMERS = text("""
 
 
 async def fill(database: Database, count: int) -> None:
-    async with database.read() as connection:
+    async with database.statement() as connection:
         for statement in (_SCHEDULES, _RULES, _TIMERS):
             await connection.execute(statement, {"release": OLD.tzdata_version, "now": NOW, "count": count})
         await connection.execute(text("vacuum analyze"))
@@ -93,7 +93,7 @@ async def test_everything_is_found_by_its_index_also_in_a_plan_made_for_few_rows
 @pytest.mark.parametrize("kind", Kind)
 async def test_laws_are_found_without_reading_all_that_follow_them(many: Database, kind: Kind) -> None:
     explained = text(f"explain (analyze, format json) {zone_changes._LAWS[kind].text}")
-    async with many.read() as connection:
+    async with many.statement() as connection:
         assert len(await zone_changes.laws_in_use(connection, kind)) == 20
         (top,) = (await connection.execute(explained)).scalar_one()
     rows = [node["Actual Rows"] * node["Actual Loops"] for node in nodes_of(top["Plan"]) if node.get("Index Name")]
@@ -103,7 +103,7 @@ async def test_laws_are_found_without_reading_all_that_follow_them(many: Databas
 @pytest.mark.parametrize("kind", Kind)
 async def test_marking_goes_on_in_steps_until_nothing_is_left(many: Database, kind: Kind) -> None:
     law = Law(OLD.tzdata_version, "Zone/7")
-    async with many.read() as connection:
+    async with many.statement() as connection:
         marked = [await zone_changes.mark(connection, kind, law, organization_id="", limit=400) for _ in range(4)]
         assert marked == [400, 400, 200, 0]
         assert Law(tzdata_version(), "Zone/7") in await zone_changes.laws_in_use(connection, kind)

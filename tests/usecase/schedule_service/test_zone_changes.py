@@ -33,7 +33,7 @@ from schedule_service.domain.zone_changes import Kind, Law, ZoneChange
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox, OutboxRow
 from testkit.clocks import FrozenClock
 from testkit.compiled_zones import compiled_zone

@@ -271,7 +271,7 @@ async def test_an_event_that_takes_too_long_holds_up_no_other(
     )
     rig = Rig(database)
     rig.statement = statement
-    async with database.read() as connection:
+    async with database.statement() as connection:
         await connection.execute(text("insert into inbox values ('elsewhere', 'locked', clock_timestamp())"))
     async with database.transaction() as elsewhere:
         await elsewhere.connection.execute(text("select from inbox for update"))
@@ -287,11 +287,11 @@ async def test_an_event_that_takes_too_long_holds_up_no_other(
 
 async def test_what_cannot_even_be_parked_stays_in_the_stream(rig: Rig) -> None:
     rig.trip = _only(2, InvalidRequest("BAD", "bad"))
-    async with rig.database.read() as connection:
+    async with rig.database.statement() as connection:
         await connection.execute(text("alter table dead_letter rename to elsewhere"))
     assert (await rig.again(1, 2, 3)).keys() == {"google.protobuf.Duration-2"}
     assert rig.applier.is_failing
-    async with rig.database.read() as connection:
+    async with rig.database.statement() as connection:
         await connection.execute(text("alter table elsewhere rename to dead_letter"))
     rig.now += 60
     assert await rig.again(2) == {}

@@ -290,7 +290,7 @@ async def test_a_row_that_has_the_number_of_another_message_is_noticed(
     await announce(range(100), left=True)
     async with _running(relay):
         await eventually(lambda: _all_marked(database, 100))
-        async with database.read() as connection:
+        async with database.statement() as connection:
             await connection.execute(
                 text("update outbox set stream_sequence = 2 where position = (select min(position) from outbox)")
             )

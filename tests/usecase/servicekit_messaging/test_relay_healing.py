@@ -64,7 +64,7 @@ class Site:
 
     async def _insert(self, names: Sequence[str], *, age: timedelta = timedelta(0)) -> list[OutboxRow]:
         rows = [OutboxRow(0, name, "events.s.o.n", _message([name]).payload) for name in names]
-        async with self.database.read() as connection:
+        async with self.database.statement() as connection:
             for start in range(0, len(rows), 10_000):
                 batch = rows[start : start + 10_000]
                 await connection.execute(
@@ -81,11 +81,11 @@ class Site:
         return [OutboxRow(*row) for row in found]
 
     async def _execute(self, statement: str, **parameters: object) -> None:
-        async with self.database.read() as connection:
+        async with self.database.statement() as connection:
             await connection.execute(text(statement), parameters)
 
     async def _rows(self, statement: str, **parameters: object) -> list[Any]:
-        async with self.database.read() as connection:
+        async with self.database.statement() as connection:
             return list(await connection.execute(text(statement), parameters))
 
     async def one(self, statement: str) -> int:

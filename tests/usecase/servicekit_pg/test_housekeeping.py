@@ -20,12 +20,12 @@ def _housekeeping(database: Database) -> Housekeeping:
 
 
 async def _execute(database: Database, statement: str) -> None:
-    async with database.read() as connection:
+    async with database.statement() as connection:
         await connection.execute(text(statement))
 
 
 async def _ids(database: Database, statement: str) -> list[Any]:
-    async with database.read() as connection:
+    async with database.statement() as connection:
         return [each for (each,) in await connection.execute(text(statement))]
 
 

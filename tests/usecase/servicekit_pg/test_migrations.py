@@ -176,7 +176,7 @@ async def test_a_version_table_without_a_version_is_too_old(
     blank: Database, empty_database: str, package: Packages
 ) -> None:
     steps = package("steps_interrupted", FIRST)
-    async with blank.read() as connection:
+    async with blank.statement() as connection:
         await connection.execute(text("create table alembic_version (version_num varchar(32) not null)"))
     with pytest.raises(migrations.SchemaTooOld):
         await migrations.check(blank, steps)

@@ -20,7 +20,7 @@ LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 @pytest.fixture
 async def full(database: Database) -> Database:
     """A day's worth of rows, of which none is due for anything."""
-    async with database.read() as connection:
+    async with database.statement() as connection:
         await connection.execute(
             text("""
                 insert into outbox (event_id, subject, payload, create_time, stream_time, stream_sequence)

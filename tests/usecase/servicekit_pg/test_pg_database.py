@@ -12,7 +12,7 @@ from servicekit.pg.errors import is_rerunnable, is_transient, sqlstate
 
 @pytest.fixture
 async def counters(database: Database) -> Database:
-    async with database.read() as connection:
+    async with database.statement() as connection:
         await connection.execute(text("create table counter (name text primary key, value int check (value < 100))"))
         await connection.execute(text("insert into counter values ('a', 0), ('b', 0)"))
     return database
@@ -58,7 +58,7 @@ async def test_a_failed_transaction_leaves_nothing_and_calls_nobody_back(counter
 
 
 async def test_a_commit_that_is_refused_calls_nobody_back(counters: Database) -> None:
-    async with counters.read() as connection:
+    async with counters.statement() as connection:
         await connection.execute(
             text("create table once (name text unique deferrable initially deferred)"),
         )
@@ -143,23 +143,30 @@ async def test_a_statement_prepared_before_a_migration_runs_again(counters: Data
 
     assert await counters.run(everything) == 2
     migrating = Database(tables_url, application="migration")
-    async with migrating.read() as connection:
+    async with migrating.statement() as connection:
         await connection.execute(text("alter table counter add column note text"))
     await migrating.dispose()
 
     assert await counters.run(everything) == 3
 
 
-async def test_a_read_opens_no_transaction(counters: Database) -> None:
+async def test_a_read_cannot_write(counters: Database) -> None:
     async with counters.read() as connection:
+        with pytest.raises(DBAPIError, match="read-only transaction"):
+            await connection.execute(text("update counter set value = 7"))
+    assert await _value(counters) == 0
+
+
+async def test_a_statement_commits_by_itself(counters: Database) -> None:
+    async with counters.statement() as connection:
         await connection.execute(text("update counter set value = 7 where name = 'a'"))
         async with counters.read() as other:
             assert (await other.execute(text("select value from counter where name = 'a'"))).scalar() == 7
 
 
-async def test_after_a_read_the_same_connection_gives_real_transactions(counters: Database, tables_url: str) -> None:
+async def test_after_a_statement_the_same_connection_gives_transactions(counters: Database, tables_url: str) -> None:
     single = Database(tables_url, application="test", pool_size=1)
-    async with single.read() as connection:
+    async with single.statement() as connection:
         await connection.execute(text("select 1"))
 
     async def fail() -> None:
@@ -190,7 +197,7 @@ async def test_the_session_has_the_settings_of_the_hot_paths(database: Database)
 
 
 async def test_a_refused_row_does_not_show_in_the_error(counters: Database) -> None:
-    async with counters.read() as connection:
+    async with counters.statement() as connection:
         await connection.execute(text("create table secret (body text check (body <> 'the launch code'))"))
     with pytest.raises(IntegrityError) as caught:
         async with counters.transaction() as tx:
@@ -218,7 +225,7 @@ async def test_a_mistake_of_ours_is_not_taken_for_an_absent_database(
     database: Database, statement: str, value: object
 ) -> None:
     with pytest.raises(DBAPIError) as caught:
-        async with database.read() as connection:
+        async with database.statement() as connection:
             await connection.execute(text(statement), {"value": value})
     assert not is_transient(caught.value)
     assert not is_rerunnable(caught.value)

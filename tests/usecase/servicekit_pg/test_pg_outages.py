@@ -32,7 +32,7 @@ async def own_database(own_postgres: EmbeddedPostgres) -> AsyncIterator[Database
 
 
 async def _one(database: Database) -> int:
-    async with database.read() as connection:
+    async with database.statement() as connection:
         one: int = (await connection.execute(text("select 1"))).scalar_one()
         return one
 
@@ -47,7 +47,7 @@ async def _asleep(own_postgres: EmbeddedPostgres) -> None:
     statement = text("select count(*) from pg_stat_activity where query like '%sleeper%' and wait_event = 'PgSleep'")
 
     async def sleeping() -> bool:
-        async with watcher.read() as connection:
+        async with watcher.statement() as connection:
             return bool((await connection.execute(statement)).scalar())
 
     await eventually(sleeping)
@@ -94,7 +94,7 @@ async def test_a_server_that_is_not_there_is_away(
 async def test_a_restarted_server_is_used_again(
     own_postgres: EmbeddedPostgres, own_database: Database, deed: str
 ) -> None:
-    async with own_database.read(), own_database.read():  # both connections of the pool
+    async with own_database.statement(), own_database.statement(), own_database.read():  # all of both pools
         pass
     await getattr(own_postgres, deed)()
     if not own_postgres.running:
@@ -104,6 +104,8 @@ async def test_a_restarted_server_is_used_again(
     failures = [error for error in outcomes if error]
     assert all(map(is_transient, failures))
     assert len(failures) <= 1, "the first error empties the pool of everything that is as old"
+    async with own_database.read() as connection:  # and the readers' pool with it
+        await connection.execute(text("select 1"))
 
 
 async def test_a_statement_that_ran_out_of_time_is_tried_again_later(own_postgres: EmbeddedPostgres) -> None:
@@ -155,7 +157,7 @@ async def test_a_terminated_backend_is_away(own_database: Database, own_postgres
 async def test_an_exhausted_pool_is_away(own_postgres: EmbeddedPostgres) -> None:
     hurried = Database(own_postgres.url(), application="test", pool_size=1)
     hurried.engine.pool._timeout = 0.05  # type: ignore[attr-defined]
-    async with hurried.read():
+    async with hurried.statement():
         error = await _outcome(_one(hurried))
     await hurried.dispose()
     assert error is not None
@@ -163,7 +165,7 @@ async def test_an_exhausted_pool_is_away(own_postgres: EmbeddedPostgres) -> None
 
 
 async def test_too_many_connections_are_away(own_postgres: EmbeddedPostgres, own_database: Database) -> None:
-    async with own_database.read() as connection:
+    async with own_database.statement() as connection:
         await connection.execute(text("drop role if exists narrow"))
         await connection.execute(text("create role narrow login password 'x' connection limit 0"))
     url = own_postgres.url().replace("postgres:", "narrow:", 1)

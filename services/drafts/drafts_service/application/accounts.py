@@ -33,7 +33,7 @@ class Accounts:
         async with asyncio.TaskGroup() as group:
             asked = [group.create_task(self._ask(organization_id, account_id)) for account_id in sorted(strange)]
         learned = [account for each in asked if (account := each.result())]
-        async with self._database.read() as connection:
+        async with self._database.statement() as connection:
             await store.save(connection, learned)
         return {account.id: obstacle_of(account.state) for account in learned}
 

@@ -5,7 +5,7 @@ from drafts_service.adapters.postgres import store
 from drafts_service.domain.draft import approved, found, require_digest, require_etag
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
-from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox
 
 

@@ -34,7 +34,7 @@ from servicekit.failpoints import declare, failpoint
 from servicekit.faults import Fault, Unavailable
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
-from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox
 
 INTENDED = declare("drafts.update.intended")

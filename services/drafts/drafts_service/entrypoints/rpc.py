@@ -12,7 +12,7 @@ from drafts_service.application.update_draft import UpdateDraft
 from postflow.drafts.v1 import drafts_service_pb2 as pb
 from postflow.drafts.v1.drafts_service_pb2_grpc import DraftsServiceServicer
 from servicekit.faults import InvalidField
-from servicekit.pg.ledger import request_key
+from servicekit.pg.ledger_by_hand import request_key
 
 Context = grpc.aio.ServicerContext[Any, Any]
 

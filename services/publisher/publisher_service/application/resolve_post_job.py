@@ -11,7 +11,7 @@ from publisher_service.wire import ResolvePostJobResponse, post_job, post_job_ch
 from servicekit.faults import NotFound
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
-from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox
 
 

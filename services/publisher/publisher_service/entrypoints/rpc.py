@@ -18,7 +18,7 @@ from publisher_service.application.read_jobs import ReadJobs
 from publisher_service.application.resolve_post_job import ResolvePostJob
 from publisher_service.application.withdraw_content import WithdrawContent
 from servicekit.faults import InvalidField
-from servicekit.pg.ledger import request_key
+from servicekit.pg.ledger_by_hand import request_key
 from servicekit.rpc.paging import next_page_token, read_page
 from servicekit.run.settings import Secret
 

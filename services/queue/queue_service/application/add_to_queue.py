@@ -27,7 +27,7 @@ from queue_service.domain.slot_times import SlotTimes
 from servicekit.faults import Fault, NotFound, Refused, Unavailable
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
-from servicekit.pg.ledger import RequestKey
+from servicekit.pg.ledger_by_hand import RequestKey
 from servicekit.pg.outbox import current_traceparent
 
 _FEW_TIMES, _MANY_TIMES = 64, 1000

@@ -13,7 +13,7 @@ from queue_service.domain.slot import SlotOrigin
 from servicekit.faults import Fault, Refused
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
-from servicekit.pg.ledger import RequestKey
+from servicekit.pg.ledger_by_hand import RequestKey
 from servicekit.pg.outbox import current_traceparent
 
 

@@ -13,7 +13,7 @@ from queue_service.domain.slot import DRAFT_PUBLISHED, Found, QueueSlot
 from servicekit.faults import DeadlineExceeded, Fault, Refused, Unavailable
 from servicekit.ids import IdSource
 from servicekit.pg.database import Database, Transaction
-from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox
 
 

@@ -18,7 +18,7 @@ from queue_service.application.add_to_queue import AddToQueue, QueueOrder
 from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.schedule_at import ExactOrder, ScheduleAt
 from queue_service.domain.listing import Filter
-from servicekit.pg.ledger import request_key
+from servicekit.pg.ledger_by_hand import request_key
 from servicekit.rpc import next_page_token, read_page
 
 Context = grpc.aio.ServicerContext[Any, Any]

@@ -13,6 +13,6 @@ class DeleteFinishedTimers:
 
     async def __call__(self) -> bool:
         """A batch of them. True: there may be more."""
-        async with self._database.read() as connection:
+        async with self._database.statement() as connection:
             now = await self._clock.now(connection)
             return await store.delete_finished(connection, before=now - KEPT)

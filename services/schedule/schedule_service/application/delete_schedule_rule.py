@@ -5,7 +5,7 @@ from schedule_service.domain.schedule_rule import deleted, found, require_etag
 from schedule_service.wire import rules as wire
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
-from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox
 
 

@@ -23,6 +23,6 @@ class ForgetPastSlots:
 
     async def __call__(self) -> bool:
         """True: there is more to forget."""
-        async with self._database.read() as connection:
+        async with self._database.statement() as connection:
             cutoff = await self._clock.now(connection) - _KEPT
             return await upcoming_slots.forget(connection, cutoff=cutoff, limit=_BATCH) == _BATCH

@@ -8,7 +8,7 @@ from schedule_service.domain.timer import Timer, found, paused, require_etag, re
 from schedule_service.wire import timers as wire
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
-from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
 
 
 class PauseTimer:

@@ -6,7 +6,7 @@ from schedule_service.domain.account_schedule import Timetable, created, live, r
 from schedule_service.wire import account_schedules as wire
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
-from servicekit.pg.ledger import RequestKey, RequestLedger
+from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox
 
 

@@ -24,7 +24,7 @@ from schedule_service.wire import account_schedules, rules
 from schedule_service.wire.civil_times import moment, not_before, span
 from schedule_service.wire.pages import fitting
 from servicekit.faults import InvalidField
-from servicekit.pg.ledger import request_key
+from servicekit.pg.ledger_by_hand import request_key
 from servicekit.rpc import next_page_token, read_page
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"

@@ -14,7 +14,7 @@ from schedule_service.application.list_timers import ListTimers
 from schedule_service.application.pause_timer import PauseTimer, ResumeTimer
 from schedule_service.wire import timers
 from schedule_service.wire.pages import fitting
-from servicekit.pg.ledger import request_key
+from servicekit.pg.ledger_by_hand import request_key
 from servicekit.rpc import next_page_token, read_page
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"

@@ -1,0 +1,46 @@
+"""`google.protobuf.Timestamp` and `datetime`, in microseconds as PostgreSQL keeps them.
+
+Several times cheaper than `ToDatetime` and `FromDatetime`, which every event and every command would pay.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import overload
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from servicekit.faults import InvalidRequest
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def moment(timestamp: Timestamp) -> datetime:
+    """Returns the instant, cut to microseconds.
+
+    Refuses one outside the years 1 to 9999. Those of requests are within by the field rules, so it came by an event.
+    """
+    try:
+        return _EPOCH + timedelta(0, timestamp.seconds, timestamp.nanos // 1000)
+    except OverflowError:
+        raise InvalidRequest("MALFORMED_EVENT", "a time lies outside the years 1 to 9999") from None
+
+
+@overload
+def timestamp(moment: datetime) -> Timestamp: ...
+@overload
+def timestamp(moment: datetime | None) -> Timestamp | None: ...
+def timestamp(moment: datetime | None) -> Timestamp | None:
+    """Returns the message for an instant, and None for None, which leaves a field of a message unset."""
+    if moment is None:
+        return None
+    since = moment - _EPOCH
+    return Timestamp(seconds=since.days * 86_400 + since.seconds, nanos=since.microseconds * 1000)
+
+
+def micros(moment: datetime) -> int:
+    """Returns the microseconds since 1970: for cursors, which must be exact."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def from_micros(micros: int) -> datetime:
+    return _EPOCH + micros * _MICROSECOND

@@ -1,0 +1,53 @@
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+from google.protobuf.message import Message
+from google.protobuf.wrappers_pb2 import Int32Value, StringValue
+
+from postflow.bus.v1 import bus_pb2
+from servicekit.messaging.routes import Received, Route, envelope_route, flat_route, route
+from servicekit.pg.database import Transaction
+
+NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+TX: Transaction = Transaction(None)  # type: ignore[arg-type]  # no use case here asks it
+
+
+class _UseCase:
+    def __init__(self) -> None:
+        self.given: list[str] = []
+
+    async def __call__(self, tx: Transaction, items: Sequence[str], now: datetime) -> None:
+        assert (tx, now) == (TX, NOW)
+        self.given.extend(items)
+
+
+async def _apply(made: Route, *messages: Message) -> None:
+    received = [Received(bus_pb2.Event(id=f"e{n}", organization_id=f"o{n}"), each) for n, each in enumerate(messages)]
+    await made.apply(TX, received, NOW)
+
+
+async def test_each_message_is_decoded_for_the_use_case() -> None:
+    use_case = _UseCase()
+    await _apply(route(StringValue, lambda said: said.value, use_case), StringValue(value="a"), StringValue(value="b"))
+    assert use_case.given == ["a", "b"]
+
+
+async def test_a_message_of_many_is_flattened() -> None:
+    use_case = _UseCase()
+    await _apply(flat_route(StringValue, lambda said: said.value.split(), use_case), StringValue(value="a b"))
+    assert use_case.given == ["a", "b"]
+
+
+async def test_the_envelope_is_shown_where_it_matters() -> None:
+    use_case = _UseCase()
+    made = envelope_route(StringValue, lambda event, said: f"{event.organization_id} {said.value}", use_case)
+    await _apply(made, StringValue(value="a"), StringValue(value="b"))
+    assert use_case.given == ["o0 a", "o1 b"]
+
+
+async def test_a_misrouted_message_is_not_skipped() -> None:
+    use_case = _UseCase()
+    with pytest.raises(AssertionError):
+        await _apply(route(StringValue, lambda said: said.value, use_case), Int32Value(value=1))
+    assert use_case.given == []
