@@ -79,10 +79,11 @@ def test_every_rpc_is_served(root: Path, protos: list[FileDescriptorProto]) -> N
 
 
 def registrations(root: Path, context: str, service: str) -> Iterator[tuple[str, str]]:
-    """What stands in which `main`: OperationsService is served by every process."""
+    """Yields each `main` that must serve it, with what registers it there: a backbone adds OperationsService."""
     if context == "ops":
         for main in root.glob("services/*/*_service/main.py"):
-            yield main.read_text(), "operations_servicer("
+            wired = main.read_text()
+            yield wired, "Backbone(" if "Backbone(" in wired else "operations_servicer("
     else:
         main = root / f"services/{context}/{context}_service/main.py"
         yield main.read_text(), f"add_{service}Servicer_to_server"

@@ -2,8 +2,6 @@
 
 import sys
 
-from nats.aio.client import Client
-
 from drafts_service.adapters.publisher_client import AccountClient, PublisherClient
 from drafts_service.application.accounts import Accounts, Directory, KeepAccounts
 from drafts_service.application.approve_draft import ApproveDraft
@@ -18,23 +16,13 @@ from drafts_service.entrypoints.loops import loops
 from drafts_service.entrypoints.rpc import DraftsServicer
 from drafts_service.settings import Settings
 from postflow.drafts.v1.drafts_service_pb2_grpc import add_DraftsServiceServicer_to_server
-from servicekit.bus.connection import close, connect
-from servicekit.bus.publisher import PipelinedPublisher
-from servicekit.bus.stream_view import StreamView
-from servicekit.bus.streams import ensure_stream
-from servicekit.clock import SystemClock
-from servicekit.ids import IdSource, Uuid7Source
-from servicekit.messaging.consumer import EventConsumer, Patience
-from servicekit.messaging.relay import Relay
-from servicekit.ops import Operations, operations_servicer
-from servicekit.pg import migrations
+from servicekit.backbone import Backbone
+from servicekit.ids import IdSource
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.dead_letters import DeadLetters
-from servicekit.pg.housekeeping import Housekeeping, Retention
 from servicekit.pg.ledger_by_hand import RequestLedger
 from servicekit.pg.outbox import Outbox
-from servicekit.rpc import RpcServer, open_channel
+from servicekit.rpc import open_channel
 from servicekit.run import Process, run_main
 
 MIGRATIONS = "drafts_service.adapters.postgres.migrations"
@@ -45,78 +33,23 @@ def main() -> int:
 
 
 async def compose(settings: Settings) -> Process:
-    clock, ids = DatabaseClock(), Uuid7Source()
-    database = Database(settings.database_url.reveal(), application="drafts", pool_size=settings.database_connections)
-    nats = Client()
-    jetstream = nats.jetstream()
-    relay = Relay(
-        database=database,
-        clock=clock,
-        publisher=PipelinedPublisher(nats),
-        stream=StreamView(jetstream, settings.events_stream),
-        connections=lambda: nats.stats["reconnects"],
-    )
-    outbox = Outbox(ids, relay.offer)
+    backbone = Backbone("drafts", settings, migrations=MIGRATIONS, housekeeping_period=settings.housekeeping_period)
     channel = open_channel(settings.publisher_target)
     publisher = PublisherClient(channel, deadline=settings.withdraw_deadline)
     directory = AccountClient(channel, deadline=settings.account_deadline)
-    dead_letters = DeadLetters(database, clock, ids)
-    consumer = EventConsumer(
-        connection=nats,
-        spec=CONSUMER,
-        routes=routes(ReflectPostJobs(), KeepAccounts()),
-        database=database,
-        clock=clock,
-        dead_letters=dead_letters,
-        ensure_stream=lambda: ensure_stream(jetstream, settings.events_stream),
-        patience=Patience(give_up_after=settings.park_poison_after),
+    events = backbone.consumer(CONSUMER, routes(ReflectPostJobs(), KeepAccounts()))
+    drafts = servicer(
+        backbone.database, ids=backbone.ids, outbox=backbone.outbox, publisher=publisher, directory=directory
     )
-    operations = Operations(
-        service="drafts",
-        migrations=MIGRATIONS,
-        database=database,
-        clock=clock,
-        system=SystemClock(),
-        dead_letters=dead_letters,
-        consumers=[consumer.applier],
+    complete_withdrawals = CompleteWithdrawals(
+        database=backbone.database, clock=backbone.clock, publisher=publisher, outbox=backbone.outbox
     )
-    return Process(
-        name="drafts",
-        server=RpcServer(
-            listen=settings.listen,
-            servicers=[
-                (
-                    add_DraftsServiceServicer_to_server,
-                    servicer(database, ids=ids, outbox=outbox, publisher=publisher, directory=directory),
-                ),
-                operations_servicer(operations),
-            ],
-            ids=ids,
-        ),
-        starters={
-            "database": lambda: migrations.check(database, MIGRATIONS),
-            "nats": lambda: connect(nats, settings.nats_url, name="drafts"),
-            "events stream": lambda: ensure_stream(jetstream, settings.events_stream),
-        },
-        consumers=[consumer],
-        loops=[
-            relay,
-            *loops(
-                complete_withdrawals=CompleteWithdrawals(
-                    database=database, clock=clock, publisher=publisher, outbox=outbox
-                ),
-                withdraw_period=settings.withdraw_period,
-                housekeeping=Housekeeping(database, clock, Retention()),
-                housekeeping_period=settings.housekeeping_period,
-            ),
-        ],
-        closers={
-            "outbox relay": relay.flush,
-            "nats": lambda: close(nats),
-            "channel to publisher": channel.close,
-            "database": database.dispose,
-        },
-        grace=settings.grace,
+    return backbone.process(
+        servicers=[(add_DraftsServiceServicer_to_server, drafts)],
+        operations=backbone.operations(events),
+        consumers=[events],
+        loops=loops(complete_withdrawals=complete_withdrawals, withdraw_period=settings.withdraw_period),
+        closers={"channel to publisher": channel.close},
     )
 
 
