@@ -7,7 +7,7 @@ import asyncpg
 
 from benchmarks.result import Result
 from benchmarks.usage import cpu_seconds
-from devstack.postgres import EmbeddedPostgres
+from devstack.servers.postgres import EmbeddedPostgres
 from servicekit.clock import SystemClock
 
 _BATCH = 500

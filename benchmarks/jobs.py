@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 import jobkit
 from benchmarks.result import Result
-from devstack.postgres import EmbeddedPostgres, Mode
+from devstack.servers.postgres import EmbeddedPostgres, Mode
 from jobkit.config import Config
 from jobkit.job import Done, Job, Outcome
 from jobkit.scheduler import Scheduler

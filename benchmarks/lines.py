@@ -8,7 +8,7 @@ import nats
 
 from benchmarks import pipeline, seed
 from benchmarks.result import Result, percentile
-from devstack.supervisor import Stack
+from devstack.stack import Stack
 from postflow.queue.v1 import publish_command_pb2
 from postflow.target.v1 import target_pb2
 from publisher_service.domain.post_job import Target, job_id

@@ -19,8 +19,8 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from benchmarks.result import Result, percentile
-from devstack.nats import EmbeddedNats
-from devstack.postgres import EmbeddedPostgres
+from devstack.servers.nats import EmbeddedNats
+from devstack.servers.postgres import EmbeddedPostgres
 from postflow.bus.v1 import bus_pb2
 from servicekit.bus.connection import close, connect
 from servicekit.bus.publisher import PipelinedPublisher

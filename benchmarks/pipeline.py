@@ -11,7 +11,7 @@ from grpc.aio import Channel
 from benchmarks import seed
 from benchmarks.result import Result, percentile
 from benchmarks.usage import cpu_seconds, memory_mb, resident_mb
-from devstack.supervisor import Stack
+from devstack.stack import Stack
 from postflow.drafts.v1 import draft_pb2, drafts_service_pb2
 from postflow.drafts.v1.drafts_service_pb2_grpc import DraftsServiceStub
 from postflow.publisher.v1 import social_account_service_pb2

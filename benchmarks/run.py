@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks import calendars, floor, jobs, lines, outbox, pipeline, seed, timers
 from benchmarks.result import Result, table, write
-from devstack.supervisor import Stack
+from devstack.stack import Stack
 from publisher_service.adapters.vault import Vault
 from servicekit.clock import SystemClock
 from servicekit.run.settings import Secret

@@ -18,7 +18,7 @@ from benchmarks import floor
 from benchmarks.result import Result, percentile
 from benchmarks.usage import cpu_seconds
 from civil.zones import tzdata_version
-from devstack.supervisor import Stack
+from devstack.stack import Stack
 from postflow.bus.v1 import bus_pb2
 from postflow.schedule.v1 import account_schedule_pb2, schedule_service_pb2
 from postflow.schedule.v1.schedule_events_pb2 import TimerFired

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from itertools import count
 
-from devstack.postgres import ROLE_PREFIX, EmbeddedPostgres
+from devstack.servers.postgres import ROLE_PREFIX, EmbeddedPostgres
 
 
 async def migrate(url: str, service: str) -> None:

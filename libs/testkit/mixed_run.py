@@ -17,7 +17,7 @@ from pathlib import Path
 import grpc
 
 from devstack.errors import StackError
-from devstack.supervisor import Stack
+from devstack.stack import Stack
 from testkit.author import Author
 from testkit.history import History
 from testkit.nemesis import Nemesis

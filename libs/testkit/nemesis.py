@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
-from devstack.supervisor import Stack
+from devstack.stack import Stack
 from testkit.proxy import Proxy
 
 PROVIDER_FAULTS: Sequence[Mapping[str, object]] = (

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from devstack.nats import EmbeddedNats
 from devstack.ports import free_port as any_free_port
-from devstack.postgres import EmbeddedPostgres, Mode
-from devstack.sandbox import Sandbox
+from devstack.sandbox.provider import Sandbox
+from devstack.servers.nats import EmbeddedNats
+from devstack.servers.postgres import EmbeddedPostgres, Mode
 from testkit.clocks import FrozenClock
 from testkit.databases import Databases
 from testkit.server_folder import server_folder as folder_for_servers

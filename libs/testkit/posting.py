@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import grpc
 
-from devstack.supervisor import Stack
+from devstack.stack import Stack
 from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
 from testkit import history, remains

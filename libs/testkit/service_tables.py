@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from devstack.postgres import EmbeddedPostgres
+from devstack.servers.postgres import EmbeddedPostgres
 from servicekit.pg.database import Database
 from testkit.databases import Databases
 

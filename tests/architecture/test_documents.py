@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from devstack.first_post import commands
+from devstack.commands.first_post import commands
 from devstack.layout import SERVICES, WELL_KNOWN_PORTS, Layout
 
 ADR_HEADINGS = ["Context", "Decision", "Consequences", "Alternatives", "Rule"]

@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from devstack.supervisor import Stack
+from devstack.stack import Stack
 from testkit.tenant import Clients, Tenant
 
 _numbers = count(1)

@@ -15,9 +15,9 @@ import pytest
 
 from devstack.health import listening, serving
 from devstack.layout import SERVICES
-from devstack.nats import EmbeddedNats
-from devstack.postgres import EmbeddedPostgres
-from devstack.supervisor import Stack
+from devstack.servers.nats import EmbeddedNats
+from devstack.servers.postgres import EmbeddedPostgres
+from devstack.stack import Stack
 from postflow.bus.v1 import bus_pb2
 from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from devstack.layout import SERVICES
-from devstack.supervisor import Stack
+from devstack.stack import Stack
 from testkit.eventually import eventually
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import grpc
 import pytest
 
-from devstack.supervisor import Stack
+from devstack.stack import Stack
 from postflow.drafts.v1.draft_pb2 import (
     DRAFT_STATE_DRAFT,
     DRAFT_STATE_FAILED,

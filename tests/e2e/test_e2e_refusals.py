@@ -14,7 +14,7 @@ from google.protobuf.descriptor import FieldDescriptor, MethodDescriptor
 from google.protobuf.message import Message
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from devstack.supervisor import Stack
+from devstack.stack import Stack
 from postflow.drafts.v1 import drafts_service_pb2
 from postflow.ops.v1 import operations_service_pb2
 from postflow.publisher.v1 import publisher_service_pb2, social_account_service_pb2

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import grpc
 import pytest
 
-from devstack.supervisor import Stack
+from devstack.stack import Stack
 from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_DRAFT, DRAFT_STATE_PUBLISHED, DRAFT_STATE_SCHEDULED
 from postflow.queue.v1.queue_slot_pb2 import QUEUE_SLOT_STATE_CANCELED, QUEUE_SLOT_STATE_PUBLISHED
 from servicekit.clock import SystemClock

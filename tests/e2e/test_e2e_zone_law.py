@@ -7,7 +7,7 @@ import grpc
 import pytest
 from sqlalchemy import text
 
-from devstack.supervisor import Stack
+from devstack.stack import Stack
 from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_SCHEDULED
 from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule, WeeklySlot
 from postflow.schedule.v1.schedule_admin_service_pb2 import ApplyZoneChangesRequest, ListZoneChangesRequest

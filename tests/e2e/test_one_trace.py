@@ -24,8 +24,8 @@ import queue_service.main
 import queue_service.settings
 import schedule_service.main
 import schedule_service.settings
-from devstack.nats import EmbeddedNats
-from devstack.sandbox import Sandbox
+from devstack.sandbox.provider import Sandbox
+from devstack.servers.nats import EmbeddedNats
 from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED
 from postflow.publisher.v1.post_job_pb2 import PostJob
 from postflow.queue.v1.queue_slot_pb2 import QUEUE_SLOT_STATE_PUBLISHED

@@ -3,8 +3,8 @@
 import nats
 import pytest
 
-from devstack.nats import EmbeddedNats
-from devstack.supervisor import Stack
+from devstack.servers.nats import EmbeddedNats
+from devstack.stack import Stack
 from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED
 from postflow.publisher.v1.post_job_pb2 import POST_JOB_STATE_PUBLISHED
 from servicekit.clock import SystemClock

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from devstack.supervisor import Stack
+from devstack.stack import Stack
 from postflow.publisher.v1.post_job_pb2 import POST_JOB_STATE_FAILED
 from servicekit.clock import SystemClock
 from testkit.eventually import eventually

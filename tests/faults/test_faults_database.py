@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from devstack.postgres import EmbeddedPostgres
-from devstack.supervisor import Stack
+from devstack.servers.postgres import EmbeddedPostgres
+from devstack.stack import Stack
 from servicekit.clock import SystemClock
 from testkit.eventually import eventually
 from testkit.posting import Posting

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import grpc
 import pytest
 
-from devstack.supervisor import Stack
+from devstack.stack import Stack
 from servicekit.clock import SystemClock
 from testkit.posting import Posting
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 import grpc
 import pytest
 
-from devstack.supervisor import Stack
+from devstack.stack import Stack
 from drafts_service.application.update_draft import INTENDED, WITHDRAWN
 from testkit.eventually import eventually
 from testkit.posting import PATIENCE, Posting

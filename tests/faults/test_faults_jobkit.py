@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from devstack.postgres import EmbeddedPostgres, Mode
+from devstack.servers.postgres import EmbeddedPostgres, Mode
 from jobkit.config import Config
 from jobkit.errors import SchedulerError, StoreFailed
 from jobkit.job import Job, JobUpdate, Lock

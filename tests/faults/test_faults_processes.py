@@ -15,7 +15,7 @@ import queue_service.main
 import schedule_service.main
 from devstack.errors import StackError
 from devstack.layout import SERVICES
-from devstack.supervisor import Stack
+from devstack.stack import Stack
 from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED
 from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule
 from postflow.schedule.v1.timer_pb2 import TIMER_STATE_FINISHED, Timer

@@ -12,8 +12,8 @@ import pytest
 
 from devstack.layout import console_script
 from devstack.ports import free_port
-from devstack.processes import Child
-from devstack.supervisor import START_SECONDS, Stack
+from devstack.processes.child import Child
+from devstack.stack import START_SECONDS, Stack
 from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED, DRAFT_STATE_PUBLISHING
 from postflow.publisher.v1.post_job_pb2 import (
     POST_JOB_STATE_PUBLISHED,

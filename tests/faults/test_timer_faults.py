@@ -14,7 +14,7 @@ import asyncpg
 import pytest
 
 from devstack.errors import StackError
-from devstack.supervisor import Stack
+from devstack.stack import Stack
 from postflow.bus.v1 import bus_pb2
 from postflow.schedule.v1.schedule_events_pb2 import TimerFired
 from postflow.schedule.v1.timer_pb2 import MISFIRE_POLICY_FIRE_ALL, Timer

@@ -99,7 +99,7 @@ async def main(arguments: list[str]) -> None:
 
 
 async def embedded(stack: AsyncExitStack) -> str:
-    from devstack.postgres import EmbeddedPostgres, Mode
+    from devstack.servers.postgres import EmbeddedPostgres, Mode
 
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="jobkit-example-"))
     server = await stack.enter_async_context(EmbeddedPostgres(Path(folder) / "postgres", mode=Mode.FAST))

@@ -2,7 +2,7 @@ from collections.abc import Awaitable, Callable
 
 import asyncpg
 
-from devstack.postgres import EmbeddedPostgres
+from devstack.servers.postgres import EmbeddedPostgres
 from testkit.databases import Databases
 
 

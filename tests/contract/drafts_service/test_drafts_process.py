@@ -10,7 +10,7 @@ import nats
 import pytest
 from nats.aio.client import Client
 
-from devstack.nats import EmbeddedNats
+from devstack.servers.nats import EmbeddedNats
 from drafts_service.main import compose
 from drafts_service.settings import Settings
 from postflow.bus.v1.bus_pb2 import Envelope, Event

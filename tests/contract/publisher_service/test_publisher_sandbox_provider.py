@@ -11,8 +11,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from devstack.sandbox import Sandbox
-from devstack.sandbox_client import SandboxClient
+from devstack.sandbox.client import SandboxClient
+from devstack.sandbox.provider import Sandbox
 from publisher_service.adapters.providers.adapter import CredentialsRefused, Limits, Post, ProviderAway
 from publisher_service.adapters.providers.sandbox import SandboxAdapter
 from publisher_service.domain.outcome import (

@@ -5,7 +5,7 @@ import pytest
 from nats.aio.client import Client
 from nats.errors import TimeoutError as NatsTimeout
 
-from devstack.nats import EmbeddedNats
+from devstack.servers.nats import EmbeddedNats
 from servicekit.bus.connection import ConnectionGone, check_open, close, connect
 from servicekit.run.transient import is_transient
 from testkit.eventually import eventually

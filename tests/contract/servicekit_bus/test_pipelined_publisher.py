@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from nats.aio.client import Client
 
-from devstack.nats import EmbeddedNats
+from devstack.servers.nats import EmbeddedNats
 from servicekit.bus.connection import ConnectionGone, connect
 from servicekit.bus.publisher import Outgoing, PipelinedPublisher, Stored
 from servicekit.bus.streams import StreamSpec, ensure_stream

@@ -16,7 +16,7 @@ import pytest
 from nats.aio.client import Client
 from nats.js.errors import NotFoundError
 
-from devstack.nats import EmbeddedNats
+from devstack.servers.nats import EmbeddedNats
 from servicekit.bus.connection import ConnectionGone, connect
 from servicekit.bus.delivery import Delivery
 from servicekit.bus.publisher import Outgoing, PipelinedPublisher

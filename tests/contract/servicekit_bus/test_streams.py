@@ -11,7 +11,7 @@ from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
 from nats.js.errors import BadRequestError, NotFoundError
 
-from devstack.nats import EmbeddedNats
+from devstack.servers.nats import EmbeddedNats
 from servicekit.bus.connection import connect
 from servicekit.bus.stream_view import StreamLook, StreamView
 from servicekit.bus.streams import ConsumerSpec, StreamSpec, Unfit, ensure_consumer, ensure_stream

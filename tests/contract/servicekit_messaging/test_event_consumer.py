@@ -17,8 +17,8 @@ from nats.aio.msg import Msg
 from nats.js.errors import NotFoundError
 from sqlalchemy import text
 
-from devstack.nats import EmbeddedNats
-from devstack.postgres import EmbeddedPostgres, Mode
+from devstack.servers.nats import EmbeddedNats
+from devstack.servers.postgres import EmbeddedPostgres, Mode
 from postflow.bus.v1 import bus_pb2
 from servicekit import failpoints
 from servicekit.bus.publisher import Outgoing, PipelinedPublisher

@@ -13,8 +13,8 @@ from nats.aio.client import Client
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from devstack.nats import EmbeddedNats
-from devstack.postgres import EmbeddedPostgres, Mode
+from devstack.servers.nats import EmbeddedNats
+from devstack.servers.postgres import EmbeddedPostgres, Mode
 from postflow.bus.v1 import bus_pb2
 from servicekit.bus.publisher import PipelinedPublisher
 from servicekit.bus.stream_view import StreamView

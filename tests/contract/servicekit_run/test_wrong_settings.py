@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from devstack.binaries import nats_server
-from devstack.nats import EmbeddedNats
-from devstack.postgres import EmbeddedPostgres
+from devstack.servers.binaries import nats_server
+from devstack.servers.nats import EmbeddedNats
+from devstack.servers.postgres import EmbeddedPostgres
 from testkit.eventually import eventually
 
 ServiceDatabase = Callable[[str], Awaitable[str]]

@@ -6,8 +6,8 @@ import aiohttp
 import grpc
 import pytest
 
-from devstack.sandbox import Sandbox
-from devstack.sandbox_client import SandboxClient
+from devstack.sandbox.client import SandboxClient
+from devstack.sandbox.provider import Sandbox
 from postflow.publisher.v1.publisher_service_pb2_grpc import (
     PublisherServiceStub,
     add_PublisherServiceServicer_to_server,

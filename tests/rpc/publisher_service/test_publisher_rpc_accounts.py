@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import text
 
 from channels import KNOWN
-from devstack.sandbox import Sandbox
-from devstack.sandbox_client import SandboxClient
+from devstack.sandbox.client import SandboxClient
+from devstack.sandbox.provider import Sandbox
 from postflow.bus.v1.bus_pb2 import Envelope
 from postflow.publisher.v1 import social_account_service_pb2 as pb
 from postflow.publisher.v1.publisher_events_pb2 import SocialAccountConnected

@@ -14,7 +14,7 @@ from nats.aio.client import Client
 from sqlalchemy import text
 
 from civil.zones import tzdata_version
-from devstack.nats import EmbeddedNats
+from devstack.servers.nats import EmbeddedNats
 from postflow.bus.v1.bus_pb2 import Envelope, Event
 from postflow.drafts.v1.draft_pb2 import Draft
 from postflow.drafts.v1.drafts_service_pb2 import GetDraftRequest, GetDraftResponse

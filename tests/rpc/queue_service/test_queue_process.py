@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
-from devstack.nats import EmbeddedNats
+from devstack.servers.nats import EmbeddedNats
 from postflow.bus.v1.bus_pb2 import Envelope
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from postflow.publisher.v1.post_job_pb2 import POST_JOB_STATE_PUBLISHED, POST_JOB_STATE_READY

@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from sqlalchemy import text
 
-from devstack.nats import EmbeddedNats
+from devstack.servers.nats import EmbeddedNats
 from postflow.bus.v1 import bus_pb2
 from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
 from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule

@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from sqlalchemy import text
 from sqlalchemy.exc import ProgrammingError
 
-from devstack.nats import EmbeddedNats
+from devstack.servers.nats import EmbeddedNats
 from postflow.schedule.v1.schedule_events_pb2 import TimerFired
 from postflow.schedule.v1.timer_pb2 import TIMER_STATE_FINISHED, Timer
 from postflow.schedule.v1.timer_service_pb2 import (

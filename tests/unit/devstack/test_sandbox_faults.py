@@ -1,6 +1,6 @@
 import pytest
 
-from devstack.sandbox_faults import BadRule, Fault, Faults, Operation
+from devstack.sandbox.faults import BadRule, Fault, Faults, Operation
 
 
 def _faults(*rules: object) -> Faults:

@@ -16,10 +16,10 @@ from google.protobuf.message import Message
 from nats.aio.client import Client
 from sqlalchemy import Row, text
 
-from devstack.nats import EmbeddedNats
-from devstack.postgres import EmbeddedPostgres, Mode
-from devstack.sandbox import Sandbox
-from devstack.sandbox_client import SandboxClient
+from devstack.sandbox.client import SandboxClient
+from devstack.sandbox.provider import Sandbox
+from devstack.servers.nats import EmbeddedNats
+from devstack.servers.postgres import EmbeddedPostgres, Mode
 from postflow.bus.v1 import bus_pb2
 from postflow.drafts.v1 import draft_pb2, drafts_events_pb2
 from postflow.publisher.v1 import publisher_events_pb2, publisher_service_pb2, social_account_service_pb2

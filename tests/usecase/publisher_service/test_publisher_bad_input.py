@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from devstack.postgres import EmbeddedPostgres
+from devstack.servers.postgres import EmbeddedPostgres
 from testkit.eventually import eventually
 
 Start = Callable[..., AbstractAsyncContextManager[Any]]

@@ -7,7 +7,7 @@ from datetime import timedelta
 from itertools import cycle
 from typing import Any
 
-from devstack.postgres import EmbeddedPostgres
+from devstack.servers.postgres import EmbeddedPostgres
 from servicekit.run.transient import is_transient
 from testkit.eventually import eventually
 

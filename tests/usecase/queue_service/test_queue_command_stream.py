@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from nats.aio.client import Client
 
-from devstack.nats import EmbeddedNats
+from devstack.servers.nats import EmbeddedNats
 from postflow.queue.v1.publish_command_pb2 import PublishCommand
 from queue_service.adapters import command_stream
 from queue_service.adapters.command_stream import CommandStream

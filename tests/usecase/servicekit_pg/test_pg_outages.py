@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from devstack.postgres import EmbeddedPostgres, Mode
+from devstack.servers.postgres import EmbeddedPostgres, Mode
 from servicekit.pg.database import Database
 from servicekit.pg.errors import is_transient
 from testkit.eventually import eventually

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-from devstack.binaries import nats_server
 from devstack.errors import PortInUse
 from devstack.folders import FolderLock, private_folder, remove
-from devstack.leftovers import end_leftovers
 from devstack.ports import free_port
-from devstack.processes import Child
+from devstack.processes.child import Child
+from devstack.processes.leftovers import end_leftovers
+from devstack.servers.binaries import nats_server
 
 HOST = "127.0.0.1"
 READY = "Server is ready"

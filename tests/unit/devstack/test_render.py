@@ -1,7 +1,7 @@
 import io
 import json
 
-from devstack.render import Printer
+from devstack.commands.render import Printer
 
 
 class Terminal(io.StringIO):

@@ -17,12 +17,12 @@ from urllib.parse import urlsplit
 from devstack.errors import StackError, WrongSetting
 from devstack.folders import StateFolder, write_private
 from devstack.health import POLL_SECONDS, listening, serving
-from devstack.keeper import Keeper
 from devstack.layout import FREE_PORTS, SERVICES, Layout, Ports, Replica, console_script, inherited
-from devstack.nats import EmbeddedNats
 from devstack.ports import split
-from devstack.postgres import EmbeddedPostgres, Mode
-from devstack.sandbox_client import SandboxClient
+from devstack.processes.keeper import Keeper
+from devstack.sandbox.client import SandboxClient
+from devstack.servers.nats import EmbeddedNats
+from devstack.servers.postgres import EmbeddedPostgres, Mode
 
 SANDBOX = "sandbox"
 START_SECONDS = 60.0
@@ -256,7 +256,7 @@ class Stack:
         if not self._layout.external_sandbox:
             ledger = self.sandbox.path
             assert ledger is not None
-            commands[SANDBOX] = [sys.executable, "-m", "devstack.sandbox_main", "--ledger", str(ledger)]
+            commands[SANDBOX] = [sys.executable, "-m", "devstack.sandbox.main", "--ledger", str(ledger)]
             host, port = split(self._layout.sandbox_listen)
             commands[SANDBOX] += ["--host", host, "--port", str(port)]
         for name, command in commands.items():

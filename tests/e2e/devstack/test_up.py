@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from devstack.layout import SERVICES, inherited
-from devstack.leftovers import working_in
-from devstack.postgres import EmbeddedPostgres
-from devstack.processes import Child
+from devstack.processes.child import Child
+from devstack.processes.leftovers import working_in
+from devstack.servers.postgres import EmbeddedPostgres
 from testkit.eventually import eventually
 
 START_SECONDS = 120
@@ -40,7 +40,7 @@ async def _up(state: Path, *options: str, environment: Mapping[str, str] = ANY_P
 
 
 async def _postflow(*arguments: str, environment: Mapping[str, str] = ANY_PORTS) -> Child:
-    command = [sys.executable, "-m", "devstack.cli", *arguments]
+    command = [sys.executable, "-m", "devstack", *arguments]
     return await Child.start(command, name="postflow", environment=inherited() | dict(environment))
 
 

@@ -10,7 +10,7 @@ from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 
 from devstack.errors import FolderInUse, PortInUse
-from devstack.nats import EmbeddedNats
+from devstack.servers.nats import EmbeddedNats
 from testkit.eventually import eventually
 
 

@@ -12,10 +12,10 @@ import grpc
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from devstack.commands.render import Printer
+from devstack.commands.up import time_of_day, until_stopped
 from devstack.errors import StackError
-from devstack.render import Printer
-from devstack.supervisor import Stack
-from devstack.up import time_of_day, until_stopped
+from devstack.stack import Stack
 from postflow.drafts.v1 import draft_pb2, drafts_service_pb2, drafts_service_pb2_grpc
 from postflow.publisher.v1 import (
     post_job_pb2,

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from devstack import sandbox_main
+from devstack.sandbox import main as sandbox_main
 from devstack.errors import StackError
 
 
@@ -71,13 +71,13 @@ def _add_state_dir(parser: argparse.ArgumentParser) -> None:
 
 
 def _up(options: argparse.Namespace) -> int:
-    from devstack import up
+    from devstack.commands import up
 
     return up.run(options.state_dir, reset=options.reset)
 
 
 def _demo(options: argparse.Namespace) -> int:
-    from devstack import demo
+    from devstack.commands import demo
 
     return demo.run(ahead=options.ahead, timeout=options.timeout, verbose=options.verbose)
 

@@ -2,7 +2,7 @@ import json
 import shlex
 import subprocess
 
-from devstack.first_post import commands
+from devstack.commands.first_post import commands
 from devstack.layout import WELL_KNOWN_PORTS, Layout
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from devstack.binaries import postgres_programs, reachable, site_packages
 from devstack.errors import StackError
-from devstack.processes import Child
+from devstack.processes.child import Child
+from devstack.servers.binaries import postgres_programs, reachable, site_packages
 from testkit.eventually import eventually
 
 LIBS = Path(__file__).parents[3] / "libs"
@@ -25,8 +25,8 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become 
 STARTS_SERVERS = """
 import asyncio, json, sys
 from pathlib import Path
-from devstack.nats import EmbeddedNats
-from devstack.postgres import EmbeddedPostgres, Mode
+from devstack.servers.nats import EmbeddedNats
+from devstack.servers.postgres import EmbeddedPostgres, Mode
 
 async def main(folder, for_ever):
     async with EmbeddedPostgres(folder / "postgres", mode=Mode.FAST) as postgres, EmbeddedNats(folder / "nats") as nats:
@@ -150,7 +150,7 @@ async def test_no_server_outlives_a_killed_parent(tmp_path: Path) -> None:
 
 
 async def test_a_parent_that_is_gone_before_the_launcher_runs_leaves_no_child() -> None:
-    launcher = LIBS / "devstack" / "launcher.py"
+    launcher = LIBS / "devstack" / "processes" / "launcher.py"
     done = subprocess.run(  # noqa: ASYNC221 - ends at once
         [sys.executable, "-I", "-S", str(launcher), "1", "9", "-", "-", "/bin/echo", "started"],
         capture_output=True,

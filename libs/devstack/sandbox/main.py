@@ -1,4 +1,4 @@
-"""The sandbox provider as a process of its own: `python -m devstack.sandbox_main --ledger FILE`."""
+"""The sandbox provider as a process of its own: `python -m devstack.sandbox.main --ledger FILE`."""
 
 import argparse
 import asyncio
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from devstack.errors import PortInUse, StackError
 from devstack.ports import is_free
-from devstack.sandbox import HOST, Sandbox
+from devstack.sandbox.provider import HOST, Sandbox
 
 DEFAULT_PORT = 50060
 
@@ -43,7 +43,7 @@ async def _serve(ledger: Path, host: str, port: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m devstack.sandbox_main", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m devstack.sandbox.main", description=__doc__)
     add_arguments(parser)
     try:
         run(parser.parse_args())

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from devstack.errors import StackError
-from devstack.processes import KEPT_LINES, Child
+from devstack.processes.child import KEPT_LINES, Child
 
 FIRST_DELAY = 0.25
 LONGEST_DELAY = 10.0

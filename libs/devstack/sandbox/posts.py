@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from devstack.sandbox_ledger import Ledger
+from devstack.sandbox.ledger import Ledger
 
 LOOKUP_PAGE = 100
 

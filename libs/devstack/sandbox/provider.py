@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Self, assert_never
 from urllib.parse import parse_qs, unquote
 
-from devstack.http1 import Connection, Request
-from devstack.sandbox_checks import LONGEST_TEXT, Refusal, authorised, exists, validated
-from devstack.sandbox_faults import Answer, BadRule, Fault, Faults, Operation, Rule
-from devstack.sandbox_ledger import Ledger
-from devstack.sandbox_posts import KeyReused, Mode, Post, Posts
+from devstack.sandbox.checks import LONGEST_TEXT, Refusal, authorised, exists, validated
+from devstack.sandbox.faults import Answer, BadRule, Fault, Faults, Operation, Rule
+from devstack.sandbox.http1 import Connection, Request
+from devstack.sandbox.ledger import Ledger
+from devstack.sandbox.posts import KeyReused, Mode, Post, Posts
 from servicekit.clock import Clock, SystemClock
 
 HOST = "127.0.0.1"

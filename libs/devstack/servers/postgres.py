@@ -10,12 +10,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from devstack.binaries import postgres_programs, unprivileged_uid
 from devstack.errors import PortInUse, StackError
 from devstack.folders import FolderLock, private_folder, remove, write_private
-from devstack.leftovers import end_leftovers
 from devstack.ports import free_port
-from devstack.processes import Child
+from devstack.processes.child import Child
+from devstack.processes.leftovers import end_leftovers
+from devstack.servers.binaries import postgres_programs, unprivileged_uid
 
 if TYPE_CHECKING:
     import asyncpg

@@ -9,8 +9,8 @@ import asyncpg
 import pytest
 
 from devstack.errors import FolderInUse, PortInUse, StackError
-from devstack.leftovers import working_in
-from devstack.postgres import EmbeddedPostgres, Mode
+from devstack.processes.leftovers import working_in
+from devstack.servers.postgres import EmbeddedPostgres, Mode
 from testkit.eventually import eventually
 
 SERVICES = ("schedule", "queue", "drafts", "publisher")

@@ -8,10 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from devstack.first_post import commands, grpcurl_command
+from devstack.commands.first_post import commands, grpcurl_command
+from devstack.commands.render import Printer
 from devstack.layout import WELL_KNOWN_PORTS, given_by_caller
-from devstack.render import Printer
-from devstack.supervisor import Stack
+from devstack.stack import Stack
 from servicekit.clock import Clock, SystemClock
 
 # Somebody watches: what came of each post is shown, of those that went well, too.

@@ -12,8 +12,8 @@ import aiohttp
 import pytest
 
 from devstack.errors import FolderInUse
-from devstack.sandbox import Sandbox
-from devstack.sandbox_checks import LONGEST_TEXT
+from devstack.sandbox.checks import LONGEST_TEXT
+from devstack.sandbox.provider import Sandbox
 from testkit.eventually import eventually
 
 POST = {"channel": "facebook", "destination": "page-1", "text": "Good morning"}

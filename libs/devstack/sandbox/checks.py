@@ -2,8 +2,8 @@
 
 import json
 
-from devstack.http1 import Request
-from devstack.sandbox_posts import Post
+from devstack.sandbox.http1 import Request
+from devstack.sandbox.posts import Post
 
 LONGEST_TEXT = 5_000
 GOOD_TOKEN = "Bearer sandbox-"

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from devstack.keeper import FIRST_DELAY, Keeper
+from devstack.processes.keeper import FIRST_DELAY, Keeper
 from testkit.eventually import eventually
 
 AN_HOUR = 3600.0

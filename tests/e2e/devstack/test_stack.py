@@ -13,17 +13,17 @@ import asyncpg
 import pytest
 
 from devstack.errors import FolderInUse, PortInUse, StackError
-from devstack.leftovers import working_in
-from devstack.nats import EmbeddedNats
-from devstack.postgres import EmbeddedPostgres
-from devstack.supervisor import Stack
+from devstack.processes.leftovers import working_in
+from devstack.servers.nats import EmbeddedNats
+from devstack.servers.postgres import EmbeddedPostgres
+from devstack.stack import Stack
 from testkit.eventually import eventually
 
 ONE = ("schedule",)
 STARTS_A_STACK = """
 import asyncio, json, sys
 from pathlib import Path
-from devstack.supervisor import Stack
+from devstack.stack import Stack
 
 async def main():
     async with Stack(Path(sys.argv[1]), services=("schedule",)) as stack:
