@@ -5,16 +5,27 @@ READY := $(VENV)/.ready
 RUN   := env -u PYTHONDONTWRITEBYTECODE PYTHONTZPATH= $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test faults lint check proto bench clean again
+.PHONY: help run demo psql streams fmt test faults lint check proto bench clean again
 
 help:            ## print this help
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-run: $(READY)    ## run PostFlow here: embedded PostgreSQL and NATS, the four services (ARGS=--reset wipes)
-	@exec $(RUN)/postflow up $(ARGS)
+run: $(READY)    ## run PostFlow here: PostgreSQL, NATS, the four services (ARGS=--reset wipes; "--without queue" leaves it to you)
+	@exec $(RUN)/python -m devstack up $(ARGS)
 
-demo: $(READY)   ## run the stack in a temporary folder and follow one post until it is published
-	@exec $(RUN)/postflow demo $(ARGS)
+demo: $(READY)   ## run a stack in a temporary folder and follow one post until it is published
+	@exec $(RUN)/python -m devstack demo $(ARGS)
+
+psql: $(READY)   ## open the database of a service of `make run` (SERVICE=queue ARGS="-c 'table slot'")
+	@exec $(RUN)/python -m devstack psql $(or $(SERVICE),$(error name the service: make psql SERVICE=queue)) -- $(ARGS)
+
+streams: $(READY) ## streams of `make run`: consumers, their lag, the next messages without their content (ARGS="--peek 20")
+	@exec $(RUN)/python -m devstack streams $(ARGS)
+
+fmt: $(READY)    ## format code and protos, and mend what ruff can mend
+	$(VENV)/bin/ruff check --quiet --fix-only .
+	$(VENV)/bin/ruff format --quiet .
+	BUF_CACHE_DIR=$(CURDIR)/.tools/cache/buf $(VENV)/bin/buf format -w protos
 
 test: $(READY)   ## every test, on real servers (ARGS="tests/unit -k slot" narrows)
 	@exec $(RUN)/pytest $(ARGS)

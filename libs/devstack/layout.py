@@ -141,6 +141,11 @@ def inherited() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
 
 
+def settings_only(environment: Mapping[str, str]) -> dict[str, str]:
+    """Returns what a service reads of an environment: its own settings, those of OpenTelemetry, and where zones are."""
+    return {name: value for name, value in environment.items() if name.startswith((PREFIX, "OTEL_", "PYTHONTZPATH"))}
+
+
 def given_by_caller() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
 

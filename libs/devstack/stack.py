@@ -17,9 +17,10 @@ from urllib.parse import urlsplit
 from devstack.errors import StackError, WrongSetting
 from devstack.folders import StateFolder, write_private
 from devstack.health import POLL_SECONDS, listening, serving
-from devstack.layout import FREE_PORTS, SERVICES, Layout, Ports, Replica, console_script, inherited
+from devstack.layout import FREE_PORTS, SERVICES, Layout, Ports, Replica, console_script, inherited, settings_only
 from devstack.ports import split
 from devstack.processes.keeper import Keeper
+from devstack.running import Running, forget
 from devstack.sandbox.client import SandboxClient
 from devstack.servers.nats import EmbeddedNats
 from devstack.servers.postgres import EmbeddedPostgres, Mode
@@ -29,6 +30,7 @@ START_SECONDS = 60.0
 DRAIN_SECONDS = 30.0
 """A service lets what is in flight finish for up to 20 s."""
 SANDBOX_STOP_SECONDS = 5.0
+STOPPING = {"postgres": "stops; first it writes to disk what it has in memory", "nats": "stops"}
 
 
 class Stack:
@@ -47,21 +49,27 @@ class Stack:
         environment: Mapping[str, str] | None = None,
         services: Sequence[str] = SERVICES,
         replicas: Mapping[str, int] | None = None,
+        without: Sequence[str] = (),
         respawn: bool = True,
         respawn_servers: bool = False,
         reset: bool = False,
         on_line: Callable[[str, str], None] | None = None,
         on_event: Callable[[str, str], None] | None = None,
     ) -> None:
-        """`environment` is for the services, and names servers to use instead of ours. `replicas` says how many
-        processes a service has, if not one; the second is called `queue-2`. `respawn` starts services again that end by
-        themselves, `respawn_servers` PostgreSQL and NATS; `reset` begins with empty data."""
+        """Prepares a stack of `services`; starts nothing yet.
+
+        `environment` is for the services, and names servers to use instead of ours. `replicas` says how many processes
+        a service has, if not one; the second is called `queue-2`. A service named by `without` gets its database and
+        its address, and somebody else starts it. `respawn` restarts services that end by themselves, `respawn_servers`
+        PostgreSQL and NATS; `reset` begins with empty data.
+        """
         self.state = StateFolder(state_dir)
         self._layout = Layout(ports, environment or {})
         self._services = tuple(services)
+        self._started = tuple(service for service in services if service not in without)
         self._replicas = tuple(
             Replica.of(service, number)
-            for service in services
+            for service in self._started
             for number in range(2, (replicas or {}).get(service, 1) + 1)
         )
         self._respawn = respawn
@@ -101,7 +109,7 @@ class Stack:
     @property
     def processes(self) -> Sequence[str]:
         """The names of the services' processes, further replicas included."""
-        return (*self._services, *(replica.name for replica in self._replicas))
+        return (*self._started, *(replica.name for replica in self._replicas))
 
     @property
     def database_urls(self) -> Mapping[str, str]:
@@ -185,7 +193,7 @@ class Stack:
     async def _start(self, exits: AsyncExitStack) -> None:
         # First: a second start of the same stack finds its ports taken, too, but by itself.
         self.state.check_unused()
-        self._layout.check_ports(self._services)
+        self._layout.check_ports(self._started)
         self.state.open()
         exits.callback(self.state.close)
         if self._reset:
@@ -202,7 +210,9 @@ class Stack:
         if self._respawn_servers:
             self._guard(group)
         exits.callback(self._begin_stopping)
-        for service in self._services:
+        self._record().write(self.state.path)
+        exits.callback(forget, self.state.path)
+        for service in self._started:
             self._keepers[service].start(self._environment(service))
         for replica in self._replicas:
             self._keepers[replica.name].start(self._environment(replica.service) | replica.addresses)
@@ -247,11 +257,11 @@ class Stack:
             if service in self._own_databases or not (wrong or errors.is_transient(error)):
                 raise
             place = f"POSTFLOW_{service.upper()}_DATABASE_URL: {without_password(self._database_urls[service])}"
-            raise WrongSetting(f"{place}: {wrong.complaint if wrong else error or type(error).__name__}") from None
+            raise WrongSetting(f"{place}: {wrong.complaint if wrong else str(error) or type(error).__name__}") from None
 
     def _add_keepers(self, group: asyncio.TaskGroup) -> None:
         scripts = Path(sysconfig.get_path("scripts"))
-        commands = {service: [str(console_script(service, scripts))] for service in self._services}
+        commands = {service: [str(console_script(service, scripts))] for service in self._started}
         commands |= {replica.name: [str(console_script(replica.service, scripts))] for replica in self._replicas}
         if not self._layout.external_sandbox:
             ledger = self.sandbox.path
@@ -274,8 +284,17 @@ class Stack:
     def _environment(self, service: str) -> dict[str, str]:
         return self._layout.environment(service, self._database_urls[service], self.nats_url, self._credentials_keys())
 
+    def _record(self) -> Running:
+        return Running(
+            pid=os.getpid(),
+            targets=self.targets,
+            nats_url=self.nats_url,
+            database_urls=self.database_urls,
+            settings={service: settings_only(self._environment(service)) for service in self._services},
+        )
+
     def _credentials_keys(self) -> str:
-        """The path of a file that is made once: what its key has sealed must stay readable."""
+        """Returns the path of a file that is created once: what its key has sealed must stay readable."""
         file = self.state.path / "credentials.keys"
         if not file.exists():
             # Of earlier releases, which had a single key.
@@ -330,7 +349,7 @@ class Stack:
     async def _stop_server(self, name: str, server: EmbeddedPostgres | EmbeddedNats) -> None:
         # A server that is just being started again has its turn first: stopped half-way, it would have failed to start.
         async with self._turns[name]:
-            self._on_line(name, "stops")
+            self._on_line(name, STOPPING[name])
             await server.stop()
 
     def _begin_stopping(self) -> None:

@@ -1,4 +1,4 @@
-"""`postflow demo`: one post from the first call to the sandbox provider's ledger, each state as it happens."""
+"""`make demo`: one post from the first call to the sandbox provider's ledger, each state as it happens."""
 
 import asyncio
 import shutil
@@ -80,7 +80,7 @@ class Demo:
             await channel.close()
 
     async def send(self, ahead: timedelta) -> datetime:
-        """The calls that a user makes; returns the time that the post is due."""
+        """Makes the calls that a user makes; returns the time that the post is due."""
         await self._accounts.ConnectAccount(
             social_account_service_pb2.ConnectAccountRequest(
                 organization_id=ORGANIZATION,
@@ -118,7 +118,7 @@ class Demo:
         return due
 
     async def watch(self, due: datetime, within: timedelta) -> bool:
-        """Prints what changes until the draft has ended; whether it ended PUBLISHED."""
+        """Prints what changes until the draft has ended; returns whether it ended PUBLISHED."""
         shown: dict[str, str] = {}
         deadline = self._clock.monotonic() + within.total_seconds()
         while self._clock.monotonic() < deadline:

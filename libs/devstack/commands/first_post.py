@@ -12,7 +12,7 @@ ACCOUNT = "acme-page"
 
 
 def commands(targets: Mapping[str, str], grpcurl: str) -> str:
-    """Can be pasted any number of times: every paste is another draft, due ten seconds later."""
+    """Returns lines that can be pasted any number of times: every paste is another draft, due ten seconds later."""
     account = {
         "organization_id": ORGANIZATION,
         "social_account_id": ACCOUNT,
@@ -42,12 +42,17 @@ def commands(targets: Mapping[str, str], grpcurl: str) -> str:
 
 
 def grpcurl_command() -> str:
-    """As it has to be typed here."""
+    """Returns grpcurl as it has to be typed here."""
     ours = Path(sysconfig.get_path("scripts"), "grpcurl")
     if not ours.exists() or shutil.which("grpcurl"):
         return "grpcurl"
+    return shortest(ours)
+
+
+def shortest(program: Path) -> str:
+    """Returns the path as it is typed in the current folder."""
     here = Path.cwd()
-    return str(ours.relative_to(here)) if ours.is_relative_to(here) else os.fspath(ours)
+    return str(program.relative_to(here)) if program.is_relative_to(here) else os.fspath(program)
 
 
 def _call(grpcurl: str, target: str, method: str, request: object) -> str:

@@ -1,24 +1,35 @@
-"""`postflow up`: the stack in the foreground until somebody stops it."""
+"""`make run`: the stack in the foreground until somebody stops it."""
 
 import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from devstack.commands.first_post import commands, grpcurl_command
+from devstack import running
+from devstack.commands.first_post import commands, grpcurl_command, shortest
 from devstack.commands.render import Printer
+from devstack.errors import FolderInUse, StackError
 from devstack.layout import WELL_KNOWN_PORTS, given_by_caller
 from devstack.stack import Stack
 from servicekit.clock import Clock, SystemClock
 
-# Somebody watches: what came of each post is shown, of those that went well, too.
+# A person watches, so the outcome of every post is shown, also of those that went well.
 FOLLOWED = {"POSTFLOW_PUBLISHER_OUTCOME_LOG_LEVEL": "DEBUG"}
 
 
-def run(state_dir: Path, *, reset: bool) -> int:
+HINTS = """What happens to each post is a line below. In another terminal, in this folder:
+
+  make demo                   sends one post through a stack of its own, and prints each state
+  make streams                streams, consumers, their lag, the next messages
+  make psql SERVICE=queue     a service's database
+
+README.md explains the words and the calls, docs/debugging.md how to find out what happens."""
+
+
+def run(state_dir: Path, *, reset: bool, without: Sequence[str] = ()) -> int:
     clock = SystemClock()
     printer = Printer(sys.stdout, lambda: time_of_day(clock))
     stack = Stack(
@@ -28,14 +39,31 @@ def run(state_dir: Path, *, reset: bool) -> int:
         environment=FOLLOWED | given_by_caller(),
         respawn_servers=True,
         reset=reset,
+        without=without,
         on_line=printer.line,
         on_event=printer.event,
     )
-    return asyncio.run(until_stopped(stack, printer, lambda: _serve(stack, printer, clock)))
+    try:
+        stack.state.check_unused()
+    except FolderInUse:
+        raise _runs_already(state_dir) from None
+    return asyncio.run(until_stopped(stack, printer, lambda: _serve(stack, printer, clock, without)))
+
+
+def _runs_already(folder: Path) -> StackError:
+    try:
+        other = running.find(folder)
+    except StackError as error:
+        return error
+    served = "".join(f"\n  {service:<10} {target}" for service, target in other.targets.items())
+    return FolderInUse(
+        f"the stack of {folder} runs already, as process {other.pid}:{served}\n"
+        f"Stop it with Ctrl-C in its terminal, or by `kill {other.pid}`; or choose another folder by --state-dir"
+    )
 
 
 async def until_stopped(stack: Stack, printer: Printer, work: Callable[[], Awaitable[int]]) -> int:
-    """The first signal ends `work` in order, the second everything at once."""
+    """Runs `work`. The first signal ends it in order, the second ends everything at once."""
     signals = 0
     task = asyncio.current_task()
     assert task is not None
@@ -44,7 +72,7 @@ async def until_stopped(stack: Stack, printer: Printer, work: Callable[[], Await
         nonlocal signals
         signals += 1
         if signals == 1:
-            printer.say("stopping; once more to stop at once")
+            printer.say("stopping, once what is in flight has ended; once more to stop at once")
             task.cancel()
         else:
             stack.kill_everything()
@@ -56,7 +84,7 @@ async def until_stopped(stack: Stack, printer: Printer, work: Callable[[], Await
     return 0 if signals == 1 else 130
 
 
-async def _serve(stack: Stack, printer: Printer, clock: Clock) -> int:
+async def _serve(stack: Stack, printer: Printer, clock: Clock, without: Sequence[str]) -> int:
     began = clock.monotonic()
     printer.say(f"PostFlow starts; its data is in {stack.state.path}")
     async with stack:
@@ -69,10 +97,20 @@ async def _serve(stack: Stack, printer: Printer, clock: Clock) -> int:
         printer.say()
         printer.say(commands(stack.targets, grpcurl_command()))
         printer.say()
-        printer.say("What comes of each post is a line below. README.md says what else to try.")
+        for service in without:
+            printer.say(_left_out(service))
+        printer.say(HINTS)
         printer.say()
         await asyncio.Event().wait()
     return 0
+
+
+def _left_out(service: str) -> str:
+    python = shortest(Path(sys.executable))
+    return f"""{service} is left to you. For example, in another terminal, in this folder:
+
+  (set -a; eval "$({python} -m devstack env {service})"; exec {python} -m pdb -m {service}_service.main)
+"""
 
 
 def addresses(stack: Stack) -> list[str]:

