@@ -3,7 +3,7 @@ from collections.abc import AsyncIterator
 import pytest
 from nats.aio.client import Client
 
-from devstack.nats import EmbeddedNats
+from devstack.servers.nats import EmbeddedNats
 from servicekit.bus.connection import close, connect
 from testkit.service_tables import database, service_tables, tables_url
 
