@@ -24,6 +24,13 @@ def add_service_tables(metadata: MetaData) -> None:
 
     A change of a table here is a migration in every service.
     """
+    _add_outbox(metadata)
+    _add_inbox(metadata)
+    _add_request_ledger(metadata)
+    _add_dead_letters(metadata)
+
+
+def _add_outbox(metadata: MetaData) -> None:
     outbox = Table(
         "outbox",
         metadata,
@@ -47,7 +54,7 @@ def add_service_tables(metadata: MetaData) -> None:
     Table(
         "outbox_era",
         metadata,
-        # What rows bear as their stream_time that were marked in this era.
+        # The stream_time of the rows that were marked in this era.
         Column("era_time", Timestamp, primary_key=True),
         # When the stream was made, as the server said when the era began.
         Column("stream_created", Timestamp, nullable=False),
@@ -66,6 +73,8 @@ def add_service_tables(metadata: MetaData) -> None:
         Column("end_time", Timestamp, nullable=False),
     )
 
+
+def _add_inbox(metadata: MetaData) -> None:
     inbox = Table(
         "inbox",
         metadata,
@@ -76,6 +85,8 @@ def add_service_tables(metadata: MetaData) -> None:
     )
     Index("inbox_age", inbox.c.receive_time)
 
+
+def _add_request_ledger(metadata: MetaData) -> None:
     ledger = Table(
         "request_ledger",
         metadata,
@@ -83,7 +94,7 @@ def add_service_tables(metadata: MetaData) -> None:
         Column("method", Text, nullable=False),
         Column("request_id", Text, nullable=False),
         Column("request_digest", LargeBinary, nullable=False),
-        # What a call that must write elsewhere too has already decided; null when there is nothing in between.
+        # Written by no release that is in use: kept so that older processes can run beside newer ones.
         Column("intention", LargeBinary),
         # Null while the call is under way.
         Column("response", LargeBinary),
@@ -92,6 +103,8 @@ def add_service_tables(metadata: MetaData) -> None:
     )
     Index("request_ledger_age", ledger.c.create_time)
 
+
+def _add_dead_letters(metadata: MetaData) -> None:
     letters = Table(
         "dead_letter",
         metadata,
