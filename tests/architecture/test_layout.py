@@ -28,7 +28,7 @@ EDGES = {
     "libs/servicekit/run/process.py",
     "services/publisher/publisher_service/adapters/providers/provider.py",
     "services/publisher/publisher_service/application/settle_posts.py",
-    "services/publisher/publisher_service/entrypoints/look_ups.py",
+    "services/publisher/publisher_service/engine/look_ups.py",
 }
 """The RPC edge, consumers, the runner of processes and loops, the runner of jobs, a provider's adapter, and
 single posts whose answer or look cannot be recorded."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-from datetime import timedelta
 from functools import partial
 
 import aiohttp
@@ -35,14 +34,15 @@ from publisher_service.application.tell_started import TellStarted
 from publisher_service.application.wake_stranded_lines import WakeStrandedLines
 from publisher_service.application.withdraw_content import WithdrawContent
 from publisher_service.domain.policy import Policy
-from publisher_service.entrypoints.commands import CONSUMER as COMMANDS
-from publisher_service.entrypoints.commands import CommandIntake
+from publisher_service.engine.commands import CONSUMER as COMMANDS
+from publisher_service.engine.commands import CommandIntake
+from publisher_service.engine.lanes import ProviderLane
+from publisher_service.engine.look_ups import LookUps
+from publisher_service.engine.pipeline import PublishPipeline
+from publisher_service.engine.redrive import CommandRedriver
+from publisher_service.engine.sweep import Sweep
 from publisher_service.entrypoints.events import CONSUMER, routes
-from publisher_service.entrypoints.lanes import ProviderLane
-from publisher_service.entrypoints.look_ups import LookUps
-from publisher_service.entrypoints.loops import Sweep
-from publisher_service.entrypoints.pipeline import PublishPipeline
-from publisher_service.entrypoints.redrive import CommandRedriver
+from publisher_service.entrypoints.loops import loops
 from publisher_service.entrypoints.rpc import PublisherServicer, SocialAccountServicer
 from publisher_service.settings import Settings
 from servicekit.bus.connection import close, connect
@@ -63,7 +63,6 @@ from servicekit.pg.ledger_by_hand import RequestLedger
 from servicekit.pg.outbox import Outbox
 from servicekit.rpc import RpcServer
 from servicekit.run import Process, run_main
-from servicekit.run.loops import Loop
 from topology import publish_consumers
 
 MIGRATIONS = "publisher_service.adapters.postgres.migrations"
@@ -91,14 +90,19 @@ async def compose(settings: Settings) -> Process:
         consumers=[parts.pipeline, parts.events],
         loops=[
             parts.relay,
-            Loop("sweep", parts.sweep.step, settings.sweep_period, parts.due_now),
             parts.look_ups,
-            Loop("relabel lines", parts.relabel, timedelta(seconds=1), parts.connection_changed),
-            Loop("stranded lines", parts.wake_stranded, timedelta(seconds=30)),
-            Loop("count jobs", CountJobs(parts.database, parts.clock).step, timedelta(seconds=15)),
-            Loop("reseal credentials", parts.reseal.step, timedelta(hours=1)),
-            Loop("kept content", parts.drop_kept, timedelta(minutes=1)),
-            Loop("housekeeping", parts.housekeeping.step, timedelta(minutes=1)),
+            *loops(
+                sweep=parts.sweep,
+                sweep_period=settings.sweep_period,
+                due_now=parts.due_now,
+                relabel_lines=parts.relabel,
+                connection_changed=parts.connection_changed,
+                wake_stranded_lines=parts.wake_stranded,
+                count_jobs=CountJobs(parts.database, parts.clock),
+                reseal_credentials=parts.reseal,
+                drop_kept_content=parts.drop_kept,
+                housekeeping=parts.housekeeping,
+            ),
         ],
         closers={
             "outbox relay": parts.relay.flush,

@@ -13,10 +13,10 @@ from publisher_service.application.send_post import Sent
 from publisher_service.domain.claim import Claimed, Command, Lane
 from publisher_service.domain.outcome import Accepted
 from publisher_service.domain.post_job import JobState, PostJob, Target
-from publisher_service.entrypoints.lanes import ProviderLane
-from publisher_service.entrypoints.pipeline import PublishPipeline
-from publisher_service.entrypoints.turns import TurnQueue
-from publisher_service.entrypoints.work import Work
+from publisher_service.engine.lanes import ProviderLane
+from publisher_service.engine.pipeline import PublishPipeline
+from publisher_service.engine.turns import TurnQueue
+from publisher_service.engine.work import Work
 from servicekit.clock import SystemClock
 from servicekit.pg.clock import SteadyClock
 from testkit.eventually import eventually

@@ -11,8 +11,8 @@ import pytest
 from publisher_service.application.recover_jobs import Found, Question
 from publisher_service.domain.claim import Command
 from publisher_service.domain.post_job import JobState, PostJob, Target
-from publisher_service.entrypoints.look_ups import LookUps
-from publisher_service.entrypoints.loops import Sweep
+from publisher_service.engine.look_ups import LookUps
+from publisher_service.engine.sweep import Sweep
 from testkit.eventually import eventually
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from publisher_service.entrypoints.redrive import CommandRedriver
+from publisher_service.engine.redrive import CommandRedriver
 from servicekit.bus.publisher import PipelinedPublisher
 from servicekit.ids import Uuid7Source
 from servicekit.ops import Operations

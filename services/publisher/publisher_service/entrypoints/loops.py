@@ -1,26 +1,38 @@
-"""The periodic steps of Publisher."""
+"""Publisher's periodic steps and their periods."""
 
-from collections.abc import Awaitable, Callable, Sequence
+import asyncio
+from datetime import timedelta
 
-from publisher_service.application.recover_jobs import Found, Question
-from publisher_service.domain.claim import Command
+from publisher_service.application.count_jobs import CountJobs
+from publisher_service.application.drop_kept_content import DropKeptContent
+from publisher_service.application.relabel_lines import RelabelLines
+from publisher_service.application.reseal_credentials import ResealCredentials
+from publisher_service.application.wake_stranded_lines import WakeStrandedLines
+from publisher_service.engine.sweep import Sweep
+from servicekit.pg.housekeeping import Housekeeping
+from servicekit.run import Loop
 
 
-class Sweep:
-    """Recovers what stands still, hands on what is due, and what is unknown to those who look it up."""
-
-    def __init__(
-        self,
-        recover: Callable[[], Awaitable[Found]],
-        look_up: Callable[[Sequence[Question]], None],
-        hand_on: Callable[[Sequence[Command]], None],
-    ) -> None:
-        self._recover = recover
-        self._look_up = look_up
-        self._hand_on = hand_on
-
-    async def step(self) -> bool:
-        found = await self._recover()
-        self._hand_on(found.due)
-        self._look_up(found.questions)
-        return found.more
+def loops(
+    *,
+    sweep: Sweep,
+    sweep_period: timedelta,
+    due_now: asyncio.Event,
+    relabel_lines: RelabelLines,
+    connection_changed: asyncio.Event,
+    wake_stranded_lines: WakeStrandedLines,
+    count_jobs: CountJobs,
+    reseal_credentials: ResealCredentials,
+    drop_kept_content: DropKeptContent,
+    housekeeping: Housekeeping,
+) -> list[Loop]:
+    """`due_now` is set when a job may go out at once, `connection_changed` when an account was connected."""
+    return [
+        Loop("sweep", sweep.step, sweep_period, due_now),
+        Loop("relabel lines", relabel_lines, timedelta(seconds=1), connection_changed),
+        Loop("stranded lines", wake_stranded_lines, timedelta(seconds=30)),
+        Loop("count jobs", count_jobs.step, timedelta(seconds=15)),
+        Loop("reseal credentials", reseal_credentials.step, timedelta(hours=1)),
+        Loop("kept content", drop_kept_content, timedelta(minutes=1)),
+        Loop("housekeeping", housekeeping.step, timedelta(minutes=1)),
+    ]

@@ -8,7 +8,7 @@ from opentelemetry import metrics
 
 from publisher_service.application.recover_jobs import Question
 from publisher_service.domain.post_job import PostJob
-from publisher_service.entrypoints.turns import TurnQueue
+from publisher_service.engine.turns import TurnQueue
 from servicekit.run.loops import wait
 from servicekit.run.transient import is_transient
 from servicekit.run.zeros import from_zero

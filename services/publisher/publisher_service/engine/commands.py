@@ -12,8 +12,8 @@ from nats.aio.client import Client
 from opentelemetry import metrics
 
 from postflow.queue.v1 import publish_command_pb2
-from publisher_service.entrypoints.timer import DueTimer
-from publisher_service.entrypoints.work import Wish, Work
+from publisher_service.engine.timer import DueTimer
+from publisher_service.engine.work import Wish, Work
 from publisher_service.wire import UnreadableMessage, command_from
 from servicekit.bus.delivery import Delivery
 from servicekit.bus.pull import PullLoop

@@ -21,10 +21,10 @@ from publisher_service.application.tell_started import TellStarted
 from publisher_service.domain.claim import Claimed, Command, Lane
 from publisher_service.domain.outcome import NotTried
 from publisher_service.domain.post_job import PostJob
-from publisher_service.entrypoints.commands import CommandIntake
-from publisher_service.entrypoints.lanes import ProviderLane
-from publisher_service.entrypoints.turns import TurnQueue
-from publisher_service.entrypoints.work import Wish, Work
+from publisher_service.engine.commands import CommandIntake
+from publisher_service.engine.lanes import ProviderLane
+from publisher_service.engine.turns import TurnQueue
+from publisher_service.engine.work import Wish, Work
 from servicekit.clock import Clock
 from servicekit.pg.clock import SteadyClock
 from servicekit.run.loops import backoff, wait

@@ -7,7 +7,7 @@ from datetime import timedelta
 from opentelemetry import metrics
 
 from publisher_service.domain.claim import Lane
-from publisher_service.entrypoints.work import Work
+from publisher_service.engine.work import Work
 
 # Claimed and not settled: enough to keep every sender busy while batches are settled.
 _MOST_OPEN = 500

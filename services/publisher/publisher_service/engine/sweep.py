@@ -1,0 +1,26 @@
+"""One step of the sweep."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from publisher_service.application.recover_jobs import Found, Question
+from publisher_service.domain.claim import Command
+
+
+class Sweep:
+    """Recovers what stands still, hands on what is due, and what is unknown to those who look it up."""
+
+    def __init__(
+        self,
+        recover: Callable[[], Awaitable[Found]],
+        look_up: Callable[[Sequence[Question]], None],
+        hand_on: Callable[[Sequence[Command]], None],
+    ) -> None:
+        self._recover = recover
+        self._look_up = look_up
+        self._hand_on = hand_on
+
+    async def step(self) -> bool:
+        found = await self._recover()
+        self._hand_on(found.due)
+        self._look_up(found.questions)
+        return found.more
