@@ -41,6 +41,7 @@ from publisher_service.engine.look_ups import LookUps
 from publisher_service.engine.pipeline import PublishPipeline
 from publisher_service.engine.redrive import CommandRedriver
 from publisher_service.engine.sweep import Sweep
+from publisher_service.engine.wake_up import WakeUp
 from publisher_service.entrypoints.events import CONSUMER, routes
 from publisher_service.entrypoints.loops import loops
 from publisher_service.entrypoints.rpc import PublisherServicer, SocialAccountServicer
@@ -145,6 +146,7 @@ class _Parts:
         self.due_now, self.connection_changed = asyncio.Event(), asyncio.Event()
         self.dead_letters = DeadLetters(self.database, self.clock, self.ids)
         self.housekeeping = Housekeeping(self.database, self.clock, Retention())
+        self.wake_up = WakeUp()
         self.pipeline = self._pipeline()
         self.events = EventConsumer(
             connection=self.nats,
@@ -205,7 +207,9 @@ class _Parts:
 
     def _pipeline(self) -> PublishPipeline:
         settings = self.settings
-        pipeline = PublishPipeline(
+        return PublishPipeline(
+            intake=self._intake(),
+            wake_up=self.wake_up,
             claim=ClaimJobs(
                 database=self.database,
                 clock=self.clock,
@@ -229,7 +233,7 @@ class _Parts:
                 policies=self._policy_of,
                 late=self.late,
                 providers=self.providers.names,
-                wake_lines=self._wake_lines,
+                wake_lines=self.wake_up.wake_lines,
             ),
             tell_started=TellStarted(database=self.database, clock=self.clock, outbox=self.outbox),
             clock=self.system,
@@ -243,22 +247,19 @@ class _Parts:
                 for provider in self.providers
             },
         )
-        pipeline.intake = CommandIntake(
+
+    def _intake(self) -> CommandIntake:
+        return CommandIntake(
             connection=self.nats,
-            stream=settings.publish_stream,
-            specs=publish_consumers(settings.publish_durables),
-            due=pipeline.submit,
+            stream=self.settings.publish_stream,
+            specs=publish_consumers(self.settings.publish_durables),
             clock=self.system,
             steady=self.steady,
             dead_letters=self.dead_letters,
         )
-        return pipeline
-
-    def _wake_lines(self) -> None:
-        self.pipeline.wake_lines()
 
     def _on_connected(self) -> None:
-        self.pipeline.wake_lines()
+        self.wake_up.wake_lines()
         self.connection_changed.set()
 
     def _policy_of(self, name: str) -> Policy:

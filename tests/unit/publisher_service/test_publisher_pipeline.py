@@ -16,6 +16,7 @@ from publisher_service.domain.post_job import JobState, PostJob, Target
 from publisher_service.engine.lanes import ProviderLane
 from publisher_service.engine.pipeline import PublishPipeline
 from publisher_service.engine.turns import TurnQueue
+from publisher_service.engine.wake_up import WakeUp
 from publisher_service.engine.work import Work
 from servicekit.clock import SystemClock
 from servicekit.pg.clock import SteadyClock
@@ -26,7 +27,7 @@ UNUSED = cast(Any, None)
 
 
 class NoIntake:
-    async def run(self, stop: asyncio.Event) -> None:
+    async def run(self, stop: asyncio.Event, due: Callable[[list[Work]], None]) -> None:
         await stop.wait()
 
 
@@ -73,7 +74,6 @@ def commands(count: int, *, first: int = 0, accounts: int = 7) -> list[Command]:
 
 
 async def _run(pipeline: PublishPipeline, claims: Claims, done: int) -> None:
-    pipeline.intake = cast(Any, NoIntake())
     stop = asyncio.Event()
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
         group.create_task(pipeline.run(stop))
@@ -162,11 +162,13 @@ async def _settle(batch: Sequence[Sent]) -> list[PostJob]:
     return [sent.claimed.job for sent in batch]
 
 
-def a_pipeline(claims: Claims, lane: Any = None) -> PublishPipeline:
+def a_pipeline(claims: Claims, lane: Any = None, wake_up: WakeUp | None = None) -> PublishPipeline:
     system = SystemClock()
     steady = SteadyClock(system)
     steady.learn(system.now(), asked=system.monotonic(), answered=system.monotonic())
     return PublishPipeline(
+        intake=cast(Any, NoIntake()),
+        wake_up=wake_up or WakeUp(),
         claim=cast(Any, claims),
         send=cast(Any, _send),
         settle=cast(Any, _settle),
@@ -210,10 +212,10 @@ async def test_lines_are_looked_at_again_at_once_while_there_is_more() -> None:
 
 
 async def test_while_there_is_too_little_room_commands_and_lines_take_turns() -> None:
-    claims, lane = Competing(), Narrow()
-    pipeline = a_pipeline(claims, lane)
+    claims, lane, wake_up = Competing(), Narrow(), WakeUp()
+    pipeline = a_pipeline(claims, lane, wake_up)
     # Something is due, or has its turn, while there is no room.
-    lane.when_full = pipeline.wake_lines
+    lane.when_full = wake_up.wake_lines
     pipeline.submit_commands(commands(20))
     await _run(pipeline, claims, done=20)
     assert claims.order[:20].count("line") == 10

@@ -58,7 +58,6 @@ class CommandIntake:
         connection: Client,
         stream: StreamSpec,
         specs: Sequence[ConsumerSpec],
-        due: Callable[[list[Work]], None],
         clock: Clock,
         steady: SteadyClock,
         dead_letters: DeadLetters,
@@ -67,25 +66,26 @@ class CommandIntake:
         self._steady = steady
         self._dead_letters = dead_letters
         show_none(CONSUMER)
-        self._timer: DueTimer[Work] = DueTimer(steady, due)
         self._arrived: list[tuple[PullLoop, Delivery]] = []
         self._some = asyncio.Event()
         self._in_hand: set[Work] = set()
         self._waiting: dict[Wish, Work] = {}
         self._pulls = [self._pull(connection, stream, spec) for spec in specs]
 
-    async def run(self, stop: asyncio.Event) -> None:
+    async def run(self, stop: asyncio.Event, due: Callable[[list[Work]], None]) -> None:
+        """Calls `due` with the commands whose time has come, until `stop`; gives back the others then."""
+        timer: DueTimer[Work] = DueTimer(self._steady, due)
         async with asyncio.TaskGroup() as group:
             for pull in self._pulls:
                 group.create_task(pull.run(stop))
-            group.create_task(self._sort(stop))
+            group.create_task(self._sort(timer, stop))
             group.create_task(self._keep_alive(stop))
         # What was still on its way when the pulling ended.
         for pull, delivery in self._arrived:
             await delivery.retry_in(_AT_ONCE)
             pull.finished()
         self._arrived.clear()
-        for work in self._timer.release_all():
+        for work in timer.release_all():
             await work.again(_AT_ONCE)
 
     def _pull(self, connection: Client, stream: StreamSpec, spec: ConsumerSpec) -> PullLoop:
@@ -99,19 +99,19 @@ class CommandIntake:
         pull = PullLoop(connection, spec, receive, room=_ROOM, ensure_stream=ensure)
         return pull
 
-    async def _sort(self, stop: asyncio.Event) -> None:
+    async def _sort(self, timer: DueTimer[Work], stop: asyncio.Event) -> None:
         while not (stop.is_set() and not self._arrived):
             await wait(self._some, 0.25)
             self._some.clear()
             batch = list(self._arrived)
             self._arrived.clear()
             for index, (pull, delivery) in enumerate(batch):
-                await self._take(pull, delivery)
+                await self._take(timer, pull, delivery)
                 if index % _SORTED_AT_ONCE == 0:
                     await asyncio.sleep(0)  # posts are due meanwhile
-            _held.set(len(self._timer))
+            _held.set(len(timer))
 
-    async def _take(self, pull: PullLoop, delivery: Delivery) -> None:
+    async def _take(self, timer: DueTimer[Work], pull: PullLoop, delivery: Delivery) -> None:
         try:
             command = command_from(publish_command_pb2.PublishCommand.FromString(delivery.payload))
         except (DecodeError, UnreadableMessage) as error:
@@ -133,7 +133,7 @@ class CommandIntake:
             return
         self._in_hand.add(work)
         self._waiting[work.wish] = work
-        self._timer.hold(command.schedule_time - CLAIM_AHEAD, work)
+        timer.hold(command.schedule_time - CLAIM_AHEAD, work)
 
     def _left(self, pull: PullLoop, work: Work) -> None:
         self._in_hand.discard(work)

@@ -24,6 +24,7 @@ from publisher_service.domain.post_job import PostJob
 from publisher_service.engine.commands import CommandIntake
 from publisher_service.engine.lanes import ProviderLane
 from publisher_service.engine.turns import TurnQueue
+from publisher_service.engine.wake_up import WakeUp
 from publisher_service.engine.work import Wish, Work
 from servicekit.clock import Clock
 from servicekit.pg.clock import SteadyClock
@@ -50,6 +51,8 @@ class PublishPipeline:
     def __init__(
         self,
         *,
+        intake: CommandIntake,
+        wake_up: WakeUp,
         claim: ClaimJobs,
         send: SendPost,
         settle: SettlePosts,
@@ -61,7 +64,8 @@ class PublishPipeline:
     ) -> None:
         """`lanes` by the name of the provider."""
         self.name = "publish pipeline"
-        self.intake: CommandIntake | None = None
+        self._intake = intake
+        self._wake_up = wake_up
         self._claim_jobs = claim
         self._send_post = send
         self._settle_posts = settle
@@ -76,9 +80,7 @@ class PublishPipeline:
         self._handed_on_of: Counter[str] = Counter()
         self._open: set[Work] = set()
         self._answered: list[tuple[Work, Sent]] = []
-        self._some_due = asyncio.Event()
         self._some_answered = asyncio.Event()
-        self._lines_wake = True
         self._lines_went_first = False
         self._next_look = 0.0
         self._sent_all = False
@@ -87,7 +89,7 @@ class PublishPipeline:
         """Takes work that is due, but for the moment by which the claim runs ahead."""
         for work in works:
             self._due.add(work)
-        self._some_due.set()
+        self._wake_up.wake()
 
     def submit_commands(self, commands: Sequence[Command]) -> None:
         """Takes commands from the sweep. Duplicates and overflow are dropped: the next sweep finds them again."""
@@ -104,11 +106,6 @@ class PublishPipeline:
         is_full = len(self._handed_on) >= _MOST_HANDED_ON
         return not is_full and self._handed_on_of[organization_id] < _MOST_OF_AN_ORGANIZATION
 
-    def wake_lines(self) -> None:
-        """The line of some account has its turn."""
-        self._lines_wake = True
-        self._some_due.set()
-
     def _left(self, work: Work) -> None:
         self._handed_on.discard(work.wish)
         organization_id = work.command.organization_id
@@ -117,10 +114,9 @@ class PublishPipeline:
             del self._handed_on_of[organization_id]
 
     async def run(self, stop: asyncio.Event) -> None:
-        assert self.intake is not None, "the pipeline has no intake"
         async with asyncio.TaskGroup() as group:
             feeding = [
-                group.create_task(self.intake.run(stop)),
+                group.create_task(self._intake.run(stop, self.submit)),
                 group.create_task(self._claim(stop)),
             ]
             senders = [group.create_task(lane.run(self._send, self._clock.monotonic)) for lane in self._lanes.values()]
@@ -140,8 +136,8 @@ class PublishPipeline:
     async def _claim(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
             if not self._has_work():
-                await wait(self._some_due, _LOOK_PERIOD)
-            self._some_due.clear()
+                await self._wake_up.wait(_LOOK_PERIOD)
+            self._wake_up.clear()
             if self._lines_go_first():
                 await self._take_turns()
             if batch := self._due.take(self._batch_size()):
@@ -160,7 +156,7 @@ class PublishPipeline:
         return _CLAIM_BATCH if len(self._due) > _MOST_DUE else min(self._room(), _CLAIM_BATCH)
 
     def _may_look(self) -> bool:
-        return self._room() > 0 and (self._lines_wake or self._clock.monotonic() >= self._next_look)
+        return self._room() > 0 and (self._wake_up.has_lines or self._clock.monotonic() >= self._next_look)
 
     def _lines_go_first(self) -> bool:
         """Every other time that what is due here would take all the room: nothing would be left for the lines."""
@@ -220,7 +216,7 @@ class PublishPipeline:
 
     async def _take_turns(self) -> None:
         """Claims the next post of every line that has its turn, as far as there is room."""
-        is_certain, self._lines_wake = self._lines_wake, False
+        is_certain = self._wake_up.take_lines()
         self._next_look = self._clock.monotonic() + _LOOK_PERIOD
         started = self._clock.monotonic()
         try:
@@ -244,7 +240,8 @@ class PublishPipeline:
         for command, claimed in turns.claimed:
             self._enter(Work(command=command, since=started), claimed, started)
         # A line whose first post is locked by another transaction is looked at again a little later.
-        self._lines_wake = self._lines_wake or turns.more
+        if turns.more:
+            self._wake_up.wake_lines()
 
     def _with_room(self) -> list[Lane]:
         return [lane.now for lane in self._lanes.values() if lane.now.room > 0]
@@ -281,7 +278,7 @@ class PublishPipeline:
             self._lanes[sent.claimed.provider].leave()
             delay = carried_by_stream(job, now)
             await (work.over() if delay is None else work.again(delay))
-        self._some_due.set()
+        self._wake_up.wake()
 
     async def _recorded(self, batch: Sequence[Sent]) -> list[PostJob]:
         """Until it is: what a provider has answered must not be lost while the database is away."""
