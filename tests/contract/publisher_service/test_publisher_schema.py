@@ -9,8 +9,10 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
 import channels
-from publisher_service.adapters.postgres import accounts, store
+from publisher_service.adapters.postgres.accounts import insert_account
 from publisher_service.adapters.postgres.claim import claim
+from publisher_service.adapters.postgres.contents import lock_contents, save_contents
+from publisher_service.adapters.postgres.jobs import lock_jobs
 from publisher_service.adapters.postgres.tables import metadata
 from publisher_service.adapters.providers.adapter import Adapter, Limits
 from publisher_service.adapters.providers.sandbox import SandboxAdapter
@@ -240,12 +242,12 @@ async def test_the_claim_takes_exactly_what_may_be_sent(database: Database, stat
         traceparent="",
     )
     async with database.transaction() as tx:
-        await store.lock_contents(tx.connection, [("acme", "draft")])
-        await store.save_contents(tx.connection, [draft])
-        await accounts.insert(tx.connection, account, b"sealed")
+        await lock_contents(tx.connection, [("acme", "draft")])
+        await save_contents(tx.connection, [draft])
+        await insert_account(tx.connection, account, b"sealed")
         await tx.connection.execute(text("insert into account_gate values ('acme', 'page', true, null, 'sandbox')"))
         judged = await claim(tx.connection, [command], [LANE], now=NOW, sender="test/1")
-        (after,) = await store.lock_jobs(tx.connection, [("acme", command.post_job_id)])
+        (after,) = await lock_jobs(tx.connection, [("acme", command.post_job_id)])
     may = JobState.SENDING in TRANSITIONS[state]
     assert (judged[0].verdict is Verdict.CLAIMED) == may
     assert after.state is (JobState.SENDING if may else state)

@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from postflow.publisher.v1 import publisher_service_pb2 as pb
 from postflow.publisher.v1.post_job_pb2 import POST_JOB_STATE_PENDING, POST_JOB_STATE_SCHEDULED, POST_JOB_STATE_SENDING
-from publisher_service.adapters.postgres import store
+from publisher_service.adapters.postgres.jobs import insert_jobs
 from publisher_service.domain.post_job import JobState, PostJob, Target, job_id
 from servicekit.faults import Fault
 from servicekit.pg.database import Database
@@ -52,7 +52,7 @@ async def jobs(database: Database) -> list[PostJob]:
     """Newest first, beside those of another organization."""
     mine = [a_job(number) for number in range(JOBS)]
     async with database.transaction() as tx:
-        await store.insert_jobs(tx.connection, [*mine, *(a_job(number, "other") for number in range(JOBS))])
+        await insert_jobs(tx.connection, [*mine, *(a_job(number, "other") for number in range(JOBS))])
     return sorted(mine, key=lambda job: (job.create_time, job.id), reverse=True)
 
 
@@ -170,7 +170,7 @@ async def test_pages_stay_whole_while_newer_jobs_come(
 ) -> None:
     first = await publisher.ListPostJobs(pb.ListPostJobsRequest(organization_id="acme", page_size=10))
     async with database.transaction() as tx:
-        await store.insert_jobs(tx.connection, [a_job(number) for number in range(100, 110)])
+        await insert_jobs(tx.connection, [a_job(number) for number in range(100, 110)])
     token = first.next_page_token
     rest = await publisher.ListPostJobs(pb.ListPostJobsRequest(organization_id="acme", page_token=token))
     assert [job.id for job in [*first.post_jobs, *rest.post_jobs]] == [job.id for job in jobs]

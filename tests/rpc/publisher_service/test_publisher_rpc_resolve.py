@@ -17,7 +17,7 @@ from postflow.publisher.v1.post_job_pb2 import (
     POST_JOB_STATE_PUBLISHED,
 )
 from postflow.publisher.v1.publisher_events_pb2 import PostJobChanged
-from publisher_service.adapters.postgres import store
+from publisher_service.adapters.postgres.jobs import insert_jobs, lock_jobs, save_jobs
 from publisher_service.application.late_evidence import LateEvidence
 from publisher_service.domain.outcome import Found
 from publisher_service.domain.post_job import JobState, PostJob, Target, begun_again, job_id, moved
@@ -60,7 +60,7 @@ async def put(database: Database, state: JobState) -> None:
     moves = state is JobState.UNKNOWN
     job = replace(JOB, state=state, next_action_time=NOW if moves else None, unknown_until=NOW if moves else None)
     async with database.transaction() as tx:
-        await store.insert_jobs(tx.connection, [job])
+        await insert_jobs(tx.connection, [job])
         await tx.connection.execute(text(ATTEMPT), {"id": job.id, "now": NOW})
 
 
@@ -135,7 +135,7 @@ async def test_what_is_not_in_question_is_not_resolved(
         evidence_kind="PROVIDER_ID" if out else "",
     )
     async with database.transaction() as tx:
-        await store.insert_jobs(tx.connection, [job])
+        await insert_jobs(tx.connection, [job])
     code, fault = await refusal_of(publisher.ResolvePostJob(not_published()))
     assert (code, fault.reason) == (Code.FAILED_PRECONDITION, "POST_JOB_NOT_RESOLVABLE")
     assert fault.metadata == {"post_job_id": JOB.id, "state": state}
@@ -184,11 +184,11 @@ async def test_proof_against_a_persons_word_counts_and_is_cried_out(
     await publisher.ResolvePostJob(not_published())
     late = LateEvidence(Outbox(Uuid7Source(), lambda rows: None))
     async with database.transaction() as tx:
-        jobs = await store.lock_jobs(tx.connection, [("acme", JOB.id)])
+        jobs = await lock_jobs(tx.connection, [("acme", JOB.id)])
         if next_run:
             again = begun_again(jobs[0])
             jobs = [moved(again, JobState.SENDING, now=NOW, until=NOW, fence=2)]
-            await store.save_jobs(tx.connection, jobs)
+            await save_jobs(tx.connection, jobs)
         await late(tx, [(jobs[0], 1, Found(external_id="sp-1", external_url="u"))], now=NOW)
     (record,) = [record for record in caplog.records if record.levelname == "CRITICAL"]
     assert "though a person said that it is not" in record.getMessage()

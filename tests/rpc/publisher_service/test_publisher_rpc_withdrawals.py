@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import text
 
 from postflow.publisher.v1 import publisher_service_pb2 as pb
-from publisher_service.adapters.postgres import store
+from publisher_service.adapters.postgres.contents import lock_contents
+from publisher_service.adapters.postgres.jobs import get_job, insert_jobs
 from publisher_service.domain.post_job import JobState, PostJob, Target, job_id
 from servicekit.faults import Fault
 from servicekit.pg.database import Database
@@ -39,7 +40,7 @@ def a_job(organization: str = "acme") -> PostJob:
 async def job(database: Database) -> PostJob:
     """Of a draft that another organization has, too."""
     async with database.transaction() as tx:
-        await store.insert_jobs(tx.connection, [a_job(), a_job("other")])
+        await insert_jobs(tx.connection, [a_job(), a_job("other")])
     return a_job()
 
 
@@ -91,7 +92,7 @@ async def test_a_revision_beyond_the_next_one_cannot_be_forbidden(
     assert (code, fault.reason) == (Code.FAILED_PRECONDITION, "REVISION_NOT_KNOWN")
     assert fault.metadata == {"draft_id": "draft", "known_revision": str(revision)}
     async with database.transaction() as tx:
-        contents = await store.lock_contents(tx.connection, [("acme", "draft")])
+        contents = await lock_contents(tx.connection, [("acme", "draft")])
     assert contents["acme", "draft"][:3] == (revision, 0, revision)
 
 
@@ -153,7 +154,7 @@ async def test_a_withdrawal_below_no_revision_is_refused(publisher: PublisherSer
 async def known(database: Database, draft: str, *, revision: int) -> None:
     """Publisher has heard of the draft up to this revision."""
     async with database.transaction() as tx:
-        await store.lock_contents(tx.connection, [("acme", draft)])
+        await lock_contents(tx.connection, [("acme", draft)])
         await tx.connection.execute(
             text("update content set version = :revision, revision = :revision where draft_id = :draft"),
             {"draft": draft, "revision": revision},
@@ -162,7 +163,7 @@ async def known(database: Database, draft: str, *, revision: int) -> None:
 
 async def withdrawn_below(database: Database, job: PostJob) -> int:
     async with database.read() as connection:
-        stored = await store.get_job(connection, job.organization_id, job.id)
+        stored = await get_job(connection, job.organization_id, job.id)
     assert stored
     return stored.withdrawn_below
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from publisher_service.adapters.postgres import counts, store
+from publisher_service.adapters.postgres import counts
+from publisher_service.adapters.postgres.jobs import insert_jobs
 from publisher_service.application import count_jobs
 from publisher_service.application.count_jobs import CountJobs
 from publisher_service.domain.post_job import JobState, PostJob, Reason, Target
@@ -128,7 +129,7 @@ def _count(database: Database) -> CountJobs:
 
 async def _insert(database: Database, *jobs: PostJob) -> None:
     async with database.transaction() as tx:
-        await store.insert_jobs(tx.connection, jobs)
+        await insert_jobs(tx.connection, jobs)
 
 
 def _job(draft: str, state: JobState, reason: Reason = Reason.NONE, *, account: str = "page", due: datetime) -> PostJob:

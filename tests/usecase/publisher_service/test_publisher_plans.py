@@ -13,16 +13,49 @@ import pytest
 from sqlalchemy import CursorResult, TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from publisher_service.adapters.postgres import accounts, contents, counts, hot, line, store
-from publisher_service.adapters.postgres.accounts import AccountFilter
+from publisher_service.adapters.postgres import counts
+from publisher_service.adapters.postgres.accounts import (
+    credentials_of,
+    get_account,
+    insert_account,
+    list_accounts,
+    lock_account,
+    save_account,
+)
+from publisher_service.adapters.postgres.attempts import (
+    abandon_attempts,
+    close_attempts,
+    doubtful_attempt,
+    list_attempts,
+)
 from publisher_service.adapters.postgres.claim import claim
-from publisher_service.adapters.postgres.store import JobFilter
-from publisher_service.domain.account import AccountState, SocialAccount
+from publisher_service.adapters.postgres.contents import lock_contents, save_contents, withdraw_below
+from publisher_service.adapters.postgres.gates import set_connection
+from publisher_service.adapters.postgres.jobs import (
+    get_job,
+    insert_jobs,
+    list_jobs,
+    lock_due_jobs,
+    lock_jobs,
+    lock_jobs_of_drafts,
+    save_jobs,
+)
+from publisher_service.adapters.postgres.kept_contents import keep_current_contents, sent_content
+from publisher_service.adapters.postgres.lines import first_in_lines, lock_due_lines, mark_lines_empty, next_wake_time
+from publisher_service.adapters.postgres.relabeling import (
+    Relabeled,
+    end_relabeling,
+    find_relabeled,
+    lock_mislabeled_jobs,
+)
+from publisher_service.adapters.postgres.settle import SettleRow, record_settlements
+from publisher_service.adapters.postgres.stranded_lines import list_lines, wake_stranded_lines
+from publisher_service.domain.account import AccountFilter, AccountState, SocialAccount
 from publisher_service.domain.claim import Command, Lane, Verdict
 from publisher_service.domain.outcome import Accepted, Ambiguous, Found
 from publisher_service.domain.plan import SavedDraft
 from publisher_service.domain.policy import Policy
-from publisher_service.domain.post_job import JobState, PostJob, Target, job_id
+from publisher_service.domain.post_job import JobFilter, JobState, PostJob, Target, job_id
 from publisher_service.domain.settlement import evidence, settle
 from servicekit.pg.database import Database
 from testkit.databases import Databases
@@ -115,13 +148,13 @@ async def full(databases: Databases, request: pytest.FixtureRequest) -> AsyncIte
             names = {"rows": ROWS, "now": NOW, "later": NOW + timedelta(days=1)}
             used = {name: value for name, value in names.items() if f":{name}" in statement}
             await tx.connection.execute(text(statement), used)
-        await store.insert_jobs(tx.connection, [_job(number) for number in range(BATCH)])
+        await insert_jobs(tx.connection, [_job(number) for number in range(BATCH)])
         await tx.connection.execute(text("update account_gate set connected = true, provider = 'sandbox'"))
         drafts = [_draft(number) for number in range(BATCH)]
-        await store.lock_contents(tx.connection, [(draft.organization_id, draft.draft_id) for draft in drafts])
-        await store.save_contents(tx.connection, drafts)
+        await lock_contents(tx.connection, [(draft.organization_id, draft.draft_id) for draft in drafts])
+        await save_contents(tx.connection, drafts)
         for number in range(BATCH):
-            await accounts.insert(tx.connection, _account(number), b"sealed")
+            await insert_account(tx.connection, _account(number), b"sealed")
     if request.param == "analyzed":
         async with database.statement() as connection:
             await connection.execute(text("vacuum analyze"))
@@ -142,7 +175,7 @@ async def test_the_claim_and_the_settling_touch_what_they_are_about(explaining: 
     judged = await claim(connection, [_command(number) for number in range(BATCH)], LANES, now=NOW, sender="test/1")
     assert [each.verdict for each in judged.values()] == [Verdict.CLAIMED] * BATCH
     rows = [
-        hot.SettleRow(
+        SettleRow(
             settlement=settle(
                 each.claimed.job, Accepted(external_id="x", external_url=""), policy=Policy(), now=NOW, draw=0.5
             ),
@@ -155,20 +188,20 @@ async def test_the_claim_and_the_settling_touch_what_they_are_about(explaining: 
         for number, each in judged.items()
         if each.claimed
     ]
-    assert len((await hot.settle(connection, rows, now=NOW)).positions) == BATCH
+    assert len((await record_settlements(connection, rows, now=NOW)).positions) == BATCH
     explaining.check(BATCH)
 
 
 async def test_the_sweep_touches_what_is_due(explaining: Explaining) -> None:
     connection: Any = explaining
-    assert await store.lock_due(connection, before=NOW, patience=NOW, limit=BATCH) == []
+    assert await lock_due_jobs(connection, before=NOW, patience=NOW, limit=BATCH) == []
     explaining.check(1)
 
 
 async def test_the_sweep_takes_no_more_than_it_asks_for(explaining: Explaining) -> None:
     connection: Any = explaining
     late = NOW + timedelta(days=2)
-    assert len(await store.lock_due(connection, before=late, patience=late, limit=BATCH)) == BATCH
+    assert len(await lock_due_jobs(connection, before=late, patience=late, limit=BATCH)) == BATCH
     explaining.check(BATCH)
 
 
@@ -178,90 +211,90 @@ async def test_what_a_batch_of_events_or_of_answers_asks_is_bounded_by_the_batch
     keys = [(job.organization_id, job.id) for job in jobs]
     drafts = [(job.organization_id, job.draft_id) for job in jobs]
     await claim(connection, [_command(number) for number in range(BATCH)], LANES, now=NOW, sender="test/1")
-    assert len(await store.lock_contents(connection, drafts)) == BATCH
-    await store.save_contents(connection, [_draft(number, version=2) for number in range(BATCH)])
-    assert len(await store.lock_jobs_of_drafts(connection, drafts)) == BATCH
-    sending = await store.lock_jobs(connection, keys)
+    assert len(await lock_contents(connection, drafts)) == BATCH
+    await save_contents(connection, [_draft(number, version=2) for number in range(BATCH)])
+    assert len(await lock_jobs_of_drafts(connection, drafts)) == BATCH
+    sending = await lock_jobs(connection, keys)
     lost = [settle(job, Ambiguous(reason="LOST", message=""), policy=Policy(), now=NOW, draw=0.5) for job in sending]
-    await store.close_attempts(connection, lost, now=NOW)
-    await store.save_jobs(connection, [each.job for each in lost])
-    assert await store.doubtful_attempt(connection, jobs[0])
-    await contents.keep_current(connection, keys)
-    assert await contents.sent(connection, "acme", jobs[0].id) is not None
+    await close_attempts(connection, lost, now=NOW)
+    await save_jobs(connection, [each.job for each in lost])
+    assert await doubtful_attempt(connection, jobs[0])
+    await keep_current_contents(connection, keys)
+    assert await sent_content(connection, "acme", jobs[0].id) is not None
     proven = [evidence(each.job, Found(external_id="x", external_url=""), now=NOW) for each in lost]
-    await store.abandon_attempts(connection, proven, now=NOW)
+    await abandon_attempts(connection, proven, now=NOW)
     more = [_job(number, draft=f"more-{number}") for number in range(BATCH)]
-    await store.insert_jobs(connection, more)
+    await insert_jobs(connection, more)
     explaining.check(BATCH)
 
 
 async def test_a_look_at_one_thing_reads_one_thing(explaining: Explaining) -> None:
     connection: Any = explaining
     job = _job(1)
-    assert await store.get_job(connection, "acme", job.id)
-    assert len(await store.attempts_of(connection, "acme", "b7")) == 1
-    assert await accounts.lock(connection, "acme", "b7")
-    await accounts.credentials_of(connection, "acme", "b7")
-    await line.set_connection(connection, "acme", "b7", provider="sandbox", connected=False, now=NOW)
-    await accounts.save(connection, _account(1), b"sealed")
-    await accounts.insert(connection, _account(1), b"sealed")
-    await accounts.get(connection, "acme", "b7")
-    await store.forbid(connection, "acme", job.draft_id, 2)
+    assert await get_job(connection, "acme", job.id)
+    assert len(await list_attempts(connection, "acme", "b7")) == 1
+    assert await lock_account(connection, "acme", "b7")
+    await credentials_of(connection, "acme", "b7")
+    await set_connection(connection, "acme", "b7", provider="sandbox", connected=False, now=NOW)
+    await save_account(connection, _account(1), b"sealed")
+    await insert_account(connection, _account(1), b"sealed")
+    await get_account(connection, "acme", "b7")
+    await withdraw_below(connection, "acme", job.draft_id, 2)
     explaining.check(1)
 
 
 async def test_a_page_of_accounts_reads_a_page(explaining: Explaining) -> None:
     connection: Any = explaining
     wanted = AccountFilter(organization_id="acme")
-    assert len(await accounts.page(connection, wanted, after="b7", limit=BATCH)) == BATCH
+    assert len(await list_accounts(connection, wanted, after="b7", limit=BATCH)) == BATCH
     explaining.check(BATCH)
 
 
 async def test_the_head_of_a_long_line_costs_one_row(explaining: Explaining) -> None:
     connection: Any = explaining
     keys = [("acme", "page"), *(("acme", f"b{number}") for number in range(1, BATCH))]
-    (head,) = await line.heads(connection, keys)
+    (head,) = await first_in_lines(connection, keys)
     assert head.state_reason == "ACCOUNT_NOT_CONNECTED"
-    await line.emptied(connection, keys)
+    await mark_lines_empty(connection, keys)
     explaining.check(BATCH)
 
 
 async def test_a_look_at_lines_of_which_none_has_its_turn_reads_none(explaining: Explaining) -> None:
     connection: Any = explaining
-    assert await line.next_wake_time(connection, ["sandbox"]) == NOW + timedelta(days=1)
-    assert await line.lock_due(connection, LANES, now=NOW, most=BATCH) == []
-    assert await line.find_relabeled(connection) is None
+    assert await next_wake_time(connection, ["sandbox"]) == NOW + timedelta(days=1)
+    assert await lock_due_lines(connection, LANES, now=NOW, most=BATCH) == []
+    assert await find_relabeled(connection) is None
     explaining.check(1)
 
 
 async def test_turns_read_no_more_lines_than_there_is_room_for(explaining: Explaining) -> None:
     connection: Any = explaining
-    due = await line.lock_due(connection, LANES, now=NOW + timedelta(days=2), most=BATCH)
+    due = await lock_due_lines(connection, LANES, now=NOW + timedelta(days=2), most=BATCH)
     assert len(due) == BATCH
     explaining.check(BATCH)
 
 
 async def test_a_page_of_a_long_line_reads_a_page(explaining: Explaining) -> None:
     connection: Any = explaining
-    page = line.Relabeled(organization_id="acme", account_id="page", connected=True)
-    jobs = await line.lock_mislabeled(connection, page, limit=BATCH)
+    page = Relabeled(organization_id="acme", account_id="page", connected=True)
+    jobs = await lock_mislabeled_jobs(connection, page, limit=BATCH)
     assert len(jobs) == BATCH
     explaining.check(BATCH)
 
 
 async def test_the_look_for_stranded_lines_reads_the_head_of_each(explaining: Explaining) -> None:
     connection: Any = explaining
-    assert await line.lines_behind(connection, ("", ""), limit=BATCH) == ([("acme", "page")], [])
+    assert await list_lines(connection, ("", ""), limit=BATCH) == ([("acme", "page")], [])
     keys = [("acme", f"b{number}") for number in range(1, BATCH + 1)]
-    await line.wake_stranded(connection, keys, now=NOW)
+    await wake_stranded_lines(connection, keys, now=NOW)
     explaining.check(BATCH)
 
 
 async def test_posts_of_a_line_that_show_what_is_true_are_not_read(explaining: Explaining) -> None:
     connection: Any = explaining
-    page = line.Relabeled(organization_id="acme", account_id="page", connected=False)
-    assert await line.lock_mislabeled(connection, page, limit=BATCH) == []
-    await line.end_relabeling(connection, page)
+    page = Relabeled(organization_id="acme", account_id="page", connected=False)
+    assert await lock_mislabeled_jobs(connection, page, limit=BATCH) == []
+    await end_relabeling(connection, page)
     explaining.check(1)
 
 
@@ -284,7 +317,7 @@ async def test_a_page_of_jobs_reads_at_most_a_page_of_each_state(
     explaining: Explaining, wanted: JobFilter, before: tuple[datetime, str] | None
 ) -> None:
     connection: Any = explaining
-    page = await store.list_jobs(connection, wanted, before=before, limit=51)
+    page = await list_jobs(connection, wanted, before=before, limit=51)
     assert page == sorted(page, key=lambda job: (job.create_time, job.id), reverse=True)
     explaining.check(51 * (len(wanted.states) or len(JobState)) // ROWS_READ_PER_ROW + 51)
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Row, text
 
-from publisher_service.adapters.postgres import accounts as account_rows
-from publisher_service.adapters.postgres import line
+from publisher_service.adapters.postgres.accounts import insert_account
+from publisher_service.adapters.postgres.lines import lock_due_lines
 from publisher_service.adapters.providers.adapter import Limits, Post
 from publisher_service.adapters.providers.provider import Providers
 from publisher_service.adapters.vault import Vault
@@ -166,7 +166,7 @@ class Office:
             async with self.database.transaction() as tx:
                 for each in sorted(set(accounts.values())):
                     sealed = self._vault.seal("token", organization_id="acme", account_id=each)
-                    await account_rows.insert(tx.connection, an_account(each), sealed)
+                    await insert_account(tx.connection, an_account(each), sealed)
                     await tx.connection.execute(CONNECT, {"id": each})
         return names
 
@@ -442,7 +442,7 @@ async def test_a_line_has_its_turn_beside_very_many_of_an_organization(office: O
     )
     lanes = [Lane(provider="sandbox", room=101, lease=timedelta(seconds=15))]
     async with office.database.transaction() as tx:
-        due = await line.lock_due(tx.connection, lanes, now=DUE + timedelta(hours=1), most=200)
+        due = await lock_due_lines(tx.connection, lanes, now=DUE + timedelta(hours=1), most=200)
     assert len(set(due)) == len({organization for organization, _ in due}) == 101
 
 
@@ -462,7 +462,7 @@ async def test_lines_have_their_turns_over_organizations_and_providers(office: O
         )
     lanes = [Lane(provider=name, room=room, lease=timedelta(seconds=15)) for name, room in (("a", 3), ("b", 2))]
     async with office.database.transaction() as tx:
-        due = await line.lock_due(tx.connection, lanes, now=DUE + timedelta(hours=1), most=100)
+        due = await lock_due_lines(tx.connection, lanes, now=DUE + timedelta(hours=1), most=100)
     assert sorted(due) == [
         ("big", "page-1"),
         ("big", "page-2"),

@@ -8,8 +8,10 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
-from publisher_service.adapters.postgres import line, store
 from publisher_service.adapters.postgres.claim import claim
+from publisher_service.adapters.postgres.contents import lock_contents
+from publisher_service.adapters.postgres.jobs import insert_jobs, known_jobs, lock_jobs, save_jobs
+from publisher_service.adapters.postgres.lines import first_in_lines, lock_due_lines, mark_lines_empty, next_wake_time
 from publisher_service.application.disown_claims import FailedClaim
 from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.claim import IN_LINE, Claimed, Command, Judged, Lane, Verdict, command_of
@@ -100,7 +102,7 @@ class ClaimJobs:
         """When the next line has its turn, and what time it is."""
         async with self._database.read() as connection:
             now = await self._steady.observe(self._clock, connection)
-            return await line.next_wake_time(connection, [lane.provider for lane in lanes]), now
+            return await next_wake_time(connection, [lane.provider for lane in lanes]), now
 
     async def _named(self, work: Callable[[Transaction, "_Name"], Awaitable[T]]) -> T:
         """Runs a claim under a name of its own; one that fails at its COMMIT is left in `failed`."""
@@ -121,10 +123,10 @@ class ClaimJobs:
 
     async def _take_turns(self, tx: Transaction, lanes: Sequence[Lane], most: int, name: "_Name") -> Turns:
         now = await self._steady.observe(self._clock, tx.connection)
-        accounts = await line.lock_due(tx.connection, lanes, now=now, most=most)
-        heads = await line.heads(tx.connection, accounts) if accounts else []
+        accounts = await lock_due_lines(tx.connection, lanes, now=now, most=most)
+        heads = await first_in_lines(tx.connection, accounts) if accounts else []
         waited_for = {(job.organization_id, job.target.social_account_id) for job in heads}
-        await line.emptied(tx.connection, [account for account in accounts if account not in waited_for])
+        await mark_lines_empty(tx.connection, [account for account in accounts if account not in waited_for])
         commands = [command_of(job, from_line=True) for job in heads]
         judged = await self._judge(tx, commands, lanes, now, name) if commands else {}
         claimed = [
@@ -166,7 +168,7 @@ class ClaimJobs:
         }
         if not asked:
             return
-        found = await store.lock_jobs(tx.connection, [(each.organization_id, each.id) for each in asked.values()])
+        found = await lock_jobs(tx.connection, [(each.organization_id, each.id) for each in asked.values()])
         jobs = {(job.organization_id, job.id): job for job in found}
         saved: list[PostJob] = []
         announced: list[Announcement] = []
@@ -177,7 +179,7 @@ class ClaimJobs:
                 saved.append(after)
             if after is not job or commands[index].emission > 1:
                 announced.append(post_job_changed(after))
-        await store.save_jobs(tx.connection, saved)
+        await save_jobs(tx.connection, saved)
         tx.after_commit(partial(write_outcomes, saved))
         await self._outbox.append(tx, announced, now=now)
 
@@ -202,7 +204,7 @@ class ClaimJobs:
         if not unjudged:
             return []
         keys = [(command.organization_id, command.post_job_id) for command in unjudged]
-        known = await store.known_jobs(tx.connection, keys)
+        known = await known_jobs(tx.connection, keys)
         return [command for command, key in zip(unjudged, keys, strict=True) if key not in known]
 
     async def _made(self, commands: Sequence[Command]) -> bool:
@@ -220,14 +222,14 @@ class ClaimJobs:
         now = await self._clock.now(tx.connection)
         drafts = {(command.organization_id, command.draft_id) for command in commands}
         # The lock on the content keeps everybody else from making the same job.
-        contents = await store.lock_contents(tx.connection, drafts)
-        known = await store.known_jobs(tx.connection, [(each.organization_id, each.post_job_id) for each in commands])
+        contents = await lock_contents(tx.connection, drafts)
+        known = await known_jobs(tx.connection, [(each.organization_id, each.post_job_id) for each in commands])
         jobs = [
             _job_of(command, contents[command.organization_id, command.draft_id][1], now)
             for command in commands
             if (command.organization_id, command.post_job_id) not in known
         ]
-        await store.insert_jobs(tx.connection, jobs)
+        await insert_jobs(tx.connection, jobs)
         await self._outbox.append(tx, [post_job_changed(job) for job in jobs], now=now)
 
     @staticmethod

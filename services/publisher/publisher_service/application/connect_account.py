@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from publisher_service.adapters.postgres import accounts, line
+from publisher_service.adapters.postgres.accounts import insert_account, lock_account, save_account
+from publisher_service.adapters.postgres.gates import set_connection
 from publisher_service.adapters.providers.adapter import CredentialsRefused, ProviderAway
 from publisher_service.adapters.providers.provider import Provider, Providers
 from publisher_service.adapters.vault import Vault
@@ -90,7 +91,7 @@ class ConnectAccount:
             return ConnectAccountResponse.FromString(remembered.response)
         account_id = wanted.account_id or self._ids.new()
         account = await self._put(tx, wanted, account_id, now)
-        await line.set_connection(
+        await set_connection(
             tx.connection, account.organization_id, account.id, provider=account.provider, connected=True, now=now
         )
         await self._outbox.append(tx, [account_connected(account)], now=now)
@@ -105,13 +106,13 @@ class ConnectAccount:
         )
         fresh = _fresh(wanted, account_id, now)
         # A row that is not there cannot be locked: of concurrent first connections one inserts, the others wait for it.
-        if await accounts.insert(tx.connection, fresh, sealed):
+        if await insert_account(tx.connection, fresh, sealed):
             return fresh
-        known = await accounts.lock(tx.connection, wanted.organization_id, account_id)
+        known = await lock_account(tx.connection, wanted.organization_id, account_id)
         assert known is not None, "an account is never deleted"
         _require_same(known, wanted)
         account = replace(fresh, version=known.version + 1, create_time=known.create_time)
-        await accounts.save(tx.connection, account, sealed)
+        await save_account(tx.connection, account, sealed)
         return account
 
 

@@ -4,7 +4,8 @@ import logging
 from datetime import datetime
 from functools import partial
 
-from publisher_service.adapters.postgres import accounts, line
+from publisher_service.adapters.postgres.accounts import credentials_of, lock_account, save_account
+from publisher_service.adapters.postgres.gates import set_connection
 from publisher_service.domain.account import AccountReason, AccountState, SocialAccount, disconnected
 from publisher_service.wire import account_disconnected
 from servicekit.pg.database import Transaction
@@ -24,19 +25,19 @@ async def disconnect(
 ) -> None:
     """Disconnects the account, unless it has other credentials by now than those that were refused."""
     organization_id, account_id = account_key
-    account = await accounts.lock(tx.connection, organization_id, account_id)
+    account = await lock_account(tx.connection, organization_id, account_id)
     if account is None or account.state == AccountState.DISCONNECTED:
         return
-    *_, current = await accounts.credentials_of(tx.connection, organization_id, account_id)
+    *_, current = await credentials_of(tx.connection, organization_id, account_id)
     if current != credentials:
         # Connected again while the request was out: what was refused is not what the account has now.
-        await line.set_connection(
+        await set_connection(
             tx.connection, organization_id, account_id, provider=account.provider, connected=True, now=now
         )
         return
     gone = disconnected(account, AccountReason.CREDENTIALS_REFUSED, error_message, now=now)
-    await accounts.save(tx.connection, gone)
-    await line.set_connection(
+    await save_account(tx.connection, gone)
+    await set_connection(
         tx.connection, organization_id, account_id, provider=account.provider, connected=False, now=now
     )
     await outbox.append(tx, [account_disconnected(gone, error_message)], now=now)

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from publisher_service.adapters.postgres import store
+from publisher_service.adapters.postgres.attempts import close_attempts, open_attempts_of_sender
+from publisher_service.adapters.postgres.jobs import lock_jobs, save_jobs
 from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import OPEN_ATTEMPT, PostJob
@@ -47,8 +48,8 @@ class DisownClaims:
     async def _disown(self, tx: Transaction, failed: FailedClaim) -> Sequence[PostJob]:
         now = await self._clock.now(tx.connection)
         # A commit that is still under way holds these locks.
-        jobs = await store.lock_jobs(tx.connection, failed.jobs)
-        unsent = await store.attempts_of_sender(tx.connection, failed.jobs, failed.sender)
+        jobs = await lock_jobs(tx.connection, failed.jobs)
+        unsent = await open_attempts_of_sender(tx.connection, failed.jobs, failed.sender)
         # While the database was away for this process, another may have left the job to a person: it stays there.
         settled = [
             disowned(job, in_doubt=unsent[key], policy=self._policy, now=now, draw=self._draw())
@@ -56,8 +57,8 @@ class DisownClaims:
             if (key := (job.organization_id, job.id, job.fence)) in unsent and job.state in OPEN_ATTEMPT
         ]
         taken_back = [each.job for each in settled]
-        await store.close_attempts(tx.connection, settled, now=now)
-        await store.save_jobs(tx.connection, taken_back)
+        await close_attempts(tx.connection, settled, now=now)
+        await save_jobs(tx.connection, taken_back)
         await self._outbox.append(tx, [post_job_changed(job) for job in taken_back], now=now)
         tx.after_commit(partial(write_outcomes, taken_back))
         return taken_back

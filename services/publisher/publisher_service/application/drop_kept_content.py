@@ -1,6 +1,6 @@
 """Deletes the kept bytes of runs that have ended for good."""
 
-from publisher_service.adapters.postgres import contents
+from publisher_service.adapters.postgres.kept_contents import drop_kept_contents
 from servicekit.pg.database import Database
 
 _MOST = 500
@@ -13,4 +13,4 @@ class DropKeptContent:
     async def __call__(self) -> bool:
         """Whether there may be more."""
         async with self._database.transaction() as tx:
-            return await contents.drop(tx.connection, limit=_MOST) == _MOST
+            return await drop_kept_contents(tx.connection, limit=_MOST) == _MOST

@@ -8,7 +8,9 @@ from functools import partial
 
 from opentelemetry import metrics
 
-from publisher_service.adapters.postgres import resolutions, store
+from publisher_service.adapters.postgres.attempts import abandon_attempts, close_attempts
+from publisher_service.adapters.postgres.jobs import save_jobs
+from publisher_service.adapters.postgres.resolutions import denied_attempts
 from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.outcome import Accepted, Found
 from publisher_service.domain.post_job import JobState, PostJob
@@ -45,7 +47,7 @@ class LateEvidence:
         """The jobs are locked by this transaction; each comes as it is now."""
         if not proofs:
             return
-        denied = await resolutions.denied(
+        denied = await denied_attempts(
             tx.connection, [(job.organization_id, job.id, fence) for job, fence, _ in proofs]
         )
         jobs = {(job.organization_id, job.id): job for job, _, _ in proofs}
@@ -63,9 +65,9 @@ class LateEvidence:
             settled = replace(evidence(job, proof, now=now), attempt_fence=fence)
             jobs[key] = settled.job
             proven.append(settled)
-        await store.close_attempts(tx.connection, proven, now=now)
-        await store.abandon_attempts(tx.connection, proven, now=now)
-        await store.save_jobs(tx.connection, [each.job for each in proven])
+        await close_attempts(tx.connection, proven, now=now)
+        await abandon_attempts(tx.connection, proven, now=now)
+        await save_jobs(tx.connection, [each.job for each in proven])
         await self._outbox.append(tx, [post_job_changed(each.job) for each in proven], now=now)
         tx.after_commit(partial(write_outcomes, [each.job for each in proven]))
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from publisher_service.adapters.postgres import accounts
-from publisher_service.adapters.postgres.accounts import AccountFilter
-from publisher_service.domain.account import SocialAccount, found
+from publisher_service.adapters.postgres.accounts import get_account, list_accounts
+from publisher_service.domain.account import AccountFilter, SocialAccount, found
 from servicekit.pg.database import Database
 
 
@@ -14,9 +13,9 @@ class ReadAccounts:
 
     async def get(self, organization_id: str, account_id: str) -> SocialAccount:
         async with self._database.read() as connection:
-            return found(await accounts.get(connection, organization_id, account_id), account_id)
+            return found(await get_account(connection, organization_id, account_id), account_id)
 
     async def list(self, wanted: AccountFilter, *, after: str, limit: int) -> Sequence[SocialAccount]:
         """Those behind the account `after`."""
         async with self._database.read() as connection:
-            return await accounts.page(connection, wanted, after=after, limit=limit)
+            return await list_accounts(connection, wanted, after=after, limit=limit)

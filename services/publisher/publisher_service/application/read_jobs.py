@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from publisher_service.adapters.postgres import resolutions, store
-from publisher_service.adapters.postgres.store import JobFilter
+from publisher_service.adapters.postgres.attempts import list_attempts
+from publisher_service.adapters.postgres.jobs import get_job, list_jobs
+from publisher_service.adapters.postgres.resolutions import list_resolutions
 from publisher_service.domain.attempt import Attempt
-from publisher_service.domain.post_job import PostJob
+from publisher_service.domain.post_job import JobFilter, PostJob
 from publisher_service.domain.resolution import Resolution
 from servicekit.faults import NotFound
 from servicekit.pg.database import Database
@@ -21,12 +22,12 @@ class ReadJobs:
     ) -> tuple[PostJob, Sequence[Attempt], Sequence[tuple[int, Resolution, datetime]]]:
         """Returns the job, its attempts, and what persons have said about its runs."""
         async with self._database.read() as connection:
-            job = await store.get_job(connection, organization_id, job_id)
+            job = await get_job(connection, organization_id, job_id)
             if job is None:
                 raise NotFound("POST_JOB_NOT_FOUND", "there is no such post job", metadata={"post_job_id": job_id})
-            attempts = await store.attempts_of(connection, organization_id, job_id)
-            return job, attempts, await resolutions.of(connection, organization_id, job_id)
+            attempts = await list_attempts(connection, organization_id, job_id)
+            return job, attempts, await list_resolutions(connection, organization_id, job_id)
 
     async def list(self, wanted: JobFilter, *, before: tuple[datetime, str] | None, limit: int) -> Sequence[PostJob]:
         async with self._database.read() as connection:
-            return await store.list_jobs(connection, wanted, before=before, limit=limit)
+            return await list_jobs(connection, wanted, before=before, limit=limit)

@@ -8,7 +8,10 @@ from functools import partial
 
 from opentelemetry import metrics
 
-from publisher_service.adapters.postgres import accounts, contents, store
+from publisher_service.adapters.postgres.accounts import providers_of
+from publisher_service.adapters.postgres.attempts import close_attempts
+from publisher_service.adapters.postgres.jobs import lock_due_jobs, put_off_jobs, save_jobs
+from publisher_service.adapters.postgres.kept_contents import keep_current_contents
 from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.claim import Command, command_of
 from publisher_service.domain.doubt import given_up, is_overdue
@@ -76,27 +79,27 @@ class RecoverJobs:
 
     async def _sweep(self, tx: Transaction) -> Found:
         now = await self._steady.observe(self._clock, tx.connection)
-        jobs = await store.lock_due(tx.connection, before=now, patience=now - _MESSAGE_FIRST, limit=_BATCH)
+        jobs = await lock_due_jobs(tx.connection, before=now, patience=now - _MESSAGE_FIRST, limit=_BATCH)
         more = len(jobs) == _BATCH
         aside = {(job.organization_id, job.id) for job in jobs if not _is_sound(job)}
-        await store.put_off(tx.connection, aside, until=now + _SET_ASIDE)
+        await put_off_jobs(tx.connection, aside, until=now + _SET_ASIDE)
         jobs = [job for job in jobs if (job.organization_id, job.id) not in aside]
         abandoned = [job for job in jobs if job.state is JobState.SENDING]
         questions = [job for job in jobs if job.state is JobState.UNKNOWN]
         due = [job for job in jobs if job.state in (JobState.READY, JobState.WAITING, JobState.BLOCKED)]
-        providers = await accounts.providers_of(tx.connection, [_account(job) for job in [*abandoned, *questions]])
+        providers = await providers_of(tx.connection, [_account(job) for job in [*abandoned, *questions]])
 
         def policy(job: PostJob) -> Policy:
             return self._policies(providers.get(_account(job), ""))
 
         lost = [uncertain(job, "SENDER_LOST", _LOST, policy=policy(job), now=now) for job in abandoned]
-        await store.close_attempts(tx.connection, lost, now=now)
-        await contents.keep_current(tx.connection, [(job.organization_id, job.id) for job in abandoned])
+        await close_attempts(tx.connection, lost, now=now)
+        await keep_current_contents(tx.connection, [(job.organization_id, job.id) for job in abandoned])
         over = [job for job in questions if is_overdue(job, policy=policy(job), now=now)]
         asked = [_asked(job, policy(job), now) for job in questions if not is_overdue(job, policy=policy(job), now=now)]
         ended = [*(each.job for each in lost), *(given_up(job, now=now) for job in over)]
         ready = [_ready(job, now, now + _HANDED_ON) for job in due]
-        await store.save_jobs(tx.connection, [*ended, *asked, *ready])
+        await save_jobs(tx.connection, [*ended, *asked, *ready])
         await self._outbox.append(tx, [post_job_changed(job) for job in ended], now=now)
         tx.after_commit(partial(write_outcomes, ended))
         return Found(

@@ -6,7 +6,8 @@ The posts go out, or stay, whatever they show: the account's row decides. So a l
 from datetime import datetime
 from functools import partial
 
-from publisher_service.adapters.postgres import line, store
+from publisher_service.adapters.postgres.jobs import save_jobs
+from publisher_service.adapters.postgres.relabeling import end_relabeling, find_relabeled, lock_mislabeled_jobs
 from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.post_job import JobState, PostJob, Reason, moved
 from publisher_service.wire import post_job_changed
@@ -28,16 +29,16 @@ class RelabelLines:
         return await self._database.run(self.page)
 
     async def page(self, tx: Transaction) -> bool:
-        account = await line.find_relabeled(tx.connection)
+        account = await find_relabeled(tx.connection)
         if account is None:
             return False
-        jobs = await line.lock_mislabeled(tx.connection, account, limit=_PAGE)
+        jobs = await lock_mislabeled_jobs(tx.connection, account, limit=_PAGE)
         if not jobs:
             # Unless some of them are locked: those are found a little later.
-            return await line.end_relabeling(tx.connection, account)
+            return await end_relabeling(tx.connection, account)
         now = await self._clock.now(tx.connection)
         after = [_waiting(job, now) if account.connected else _blocked(job, now) for job in jobs]
-        await store.save_jobs(tx.connection, after)
+        await save_jobs(tx.connection, after)
         await self._outbox.append(tx, [post_job_changed(job) for job in after], now=now)
         tx.after_commit(partial(write_outcomes, after))
         return True

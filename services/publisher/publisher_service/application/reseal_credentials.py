@@ -5,8 +5,7 @@ from collections import Counter
 
 from opentelemetry import metrics
 
-from publisher_service.adapters.postgres import accounts
-from publisher_service.adapters.postgres.accounts import Sealed
+from publisher_service.adapters.postgres.accounts import Sealed, list_sealed, reseal
 from publisher_service.adapters.vault import CredentialsUnreadable, Vault, key_id_of
 from servicekit.pg.database import Database
 
@@ -36,7 +35,7 @@ class ResealCredentials:
     async def step(self) -> bool:
         """Whether the walk goes on."""
         async with self._database.read() as connection:
-            page = await accounts.sealed_page(connection, after=self._after, limit=_PAGE)
+            page = await list_sealed(connection, after=self._after, limit=_PAGE)
         for each in page:
             await self._look_at(each)
         if len(page) == _PAGE:
@@ -62,7 +61,7 @@ class ResealCredentials:
     async def _reseal(self, account: Sealed, sealed: bytes) -> None:
         """Not over credentials that were replaced meanwhile."""
         async with self._database.transaction() as tx:
-            await accounts.reseal(tx.connection, account, sealed)
+            await reseal(tx.connection, account, sealed)
 
     def _tell(self) -> None:
         for key_id in self._shown | set(self._seen) | {self._vault.current}:

@@ -3,7 +3,9 @@
 from dataclasses import replace
 from functools import partial
 
-from publisher_service.adapters.postgres import resolutions, store
+from publisher_service.adapters.postgres.attempts import close_attempts, doubtful_attempt
+from publisher_service.adapters.postgres.jobs import lock_jobs, save_jobs
+from publisher_service.adapters.postgres.resolutions import keep_resolution
 from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.post_job import PostJob
 from publisher_service.domain.resolution import Resolution, resolved
@@ -30,14 +32,14 @@ class ResolvePostJob:
         remembered = await self._ledger.recall(tx, key, now=now)
         if remembered and remembered.response is not None:
             return ResolvePostJobResponse.FromString(remembered.response)
-        job = _found(await store.lock_jobs(tx.connection, [(key.organization_id, job_id)]), job_id)
+        job = _found(await lock_jobs(tx.connection, [(key.organization_id, job_id)]), job_id)
         settlement = resolved(job, said, now=now)
-        doubtful = await store.doubtful_attempt(tx.connection, job)
+        doubtful = await doubtful_attempt(tx.connection, job)
         if doubtful is not None:
             closed = replace(settlement, attempt_fence=doubtful.fence)
-            await store.close_attempts(tx.connection, [closed], now=now)
-        await store.save_jobs(tx.connection, [settlement.job])
-        await resolutions.keep(tx.connection, job, said, now=now)
+            await close_attempts(tx.connection, [closed], now=now)
+        await save_jobs(tx.connection, [settlement.job])
+        await keep_resolution(tx.connection, job, said, now=now)
         await self._outbox.append(tx, [post_job_changed(settlement.job)], now=now)
         tx.after_commit(partial(write_outcomes, [settlement.job]))
         response = ResolvePostJobResponse(post_job=post_job(settlement.job))

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from publisher_service.adapters.postgres import accounts, contents, store
-from publisher_service.adapters.postgres.store import Doubtful
+from publisher_service.adapters.postgres.accounts import credentials_of
+from publisher_service.adapters.postgres.attempts import DoubtfulAttempt, close_attempts, doubtful_attempt
+from publisher_service.adapters.postgres.jobs import lock_jobs, save_jobs
+from publisher_service.adapters.postgres.kept_contents import sent_content
 from publisher_service.adapters.providers.adapter import Post
 from publisher_service.adapters.providers.provider import Providers
 from publisher_service.adapters.vault import CredentialsUnreadable, Vault
@@ -35,7 +37,7 @@ class _Looked:
     finding: Finding
     provider: str
     credentials: bytes
-    attempt: Doubtful | None
+    attempt: DoubtfulAttempt | None
 
 
 class ResolveUnknown:
@@ -79,9 +81,9 @@ class ResolveUnknown:
     async def _look(self, question: PostJob) -> _Looked:
         organization_id, account_id = question.organization_id, question.target.social_account_id
         async with self._database.read() as connection:
-            name, external_account_id, sealed = await accounts.credentials_of(connection, organization_id, account_id)
-            attempt = await store.doubtful_attempt(connection, question)
-            content = await contents.sent(connection, organization_id, question.id)
+            name, external_account_id, sealed = await credentials_of(connection, organization_id, account_id)
+            attempt = await doubtful_attempt(connection, question)
+            content = await sent_content(connection, organization_id, question.id)
 
         def looked(finding: Finding) -> _Looked:
             return _Looked(finding=finding, provider=name, credentials=sealed, attempt=attempt)
@@ -107,7 +109,7 @@ class ResolveUnknown:
 
     async def _record(self, tx: Transaction, question: PostJob, looked: _Looked) -> None:
         now = await self._clock.now(tx.connection)
-        (job,) = await store.lock_jobs(tx.connection, [(question.organization_id, question.id)])
+        (job,) = await lock_jobs(tx.connection, [(question.organization_id, question.id)])
         if job.state is not JobState.UNKNOWN or job.fence != question.fence:
             if isinstance(looked.finding, Found) and looked.attempt is not None:
                 await self._late(tx, [(job, looked.attempt.fence, looked.finding)], now=now)
@@ -123,8 +125,8 @@ class ResolveUnknown:
         after = settlement.job
         if looked.attempt and settlement.attempt_state in (AttemptState.ACCEPTED, AttemptState.ABSENT):
             closed = replace(settlement, attempt_fence=looked.attempt.fence)
-            await store.close_attempts(tx.connection, [closed], now=now)
-        await store.save_jobs(tx.connection, [after])
+            await close_attempts(tx.connection, [closed], now=now)
+        await save_jobs(tx.connection, [after])
         if after.version > job.version:
             tx.after_commit(partial(write_outcomes, [after]))
             await self._outbox.append(tx, [post_job_changed(after)], now=now)

@@ -4,7 +4,10 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 
-from publisher_service.adapters.postgres import contents, store
+from publisher_service.adapters.postgres.contents import lock_contents, save_contents
+from publisher_service.adapters.postgres.jobs import insert_jobs, lock_jobs_of_drafts, save_jobs
+from publisher_service.adapters.postgres.kept_contents import keep_current_contents
+from publisher_service.adapters.postgres.keys import Key
 from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.plan import SavedDraft, after_save, missing_targets, new_job, slots_of_others
 from publisher_service.domain.post_job import OPEN_ATTEMPT, JobState, PostJob
@@ -20,15 +23,15 @@ class SaveDrafts:
 
     async def __call__(self, tx: Transaction, announced: Sequence[SavedDraft], now: datetime) -> None:
         drafts = _newest(announced)
-        known = await store.lock_contents(tx.connection, drafts)
+        known = await lock_contents(tx.connection, drafts)
         fresh = {key: draft for key, draft in drafts.items() if draft.version > known[key][0]}
-        jobs: dict[store.Key, list[PostJob]] = {key: [] for key in fresh}
+        jobs: dict[Key, list[PostJob]] = {key: [] for key in fresh}
         # Locked before the content is overwritten: what an attempt may have sent is kept for its resend.
-        locked = await store.lock_jobs_of_drafts(tx.connection, fresh)
+        locked = await lock_jobs_of_drafts(tx.connection, fresh)
         for job in locked:
             jobs[job.organization_id, job.draft_id].append(job)
-        await contents.keep_current(tx.connection, [_key(job) for job in locked if _may_be_sent_again(job)])
-        await store.save_contents(tx.connection, list(fresh.values()))
+        await keep_current_contents(tx.connection, [_key(job) for job in locked if _may_be_sent_again(job)])
+        await save_contents(tx.connection, list(fresh.values()))
 
         created = [
             new_job(*key, target, below=known[key][1], now=now)
@@ -41,15 +44,15 @@ class SaveDrafts:
             for job in jobs[key]
             if (after := after_save(job, draft, live_slots=slots_of_others(jobs[key]), now=now)) is not job
         ]
-        await store.insert_jobs(tx.connection, created)
-        await store.save_jobs(tx.connection, changed)
+        await insert_jobs(tx.connection, created)
+        await save_jobs(tx.connection, changed)
         await self._outbox.append(tx, [post_job_changed(job) for job in created + changed], now=now)
         tx.after_commit(partial(write_outcomes, changed))
         if any(job.state is JobState.READY for job in changed):
             tx.after_commit(self._wake_sweep)
 
 
-def _key(job: PostJob) -> store.Key:
+def _key(job: PostJob) -> Key:
     return job.organization_id, job.id
 
 
@@ -57,7 +60,7 @@ def _may_be_sent_again(job: PostJob) -> bool:
     return job.in_doubt or job.state in OPEN_ATTEMPT
 
 
-def _newest(announced: Sequence[SavedDraft]) -> dict[store.Key, SavedDraft]:
+def _newest(announced: Sequence[SavedDraft]) -> dict[Key, SavedDraft]:
     return {
         (draft.organization_id, draft.draft_id): draft for draft in sorted(announced, key=lambda draft: draft.version)
     }

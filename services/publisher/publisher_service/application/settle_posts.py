@@ -11,8 +11,10 @@ from functools import partial
 
 from opentelemetry import metrics
 
-from publisher_service.adapters.postgres import contents, hot, store
-from publisher_service.adapters.postgres.hot import SettleRow
+from publisher_service.adapters.postgres.attempts import close_attempts
+from publisher_service.adapters.postgres.jobs import lock_jobs, save_jobs
+from publisher_service.adapters.postgres.kept_contents import keep_contents
+from publisher_service.adapters.postgres.settle import SettleRow, record_settlements
 from publisher_service.application.disconnection import disconnect
 from publisher_service.application.late_evidence import LateEvidence, Proof
 from publisher_service.application.post_log import write_outcomes
@@ -134,7 +136,7 @@ class SettlePosts:
             )
             for each, event in zip(settlements, events, strict=True)
         ]
-        settled = await hot.settle(tx.connection, rows, now=now)
+        settled = await record_settlements(tx.connection, rows, now=now)
         positions = settled.positions
         if settled.wakes:
             tx.after_commit(self._wake_lines)
@@ -143,7 +145,7 @@ class SettlePosts:
         recorded = [each.job for each, event in zip(settlements, events, strict=True) if event.event_id in positions]
         tx.after_commit(partial(write_outcomes, recorded))
         doubtful = [each for each in batch if isinstance(each.outcome, Ambiguous)]
-        await contents.keep(tx.connection, [each.claimed for each in doubtful])
+        await keep_contents(tx.connection, [each.claimed for each in doubtful])
         if len(stored) < len(batch):
             late = [sent for sent, event in zip(batch, events, strict=True) if event.event_id not in positions]
             await self._record_late(tx, late, now)
@@ -162,14 +164,14 @@ class SettlePosts:
     async def _record_late(self, tx: Transaction, late: Sequence[Sent], now: datetime) -> None:
         """Attempts whose lease has ended. What their answers prove is recorded all the same."""
         keys = [(sent.claimed.job.organization_id, sent.claimed.job.id) for sent in late]
-        jobs = {(job.organization_id, job.id): job for job in await store.lock_jobs(tx.connection, keys)}
+        jobs = {(job.organization_id, job.id): job for job in await lock_jobs(tx.connection, keys)}
         unsent = [
             self._unsent(sent, jobs[key], now)
             for sent, key in zip(late, keys, strict=True)
             if _is_unsent(sent, jobs[key])
         ]
-        await store.close_attempts(tx.connection, unsent, now=now)
-        await store.save_jobs(tx.connection, [each.job for each in unsent])
+        await close_attempts(tx.connection, unsent, now=now)
+        await save_jobs(tx.connection, [each.job for each in unsent])
         await self._outbox.append(tx, [post_job_changed(each.job) for each in unsent], now=now)
         tx.after_commit(partial(write_outcomes, [each.job for each in unsent]))
         jobs |= {(each.job.organization_id, each.job.id): each.job for each in unsent}

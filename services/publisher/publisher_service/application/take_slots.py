@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from publisher_service.adapters.postgres import store
+from publisher_service.adapters.postgres.contents import lock_contents
+from publisher_service.adapters.postgres.jobs import insert_jobs, lock_jobs_of_drafts, save_jobs
 from publisher_service.domain.plan import Slot, after_slot, new_job
 from publisher_service.domain.post_job import PostJob, Target
 from publisher_service.wire import post_job_changed
@@ -20,10 +21,10 @@ class TakeSlots:
     async def __call__(self, tx: Transaction, slots: Sequence[Slot], now: datetime) -> None:
         drafts = {(slot.organization_id, slot.draft_id) for slot in slots}
         # The lock on the content keeps two consumers from making the same job; a slot may well come before its draft.
-        contents = await store.lock_contents(tx.connection, drafts)
+        contents = await lock_contents(tx.connection, drafts)
         found: _Jobs = {
             (job.organization_id, job.draft_id, job.target): job
-            for job in await store.lock_jobs_of_drafts(tx.connection, drafts)
+            for job in await lock_jobs_of_drafts(tx.connection, drafts)
         }
         jobs = dict(found)
         for slot in slots:
@@ -35,6 +36,6 @@ class TakeSlots:
 
         created = [job for key, job in jobs.items() if key not in found]
         changed = [job for key, job in jobs.items() if key in found and job is not found[key]]
-        await store.insert_jobs(tx.connection, created)
-        await store.save_jobs(tx.connection, changed)
+        await insert_jobs(tx.connection, created)
+        await save_jobs(tx.connection, changed)
         await self._outbox.append(tx, [post_job_changed(job) for job in created + changed], now=now)

@@ -7,8 +7,8 @@ import logging
 
 from opentelemetry import metrics
 
-from publisher_service.adapters.postgres import line
-from publisher_service.adapters.postgres.store import Key
+from publisher_service.adapters.postgres.keys import Key
+from publisher_service.adapters.postgres.stranded_lines import list_lines, wake_stranded_lines
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.run.zeros import from_zero
@@ -33,7 +33,7 @@ class WakeStrandedLines:
     async def __call__(self) -> bool:
         """Looks at a page of the lines. Returns whether another follows; behind the last one it begins again."""
         async with self._database.read() as connection:
-            lines, stranded = await line.lines_behind(connection, self._last, limit=self._page)
+            lines, stranded = await list_lines(connection, self._last, limit=self._page)
         if stranded:
             woken = await self._database.run(lambda tx: self._wake(tx, stranded))
             _stranded.add(woken)
@@ -44,4 +44,4 @@ class WakeStrandedLines:
         return more
 
     async def _wake(self, tx: Transaction, accounts: list[Key]) -> int:
-        return await line.wake_stranded(tx.connection, accounts, now=await self._clock.now(tx.connection))
+        return await wake_stranded_lines(tx.connection, accounts, now=await self._clock.now(tx.connection))

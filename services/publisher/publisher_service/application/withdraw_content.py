@@ -1,6 +1,7 @@
 """Forbids older texts of a draft, unless one is out: after the answer none starts any more."""
 
-from publisher_service.adapters.postgres import store
+from publisher_service.adapters.postgres.contents import lock_contents, withdraw_below
+from publisher_service.adapters.postgres.jobs import lock_jobs_of_drafts
 from publisher_service.domain.withdrawal import Withdrawal, require_known, withdrawal_of
 from servicekit.pg.database import Database, Transaction
 
@@ -15,9 +16,9 @@ class WithdrawContent:
     async def _withdraw(self, tx: Transaction, organization_id: str, draft_id: str, below: int) -> Withdrawal:
         """Decides under the locks of the content and of every job: no claim, settlement or new job comes in between."""
         key = (organization_id, draft_id)
-        known = (await store.lock_contents(tx.connection, [key]))[key]
-        withdrawal = withdrawal_of(await store.lock_jobs_of_drafts(tx.connection, [key]), below)
+        known = (await lock_contents(tx.connection, [key]))[key]
+        withdrawal = withdrawal_of(await lock_jobs_of_drafts(tx.connection, [key]), below)
         if not withdrawal.published:
             require_known(draft_id, known=known.revision, below=below)
-            await store.forbid(tx.connection, organization_id, draft_id, below)
+            await withdraw_below(tx.connection, organization_id, draft_id, below)
         return withdrawal

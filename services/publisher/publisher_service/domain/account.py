@@ -37,6 +37,15 @@ class SocialAccount:
     update_time: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountFilter:
+    """Which accounts of an organization to list; empty fields admit all."""
+
+    organization_id: str
+    states: tuple[AccountState, ...] = ()
+    provider: str = ""
+
+
 def disconnected(account: SocialAccount, reason: AccountReason, error_message: str, *, now: datetime) -> SocialAccount:
     """The account as it cannot post any more."""
     return replace(

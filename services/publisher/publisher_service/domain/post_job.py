@@ -175,6 +175,16 @@ class PostJob:
     update_time: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFilter:
+    """Which jobs of an organization to list; empty fields admit all."""
+
+    organization_id: str
+    draft_id: str = ""
+    social_account_id: str = ""
+    states: tuple[JobState, ...] = ()
+
+
 def job_id(organization_id: str, draft_id: str, target: Target) -> str:
     """A UUIDv8 made of what makes the job the job that it is: whoever knows the target knows the id."""
     parts = (organization_id, draft_id, target.social_account_id, target.channel, target.destination)

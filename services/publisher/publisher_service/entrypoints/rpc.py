@@ -10,13 +10,13 @@ from postflow.publisher.v1 import publisher_service_pb2, social_account_service_
 from postflow.publisher.v1.publisher_service_pb2_grpc import PublisherServiceServicer
 from postflow.publisher.v1.social_account_service_pb2_grpc import SocialAccountServiceServicer
 from publisher_service import wire
-from publisher_service.adapters.postgres.accounts import AccountFilter
-from publisher_service.adapters.postgres.store import JobFilter
 from publisher_service.application.connect_account import ConnectAccount, Connection
 from publisher_service.application.read_accounts import ReadAccounts
 from publisher_service.application.read_jobs import ReadJobs
 from publisher_service.application.resolve_post_job import ResolvePostJob
 from publisher_service.application.withdraw_content import WithdrawContent
+from publisher_service.domain.account import AccountFilter
+from publisher_service.domain.post_job import JobFilter
 from servicekit.faults import InvalidField
 from servicekit.pg.ledger_by_hand import request_key
 from servicekit.rpc.paging import next_page_token, read_page

@@ -1,4 +1,4 @@
-"""Social accounts, and what is sealed in their rows."""
+"""Social accounts and their sealed credentials."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,14 +7,15 @@ from typing import Any
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from publisher_service.domain.account import AccountState, SocialAccount
+from publisher_service.adapters.postgres.keys import Key, key_arrays
+from publisher_service.domain.account import AccountFilter, SocialAccount
 
 _ACCOUNT = """
     organization_id, id, provider, external_account_id, display_name, channels, state, state_reason,
     error_message, disconnect_time, version, create_time, update_time
 """
 
-# A concurrent insert of the same account is waited for; the one that comes second inserts nothing.
+# Waits for a concurrent insert of the same account; the second one inserts nothing.
 _INSERT = text(f"""
     insert into social_account ({_ACCOUNT}, credentials)
     values (:organization_id, :id, :provider, :external_account_id, :display_name, :channels, :state, :state_reason,
@@ -62,38 +63,33 @@ _RESEAL = text("""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sealed:
-    """An account's credentials as they are stored."""
+    """The credentials of an account as they are stored."""
 
     organization_id: str
     id: str
     credentials: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountFilter:
-    organization_id: str
-    states: tuple[AccountState, ...] = ()
-    provider: str = ""
-
-
-async def insert(connection: AsyncConnection, account: SocialAccount, credentials: bytes) -> bool:
-    """False: the account is there already, and its row has been committed."""
+async def insert_account(connection: AsyncConnection, account: SocialAccount, credentials: bytes) -> bool:
+    """Returns False if the account exists already; its row is then committed."""
     result = await connection.execute(_INSERT, _values(account) | {"credentials": credentials})
     return result.one_or_none() is not None
 
 
-async def get(connection: AsyncConnection, organization_id: str, account_id: str) -> SocialAccount | None:
+async def get_account(connection: AsyncConnection, organization_id: str, account_id: str) -> SocialAccount | None:
     row = (await connection.execute(_GET, {"organization_id": organization_id, "id": account_id})).one_or_none()
     return None if row is None else _account(row)
 
 
-async def lock(connection: AsyncConnection, organization_id: str, account_id: str) -> SocialAccount | None:
+async def lock_account(connection: AsyncConnection, organization_id: str, account_id: str) -> SocialAccount | None:
     row = (await connection.execute(_LOCK, {"organization_id": organization_id, "id": account_id})).one_or_none()
     return None if row is None else _account(row)
 
 
-async def page(connection: AsyncConnection, wanted: AccountFilter, *, after: str, limit: int) -> list[SocialAccount]:
-    """Those behind the id `after`, in the order of their ids."""
+async def list_accounts(
+    connection: AsyncConnection, wanted: AccountFilter, *, after: str, limit: int
+) -> list[SocialAccount]:
+    """Lists the accounts behind the id `after`, by id."""
     conditions = ""
     names: dict[str, Any] = {"organization_id": wanted.organization_id, "after": after, "limit": limit}
     if wanted.states:
@@ -105,8 +101,8 @@ async def page(connection: AsyncConnection, wanted: AccountFilter, *, after: str
     return [_account(row) for row in await connection.execute(text(_PAGE.format(conditions=conditions)), names)]
 
 
-async def save(connection: AsyncConnection, account: SocialAccount, credentials: bytes | None = None) -> None:
-    """The account is locked by this transaction; None leaves the credentials as they are."""
+async def save_account(connection: AsyncConnection, account: SocialAccount, credentials: bytes | None = None) -> None:
+    """Writes an account that this transaction has locked; None leaves the credentials as they are."""
     await connection.execute(_SAVE, _values(account))
     if credentials is not None:
         names = {"organization_id": account.organization_id, "id": account.id, "credentials": credentials}
@@ -114,27 +110,27 @@ async def save(connection: AsyncConnection, account: SocialAccount, credentials:
 
 
 async def credentials_of(connection: AsyncConnection, organization_id: str, account_id: str) -> tuple[str, str, bytes]:
-    """Provider, the account's name there, sealed credentials."""
+    """Returns the provider, the name of the account there, and the sealed credentials."""
     row = (await connection.execute(_CREDENTIALS, {"organization_id": organization_id, "id": account_id})).one()
     return row.provider, row.external_account_id, row.credentials
 
 
-async def providers_of(connection: AsyncConnection, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """The provider of each account that exists."""
-    keys = sorted(set(wanted))
-    if not keys:
+async def providers_of(connection: AsyncConnection, wanted: Iterable[Key]) -> dict[Key, str]:
+    """Returns the provider of each of the accounts that exists."""
+    keys = key_arrays(wanted, "ids")
+    if not keys["ids"]:
         return {}
-    names = {"organization_ids": [key[0] for key in keys], "ids": [key[1] for key in keys]}
-    return {(row.organization_id, row.id): row.provider for row in await connection.execute(_PROVIDERS, names)}
+    return {(row.organization_id, row.id): row.provider for row in await connection.execute(_PROVIDERS, keys)}
 
 
-async def sealed_page(connection: AsyncConnection, *, after: tuple[str, str], limit: int) -> list[Sealed]:
+async def list_sealed(connection: AsyncConnection, *, after: Key, limit: int) -> list[Sealed]:
+    """Lists the stored credentials of all accounts behind `after`, by organization and id."""
     names = {"organization_id": after[0], "id": after[1], "limit": limit}
     return [Sealed(**row._asdict()) for row in await connection.execute(_SEALED_PAGE, names)]
 
 
 async def reseal(connection: AsyncConnection, account: Sealed, sealed: bytes) -> None:
-    """Replaces the stored form; nothing happens when other credentials are stored by now."""
+    """Replaces the stored form of the credentials, unless other credentials are stored by now."""
     names = {
         "organization_id": account.organization_id,
         "id": account.id,

@@ -1,93 +1,91 @@
-"""The bytes of attempts that may have gone out: whatever follows under the same key must carry the same."""
+"""Contents of drafts: the newest text, its approval, its targets, and the revisions that were withdrawn."""
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from publisher_service.domain.claim import Claimed
+from publisher_service.adapters.postgres.keys import Key, key_arrays
+from publisher_service.domain.plan import SavedDraft
 
-Key = tuple[str, str]
+_LOCK_CONTENTS = text("""
+    insert into content (organization_id, draft_id, version, revision, content, content_digest, approved,
+        withdrawn_below, post_job_ids)
+    select organization_id, draft_id, 0, 0, '', '', false, 0, '{}'
+    from unnest(cast(:organization_ids as text[]), cast(:draft_ids as text[])) as new (organization_id, draft_id)
+    order by 1, 2
+    on conflict (organization_id, draft_id) do update set version = content.version
+    returning organization_id, draft_id, version, revision, withdrawn_below, post_job_ids
+""")
 
-_KEEP = text("""
-    insert into kept_content (organization_id, post_job_id, revision, content, content_digest)
-    select * from unnest(
-        cast(:organization_ids as text[]), cast(:ids as text[]), cast(:revisions as bigint[]),
-        cast(:contents as bytea[]), cast(:content_digests as text[])
-    )
-    on conflict do nothing
+_SAVE_CONTENTS = text("""
+    update content c set version = new.version, revision = new.revision, content = new.content,
+        content_digest = new.content_digest, approved = new.approved,
+        post_job_ids = string_to_array(new.post_job_ids, ' ')
+    from unnest(
+        cast(:organization_ids as text[]), cast(:draft_ids as text[]), cast(:versions as bigint[]),
+        cast(:revisions as bigint[]), cast(:contents as bytea[]), cast(:content_digests as text[]),
+        cast(:approved as boolean[]), cast(:post_job_ids as text[])
+    ) as new (organization_id, draft_id, version, revision, content, content_digest, approved, post_job_ids)
+    where c.organization_id = new.organization_id and c.draft_id = new.draft_id and c.version < new.version
 """)
-# What is no longer there cannot be kept; a process that still has it in memory keeps it when it settles.
-_KEEP_CURRENT = text("""
-    insert into kept_content (organization_id, post_job_id, revision, content, content_digest)
-    select j.organization_id, j.id, k.revision, k.content, k.content_digest
-    from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as wanted (organization_id, id)
-    join post_job j on j.organization_id = wanted.organization_id and j.id = wanted.id
-    join content k on k.organization_id = j.organization_id and k.draft_id = j.draft_id
-    where k.revision = j.content_revision and (j.in_doubt or j.state in ('SENDING', 'UNKNOWN'))
-    on conflict do nothing
+
+_WITHDRAW_CONTENT = text("""
+    update content set withdrawn_below = greatest(withdrawn_below, :below)
+    where organization_id = :organization_id and draft_id = :draft_id
 """)
-_SENT = text("""
-    select coalesce(
-        (
-            select kept.content from kept_content kept
-            where kept.organization_id = j.organization_id and kept.post_job_id = j.id
-                and kept.revision = j.content_revision
-        ),
-        (
-            select k.content from content k
-            where k.organization_id = j.organization_id and k.draft_id = j.draft_id
-                and k.revision = j.content_revision
+
+_WITHDRAW_JOBS = text("""
+    update post_job set withdrawn_below = greatest(withdrawn_below, :below)
+    where organization_id = :organization_id and draft_id = :draft_id
+""")
+
+
+class KnownContent(NamedTuple):
+    """What is known of a draft; all zero before Drafts has announced it."""
+
+    version: int
+    withdrawn_below: int
+    revision: int
+    post_job_ids: frozenset[str] = frozenset()
+
+    def lacks(self, job_id: str, *, since: int) -> bool:
+        """Returns whether revision `since`, or a later one, has dropped the target of this post job."""
+        return 0 < since <= self.revision and job_id not in self.post_job_ids
+
+
+async def lock_contents(connection: AsyncConnection, drafts: Iterable[Key]) -> dict[Key, KnownContent]:
+    """Locks the contents of drafts, inserting empty rows where there are none."""
+    result = await connection.execute(_LOCK_CONTENTS, key_arrays(drafts, "draft_ids"))
+    return {
+        (row.organization_id, row.draft_id): KnownContent(
+            row.version, row.withdrawn_below, row.revision, frozenset(row.post_job_ids)
         )
-    )
-    from post_job j where j.organization_id = :organization_id and j.id = :id
-""")
-# The lock on the job keeps what a concurrent transaction is about to need again.
-_DROP = text("""
-    with over as materialized (
-        select kept.organization_id, kept.post_job_id, kept.revision
-        from kept_content kept
-        join post_job j on j.organization_id = kept.organization_id and j.id = kept.post_job_id
-        where not j.in_doubt and j.state not in ('SENDING', 'UNKNOWN')
-        limit :limit for update of j skip locked
-    )
-    delete from kept_content kept using over
-    where kept.organization_id = over.organization_id and kept.post_job_id = over.post_job_id
-        and kept.revision = over.revision
-""")
+        for row in result
+    }
 
 
-async def keep(connection: AsyncConnection, sent: Sequence[Claimed]) -> None:
-    """Keeps what these attempts carried."""
-    if sent:
+async def save_contents(connection: AsyncConnection, contents: Sequence[SavedDraft]) -> None:
+    if contents:
         await connection.execute(
-            _KEEP,
+            _SAVE_CONTENTS,
             {
-                "organization_ids": [each.job.organization_id for each in sent],
-                "ids": [each.job.id for each in sent],
-                "revisions": [each.job.content_revision for each in sent],
-                "contents": [each.content for each in sent],
-                "content_digests": [each.content_digest for each in sent],
+                "organization_ids": [each.organization_id for each in contents],
+                "draft_ids": [each.draft_id for each in contents],
+                "versions": [each.version for each in contents],
+                "revisions": [each.revision for each in contents],
+                "contents": [each.content for each in contents],
+                "content_digests": [each.content_digest for each in contents],
+                "approved": [each.approved for each in contents],
+                # An array of arrays must be square, and unnest would flatten it.
+                "post_job_ids": [" ".join(each.post_job_ids) for each in contents],
             },
         )
 
 
-async def keep_current(connection: AsyncConnection, jobs: Iterable[Key]) -> None:
-    """Keeps the content of jobs that may have sent it, as far as it is still the draft's newest. They are locked."""
-    keys = sorted(set(jobs))
-    if keys:
-        names = {"organization_ids": [key[0] for key in keys], "ids": [key[1] for key in keys]}
-        await connection.execute(_KEEP_CURRENT, names)
-
-
-async def sent(connection: AsyncConnection, organization_id: str, job_id: str) -> bytes | None:
-    """What the job's last attempt carried; None when the bytes are lost."""
-    names = {"organization_id": organization_id, "id": job_id}
-    content: bytes | None = (await connection.execute(_SENT, names)).scalar_one_or_none()
-    return content
-
-
-async def drop(connection: AsyncConnection, *, limit: int) -> int:
-    """Deletes what no attempt can need again, and returns how many rows those were."""
-    result = await connection.execute(_DROP, {"limit": limit})
-    return result.rowcount
+async def withdraw_below(connection: AsyncConnection, organization_id: str, draft_id: str, below: int) -> None:
+    """Forbids revisions under `below`. This transaction has locked the content and the jobs."""
+    names = {"organization_id": organization_id, "draft_id": draft_id, "below": below}
+    await connection.execute(_WITHDRAW_CONTENT, names)
+    await connection.execute(_WITHDRAW_JOBS, names)

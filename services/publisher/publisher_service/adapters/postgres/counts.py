@@ -1,4 +1,4 @@
-"""The figures that are shown to operators. No statement reads jobs that have ended or are not due yet."""
+"""Counts for operators. No statement reads jobs that have ended or are not due yet."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-# More than this need not be counted: the alarm has long gone off, and each count reads that many index entries.
+# Counting stops here: the alarm has long gone off, and a count reads one index entry for each.
 COUNTED_AT_MOST = 10_000
 
 _MOVING = text("""
@@ -19,7 +19,7 @@ _NEEDS_ATTENTION = text("""
         limit :most
     ) as found
 """)
-# The oldest are found first, so the bound does not change which one is the oldest.
+# Reads the oldest first, so the bound does not change which one is the oldest.
 _OVERDUE = text("""
     select wanted.state, overdue.jobs, overdue.oldest
     from (values ('SCHEDULED'), ('READY')) as wanted (state) cross join lateral (
@@ -31,7 +31,8 @@ _OVERDUE = text("""
         ) as found
     ) as overdue
 """)
-# From one line to the next: the posts behind a head are not read. Posts that wait for a connection are named first.
+# Steps from one line to the next; the posts behind the first of a line are not read. A line with posts that wait for a
+# connection counts as ACCOUNT_NOT_CONNECTED, which sorts first.
 _LINES = text("""
     with recursive head as (
         (
@@ -71,11 +72,11 @@ async def needing_attention(connection: AsyncConnection, *, most: int = COUNTED_
 async def overdue_by_state(
     connection: AsyncConnection, *, before: datetime, most: int = COUNTED_AT_MOST
 ) -> dict[str, Overdue]:
-    """Posts that should have started before then, SCHEDULED and READY."""
+    """Counts the SCHEDULED and READY posts that should have started before `before`, with the oldest time."""
     rows = await connection.execute(_OVERDUE, {"before": before, "most": most})
     return {row.state: Overdue(jobs=row.jobs, oldest=row.oldest) for row in rows}
 
 
 async def lines_by_reason(connection: AsyncConnection, *, most: int = COUNTED_AT_MOST) -> dict[str, int]:
-    """Accounts in whose line something waits, by what it waits for."""
+    """Counts the accounts that have a line, by what its first post waits for."""
     return {row.state_reason: row.lines for row in await connection.execute(_LINES, {"most": most})}

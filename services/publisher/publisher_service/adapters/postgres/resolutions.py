@@ -1,4 +1,4 @@
-"""What persons have said about runs of post jobs."""
+"""Resolutions: what people have said about runs whose outcome nothing had proven."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -32,7 +32,7 @@ _DENIED = text("""
 """)
 
 
-async def keep(connection: AsyncConnection, job: PostJob, said: Resolution, *, now: datetime) -> None:
+async def keep_resolution(connection: AsyncConnection, job: PostJob, said: Resolution, *, now: datetime) -> None:
     await connection.execute(
         _KEEP,
         {
@@ -49,10 +49,10 @@ async def keep(connection: AsyncConnection, job: PostJob, said: Resolution, *, n
     )
 
 
-async def of(
+async def list_resolutions(
     connection: AsyncConnection, organization_id: str, job_id: str
 ) -> Sequence[tuple[int, Resolution, datetime]]:
-    """Returns run, what was said and when, by run."""
+    """Lists what was said about each run, and when, by run."""
     rows = await connection.execute(_OF, {"organization_id": organization_id, "id": job_id})
     return [
         (
@@ -71,8 +71,10 @@ async def of(
     ]
 
 
-async def denied(connection: AsyncConnection, attempts: Sequence[tuple[str, str, int]]) -> set[tuple[str, str, int]]:
-    """Those of the attempts (organization, job, fence) of whose run a person has said that it is not out."""
+async def denied_attempts(
+    connection: AsyncConnection, attempts: Sequence[tuple[str, str, int]]
+) -> set[tuple[str, str, int]]:
+    """Returns those of the attempts (organization, job, fence) whose run a person has declared unpublished."""
     names = {
         "organization_ids": [organization_id for organization_id, _, _ in attempts],
         "ids": [job_id for _, job_id, _ in attempts],

@@ -1,4 +1,7 @@
-"""The settlement of every post that was sent: one round trip, whatever the batch. It obeys the rules of `claim`."""
+"""The settlement of sent posts: one statement for a batch of any size. It obeys the rules of `claim`.
+
+This is the way of every post. Attempts that end otherwise, in doubt or by a look, are closed by `attempts`.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +39,7 @@ _SETTLE = text("""
             error_reason = r.error_reason, error_message = r.error_message, last_attempt_time = r.end_time,
             update_time = :now
         from result r
-        -- "is true" keeps the planner from looking for what is SENDING by an index on the state, and joining that.
+        -- "is true" keeps the planner from reading all that is SENDING by an index on the state, and joining that.
         where j.organization_id = r.organization_id and j.id = r.id and j.fence = r.fence
             and (j.state = 'SENDING') is true
         returning r.*
@@ -73,7 +76,7 @@ _SETTLE = text("""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettleRow:
-    """One settlement with what is stored beside it."""
+    """A settlement, and the activity and the event that are stored with it."""
 
     settlement: Settlement
     activity_id: str
@@ -85,14 +88,15 @@ class SettleRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """Outbox positions by event id. A row without one was not settled: its attempt is no longer the job's open one."""
+    """The outbox positions of the settled rows by event id; a row that was skipped has none."""
 
     positions: Mapping[str, int]
-    # The line of an account has its turn now, or soon.
+    # The line of some account has its turn now, or soon.
     wakes: bool
 
 
-async def settle(connection: AsyncConnection, rows: Sequence[SettleRow], *, now: datetime) -> Settled:
+async def record_settlements(connection: AsyncConnection, rows: Sequence[SettleRow], *, now: datetime) -> Settled:
+    """Writes jobs, attempts, gates, activity and events; skips a row whose attempt is no longer the open one."""
     jobs = [row.settlement.job for row in rows]
     result = await connection.execute(
         _SETTLE,

@@ -1,0 +1,231 @@
+"""Post jobs: every statement that finds, locks or writes them, except the claim and the settlement."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from publisher_service.adapters.postgres.gates import add_gates
+from publisher_service.adapters.postgres.keys import Key, key_arrays
+from publisher_service.domain.post_job import JobFilter, JobState, PostJob, Target, reason_from, state_from
+
+# Each column with the type of its array: the order of a row that is read, and of an insert.
+_COLUMNS = {
+    "social_account_id": "text",
+    "channel": "text",
+    "destination": "text",
+    "organization_id": "text",
+    "id": "text",
+    "draft_id": "text",
+    "create_time": "timestamptz",
+    "withdrawn_below": "bigint",
+    "state": "text",
+    "state_reason": "text",
+    "version": "bigint",
+    "run": "integer",
+    "slot_sequence": "bigint",
+    "slot_id": "text",
+    "slot_revision": "bigint",
+    "schedule_time": "timestamptz",
+    "not_after": "timestamptz",
+    "next_action_time": "timestamptz",
+    "max_attempts": "integer",
+    "attempts": "integer",
+    "fence": "bigint",
+    "in_doubt": "boolean",
+    "unknown_until": "timestamptz",
+    "content_revision": "bigint",
+    "wanted_revision": "bigint",
+    "publish_time": "timestamptz",
+    "external_id": "text",
+    "external_url": "text",
+    "evidence_kind": "text",
+    "error_reason": "text",
+    "error_message": "text",
+    "last_attempt_time": "timestamptz",
+    "target_month": "text",
+    "traceparent": "text",
+    "update_time": "timestamptz",
+}
+
+# A target has three columns, each other column is a field of the job.
+_FIELDS = tuple(_COLUMNS)[3:]
+# The identity of a job never changes. `withdrawn_below` is written by a statement of its own, in `contents`.
+_FIXED = ("organization_id", "id", "draft_id", "social_account_id", "channel", "destination", "create_time")
+
+_MUTABLE = tuple(name for name in _COLUMNS if name not in (*_FIXED, "withdrawn_below"))
+
+_ARRAYS = ", ".join(f"cast(:{name} as {kind}[])" for name, kind in _COLUMNS.items())
+
+JOB_COLUMNS = ", ".join(_COLUMNS)
+
+_INSERT_JOBS = text(f"""
+    insert into post_job ({JOB_COLUMNS}) select {JOB_COLUMNS} from unnest({_ARRAYS}) as new ({JOB_COLUMNS})
+""")
+
+_KNOWN_JOBS = text("""
+    select organization_id, id from post_job
+    where (organization_id, id) in (
+        select organization_id, id
+        from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as wanted (organization_id, id)
+    )
+""")
+
+_SAVE_JOBS = text(f"""
+    update post_job j set {", ".join(f"{name} = new.{name}" for name in _MUTABLE)}
+    from unnest({_ARRAYS}) as new ({JOB_COLUMNS})
+    where j.organization_id = new.organization_id and j.id = new.id
+""")
+
+_LOCK_JOBS = text(f"""
+    select {JOB_COLUMNS} from post_job
+    where (organization_id, id) in (
+        select organization_id, id
+        from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as wanted (organization_id, id)
+    )
+    order by organization_id, id for update
+""")
+
+_LOCK_JOBS_OF_DRAFTS = text(f"""
+    select {JOB_COLUMNS} from post_job
+    where (organization_id, draft_id) in (
+        select organization_id, draft_id
+        from unnest(cast(:organization_ids as text[]), cast(:draft_ids as text[])) as wanted (organization_id, draft_id)
+    )
+    order by organization_id, id for update
+""")
+
+_LOCK_DUE_JOBS = text(f"""
+    select {JOB_COLUMNS} from post_job
+    where next_action_time <= :before and (state <> 'WAITING' or next_action_time <= :patience)
+    order by next_action_time limit :limit for update skip locked
+""")
+
+_PUT_OFF_JOBS = text("""
+    update post_job j set next_action_time = :until
+    from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as off (organization_id, id)
+    where j.organization_id = off.organization_id and j.id = off.id
+""")
+
+_GET_JOB = text(f"""
+    select {JOB_COLUMNS} from post_job where organization_id = :organization_id and id = :id
+""")
+
+# Reads the newest of each state by index, and takes the page from those, so jobs in other states cost nothing.
+_JOBS_OF_STATES = f"""
+    select {JOB_COLUMNS} from unnest(cast(:states as text[])) as wanted (wanted_state) cross join lateral (
+        select {JOB_COLUMNS} from post_job where {{conditions}} and state = wanted_state and state <> 'SENDING'
+        order by create_time desc, id desc limit :limit
+    ) newest
+    union all (
+        select {JOB_COLUMNS} from post_job where {{conditions}} and state = 'SENDING'
+            and 'SENDING' = any(cast(:states as text[]))
+        order by create_time desc, id desc limit :limit
+    )
+    order by create_time desc, id desc limit :limit
+"""
+
+# A draft has few jobs. Materialized, or the planner may walk an index in the wanted order to find them.
+_JOBS_OF_DRAFT = f"""
+    with jobs as materialized (select {JOB_COLUMNS} from post_job where {{conditions}})
+    select {JOB_COLUMNS} from jobs where cast(:every as boolean) or state = any(cast(:states as text[]))
+    order by create_time desc, id desc limit :limit
+"""
+
+
+async def insert_jobs(connection: AsyncConnection, jobs: Sequence[PostJob]) -> None:
+    """Inserts jobs, and the gates of their accounts where there are none."""
+    if jobs:
+        await add_gates(connection, [(job.organization_id, job.target.social_account_id) for job in jobs])
+        await connection.execute(_INSERT_JOBS, _job_arrays(jobs))
+
+
+async def known_jobs(connection: AsyncConnection, jobs: Iterable[Key]) -> set[Key]:
+    """Returns which of the jobs exist, locked or not."""
+    rows = await connection.execute(_KNOWN_JOBS, key_arrays(jobs, "ids"))
+    return {(row.organization_id, row.id) for row in rows}
+
+
+async def save_jobs(connection: AsyncConnection, jobs: Sequence[PostJob]) -> None:
+    """Writes jobs that this transaction has locked."""
+    if jobs:
+        await connection.execute(_SAVE_JOBS, _job_arrays(jobs))
+
+
+async def lock_jobs(connection: AsyncConnection, jobs: Iterable[Key]) -> list[PostJob]:
+    return [job_from(row) for row in await connection.execute(_LOCK_JOBS, key_arrays(jobs, "ids"))]
+
+
+async def lock_jobs_of_drafts(connection: AsyncConnection, drafts: Iterable[Key]) -> list[PostJob]:
+    result = await connection.execute(_LOCK_JOBS_OF_DRAFTS, key_arrays(drafts, "draft_ids"))
+    return [job_from(row) for row in result]
+
+
+async def lock_due_jobs(
+    connection: AsyncConnection, *, before: datetime, patience: datetime, limit: int
+) -> list[PostJob]:
+    """Locks jobs whose next action was due at `before`.
+
+    A WAITING job is taken only if it was due at `patience`: until then the stream may bring its command back.
+    """
+    result = await connection.execute(_LOCK_DUE_JOBS, {"before": before, "patience": patience, "limit": limit})
+    return [job_from(row) for row in result]
+
+
+async def put_off_jobs(connection: AsyncConnection, jobs: Iterable[Key], *, until: datetime) -> None:
+    """Hides jobs that this transaction has locked from the sweep until then; nothing else of them changes."""
+    names = key_arrays(jobs, "ids")
+    if names["ids"]:
+        await connection.execute(_PUT_OFF_JOBS, names | {"until": until})
+
+
+async def get_job(connection: AsyncConnection, organization_id: str, job_id: str) -> PostJob | None:
+    row = (await connection.execute(_GET_JOB, {"organization_id": organization_id, "id": job_id})).one_or_none()
+    return None if row is None else job_from(row)
+
+
+async def list_jobs(
+    connection: AsyncConnection, wanted: JobFilter, *, before: tuple[datetime, str] | None, limit: int
+) -> list[PostJob]:
+    """Lists jobs, newest first, behind the (create_time, id) that ended the page before."""
+    conditions, names = ["organization_id = :organization_id"], {"organization_id": wanted.organization_id}
+    if wanted.social_account_id:
+        conditions.append("social_account_id = :social_account_id")
+        names["social_account_id"] = wanted.social_account_id
+    if before:
+        conditions.append("(create_time, id) < (:create_time, :id)")
+    if wanted.draft_id:
+        conditions.append("draft_id = :draft_id")
+        names["draft_id"] = wanted.draft_id
+    form = _JOBS_OF_DRAFT if wanted.draft_id else _JOBS_OF_STATES
+    more: dict[str, object] = {
+        "states": sorted(state.value for state in set(wanted.states or JobState)),
+        "limit": limit,
+    }
+    if wanted.draft_id:
+        # Includes jobs in a state that only a newer release knows.
+        more["every"] = not wanted.states
+    if before:
+        more |= {"create_time": before[0], "id": before[1]}
+    statement = text(form.format(conditions=" and ".join(conditions)))
+    return [job_from(row) for row in await connection.execute(statement, names | more)]
+
+
+def _job_arrays(jobs: Sequence[PostJob]) -> dict[str, list[Any]]:
+    arrays = {name: [getattr(job, name) for job in jobs] for name in _COLUMNS if hasattr(PostJob, name)}
+    return arrays | {
+        "social_account_id": [job.target.social_account_id for job in jobs],
+        "channel": [job.target.channel for job in jobs],
+        "destination": [job.target.destination for job in jobs],
+    }
+
+
+def job_from(row: Row[Any]) -> PostJob:
+    """Reads a row of the columns `JOB_COLUMNS`."""
+    account_id, channel, destination, *rest = row
+    fields: dict[str, Any] = dict(zip(_FIELDS, rest, strict=True))
+    fields["state"] = state_from(fields["state"])
+    fields["state_reason"] = reason_from(fields["state_reason"])
+    return PostJob(target=Target(social_account_id=account_id, channel=channel, destination=destination), **fields)
