@@ -32,7 +32,6 @@ from postflow.drafts.v1.draft_pb2 import Draft, DraftState
 from postflow.drafts.v1.drafts_service_pb2 import UpdateDraftResponse
 from postflow.publisher.v1.publisher_service_pb2 import WithdrawContentResponse
 from postflow.queue.v1.publish_command_pb2 import PublishCommand
-from publisher_service import wire as publisher_wire
 from publisher_service.application.claim_jobs import ClaimJobs
 from publisher_service.application.late_evidence import LateEvidence
 from publisher_service.application.recover_jobs import RecoverJobs
@@ -45,6 +44,8 @@ from publisher_service.domain.claim import Claimed, Lane
 from publisher_service.domain.outcome import Accepted, NotSent, Outcome, Rejected
 from publisher_service.domain.policy import Policy as PublishPolicy
 from publisher_service.entrypoints.events import routes as publisher_routes
+from publisher_service.wire.commands import command_from
+from publisher_service.wire.posts import withdraw_response
 from queue_service import wire as queue_wire
 from queue_service.application.account_check import AccountCheck
 from queue_service.application.follow_drafts import FollowDrafts
@@ -204,7 +205,7 @@ class World:
             raise Unavailable("DOWNSTREAM_UNAVAILABLE", "the revision is not known") from refused
         if self.loses_answer():
             raise Unavailable("DOWNSTREAM_UNAVAILABLE", "the answer is lost")
-        response: WithdrawContentResponse = publisher_wire.withdraw_response(withdrawal)
+        response: WithdrawContentResponse = withdraw_response(withdrawal)
         return drafts_wire.answer(organization_id, draft_id, below, response)
 
     async def get_draft(self, organization_id: str, draft_id: str, *, in_a_hurry: bool) -> QueuedDraft:
@@ -246,7 +247,7 @@ class World:
     async def claim(self, commands: Sequence[Emission]) -> list[Claimed]:
         """Publisher has these commands now, and what is due in its own database."""
         wanted = [
-            publisher_wire.command_from(PublishCommand.FromString(queue_wire.publish_command(each, 3).payload))
+            command_from(PublishCommand.FromString(queue_wire.publish_command(each, 3).payload))
             for each in commands
             if each.schedule_time <= self.clock.moment
         ]

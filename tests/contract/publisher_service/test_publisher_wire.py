@@ -22,7 +22,6 @@ from postflow.publisher.v1.publisher_events_pb2 import (
 )
 from postflow.queue.v1.publish_command_pb2 import PublishCommand
 from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
-from publisher_service import wire
 from publisher_service.domain.account import AccountState, SocialAccount
 from publisher_service.domain.attempt import Attempt
 from publisher_service.domain.claim import Command
@@ -31,7 +30,20 @@ from publisher_service.domain.plan import SavedDraft, Slot
 from publisher_service.domain.post_job import WITH_NEXT_ACTION, EventKind, JobState, PostJob, Reason, Target, kind_of
 from publisher_service.domain.settlement import AttemptState
 from publisher_service.domain.withdrawal import Withdrawal
-from publisher_service.wire import UnreadableMessage
+from publisher_service.wire.accounts import account_connected, account_disconnected, social_account
+from publisher_service.wire.commands import command_from
+from publisher_service.wire.contents import content_from
+from publisher_service.wire.events import saved_draft_from, slot_from
+from publisher_service.wire.posts import (
+    get_post_job_response,
+    post_job,
+    post_job_changed,
+    states_from,
+    withdraw_response,
+)
+from publisher_service.wire.targets import target_from
+from publisher_service.wire.times import moment
+from publisher_service.wire.unreadable import UnreadableMessage
 
 NOW = datetime(2026, 3, 2, 9, 0, 0, 123456, tzinfo=UTC)
 PAGE = Target(social_account_id="page", channel="telegram", destination="@news")
@@ -101,13 +113,13 @@ def jobs(draw: st.DrawFn, *states: JobState) -> PostJob:
 
 @given(jobs())
 def test_a_post_job_survives_the_wire_in_every_state(job: PostJob) -> None:
-    announcement = wire.post_job_changed(job)
+    announcement = post_job_changed(job)
     changed = PostJobChanged.FromString(announcement.message.SerializeToString())
     assert changed.organization_id == "org"
     assert PostJobEventKind.Name(changed.kind) == f"POST_JOB_EVENT_KIND_{kind_of(job.state)}"
     assert PostJobState.Name(changed.post_job.state) == f"POST_JOB_STATE_{job.state}"
     assert (announcement.subject, announcement.aggregate_id) == ("events.publisher.org.post_job", job.id)
-    assert changed.post_job == wire.post_job(job)
+    assert changed.post_job == post_job(job)
     for field in fields(PostJob):
         if field.name not in OURS_ALONE:
             assert shown(changed.post_job, field.name) == getattr(job, field.name), field.name
@@ -130,27 +142,27 @@ def shown(message: PostJobMessage, name: str) -> object:
     value = getattr(message, name)
     match value:
         case Timestamp():
-            return wire.moment(value) if message.HasField(name) else None
+            return moment(value) if message.HasField(name) else None
         case str() | int():
             return value
         case _:
-            return wire.target_from(value)
+            return target_from(value)
 
 
 @pytest.mark.parametrize("kind", EventKind)
 def test_every_kind_of_event_has_its_number(kind: EventKind) -> None:
-    message = wire.post_job_changed(a_job(), kind).message
+    message = post_job_changed(a_job(), kind).message
     assert isinstance(message, PostJobChanged)
     assert PostJobEventKind.Name(message.kind) == f"POST_JOB_EVENT_KIND_{kind}"
 
 
 @pytest.mark.parametrize("state", JobState)
 def test_every_state_can_be_asked_for(state: JobState) -> None:
-    assert wire.states_from([0, PostJobState.Value(f"POST_JOB_STATE_{state}")]) == (state,)
+    assert states_from([0, PostJobState.Value(f"POST_JOB_STATE_{state}")]) == (state,)
 
 
 def test_the_stored_draft_still_decodes() -> None:
-    saved = wire.saved_draft_from(DraftSaved.FromString(SAVED))
+    saved = saved_draft_from(DraftSaved.FromString(SAVED))
     assert saved == SavedDraft(
         organization_id="org",
         draft_id="draft",
@@ -161,13 +173,11 @@ def test_the_stored_draft_still_decodes() -> None:
         approved=True,
         targets=(PAGE,),
     )
-    assert wire.content_from(saved.content) == Content(
-        text="Hello", hashtags=("one",), channel_texts={"telegram": "Hi"}
-    )
+    assert content_from(saved.content) == Content(text="Hello", hashtags=("one",), channel_texts={"telegram": "Hi"})
 
 
 def test_the_stored_slot_still_decodes() -> None:
-    assert wire.slot_from(SlotScheduled.FromString(SLOT), traceparent="00-trace") == Slot(
+    assert slot_from(SlotScheduled.FromString(SLOT), traceparent="00-trace") == Slot(
         organization_id="org",
         slot_id="slot",
         sequence=0,
@@ -183,11 +193,11 @@ def test_the_stored_slot_still_decodes() -> None:
 
 def test_a_stored_moved_slot_says_the_same_as_a_new_one() -> None:
     moved, scheduled = SlotMoved.FromString(MOVED), SlotScheduled.FromString(SLOT)
-    assert wire.slot_from(moved, traceparent="t") == wire.slot_from(scheduled, traceparent="t")
+    assert slot_from(moved, traceparent="t") == slot_from(scheduled, traceparent="t")
 
 
 def test_the_stored_command_still_decodes() -> None:
-    assert wire.command_from(PublishCommand.FromString(COMMAND)) == Command(
+    assert command_from(PublishCommand.FromString(COMMAND)) == Command(
         organization_id="org",
         draft_id="draft",
         target=PAGE,
@@ -203,7 +213,7 @@ def test_the_stored_command_still_decodes() -> None:
 
 
 def test_the_stored_event_of_ours_still_decodes() -> None:
-    assert PostJobChanged.FromString(CHANGED) == wire.post_job_changed(a_job()).message
+    assert PostJobChanged.FromString(CHANGED) == post_job_changed(a_job()).message
 
 
 @pytest.mark.parametrize(
@@ -224,7 +234,7 @@ def test_a_command_that_says_too_little_is_refused(damage: str) -> None:
     message = command.target if damage.startswith("target.") else command
     message.ClearField(damage.removeprefix("target."))
     with pytest.raises(UnreadableMessage):
-        wire.command_from(command)
+        command_from(command)
 
 
 @pytest.mark.parametrize("name", ["organization_id", "slot_id", "draft_id", "traceparent"])
@@ -232,7 +242,7 @@ def test_a_command_that_no_database_can_hold_is_refused(name: str) -> None:
     command = PublishCommand.FromString(COMMAND)
     setattr(command, name, "a\0b")
     with pytest.raises(UnreadableMessage):
-        wire.command_from(command)
+        command_from(command)
 
 
 @pytest.mark.parametrize("seconds", [10**12, -(10**12), 2**63 - 1])
@@ -240,13 +250,13 @@ def test_an_instant_that_does_not_exist_is_refused(seconds: int) -> None:
     command = PublishCommand.FromString(COMMAND)
     command.schedule_time.seconds = seconds
     with pytest.raises(UnreadableMessage):
-        wire.command_from(command)
+        command_from(command)
 
 
 def test_a_command_without_a_limit_is_tried_once() -> None:
     command = PublishCommand.FromString(COMMAND)
     command.max_attempts = -1
-    assert wire.command_from(command).max_attempts == 1
+    assert command_from(command).max_attempts == 1
 
 
 @pytest.mark.parametrize("content", [b"other", b"\xff\xff"])
@@ -254,10 +264,10 @@ def test_a_content_that_is_not_what_it_says_is_refused(content: bytes) -> None:
     saved = DraftSaved.FromString(SAVED)
     saved.content = content
     with pytest.raises(UnreadableMessage):
-        wire.saved_draft_from(saved)
+        saved_draft_from(saved)
     saved.content_digest = sha256(content).hexdigest()
     with pytest.raises(UnreadableMessage, match="cannot be read"):
-        wire.saved_draft_from(saved)
+        saved_draft_from(saved)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +283,7 @@ def test_the_month_is_the_local_one(time: datetime, zone: str, month: str) -> No
     message = SlotScheduled.FromString(SLOT)
     message.schedule_time.FromDatetime(time)
     message.time_zone = zone
-    assert wire.slot_from(message, traceparent="").target_month == month
+    assert slot_from(message, traceparent="").target_month == month
 
 
 def test_an_account_is_announced_without_its_credentials() -> None:
@@ -289,12 +299,12 @@ def test_an_account_is_announced_without_its_credentials() -> None:
         create_time=NOW,
         update_time=NOW,
     )
-    connected = wire.account_connected(account)
-    gone = wire.account_disconnected(replace(account, state=AccountState.DISCONNECTED), "the token was refused")
+    connected = account_connected(account)
+    gone = account_disconnected(replace(account, state=AccountState.DISCONNECTED), "the token was refused")
     assert isinstance(connected.message, SocialAccountConnected)
     assert isinstance(gone.message, SocialAccountDisconnected)
     assert connected.subject == gone.subject == "events.publisher.org.social_account"
-    assert connected.message.social_account == wire.social_account(account)
+    assert connected.message.social_account == social_account(account)
     assert gone.message.error_message == "the token was refused"
     assert not {"credentials", "access_token"} & set(connected.message.social_account.DESCRIPTOR.fields_by_name)
 
@@ -312,26 +322,26 @@ def test_a_job_is_shown_with_its_attempts() -> None:
         error_reason="RATE_LIMITED",
         error_message="later",
     )
-    response = wire.get_post_job_response(a_job(), [attempt, replace(attempt, end_time=NOW)], [])
+    response = get_post_job_response(a_job(), [attempt, replace(attempt, end_time=NOW)], [])
     first, second = response.attempts
     assert not first.HasField("end_time")
-    assert wire.moment(second.end_time) == wire.moment(first.start_time) == NOW
+    assert moment(second.end_time) == moment(first.start_time) == NOW
     assert (first.run, first.number, first.state, first.error_reason) == (1, 2, "NOT_SENT", "RATE_LIMITED")
 
 
 def test_a_withdrawal_says_what_was_too_late() -> None:
-    assert wire.withdraw_response(Withdrawal()).outcome == publisher_service_pb2.WITHDRAW_OUTCOME_WITHDRAWN
-    late = wire.withdraw_response(Withdrawal(in_flight=("job",)))
+    assert withdraw_response(Withdrawal()).outcome == publisher_service_pb2.WITHDRAW_OUTCOME_WITHDRAWN
+    late = withdraw_response(Withdrawal(in_flight=("job",)))
     assert late.outcome == publisher_service_pb2.WITHDRAW_OUTCOME_TOO_LATE
     assert list(late.in_flight_post_job_ids) == ["job"]
 
 
 def test_a_withdrawal_brings_the_evidence_of_what_is_out() -> None:
     job = a_job()
-    answer = wire.withdraw_response(Withdrawal(published=(job,)))
+    answer = withdraw_response(Withdrawal(published=(job,)))
     assert answer.outcome == publisher_service_pb2.WITHDRAW_OUTCOME_PUBLISHED
     (out,) = answer.published
-    shown = wire.post_job(job)
+    shown = post_job(job)
     names = ("target", "content_revision", "publish_time", "schedule_time", "external_id", "external_url", "version")
     assert [getattr(out, name) for name in names] == [getattr(shown, name) for name in names]
     assert out.post_job_id == job.id

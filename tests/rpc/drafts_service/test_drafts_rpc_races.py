@@ -23,7 +23,6 @@ from postflow.drafts.v1.draft_pb2 import Draft, DraftContent
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from postflow.publisher.v1.publisher_service_pb2_grpc import add_PublisherServiceServicer_to_server
 from postflow.target.v1.target_pb2 import Target
-from publisher_service import wire as publisher_wire
 from publisher_service.application.claim_jobs import ClaimJobs
 from publisher_service.application.late_evidence import LateEvidence
 from publisher_service.application.read_jobs import ReadJobs
@@ -37,6 +36,7 @@ from publisher_service.domain.claim import Claimed, Command, Lane
 from publisher_service.domain.outcome import Accepted
 from publisher_service.domain.policy import Policy
 from publisher_service.entrypoints.rpc import PublisherServicer
+from publisher_service.wire.events import saved_draft_from
 from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock, SteadyClock
@@ -79,7 +79,7 @@ class Press:
         )
 
     async def take(self, saved: Sequence[DraftSaved]) -> None:
-        drafts = [publisher_wire.saved_draft_from(each) for each in saved]
+        drafts = [saved_draft_from(each) for each in saved]
         await self.database.run(lambda tx: self._save(tx, drafts, DUE))
 
     async def connect(self, names: Sequence[str]) -> None:

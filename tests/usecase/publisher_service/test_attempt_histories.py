@@ -19,7 +19,7 @@ from publisher_service.adapters.providers.adapter import Limits, Post
 from publisher_service.adapters.providers.provider import Providers
 from publisher_service.adapters.vault import Vault
 from publisher_service.application.claim_jobs import Claim, ClaimJobs
-from publisher_service.application.connect_account import ConnectAccount, Connection
+from publisher_service.application.connect_account import ConnectAccount
 from publisher_service.application.disown_claims import DisownClaims, FailedClaim
 from publisher_service.application.drop_kept_content import DropKeptContent
 from publisher_service.application.late_evidence import LateEvidence
@@ -32,6 +32,7 @@ from publisher_service.application.send_post import Sent
 from publisher_service.application.settle_posts import SettlePosts
 from publisher_service.application.take_slots import TakeSlots
 from publisher_service.application.withdraw_content import WithdrawContent
+from publisher_service.domain.account import Connection
 from publisher_service.domain.claim import Claimed, Command, Lane
 from publisher_service.domain.outcome import (
     Absent,
@@ -251,7 +252,7 @@ class Process:
             external_account_id="ext",
             display_name="",
             channels=(CHANNEL,),
-            access_token=Secret("token"),
+            access_token="token",
         )
         await self._connect(wanted, _request("ConnectAccount"))
 

@@ -19,7 +19,7 @@ from publisher_service.adapters.providers.provider import Providers
 from publisher_service.adapters.vault import Vault
 from publisher_service.application import post_log
 from publisher_service.application.claim_jobs import Again, Claim, ClaimJobs, Turns
-from publisher_service.application.connect_account import ConnectAccount, Connection
+from publisher_service.application.connect_account import ConnectAccount
 from publisher_service.application.late_evidence import LateEvidence
 from publisher_service.application.recover_jobs import RecoverJobs
 from publisher_service.application.relabel_lines import RelabelLines
@@ -29,7 +29,7 @@ from publisher_service.application.send_post import Sent
 from publisher_service.application.settle_posts import SettlePosts
 from publisher_service.application.wake_stranded_lines import WakeStrandedLines
 from publisher_service.application.withdraw_content import WithdrawContent
-from publisher_service.domain.account import AccountState, SocialAccount
+from publisher_service.domain.account import AccountState, Connection, SocialAccount
 from publisher_service.domain.claim import Claimed, Command, Lane
 from publisher_service.domain.outcome import (
     Absent,
@@ -152,7 +152,7 @@ class Office:
             external_account_id="ext",
             display_name="",
             channels=CHANNELS,
-            access_token=Secret(token),
+            access_token=token,
         )
         key = RequestKey(organization_id="acme", method="ConnectAccount", request_id="", request_digest=b"")
         await self._connect(wanted, key)

@@ -15,10 +15,11 @@ from publisher_service.adapters.postgres.lines import first_in_lines, lock_due_l
 from publisher_service.application.disown_claims import FailedClaim
 from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.claim import IN_LINE, Claimed, Command, Judged, Lane, Verdict, command_of
-from publisher_service.domain.plan import new_job
+from publisher_service.domain.plan import local_month, new_job
 from publisher_service.domain.post_job import JobState, PostJob
 from publisher_service.domain.refusal import CHANGING, DOUBTED, refused
-from publisher_service.wire import commands_accepted, local_month, post_job_changed
+from publisher_service.wire.commands import commands_accepted
+from publisher_service.wire.posts import post_job_changed
 from servicekit.pg.clock import DatabaseClock, SteadyClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Announcement, Outbox

@@ -1,7 +1,7 @@
 """Connects a social account with credentials that the provider has accepted, and opens its line."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from publisher_service.adapters.postgres.accounts import insert_account, lock_account, save_account
@@ -9,26 +9,14 @@ from publisher_service.adapters.postgres.gates import set_connection
 from publisher_service.adapters.providers.adapter import CredentialsRefused, ProviderAway
 from publisher_service.adapters.providers.provider import Provider, Providers
 from publisher_service.adapters.vault import Vault
-from publisher_service.domain.account import AccountState, SocialAccount
-from publisher_service.wire import ConnectAccountResponse, account_connected, social_account
+from publisher_service.domain.account import AccountState, Connection, SocialAccount
+from publisher_service.wire.accounts import ConnectAccountResponse, account_connected, social_account
 from servicekit.faults import InvalidField, Refused, Unavailable
 from servicekit.ids import IdSource
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox
-from servicekit.run.settings import Secret
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Connection:
-    organization_id: str
-    account_id: str
-    provider: str
-    external_account_id: str
-    display_name: str
-    channels: tuple[str, ...]
-    access_token: Secret
 
 
 class ConnectAccount:
@@ -60,7 +48,7 @@ class ConnectAccount:
             if (answer := await self._ledger.look(connection, key)) is not None:
                 return ConnectAccountResponse.FromString(answer)
         try:
-            await provider.verify(wanted.external_account_id, wanted.access_token.reveal())
+            await provider.verify(wanted.external_account_id, wanted.access_token)
         except CredentialsRefused as refusal:
             raise Refused("CREDENTIALS_REFUSED", f"{provider.name} refused the credentials: {refusal}") from None
         except ProviderAway as away:
@@ -101,9 +89,7 @@ class ConnectAccount:
         return response
 
     async def _put(self, tx: Transaction, wanted: Connection, account_id: str, now: datetime) -> SocialAccount:
-        sealed = self._vault.seal(
-            wanted.access_token.reveal(), organization_id=wanted.organization_id, account_id=account_id
-        )
+        sealed = self._vault.seal(wanted.access_token, organization_id=wanted.organization_id, account_id=account_id)
         fresh = _fresh(wanted, account_id, now)
         # A row that is not there cannot be locked: of concurrent first connections one inserts, the others wait for it.
         if await insert_account(tx.connection, fresh, sealed):

@@ -7,7 +7,7 @@ from functools import partial
 from publisher_service.adapters.postgres.accounts import credentials_of, lock_account, save_account
 from publisher_service.adapters.postgres.gates import set_connection
 from publisher_service.domain.account import AccountReason, AccountState, SocialAccount, disconnected
-from publisher_service.wire import account_disconnected
+from publisher_service.wire.accounts import account_disconnected
 from servicekit.pg.database import Transaction
 from servicekit.pg.outbox import Outbox
 

@@ -11,7 +11,7 @@ from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import OPEN_ATTEMPT, PostJob
 from publisher_service.domain.settlement import disowned
-from publisher_service.wire import post_job_changed
+from publisher_service.wire.posts import post_job_changed
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox

@@ -15,7 +15,7 @@ from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.outcome import Accepted, Found
 from publisher_service.domain.post_job import JobState, PostJob
 from publisher_service.domain.settlement import Settlement, evidence
-from publisher_service.wire import post_job_changed
+from publisher_service.wire.posts import post_job_changed
 from servicekit.pg.database import Transaction
 from servicekit.pg.outbox import Outbox
 from servicekit.run.zeros import from_zero

@@ -18,7 +18,7 @@ from publisher_service.domain.doubt import given_up, is_overdue
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import JobState, PostJob, is_readable, moved
 from publisher_service.domain.settlement import uncertain
-from publisher_service.wire import post_job_changed
+from publisher_service.wire.posts import post_job_changed
 from servicekit.pg.clock import DatabaseClock, SteadyClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox

@@ -10,7 +10,7 @@ from publisher_service.adapters.postgres.jobs import save_jobs
 from publisher_service.adapters.postgres.relabeling import end_relabeling, find_relabeled, lock_mislabeled_jobs
 from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.post_job import JobState, PostJob, Reason, moved
-from publisher_service.wire import post_job_changed
+from publisher_service.wire.posts import post_job_changed
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox

@@ -9,7 +9,7 @@ from publisher_service.adapters.postgres.resolutions import keep_resolution
 from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.post_job import PostJob
 from publisher_service.domain.resolution import Resolution, resolved
-from publisher_service.wire import ResolvePostJobResponse, post_job, post_job_changed
+from publisher_service.wire.posts import ResolvePostJobResponse, post_job, post_job_changed
 from servicekit.faults import NotFound
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction

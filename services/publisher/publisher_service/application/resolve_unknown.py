@@ -21,7 +21,9 @@ from publisher_service.domain.outcome import AuthRefused, Finding, Found, NoProo
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import JobState, PostJob
 from publisher_service.domain.settlement import AttemptState, resolve
-from publisher_service.wire import UnreadableMessage, content_from, post_job_changed
+from publisher_service.wire.contents import content_from
+from publisher_service.wire.posts import post_job_changed
+from publisher_service.wire.unreadable import UnreadableMessage
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox

@@ -11,7 +11,7 @@ from publisher_service.adapters.postgres.keys import Key
 from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.plan import SavedDraft, after_save, missing_targets, new_job, slots_of_others
 from publisher_service.domain.post_job import OPEN_ATTEMPT, JobState, PostJob
-from publisher_service.wire import post_job_changed
+from publisher_service.wire.posts import post_job_changed
 from servicekit.pg.database import Transaction
 from servicekit.pg.outbox import Outbox
 

@@ -14,7 +14,8 @@ from publisher_service.domain.claim import Claimed
 from publisher_service.domain.content import text_for
 from publisher_service.domain.outcome import NotTried, Outcome, Rejected, label
 from publisher_service.domain.post_job import Reason
-from publisher_service.wire import UnreadableMessage, content_from
+from publisher_service.wire.contents import content_from
+from publisher_service.wire.unreadable import UnreadableMessage
 from servicekit.clock import Clock
 from servicekit.failpoints import declare, failpoint
 from servicekit.pg.clock import SteadyClock

@@ -23,7 +23,7 @@ from publisher_service.domain.outcome import OUTCOME_LABELS, Accepted, Ambiguous
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import JobState, PostJob
 from publisher_service.domain.settlement import AttemptState, Settlement, settle, uncertain, unsent_after_all
-from publisher_service.wire import post_job_changed
+from publisher_service.wire.posts import post_job_changed
 from servicekit.failpoints import declare, failpoint
 from servicekit.ids import IdSource
 from servicekit.pg.clock import DatabaseClock

@@ -7,7 +7,7 @@ from publisher_service.adapters.postgres.contents import lock_contents
 from publisher_service.adapters.postgres.jobs import insert_jobs, lock_jobs_of_drafts, save_jobs
 from publisher_service.domain.plan import Slot, after_slot, new_job
 from publisher_service.domain.post_job import PostJob, Target
-from publisher_service.wire import post_job_changed
+from publisher_service.wire.posts import post_job_changed
 from servicekit.pg.database import Transaction
 from servicekit.pg.outbox import Outbox
 

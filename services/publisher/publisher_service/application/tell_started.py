@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 
 from publisher_service.domain.post_job import PostJob
-from publisher_service.wire import post_job_changed
+from publisher_service.wire.posts import post_job_changed
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox

@@ -1,6 +1,6 @@
 """A social account: who posts, where, and whether it can."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -35,6 +35,19 @@ class SocialAccount:
     version: int
     create_time: datetime
     update_time: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """What a caller gives to connect an account; without an id one is made, without channels it has the provider's."""
+
+    organization_id: str
+    account_id: str
+    provider: str
+    external_account_id: str
+    display_name: str
+    channels: tuple[str, ...]
+    access_token: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

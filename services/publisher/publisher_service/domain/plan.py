@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from civil.days import local_day
+from civil.zones import UnknownZone, find_zone
 from publisher_service.domain.doubt import ended_unsent
 from publisher_service.domain.post_job import (
     ENDED_RUN,
@@ -145,3 +147,12 @@ def _revived(job: PostJob, live_slots: Set[str], now: datetime) -> PostJob:
     if job.slot_id in live_slots and due is not None and not_after is not None and not_after > now:
         return moved(again, JobState.READY, now=now, until=max(due, now))
     return moved(again, JobState.PENDING, now=now, schedule_time=None, not_after=None)
+
+
+def local_month(time: datetime, zone: str) -> str:
+    """Returns the first day of the local month; of the UTC month when the slot names no zone that is known here."""
+    try:
+        day = local_day(time, find_zone(zone)) if zone else time.date()
+    except UnknownZone:
+        day = time.date()
+    return day.replace(day=1).isoformat()

@@ -11,10 +11,10 @@ from google.protobuf.message import DecodeError
 from nats.aio.client import Client
 from opentelemetry import metrics
 
-from postflow.queue.v1 import publish_command_pb2
 from publisher_service.engine.timer import DueTimer
 from publisher_service.engine.work import Wish, Work
-from publisher_service.wire import UnreadableMessage, command_from
+from publisher_service.wire.commands import read_command
+from publisher_service.wire.unreadable import UnreadableMessage
 from servicekit.bus.delivery import Delivery
 from servicekit.bus.pull import PullLoop
 from servicekit.bus.streams import ConsumerSpec, StreamSpec, ensure_stream
@@ -113,7 +113,7 @@ class CommandIntake:
 
     async def _take(self, timer: DueTimer[Work], pull: PullLoop, delivery: Delivery) -> None:
         try:
-            command = command_from(publish_command_pb2.PublishCommand.FromString(delivery.payload))
+            command = read_command(delivery.payload)
         except (DecodeError, UnreadableMessage) as error:
             await self._park(pull, delivery, error)
             return

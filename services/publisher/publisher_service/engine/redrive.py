@@ -1,7 +1,6 @@
-"""Gives parked publish commands back to their stream."""
+"""Returns dead letters of the intake to the stream of publish commands."""
 
-from postflow.queue.v1 import publish_command_pb2
-from publisher_service.wire import command_from
+from publisher_service.wire.commands import read_command
 from servicekit.bus.publisher import Outgoing, PipelinedPublisher
 from servicekit.faults import Unavailable
 from servicekit.pg.dead_letters import DeadLetter, DeadLetters
@@ -13,9 +12,9 @@ class CommandRedriver:
         self._dead_letters = dead_letters
 
     async def redrive(self, letter: DeadLetter) -> None:
-        """A command that still cannot be read stays where it is, else the intake would park it once more."""
-        command_from(publish_command_pb2.PublishCommand.FromString(letter.payload))
-        # The same id while nobody has noted its success: a repeat after a crash in between is a duplicate.
+        """Publishes the command again. Raises for one that still cannot be read: the intake would only park it."""
+        read_command(letter.payload)
+        # The id stays the same until `redriven` is committed: after a crash in between the stream drops the repeat.
         message = Outgoing(letter.subject, letter.payload, f"redrive-{letter.id}-{letter.redrives}")
         (answer,) = await self._publisher.publish([message])
         if answer is None:

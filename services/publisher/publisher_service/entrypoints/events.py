@@ -7,7 +7,7 @@ from postflow.drafts.v1 import drafts_events_pb2
 from postflow.queue.v1 import queue_events_pb2
 from publisher_service.application.save_drafts import SaveDrafts
 from publisher_service.application.take_slots import TakeSlots
-from publisher_service.wire import saved_draft_from, slot_from
+from publisher_service.wire.events import saved_draft_from, slot_from
 from servicekit.messaging.consumer import Received, Route
 from servicekit.pg.database import Transaction
 from topology import event_consumer

@@ -224,7 +224,8 @@ def _job_arrays(jobs: Sequence[PostJob]) -> dict[str, list[Any]]:
 
 def job_from(row: Row[Any]) -> PostJob:
     """Reads a row of the columns `JOB_COLUMNS`."""
-    account_id, channel, destination, *rest = row
+    values: tuple[Any, ...] = tuple(row)
+    account_id, channel, destination, *rest = values
     fields: dict[str, Any] = dict(zip(_FIELDS, rest, strict=True))
     fields["state"] = state_from(fields["state"])
     fields["state_reason"] = reason_from(fields["state_reason"])

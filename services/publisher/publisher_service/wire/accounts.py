@@ -1,0 +1,107 @@
+"""Social accounts: the calls of SocialAccountService, and the events about them."""
+
+from collections.abc import Sequence
+
+import channels
+from postflow.publisher.v1 import publisher_events_pb2, social_account_pb2
+from postflow.publisher.v1 import social_account_service_pb2 as pb
+from publisher_service.domain.account import AccountState, Connection, SocialAccount
+from publisher_service.wire.times import set_time
+from servicekit.faults import InvalidField
+from servicekit.pg.outbox import Announcement
+from topology import events_subject
+
+ConnectAccountResponse = pb.ConnectAccountResponse
+
+_STATES: dict[str, social_account_pb2.SocialAccountState] = {
+    AccountState.CONNECTED: social_account_pb2.SOCIAL_ACCOUNT_STATE_CONNECTED,
+    AccountState.DISCONNECTED: social_account_pb2.SOCIAL_ACCOUNT_STATE_DISCONNECTED,
+}
+
+
+def connection_from(request: pb.ConnectAccountRequest) -> Connection:
+    """Raises InvalidField. Name and token travel in the lines and headers of requests to a provider."""
+    name, token = request.external_account_id, request.credentials.access_token
+    if not name.isprintable() or name.strip(".") == "":
+        raise InvalidField("external_account_id", "must be printable, and more than dots")
+    if not (token.isascii() and token.isprintable() and token.strip()):
+        raise InvalidField("credentials.access_token", "must be printable ASCII")
+    return Connection(
+        organization_id=request.organization_id,
+        account_id=request.social_account_id,
+        provider=request.provider,
+        external_account_id=name,
+        display_name=request.display_name,
+        channels=_normalised(request.channels),
+        access_token=token,
+    )
+
+
+def account_states_from(numbers: Sequence[int]) -> tuple[AccountState, ...]:
+    return tuple(state for state in AccountState if _STATES[state] in numbers)
+
+
+def connect_account_response(account: SocialAccount) -> pb.ConnectAccountResponse:
+    return pb.ConnectAccountResponse(social_account=social_account(account))
+
+
+def get_account_response(account: SocialAccount) -> pb.GetAccountResponse:
+    return pb.GetAccountResponse(social_account=social_account(account))
+
+
+def list_accounts_response(accounts: Sequence[SocialAccount], next_page_token: str) -> pb.ListAccountsResponse:
+    return pb.ListAccountsResponse(social_accounts=map(social_account, accounts), next_page_token=next_page_token)
+
+
+def social_account(account: SocialAccount) -> social_account_pb2.SocialAccount:
+    message = social_account_pb2.SocialAccount(
+        id=account.id,
+        provider=account.provider,
+        external_account_id=account.external_account_id,
+        display_name=account.display_name,
+        channels=account.channels,
+        state=_STATES.get(account.state, social_account_pb2.SOCIAL_ACCOUNT_STATE_UNSPECIFIED),
+        state_reason=account.state_reason,
+        error_message=account.error_message,
+        version=account.version,
+    )
+    set_time(message.create_time, account.create_time)
+    set_time(message.update_time, account.update_time)
+    set_time(message.disconnect_time, account.disconnect_time)
+    return message
+
+
+def account_connected(account: SocialAccount) -> Announcement:
+    message = publisher_events_pb2.SocialAccountConnected(
+        organization_id=account.organization_id, social_account=social_account(account)
+    )
+    return _about(account, message)
+
+
+def account_disconnected(account: SocialAccount, error_message: str) -> Announcement:
+    message = publisher_events_pb2.SocialAccountDisconnected(
+        organization_id=account.organization_id, social_account=social_account(account), error_message=error_message
+    )
+    return _about(account, message)
+
+
+def _about(
+    account: SocialAccount,
+    message: publisher_events_pb2.SocialAccountConnected | publisher_events_pb2.SocialAccountDisconnected,
+) -> Announcement:
+    return Announcement(
+        subject=events_subject("publisher", account.organization_id, "social_account"),
+        organization_id=account.organization_id,
+        aggregate_id=account.id,
+        message=message,
+    )
+
+
+def _normalised(names: Sequence[str]) -> tuple[str, ...]:
+    normalised: list[str] = []
+    for index, name in enumerate(names):
+        try:
+            normalised.append(channels.normalise(name))
+        except channels.UnknownChannel as error:
+            raise InvalidField(f"channels[{index}]", str(error), reason="UNKNOWN_CHANNEL") from None
+    return tuple(dict.fromkeys(normalised))
