@@ -1,7 +1,7 @@
 """Recurrences such as the last Friday of every month at 09:00: an RRULE (RFC 5545) with a start, in local time.
 
-The answers are times on a wall and know no zone; `civil.wall.resolve` tells the instants. Nothing is walked from the
-start to a far question, and a rule that never occurs costs no more than the days that are asked about.
+The answers are wall-clock times without a zone; `civil.wall_clock.resolve` turns them into instants. No question walks
+from the start of a rule, and a rule that never occurs costs no more than the days that are asked about.
 """
 
 from calendar import isleap

@@ -36,6 +36,13 @@ class SendWindow:
     def always(self) -> bool:
         return self.days == _EVERY_DAY and self.start == time.min and self.end is None
 
+    def contains(self, local_time: datetime) -> bool:
+        """Whether this wall-clock time (naive) lies within the window."""
+        assert local_time.tzinfo is None, "a wall-clock time is a naive datetime"
+        if local_time.isoweekday() % 7 not in self.days:
+            return False
+        return self.start <= local_time.time() and (self.end is None or local_time.time() < self.end)
+
 
 class Opening(NamedTuple):
     """A run of instants within a window: from `start` (included) to `end` (excluded), both in UTC."""
@@ -44,16 +51,8 @@ class Opening(NamedTuple):
     end: datetime
 
 
-def shows(window: SendWindow, wall: datetime) -> bool:
-    """Whether this local time (naive) lies within the window."""
-    assert wall.tzinfo is None, "a time on the wall is a naive datetime"
-    if wall.isoweekday() % 7 not in window.days:
-        return False
-    return window.start <= wall.time() and (window.end is None or wall.time() < window.end)
-
-
 def is_open(window: SendWindow, zone: Zone, instant: datetime) -> bool:
-    return shows(window, (in_utc(instant) + zone.offset_at(instant)).replace(tzinfo=None))
+    return window.contains((in_utc(instant) + zone.offset_at(instant)).replace(tzinfo=None))
 
 
 def openings(window: SendWindow, zone: Zone, *, after: datetime) -> Iterator[Opening]:

@@ -95,10 +95,10 @@ def find_zone(name: str) -> Zone:
     return Zone(name=name, data=data, _info=_compiled(name, data))
 
 
-def kept_zone(name: str) -> Zone:
+def stored_zone(name: str) -> Zone:
     """The zone of a name that was good when it was kept, perhaps with another release: one without data, if this one
     has no such name."""
-    return find_zone(name) if name in zone_names() else Zone(name=name, data=b"", _info=_NoLaw(name))
+    return find_zone(name) if name in zone_names() else Zone(name=name, data=b"", _info=_NoData(name))
 
 
 def zone_data(name: str) -> bytes:
@@ -130,7 +130,7 @@ def in_utc(instant: datetime) -> datetime:
     return instant.astimezone(UTC)
 
 
-class _NoLaw(tzinfo):
+class _NoData(tzinfo):
     """Of a name that is no zone of this database."""
 
     def __init__(self, name: str) -> None:

@@ -5,7 +5,7 @@ from itertools import islice, pairwise
 
 import pytest
 
-from civil.windows import Opening, SendWindow, is_open, openings, shows
+from civil.windows import Opening, SendWindow, is_open, openings
 from civil.zones import EARLIEST, LATEST, find_zone
 
 DAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
@@ -35,13 +35,13 @@ def opened(text: str, zone: str, after: str, count: int) -> list[str]:
 def test_the_end_is_excluded_and_the_start_included() -> None:
     for wall, shown in [("08:59:59.999999", False), ("09:00", True), ("17:59:59.999999", True), ("18:00", False)]:
         monday = datetime.fromisoformat(f"2026-06-01T{wall}")
-        assert shows(window(OFFICE), monday) is shown
+        assert window(OFFICE).contains(monday) is shown
         assert is_open(window(OFFICE), find_zone("UTC"), monday.replace(tzinfo=UTC)) is shown
 
 
 def test_other_days_are_closed() -> None:
     week = [datetime(2026, 6, 7, 12) + timedelta(days=day) for day in range(7)]
-    assert [shows(window(OFFICE), wall) for wall in week] == [False, True, True, True, True, True, False]
+    assert [window(OFFICE).contains(wall) for wall in week] == [False, True, True, True, True, True, False]
 
 
 def test_the_wall_clock_decides_and_not_utc() -> None:
@@ -179,7 +179,7 @@ def test_what_is_no_window(days: list[int], start: time, end: time, why: str) ->
 
 def test_the_wrong_kind_of_time_is_a_programming_error() -> None:
     with pytest.raises(AssertionError):
-        shows(window(OFFICE), utc("2026-06-01T12:00"))
+        window(OFFICE).contains(utc("2026-06-01T12:00"))
     with pytest.raises(AssertionError):
         is_open(window(OFFICE), find_zone("UTC"), datetime(2026, 6, 1, 12))
     with pytest.raises(AssertionError):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from civil.days import day_bounds
-from civil.wall import resolve
+from civil.wall_clock import resolve
 from civil.weekly import WeeklySlot, occurrences
 from civil.zones import UnknownZone, find_zone, zone_data, zone_from_data, zone_names
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from civil.days import local_day
-from civil.wall import resolve
-from civil.zones import UnknownZone, Zone, find_zone, kept_zone, tzdata_version, zone_names
+from civil.wall_clock import resolve
+from civil.zones import UnknownZone, Zone, find_zone, stored_zone, tzdata_version, zone_names
 
 
 def test_every_name_of_the_database_is_found() -> None:
@@ -124,15 +124,15 @@ def test_data_of_the_operating_system_is_never_read(tmp_path: Path) -> None:
 
 
 def test_a_name_that_was_kept_is_the_zone_of_that_name() -> None:
-    assert kept_zone("Europe/Berlin") is find_zone("Europe/Berlin")
-    assert kept_zone("Europe/Berlin").is_known
+    assert stored_zone("Europe/Berlin") is find_zone("Europe/Berlin")
+    assert stored_zone("Europe/Berlin").is_known
 
 
 def test_a_kept_name_that_the_database_has_not_stays_a_name() -> None:
-    zone = kept_zone("Europe/Atlantis")
+    zone = stored_zone("Europe/Atlantis")
     assert (zone.name, zone.data, zone.is_known) == ("Europe/Atlantis", b"", False)
-    assert zone == kept_zone("Europe/Atlantis")
-    assert zone != kept_zone("Europe/Lyonesse")
+    assert zone == stored_zone("Europe/Atlantis")
+    assert zone != stored_zone("Europe/Lyonesse")
 
 
 @pytest.mark.parametrize(
@@ -146,4 +146,4 @@ def test_a_kept_name_that_the_database_has_not_stays_a_name() -> None:
 )
 def test_of_a_name_without_a_law_no_time_is_told(question: Callable[[Zone], object]) -> None:
     with pytest.raises(UnknownZone, match="Europe/Atlantis"):
-        question(kept_zone("Europe/Atlantis"))
+        question(stored_zone("Europe/Atlantis"))

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from civil.zones import kept_zone
+from civil.zones import stored_zone
 from queue_service.domain.account import AccountQueue
 from queue_service.domain.draft import Draft
 from queue_service.domain.slot import HORIZON, QueueSlot, SlotOrigin, SlotState, SlotTarget
@@ -32,7 +32,7 @@ def book(
     tzdata_version: str,
     nominal: datetime | None = None,
 ) -> QueueSlot:
-    zone = kept_zone(account.time_zone)
+    zone = stored_zone(account.time_zone)
     local = schedule_time + zone.offset_at(schedule_time) if zone.is_known else None
     targets = draft.targets_on(account.social_account_id)
     return QueueSlot(

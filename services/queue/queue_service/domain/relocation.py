@@ -11,7 +11,7 @@ from datetime import date, datetime, time
 from enum import StrEnum
 from typing import NamedTuple
 
-from civil.wall import resolve
+from civil.wall_clock import resolve
 from civil.zones import find_zone, zone_names
 from queue_service.domain.slot import SPACING
 

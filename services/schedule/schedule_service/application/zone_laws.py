@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from civil.zones import Zone, find_zone, kept_zone, tzdata_version, zone_names
+from civil.zones import Zone, find_zone, stored_zone, tzdata_version, zone_names
 from schedule_service.adapters.postgres import zone_changes as store
 from schedule_service.adapters.postgres.zone_data import recorded_zones
 from schedule_service.domain.zone_changes import UNKNOWN, Kind, Law, can_have_moved
@@ -27,7 +27,7 @@ class ComparedLaws:
 
     def zone_by(self, law: Law) -> Zone | None:
         """As `differing`, of any older law that something was announced with."""
-        return self.differing[law] if law in self.differing else kept_zone(law.time_zone)
+        return self.differing[law] if law in self.differing else stored_zone(law.time_zone)
 
 
 async def laws_of_known_zones(connection: AsyncConnection, kind: Kind) -> list[Law]:

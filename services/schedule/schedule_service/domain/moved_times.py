@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
-from civil.wall import resolve
+from civil.wall_clock import resolve
 from civil.zones import DAY, Stretch, Zone
 
 HORIZON = timedelta(days=730)

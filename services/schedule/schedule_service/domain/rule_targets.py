@@ -16,7 +16,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from civil.recurrence import nominal_times
-from civil.wall import Resolved, resolve
+from civil.wall_clock import Resolved, resolve
 from civil.weekly import WeeklySlot
 from civil.zones import DAY, EARLIEST, LATEST, Zone
 from schedule_service.domain.schedule_rule import ScheduleRule, Terms, recurrence

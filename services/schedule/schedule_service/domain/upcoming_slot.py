@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from civil.wall import resolve
+from civil.wall_clock import resolve
 from civil.zones import find_zone, zone_names
 from servicekit.faults import Refused
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from civil.weekly import Occurrence
-from civil.windows import SendWindow, shows
+from civil.windows import SendWindow
 from civil.zones import tzdata_version
 from postflow.schedule.v1 import account_schedule_pb2, schedule_events_pb2
 from postflow.schedule.v1.schedule_service_pb2 import (
@@ -130,7 +130,7 @@ def _slot_time(occurrence: Occurrence, window: SendWindow | None) -> account_sch
         local_time=local.time().isoformat("minutes"),
         utc_offset_seconds=int(occurrence.offset.total_seconds()),
         shifted=occurrence.shifted,
-        outside_send_window=window is not None and not shows(window, local),
+        outside_send_window=window is not None and not window.contains(local),
         nominal_local_time=occurrence.nominal.isoformat(timespec="minutes"),
     )
 

@@ -7,7 +7,7 @@ from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from civil.windows import SendWindow
-from civil.zones import kept_zone
+from civil.zones import stored_zone
 from schedule_service.adapters.postgres.weekly_slots import minutes, slots
 from schedule_service.domain.account_schedule import AccountSchedule, Timetable
 
@@ -107,7 +107,7 @@ def _schedule(row: Row[Any]) -> AccountSchedule:
         social_account_id=row.social_account_id,
         timetable=Timetable(
             name=row.name,
-            zone=kept_zone(row.time_zone),
+            zone=stored_zone(row.time_zone),
             weekly_slots=slots(row.weekly_slots),
             max_posts_per_day=row.max_posts_per_day,
             enabled=row.enabled,

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from civil.zones import kept_zone
+from civil.zones import stored_zone
 from schedule_service.adapters.postgres.weekly_slots import minutes, slots
 from schedule_service.domain.schedule_rule import AssetPolicy, ScheduleRule, Terms
 
@@ -149,7 +149,7 @@ def _rule(row: Row[Any]) -> ScheduleRule:
         brand_id=row.brand_id,
         terms=Terms(
             name=row.name,
-            time_zone=kept_zone(row.time_zone),
+            time_zone=stored_zone(row.time_zone),
             weekly_slots=slots(row.weekly_slots),
             rrule=row.rrule,
             start_time=None if row.start_minute is None else time(*divmod(row.start_minute, 60)),

@@ -7,7 +7,7 @@ from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from civil.cron import Dst
-from civil.zones import kept_zone
+from civil.zones import stored_zone
 from schedule_service.domain.timer import MisfirePolicy, Timer, TimerState
 
 # Of payloads on one page; behind this nothing more fits into an answer.
@@ -174,7 +174,7 @@ def _timer(row: Row[Any]) -> Timer:
         payload=row.payload,
         fire_time=row.fire_time,
         cron=row.cron,
-        zone=kept_zone(row.time_zone),
+        zone=stored_zone(row.time_zone),
         dst_policy=Dst(row.dst_policy),
         repeat_until=row.repeat_until,
         misfire_policy=MisfirePolicy(row.misfire_policy),

@@ -38,7 +38,7 @@ def resolve(nominal: datetime, zone: Zone) -> Resolved | None:
     return Resolved(wall - before, after, after - before)
 
 
-def readings(nominal: datetime, zone: Zone) -> tuple[datetime, ...]:
+def instants_showing(nominal: datetime, zone: Zone) -> tuple[datetime, ...]:
     """Every instant (in UTC, in order) at which the wall shows this local time (naive): none, one or two."""
     if not _in_calendar(nominal):
         return ()
@@ -56,7 +56,7 @@ def _offsets_around(wall: datetime, zone: Zone) -> tuple[timedelta, timedelta]:
 
 def _date_is_missing(jumped_over: datetime, zone: Zone) -> bool:
     midnight = datetime.combine(jumped_over, time())
-    return not readings(midnight, zone) and not readings(midnight + DAY - datetime.resolution, zone)
+    return not instants_showing(midnight, zone) and not instants_showing(midnight + DAY - datetime.resolution, zone)
 
 
 def _as_if_utc(nominal: datetime) -> datetime:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from civil.wall import Resolved, readings, resolve
+from civil.wall_clock import Resolved, instants_showing, resolve
 from civil.zones import find_zone
 
 
@@ -44,7 +44,7 @@ def test_named_answers(zone: str, nominal: str, instant: str, shown: str) -> Non
 @pytest.mark.parametrize("nominal", ["2011-12-30T00:00", "2011-12-30T10:00", "2011-12-30T23:59:59.999999"])
 def test_a_date_that_never_was_has_no_instant(nominal: str) -> None:
     assert resolve(local(nominal), find_zone("Pacific/Apia")) is None
-    assert readings(local(nominal), find_zone("Pacific/Apia")) == ()
+    assert instants_showing(local(nominal), find_zone("Pacific/Apia")) == ()
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_date_that_never_was_has_no_instant(nominal: str) -> None:
     ],
 )
 def test_every_instant_at_which_the_wall_shows_a_time(zone: str, nominal: str, instants: list[str]) -> None:
-    assert readings(local(nominal), find_zone(zone)) == tuple(map(utc, instants))
+    assert instants_showing(local(nominal), find_zone(zone)) == tuple(map(utc, instants))
 
 
 def test_the_fold_of_a_question_is_ignored() -> None:
@@ -78,7 +78,7 @@ def test_the_fold_of_a_question_is_ignored() -> None:
 @pytest.mark.parametrize("edge", ["0001-01-01", "0002-12-31T23:59", "9998-01-01", "9999-12-31T23:59:59"])
 def test_outside_the_calendar_there_is_nothing(edge: str) -> None:
     assert resolve(local(edge), find_zone("Pacific/Kiritimati")) is None
-    assert readings(local(edge), find_zone("America/New_York")) == ()
+    assert instants_showing(local(edge), find_zone("America/New_York")) == ()
 
 
 @pytest.mark.parametrize("edge", ["0003-01-01", "9997-12-31T23:59"])
@@ -91,4 +91,4 @@ def test_an_aware_time_is_a_programming_error() -> None:
     with pytest.raises(AssertionError):
         resolve(utc("2026-06-01T00:00"), find_zone("UTC"))
     with pytest.raises(AssertionError):
-        readings(utc("2026-06-01T00:00"), find_zone("UTC"))
+        instants_showing(utc("2026-06-01T00:00"), find_zone("UTC"))

@@ -7,7 +7,7 @@ from itertools import islice, pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from civil.wall import Resolved, readings, resolve
+from civil.wall_clock import Resolved, instants_showing, resolve
 from civil.weekly import WeeklySlot, occurrences
 from civil.zones import find_zone
 from testkit.wall_clock import DAY, EPOCH, Change, WallClock, changes_by_kind, clock, instant_of, moments
@@ -62,7 +62,7 @@ def test_times_around_every_change_of_every_zone() -> None:
         expected = [(shown.resolved(nominal), shown.readings(nominal)) for nominal in nominals]
         for name in names:
             zone = find_zone(name)
-            found = [(resolve(naive(nominal), zone), readings(naive(nominal), zone)) for nominal in nominals]
+            found = [(resolve(naive(nominal), zone), instants_showing(naive(nominal), zone)) for nominal in nominals]
             assert found == expected, (name, change)
 
 
@@ -73,7 +73,7 @@ def test_any_time_in_any_zone(moment: tuple[str, int], away: int) -> None:
     nominal = clock(name).wall(minute) + away
     shown = Shown(clock(name), nominal - 2 * REACH, nominal + 2 * REACH)
     assert resolve(naive(nominal), find_zone(name)) == shown.resolved(nominal)
-    assert readings(naive(nominal), find_zone(name)) == shown.readings(nominal)
+    assert instants_showing(naive(nominal), find_zone(name)) == shown.readings(nominal)
 
 
 @settings(deadline=None, max_examples=500)
@@ -96,7 +96,7 @@ def test_a_weekly_slot_is_the_same_time_week_by_week(moment: tuple[str, int], da
 def test_a_time_is_first_read_where_it_is_resolved(moment: tuple[str, int], away: timedelta) -> None:
     name, minute = moment
     nominal = naive(clock(name).wall(minute)) + away
-    resolved, read = resolve(nominal, find_zone(name)), readings(nominal, find_zone(name))
+    resolved, read = resolve(nominal, find_zone(name)), instants_showing(nominal, find_zone(name))
     if read:
         assert resolved is not None
         assert (resolved.instant, resolved.shift) == (read[0], timedelta())
