@@ -5,7 +5,7 @@ from datetime import datetime
 
 from jobkit.changes import CALENDAR, DEFINITION, UNSET, JobEdit, NewJob
 from jobkit.job import Job, Misfire
-from jobkit.next_run import first_due, require_calendar
+from jobkit.occurrences import first_due, require_calendar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ def edited(job: Job, edit: JobEdit, now: datetime) -> Edited:
     is_paused = was_paused if edit.paused is UNSET else edit.paused
     if edit.due_time is not UNSET and edit.due_time != due:
         due, new = _aware(edit.due_time, "due_time"), _unbegun(new)
-    elif _is_rescheduled(job, new, due) and not is_in_hand(job, now):
+    elif _is_rescheduled(job, new, due) and not is_in_progress(job, now):
         due, new = _first_due(new, now), _unbegun(new)
     elif due is None or is_paused == was_paused:
         return Edited(job=_fenced(new) if edit.end_run else new, is_finished=False)
@@ -54,7 +54,7 @@ def edited(job: Job, edit: JobEdit, now: datetime) -> Edited:
     return Edited(job=moved, is_finished=due is None)
 
 
-def is_in_hand(job: Job, now: datetime) -> bool:
+def is_in_progress(job: Job, now: datetime) -> bool:
     """Whether its occurrence has come up and not ended: it is locked, or waits for an attempt."""
     due = job.due_time or job.sleep_until
     has_begun = job.attempts != 0  # a late one that waits for its pace has not; without a count nobody knows

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from jobkit.edge import said
+from jobkit.guards import describe
 from jobkit.job import Job
 
 
@@ -20,7 +20,7 @@ class AttemptFailed(JobError):
     """It is tried again at `retry_time`."""
 
     def __init__(self, job: Job, error: Exception, retry_time: datetime) -> None:
-        super().__init__(job, f"attempt {job.attempts} failed, again at {retry_time.isoformat()}: {said(error)}")
+        super().__init__(job, f"attempt {job.attempts} failed, again at {retry_time.isoformat()}: {describe(error)}")
         self.error = error
         self.retry_time = retry_time
 
@@ -29,7 +29,7 @@ class JobFailed(JobError):
     """That was the last attempt: a one-time job has ended, a recurring one goes on with its next occurrence."""
 
     def __init__(self, job: Job, error: Exception) -> None:
-        super().__init__(job, f"gave up after attempt {job.attempts}: {said(error)}")
+        super().__init__(job, f"gave up after attempt {job.attempts}: {describe(error)}")
         self.error = error
 
 
@@ -93,13 +93,13 @@ class StoreFailed(SchedulerError):
     """A call of the store failed; it is made again after a while."""
 
     def __init__(self, call: str, error: Exception) -> None:
-        super().__init__(f"{call}: {said(error)}")
+        super().__init__(f"{call}: {describe(error)}")
         self.call = call
         self.error = error
 
 
 class HookFailed(SchedulerError):
     def __init__(self, hook: str, error: Exception) -> None:
-        super().__init__(f"{hook}: {said(error)}")
+        super().__init__(f"{hook}: {describe(error)}")
         self.hook = hook
         self.error = error

@@ -5,8 +5,8 @@ import logging
 from functools import partial
 
 from jobkit.config import Config, Hook
-from jobkit.edge import result_of
 from jobkit.errors import HookFailed, SchedulerError
+from jobkit.guards import result_of
 
 _LAST_WORDS = 1.0
 """Seconds that a hook still has when the grace is over."""
@@ -21,7 +21,7 @@ class Hooks:
         self._scopes: set[asyncio.Timeout] = set()
         self._out_of_time = False
 
-    async def tell(self, error: SchedulerError) -> None:
+    async def report(self, error: SchedulerError) -> None:
         if self._config.on_error is None:
             _log.warning("%s: %s", self._config.name, error)
             return
@@ -46,7 +46,7 @@ class Hooks:
     async def _call(self, name: str, hook: Hook) -> None:
         failure = await result_of(hook)
         if isinstance(failure, Exception):
-            await self.tell(HookFailed(name, failure))
+            await self.report(HookFailed(name, failure))
 
     async def _in_time(self, hook: Hook) -> None:
         async with asyncio.timeout(_LAST_WORDS if self._out_of_time else self._timeout) as scope:

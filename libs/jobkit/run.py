@@ -9,7 +9,7 @@ from enum import Enum, auto
 from functools import partial
 from typing import TypeAlias
 
-from jobkit.edge import result_of, wait
+from jobkit.guards import result_of, wait
 from jobkit.job import Job, Outcome
 
 Handle: TypeAlias = Callable[[Sequence[Job]], Awaitable[Sequence[Outcome]]]

@@ -9,8 +9,8 @@ from jobkit.changes import Enqueued, JobEdit, NewJob, OnConflict
 from jobkit.config import Config
 from jobkit.job import Job, JobId
 from jobkit.run import LostRuns
-from jobkit.shift import Shift
 from jobkit.store import JobTable
+from jobkit.worker_pool import WorkerPool
 
 __all__ = ["Config", "Scheduler"]
 
@@ -25,24 +25,24 @@ class Scheduler:
         self.name = config.name
         self._config = config
         self._wake = asyncio.Event()
-        self._shift: Shift | None = None
+        self._pool: WorkerPool | None = None
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._lost_runs = LostRuns()
 
     @property
     def is_running(self) -> bool:
-        return self._shift is not None
+        return self._pool is not None
 
     @property
     def is_processing(self) -> bool:
         """Whether jobs are in hand."""
-        return self._shift is not None and self._shift.is_processing
+        return self._pool is not None and self._pool.is_processing
 
     @property
     def is_idle(self) -> bool:
         """Whether it has looked, and there is nothing to do."""
-        return self._shift is not None and self._shift.is_idle
+        return self._pool is not None and self._pool.is_idle
 
     def wake(self) -> None:
         """There may be something to do: an idle scheduler looks at once."""
@@ -72,8 +72,8 @@ class Scheduler:
         An error of `on_start` is raised, and nothing was begun. When the call is cancelled, as Ctrl-C does under
         `asyncio.run`, what is in hand is cancelled and given back without a grace before it ends.
         """
-        shift = await self._open(asyncio.Event())
-        await self._until_over(shift, self._begin(shift, stop))
+        pool = await self._open(asyncio.Event())
+        await self._until_over(pool, self._begin(pool, stop))
 
     async def run_until_signal(self, *signals: signal.Signals) -> None:
         """As `run`, until the process gets one of the signals (SIGINT or SIGTERM, if none is named).
@@ -83,8 +83,8 @@ class Scheduler:
         loop, stop = asyncio.get_running_loop(), asyncio.Event()
 
         def stop_or_hurry() -> None:
-            if stop.is_set() and self._shift is not None:
-                self._shift.hurry()
+            if stop.is_set() and self._pool is not None:
+                self._pool.hurry()
             stop.set()
 
         named = signals or (signal.SIGINT, signal.SIGTERM)
@@ -99,8 +99,8 @@ class Scheduler:
     async def start(self) -> None:
         """Returns when `on_start` is done; the work goes on in the background."""
         stop = asyncio.Event()
-        shift = await self._open(stop)
-        self._task = self._begin(shift, stop)
+        pool = await self._open(stop)
+        self._task = self._begin(pool, stop)
 
     async def stop(self) -> None:
         """As at the end of `run`; returns when `on_stop` is done. Without a start nothing happens.
@@ -109,11 +109,11 @@ class Scheduler:
         cancelled, what is in hand is cancelled and given back without a grace.
         """
         self._stop.set()
-        task, shift = self._task, self._shift
+        task, pool = self._task, self._pool
         if task is None or _working.get() is self:
             return
         try:
-            await self._until_over(shift, task)
+            await self._until_over(pool, task)
         finally:
             if self._task is task and task.done():
                 self._task = None
@@ -124,46 +124,46 @@ class Scheduler:
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Stops. When the body was cancelled, as Ctrl-C does, what is in hand is given back without a grace."""
-        if self._shift is not None and kind is not None and issubclass(kind, asyncio.CancelledError):
-            self._shift.hurry()
+        if self._pool is not None and kind is not None and issubclass(kind, asyncio.CancelledError):
+            self._pool.hurry()
         await self.stop()
 
-    async def _until_over(self, shift: Shift | None, task: asyncio.Task[None]) -> None:
+    async def _until_over(self, pool: WorkerPool | None, task: asyncio.Task[None]) -> None:
         try:
             await asyncio.shield(task)
         except asyncio.CancelledError:
-            if shift is not None:
-                shift.hurry()
+            if pool is not None:
+                pool.hurry()
             # A second cancellation is let through, and leaves the locks to their ends.
             await asyncio.wait({task})
             raise
 
-    def _begin(self, shift: Shift, stop: asyncio.Event) -> asyncio.Task[None]:
+    def _begin(self, pool: WorkerPool, stop: asyncio.Event) -> asyncio.Task[None]:
         # No group could own it: it goes on when the call is cancelled, to give back what is in hand.
-        return asyncio.get_running_loop().create_task(self._work(shift, stop), name=self.name)
+        return asyncio.get_running_loop().create_task(self._work(pool, stop), name=self.name)
 
-    async def _open(self, stop: asyncio.Event) -> Shift:
-        if self._shift is not None:
+    async def _open(self, stop: asyncio.Event) -> WorkerPool:
+        if self._pool is not None:
             raise RuntimeError(f"{self.name} runs already")
         self._stop = stop
         # An event belongs to the loop that it has been waited on.
         self._wake = asyncio.Event()
-        shift = self._shift = Shift(self._config, self._wake, self._lost_runs)
+        pool = self._pool = WorkerPool(self._config, self._wake, self._lost_runs)
         try:
             if self._config.on_start is not None:
                 await self._config.on_start()
         except BaseException:
-            self._shift = None
+            self._pool = None
             raise
-        return shift
+        return pool
 
-    async def _work(self, shift: Shift, stop: asyncio.Event) -> None:
+    async def _work(self, pool: WorkerPool, stop: asyncio.Event) -> None:
         outside = _working.set(self)
         try:
             try:
-                await shift.work(stop)
+                await pool.work(stop)
             finally:
-                self._shift = None
-            await shift.hooks.stop()
+                self._pool = None
+            await pool.hooks.stop()
         finally:
             _working.reset(outside)

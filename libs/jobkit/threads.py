@@ -8,7 +8,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
-from jobkit.edge import Raised, ended
+from jobkit.guards import Raised, captured
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ class _Lane:
 
 
 def _work(work: Callable[[], Any], loop: asyncio.AbstractEventLoop, answer: "asyncio.Future[Any]") -> None:
-    result = ended(work)
+    result = captured(work)
     try:
         loop.call_soon_threadsafe(_answer, answer, result)
     except RuntimeError:

@@ -34,7 +34,7 @@ OFFENCES: dict[str, list[str]] = {
     "libs/servicekit/bus/pull.py": ["postflow.ops.v1.operations_service_pb2"],
     "libs/devstack/servers/nats.py": ["devstack.sandbox.client"],
     "libs/civil/days.py": ["servicekit.clock"],
-    "libs/jobkit/next_run.py": ["jobkit.stores.memory"],
+    "libs/jobkit/settlement.py": ["jobkit.stores.memory"],
     "libs/jobkit/stores/sql.py": ["servicekit.pg.database"],
 }
 REFUSED = (

@@ -20,7 +20,7 @@ SKELETON = (
 HEADINGS = ["Owns", "Offers", "Consumes", "Emits", "Tables", "Limits", "Runbook"]
 TIERS = {"unit", "usecase", "rpc", "contract", "e2e", "faults", "architecture"}
 EDGES = {
-    "libs/jobkit/edge.py",
+    "libs/jobkit/guards.py",
     "libs/servicekit/messaging/consumer.py",
     "libs/servicekit/rpc/edge.py",
     "libs/servicekit/run/loops.py",

@@ -16,7 +16,7 @@ from devstack.servers.postgres import EmbeddedPostgres, Mode
 from jobkit.config import Config
 from jobkit.errors import SchedulerError, StoreFailed
 from jobkit.job import Job, JobUpdate, Lock
-from jobkit.next_run import occurrence_key
+from jobkit.occurrences import occurrence_key
 from jobkit.scheduler import Scheduler
 from jobkit.stores.sql import SqlStore
 from servicekit.pg.database import async_url

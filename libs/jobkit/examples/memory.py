@@ -10,7 +10,7 @@ from jobkit.changes import NewJob
 from jobkit.config import Config
 from jobkit.errors import SchedulerError
 from jobkit.job import Job
-from jobkit.next_run import occurrence_key
+from jobkit.occurrences import occurrence_key
 from jobkit.retry import RetryPolicy
 from jobkit.scheduler import Scheduler
 from jobkit.stores.memory import MemoryStore

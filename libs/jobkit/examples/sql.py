@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from jobkit.config import Config
 from jobkit.job import Done, Job, Outcome
-from jobkit.next_run import occurrence_key
+from jobkit.occurrences import occurrence_key
 from jobkit.scheduler import Scheduler
 from jobkit.stores.columns import SqlColumns
 from jobkit.stores.sql import SqlStore

@@ -16,7 +16,7 @@ from jobkit.editing import edit_to, edited, planned
 from jobkit.job import Job, JobId, JobUpdate, Lock
 from jobkit.store import EditConflict, JobExists, NoSuchJob
 from jobkit.stores.columns import SqlColumns
-from jobkit.stores.rows import Rows
+from jobkit.stores.row_statements import RowStatements
 from jobkit.stores.statements import Statements
 
 Transactions: TypeAlias = Callable[[], AbstractAsyncContextManager[AsyncConnection]]
@@ -165,8 +165,8 @@ class SqlStore:
         return self._connect() if connection is None else nullcontext(connection)
 
     @property
-    def _rows(self) -> Rows:
-        return Rows(self._columns, self._statements, self._types)
+    def _rows(self) -> RowStatements:
+        return RowStatements(self._columns, self._statements, self._types)
 
     async def _change(
         self, statement: Callable[[str], TextClause], locks: Sequence[Lock], **values: object

@@ -13,8 +13,9 @@ from civil.cron import Dst, firings, parse_cron
 from civil.zones import UnknownZone, find_zone
 from jobkit.errors import AttemptFailed, InvalidJob, JobFailed, OccurrenceSkipped
 from jobkit.job import Done, Failed, Job, JobUpdate, Misfire
-from jobkit.next_run import Policy, Settlement, after_run, before_run, first_due, given_back, occurrence_key
+from jobkit.occurrences import first_due, occurrence_key
 from jobkit.retry import RetryPolicy
+from jobkit.settlement import Policy, Settlement, after_run, before_run, given_back
 
 SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 POLICY = Policy(retry=RetryPolicy(), reprocess_delay=timedelta(0), misfire_after=MINUTE, pace=SECOND)

@@ -8,7 +8,7 @@ import pytest
 
 from jobkit.errors import AttemptFailed, InvalidJob, JobFailed, OccurrenceSkipped, WorkerLost
 from jobkit.job import Done, Failed, Job, Misfire, Outcome
-from jobkit.next_run import occurrence_key
+from jobkit.occurrences import occurrence_key
 from jobkit.retry import RetryPolicy
 from testkit.clocks import START
 from testkit.jobs import Scene, fail, hourly, once

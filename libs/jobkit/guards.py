@@ -34,7 +34,7 @@ class Raised:
     error: BaseException
 
 
-def ended(work: Callable[[], T]) -> T | Raised:
+def captured(work: Callable[[], T]) -> T | Raised:
     """What work in a thread came to: the one that waits for it raises its error, of whatever kind."""
     try:
         return work()
@@ -42,7 +42,7 @@ def ended(work: Callable[[], T]) -> T | Raised:
         return Raised(error=error)
 
 
-def said(error: Exception) -> str:
+def describe(error: Exception) -> str:
     """What kind of error it is, and what it says of itself, which may raise as well."""
     try:
         return f"{type(error).__name__}: {error}"

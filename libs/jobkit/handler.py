@@ -10,7 +10,7 @@ from jobkit.job import Done, Failed, Job, Outcome
 from jobkit.threads import Threads
 
 
-class Handling:
+class Handler:
     def __init__(self, config: Config) -> None:
         self._is_batch = config.on_batch is not None
         handler = config.on_batch or config.on_document

@@ -8,15 +8,15 @@ from datetime import datetime
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
+from jobkit.batch import Batch
 from jobkit.config import Config
-from jobkit.edge import result_of, wait
 from jobkit.editing import redefined
 from jobkit.errors import LateWrite, StoreFailed
-from jobkit.hand import Hand
+from jobkit.guards import result_of, wait
 from jobkit.hooks import Hooks
 from jobkit.job import Job, JobUpdate, Lock
-from jobkit.next_run import Settlement
 from jobkit.retry import patience
+from jobkit.settlement import Settlement
 from jobkit.store import JobTable
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ def _groups(decisions: Sequence[Decision], redefinitions: int = 0) -> list[_Grou
     return [_Group(settlements=part, redefinitions=redefinitions) for part in (updates, removals) if part]
 
 
-class Settler:
+class ResultWriter:
     def __init__(self, config: Config, hooks: Hooks, out_of_time: asyncio.Event, on_written: OnWritten) -> None:
         """`on_written` gets the times at which the settled jobs are looked at next."""
         self._config = config
@@ -72,24 +72,24 @@ class Settler:
         self.extending = asyncio.Lock()
         """Held while locks are being extended."""
 
-    def settle(self, hand: Hand, decisions: Sequence[Decision]) -> Coroutine[Any, Any, None]:
+    def settle(self, batch: Batch, decisions: Sequence[Decision]) -> Coroutine[Any, Any, None]:
         """The jobs are out of the hand at once, not only when the result is awaited.
 
         From then on their locks are not extended: an extension after the result would wake a job that is finished, and
         a refused one would look like a loss.
         """
-        held = {job.lock for job in hand.still(job for job, _ in decisions)}
+        held = {job.lock for job in batch.still(job for job, _ in decisions)}
         taken = [(job, decide) for job, decide in decisions if job.lock in held]
-        hand.put_down(job for job, _ in taken)
-        return self._settle(hand, taken)
+        batch.release(job for job, _ in taken)
+        return self._settle(batch, taken)
 
-    async def _settle(self, hand: Hand, decisions: Sequence[Decision]) -> None:
+    async def _settle(self, batch: Batch, decisions: Sequence[Decision]) -> None:
         if not decisions:
             return
         async with self.extending:
             pass  # what is under way comes to its end
         # Others of the hand may have their locks extended from here on.
-        await self._write_all(hand.lock_end, deque(_groups(decisions)))
+        await self._write_all(batch.lock_end, deque(_groups(decisions)))
 
     async def _write_all(self, lock_end: float, waiting: deque[_Group]) -> None:
         """A group that the store refuses is halved: it may be one row of it that cannot be written, by a constraint."""
@@ -101,11 +101,11 @@ class Settler:
                 failures = 0
                 waiting.extendleft(await self._refused(lock_end, group, answer))
                 continue
-            await self._hooks.tell(StoreFailed(group.call, answer))
+            await self._hooks.report(StoreFailed(group.call, answer))
             if self._is_too_late(lock_end):
                 # Of these nobody knows: they count as written.
                 for unknown in (group, *waiting):
-                    await self._tell(unknown.settlements, frozenset(unknown.locks))
+                    await self._report_all(unknown.settlements, frozenset(unknown.locks))
                 return
             if len(group.settlements) > 1:
                 waiting.extendleft(reversed(group.halves()))
@@ -127,7 +127,7 @@ class Settler:
         is_last = group.redefinitions + 1 >= _REDEFINITIONS
         redefined = [] if is_last else await self._redefined(lock_end, refused)
         again = {job.id for job, _ in redefined}
-        await self._tell([each for each in group.settlements if each[0].job.id not in again], written)
+        await self._report_all([each for each in group.settlements if each[0].job.id not in again], written)
         return _groups(redefined, group.redefinitions + 1)
 
     async def _redefined(self, lock_end: float, refused: Sequence[Decision]) -> list[Decision]:
@@ -139,12 +139,12 @@ class Settler:
         fresh = {row.id: row for row in rows or ()}
         return [(redefined(job, fresh[job.id]), decide) for job, decide in refused if job.id in fresh]
 
-    async def _tell(self, settlements: Sequence[tuple[Settlement, Decide]], written: frozenset[Lock]) -> None:
+    async def _report_all(self, settlements: Sequence[tuple[Settlement, Decide]], written: frozenset[Lock]) -> None:
         for settlement, _ in settlements:
             if settlement.error is not None:
-                await self._hooks.tell(settlement.error)
+                await self._hooks.report(settlement.error)
             if settlement.job.lock not in written:
-                await self._hooks.tell(LateWrite(settlement.job))
+                await self._hooks.report(LateWrite(settlement.job))
 
     async def _persist(self, lock_end: float, call: str, write: Callable[[], Awaitable[T]]) -> T | None:
         """Until it is done; None: until the locks have ended, or the time to stop is over."""
@@ -153,7 +153,7 @@ class Settler:
             answer = await result_of(write)
             if not isinstance(answer, Exception):
                 return answer
-            await self._hooks.tell(StoreFailed(call, answer))
+            await self._hooks.report(StoreFailed(call, answer))
             if self._is_too_late(lock_end):
                 return None
             await wait(self._out_of_time, patience(failures, self._config.draw()))

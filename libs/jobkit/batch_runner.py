@@ -6,37 +6,37 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import assert_never
 
+from jobkit.batch import Batch
 from jobkit.config import Config
-from jobkit.edge import WaitCancelled
 from jobkit.errors import RunLost, RunTimedOut
-from jobkit.hand import Hand
-from jobkit.handling import Handling
+from jobkit.guards import WaitCancelled
+from jobkit.handler import Handler
 from jobkit.hooks import Hooks
 from jobkit.job import Failed, Job, Outcome
-from jobkit.next_run import Policy, Settlement, after_run, before_run, given_back
+from jobkit.result_writer import Decision, ResultWriter
 from jobkit.run import Ended, Interruption, LostRuns, Run
-from jobkit.settler import Decision, Settler
+from jobkit.settlement import Policy, Settlement, after_run, before_run, given_back
 
 _LINGER = 0.005
 """Seconds that a finished job waits for others, to be settled with them in one statement."""
 
 
-class Supervisor:
+class BatchRunner:
     def __init__(
         self,
         config: Config,
         *,
         hooks: Hooks,
-        settler: Settler,
-        handling: Handling,
+        writer: ResultWriter,
+        handler: Handler,
         lost_runs: LostRuns,
         stopping: asyncio.Event,
         now: Callable[[], datetime],
     ) -> None:
         self._config = config
         self._hooks = hooks
-        self._settler = settler
-        self._handling = handling
+        self._writer = writer
+        self._handler = handler
         self._lost_runs = lost_runs
         self._stopping = stopping
         self._now = now
@@ -52,51 +52,51 @@ class Supervisor:
         self._batch_time = config.batch_time.total_seconds()
         self._cancel_grace = config.cancel_grace.total_seconds()
 
-    async def do(self, hand: Hand) -> None:
+    async def do(self, batch: Batch) -> None:
         """Runs and settles the jobs."""
-        jobs = await self._sort_out(hand)
+        jobs = await self._sort_out(batch)
         if not jobs:
             return
-        run = hand.run = self._begin(hand, jobs)
+        run = batch.run = self._begin(batch, jobs)
         try:
             # A result may have to wait, for a transaction that has its row: the run is watched meanwhile.
             async with asyncio.TaskGroup() as writing:
                 while not run.is_done and not self._is_lost(run):
-                    await run.news(self._patience(hand, run))
-                    await self._look_after(hand, run, writing)
-                await self._end(hand, run)
+                    await run.news(self._patience(batch, run))
+                    await self._look_after(batch, run, writing)
+                await self._end(batch, run)
         finally:
             if not run.is_done:
                 run.interrupt(Interruption.STOPPED)
                 self._lost_runs.add(run.task)
         run.check()
 
-    async def _sort_out(self, hand: Hand) -> list[Job]:
+    async def _sort_out(self, batch: Batch) -> list[Job]:
         """Those that are to be run; the others are settled."""
         now = self._now()
-        is_run = {job.lock: before_run(job, now, self._policy) is None for job in hand.jobs}
-        decisions = [(job, partial(self._without_run, now)) for job in hand.jobs if not is_run[job.lock]]
-        await self._settler.settle(hand, decisions)
-        return [job for job in hand.jobs if is_run[job.lock]]
+        is_run = {job.lock: before_run(job, now, self._policy) is None for job in batch.jobs}
+        decisions = [(job, partial(self._without_run, now)) for job in batch.jobs if not is_run[job.lock]]
+        await self._writer.settle(batch, decisions)
+        return [job for job in batch.jobs if is_run[job.lock]]
 
     def _without_run(self, now: datetime, job: Job) -> Settlement:
         """Given back if an edit has made sense of it since."""
         return before_run(job, now, self._policy) or given_back(job)
 
-    def _begin(self, hand: Hand, jobs: Sequence[Job]) -> Run:
+    def _begin(self, batch: Batch, jobs: Sequence[Job]) -> Run:
         return Run(
             [[job] for job in jobs] if self._config.on_batch is None else [jobs],
-            self._handling.handle,
-            still=hand.still,
+            self._handler.handle,
+            still=batch.still,
             may_begin=lambda: not self._stopping.is_set(),
             now=self._now,
             linger=_LINGER,
         )
 
-    def _patience(self, hand: Hand, run: Run) -> float | None:
+    def _patience(self, batch: Batch, run: Run) -> float | None:
         """Seconds to the next thing that is to be looked at."""
         times: list[float] = []
-        if run.first_ended_at is not None and not hand.writing:
+        if run.first_ended_at is not None and not batch.writing:
             times.append(run.first_ended_at + _LINGER)
         if run.has_more:
             times.append(run.started_at + self._batch_time)
@@ -106,30 +106,30 @@ class Supervisor:
             times.append(run.begun_at + self._timeout)
         return max(min(times) - _loop_time(), 0) if times else None
 
-    async def _look_after(self, hand: Hand, run: Run, writing: asyncio.TaskGroup) -> None:
+    async def _look_after(self, batch: Batch, run: Run, writing: asyncio.TaskGroup) -> None:
         decisions: list[Decision] = []
         if run.has_more and (self._stopping.is_set() or _loop_time() >= run.started_at + self._batch_time):
             # Behind a run that is slow or hangs; another worker may have time for them.
             decisions += [(job, given_back) for job in run.begin_no_more()]
             self.limit = max(run.groups_begun, 1)
-        if run.first_ended_at is not None and not hand.writing and _loop_time() >= run.first_ended_at + _LINGER:
+        if run.first_ended_at is not None and not batch.writing and _loop_time() >= run.first_ended_at + _LINGER:
             decisions += self._outcomes(run.take_ended())
         if decisions:
-            self._settle_meanwhile(hand, run, decisions, writing)
+            self._settle_meanwhile(batch, run, decisions, writing)
         if self._has_timed_out(run):
             run.interrupt(Interruption.TIMED_OUT)
             for job in run.current:
-                await self._hooks.tell(self._timed_out(job))
+                await self._hooks.report(self._timed_out(job))
 
     def _settle_meanwhile(
-        self, hand: Hand, run: Run, decisions: Sequence[Decision], writing: asyncio.TaskGroup
+        self, batch: Batch, run: Run, decisions: Sequence[Decision], writing: asyncio.TaskGroup
     ) -> None:
         def written(task: asyncio.Task[None]) -> None:
-            hand.writing.discard(task)
+            batch.writing.discard(task)
             run.look()
 
-        task = writing.create_task(self._settler.settle(hand, decisions))
-        hand.writing.add(task)
+        task = writing.create_task(self._writer.settle(batch, decisions))
+        batch.writing.add(task)
         task.add_done_callback(written)
 
     def _has_timed_out(self, run: Run) -> bool:
@@ -140,27 +140,27 @@ class Supervisor:
     def _is_lost(self, run: Run) -> bool:
         return run.interruption is not None and _loop_time() >= run.interrupted_at + self._cancel_grace
 
-    async def _end(self, hand: Hand, run: Run) -> None:
+    async def _end(self, batch: Batch, run: Run) -> None:
         decisions = self._outcomes(run.take_ended())
-        current = hand.still(run.current)
+        current = batch.still(run.current)
         if not run.is_done:
             for job in run.current:
-                await self._hooks.tell(RunLost(job, self._config.cancel_grace))
+                await self._hooks.report(RunLost(job, self._config.cancel_grace))
         match run.interruption:
             case Interruption.TIMED_OUT:
-                decisions += self._failed(hand, run, [(job, self._timed_out(job)) for job in current])
+                decisions += self._failed(batch, run, [(job, self._timed_out(job)) for job in current])
             case Interruption.STOPPED | Interruption.LOCK_LOST:
                 if not run.is_done:
                     # It may still be going on: nobody takes it over before its lock has ended.
-                    hand.put_down(current)
+                    batch.release(current)
             case None:
                 # The handler has cancelled the task in which it runs.
-                decisions += self._failed(hand, run, [(job, WaitCancelled("it cancelled itself")) for job in current])
+                decisions += self._failed(batch, run, [(job, WaitCancelled("it cancelled itself")) for job in current])
             case other:
                 assert_never(other)
         decided = {job.lock for job, _ in decisions}
-        decisions += [(job, given_back) for job in hand.jobs if job.lock not in decided]
-        await self._settler.settle(hand, decisions)
+        decisions += [(job, given_back) for job in batch.jobs if job.lock not in decided]
+        await self._writer.settle(batch, decisions)
         if run.interruption is None and _loop_time() < run.started_at + self._batch_time / 2:
             self.limit = min(2 * self.limit, self._config.batch)
 
@@ -168,10 +168,10 @@ class Supervisor:
         assert self._config.run_timeout is not None
         return RunTimedOut(job, self._config.run_timeout)
 
-    def _failed(self, hand: Hand, run: Run, failures: Sequence[tuple[Job, Exception]]) -> list[Decision]:
+    def _failed(self, batch: Batch, run: Run, failures: Sequence[tuple[Job, Exception]]) -> list[Decision]:
         """Those of a run that goes on are tried again when their lock would have ended, and not before."""
         now = self._now()
-        lock_left = timedelta(seconds=max(hand.lock_end - self._config.monotonic(), 0))
+        lock_left = timedelta(seconds=max(batch.lock_end - self._config.monotonic(), 0))
         not_before = None if run.is_done else now + lock_left
         return [
             (job, self._decide(Failed(error=error), begun=run.begun, now=now, not_before=not_before))

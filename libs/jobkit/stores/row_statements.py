@@ -17,7 +17,7 @@ Values = dict[str, object]
 """By the name of their column."""
 
 
-class Rows:
+class RowStatements:
     def __init__(self, columns: SqlColumns, statements: Statements, types: Mapping[str, str]) -> None:
         """`types` are those of the table's columns."""
         self._columns = columns

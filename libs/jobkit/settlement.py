@@ -1,16 +1,13 @@
 """What becomes of a job: pure functions of its row, the outcome of a run, and the time."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import lru_cache
-from typing import NamedTuple
 
-from civil.cron import Cron, Dst, Firing, firings, parse_cron
-from civil.zones import EARLIEST, LATEST, Zone, find_zone, in_utc
-from jobkit.edge import said
+from civil.zones import EARLIEST, LATEST
 from jobkit.errors import AttemptFailed, InvalidJob, JobError, JobFailed, OccurrenceSkipped, WorkerLost
+from jobkit.guards import describe
 from jobkit.job import Done, Failed, Job, JobUpdate, Misfire, Outcome
+from jobkit.occurrences import Calendar, calendar_of, occurrence_time
 from jobkit.retry import RetryPolicy
 
 _LONGEST_ERROR = 1000  # characters
@@ -36,38 +33,6 @@ class Settlement:
     update: JobUpdate | None
     """None: the job is removed."""
     error: JobError | None = None
-
-
-def first_due(
-    interval: str, time_zone: str = "UTC", dst: str = Dst.CRON, *, after: datetime, repeat_until: datetime | None = None
-) -> datetime | None:
-    """The first occurrence of a recurring job: what a new row has as `due_time` and `sleep_until`. None: it has none.
-
-    Raises ValueError (InvalidCron, UnknownZone) for what no worker could read.
-    """
-    calendar = _calendar(interval, time_zone, dst)
-    found = next((firing.instant for firing in calendar.firings(after)), None)
-    return None if found is None or (repeat_until is not None and found > repeat_until) else found
-
-
-def require_calendar(interval: str, time_zone: str, dst: str) -> None:
-    """Raises ValueError (InvalidCron, UnknownZone) for what no worker could read."""
-    _calendar(interval, time_zone, dst)
-
-
-def occurrence_key(job: Job) -> str:
-    """Names the occurrence in hand among all of the job: the same in each attempt, whoever makes it.
-
-    Of a recurring job the key of its firing (the nominal local time, "/2" for the second pass of an overlap); of
-    a one-time job, of an `@every`, and of an instant at which the expression does not fire, the instant in UTC.
-    """
-    due = _due_time(job)
-    calendar = _calendar_of(job)
-    if calendar is not None and calendar.cron.every is None:
-        firing = next(calendar.firings(due - datetime.resolution), None)
-        if firing is not None and firing.instant == due:
-            return firing.key
-    return f"{due.replace(tzinfo=None).isoformat()}Z"
 
 
 def before_run(job: Job, now: datetime, policy: Policy) -> Settlement | None:
@@ -109,8 +74,8 @@ def given_back(job: Job) -> Settlement:
 def _before_run(job: Job, now: datetime, policy: Policy) -> Settlement | None:
     if job.flaw is not None:
         raise ValueError(job.flaw)
-    due, misfire = _due_time(job), Misfire(job.misfire)
-    recurring = _calendar_of(job) is not None
+    due, misfire = occurrence_time(job), Misfire(job.misfire)
+    recurring = calendar_of(job) is not None
     if recurring and job.repeat_until is not None and due > job.repeat_until:
         return _dropped(job, due, now)
     if job.attempts is not None and job.attempts > policy.retry.max_attempts:
@@ -170,7 +135,7 @@ def _postponed(settlement: Settlement, not_before: datetime) -> Settlement:
 def _next_occurrence(
     job: Job, begun: datetime, now: datetime, policy: Policy, last_error: str | None
 ) -> JobUpdate | None:
-    calendar = _calendar_of(job)
+    calendar = calendar_of(job)
     due = None if calendar is None else _next_due(job, calendar, begun, now, policy)
     if due is None or (job.repeat_until is not None and due > job.repeat_until):
         return _end(job, now, last_error)
@@ -180,8 +145,8 @@ def _next_occurrence(
     return JobUpdate(due_time=due, sleep_until=sleep_until, attempts=_count(job, 0), last_error=last_error)
 
 
-def _next_due(job: Job, calendar: "_Calendar", begun: datetime, now: datetime, policy: Policy) -> datetime | None:
-    due, after = _due_time(job), _dealt_with(job, begun, now, policy)
+def _next_due(job: Job, calendar: Calendar, begun: datetime, now: datetime, policy: Policy) -> datetime | None:
+    due, after = occurrence_time(job), _dealt_with(job, begun, now, policy)
     every = calendar.cron.every
     # It goes on in the same step, however late this run was.
     start = after if every is None else due + (after - due) // every * every
@@ -190,7 +155,7 @@ def _next_due(job: Job, calendar: "_Calendar", begun: datetime, now: datetime, p
 
 def _dealt_with(job: Job, begun: datetime, now: datetime, policy: Policy) -> datetime:
     """Of the occurrences up to this instant none is to come."""
-    due = max(_due_time(job), begun) if job.is_rescheduled else _due_time(job)
+    due = max(occurrence_time(job), begun) if job.is_rescheduled else occurrence_time(job)
     match Misfire(job.misfire):
         case Misfire.FIRE_ONCE:
             return max(due, begun)
@@ -222,15 +187,6 @@ def _count(job: Job, attempts: int) -> int | None:
     return None if job.attempts is None else attempts
 
 
-def _due_time(job: Job) -> datetime:
-    due = job.due_time or job.sleep_until
-    if due is None:
-        raise ValueError("a finished job has no occurrence in hand")
-    if due.tzinfo is None:
-        raise ValueError(f"its time has no zone: {due}")
-    return in_utc(due)
-
-
 def _later(moment: datetime, delay: timedelta) -> datetime:
     """Delays have no bound, the calendar has."""
     return moment + min(max(delay, EARLIEST - moment), LATEST - moment)
@@ -244,26 +200,7 @@ def _misfire_after(job: Job, policy: Policy) -> timedelta:
     return policy.misfire_after if job.misfire_after is None else job.misfire_after
 
 
-class _Calendar(NamedTuple):
-    cron: Cron
-    zone: Zone
-    dst: Dst
-
-    def firings(self, after: datetime) -> Iterator[Firing]:
-        return firings(self.cron, self.zone, after=after, dst=self.dst)
-
-
-def _calendar_of(job: Job) -> _Calendar | None:
-    return _calendar(job.interval, job.time_zone, job.dst) if job.interval else None
-
-
-@lru_cache(maxsize=4096)
-def _calendar(interval: str, time_zone: str, dst: str) -> _Calendar:
-    cron = parse_cron(interval)
-    return _Calendar(cron, find_zone(cron.zone_name or time_zone), Dst(dst))
-
-
 def _text(error: Exception) -> str:
     """As a text column takes it: no zero byte, no half of a character."""
-    text = said(error)[:_LONGEST_ERROR].replace("\0", "\\0")
+    text = describe(error)[:_LONGEST_ERROR].replace("\0", "\\0")
     return text.encode(errors="backslashreplace").decode()

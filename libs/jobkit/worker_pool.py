@@ -5,17 +5,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from jobkit.batch import Batch
+from jobkit.batch_runner import BatchRunner
 from jobkit.config import Config
-from jobkit.edge import result_of, wait
 from jobkit.errors import StoreFailed, TooManyLostRuns
-from jobkit.hand import Hand
-from jobkit.handling import Handling
+from jobkit.guards import result_of, wait
+from jobkit.handler import Handler
 from jobkit.hooks import Hooks
-from jobkit.keeper import Keeper
+from jobkit.lock_extender import LockExtender
+from jobkit.result_writer import ResultWriter
 from jobkit.retry import patience
 from jobkit.run import Interruption, LostRuns
-from jobkit.settler import Settler
-from jobkit.supervisor import Supervisor
 
 _LEAST_WAIT, _LONGEST_WAIT = 0.001, 86_400.0
 _ALWAYS = datetime.max.replace(tzinfo=UTC)
@@ -29,11 +29,11 @@ class _Look:
     """What one look into the store has found."""
 
     now: datetime
-    hand: Hand | None = None
+    batch: Batch | None = None
     next_due: datetime | None = None
 
 
-class Shift:
+class WorkerPool:
     def __init__(self, config: Config, wake: asyncio.Event, lost_runs: LostRuns) -> None:
         self._config = config
         self._store = config.store
@@ -44,21 +44,21 @@ class Shift:
         self._hurry = asyncio.Event()
         self._out_of_time = asyncio.Event()
         self._over = asyncio.Event()
-        self._hands: set[Hand] = set()
+        self._batches: set[Batch] = set()
         self._nothing_due = False
         self.is_idle = False
         self._asleep_until = _ALWAYS
         self._read_at = 0.0
         self._reading: datetime | None = None
         self.hooks = Hooks(config)
-        self._handling = Handling(config)
-        settler = Settler(config, self.hooks, self._out_of_time, self._wake_for)
-        self._keeper = Keeper(config, self.hooks, settler, self._hands)
-        self._supervisor = Supervisor(
+        self._handler = Handler(config)
+        writer = ResultWriter(config, self.hooks, self._out_of_time, self._wake_for)
+        self._extender = LockExtender(config, self.hooks, writer, self._batches)
+        self._runner = BatchRunner(
             config,
             hooks=self.hooks,
-            settler=settler,
-            handling=self._handling,
+            writer=writer,
+            handler=self._handler,
             lost_runs=lost_runs,
             stopping=self._stopping,
             now=self._now,
@@ -66,13 +66,13 @@ class Shift:
 
     @property
     def is_processing(self) -> bool:
-        return bool(self._hands)
+        return bool(self._batches)
 
     async def work(self, stop: asyncio.Event) -> None:
         try:
             async with asyncio.TaskGroup() as group:
                 watchers = [group.create_task(self._stop_when(event)) for event in (stop, self._hurry)]
-                keeping = group.create_task(self._keeper.keep(self._over))
+                keeping = group.create_task(self._extender.keep(self._over))
                 async with asyncio.TaskGroup() as workers:
                     for number in range(self._config.workers):
                         workers.create_task(self._worker(), name=f"{self._config.name} {number}")
@@ -81,7 +81,7 @@ class Shift:
                 for watcher in watchers:
                     watcher.cancel()
         finally:
-            self._handling.close()
+            self._handler.close()
 
     def hurry(self) -> None:
         """Stops without a grace, also when a stop has begun."""
@@ -91,35 +91,35 @@ class Shift:
         await stop.wait()
         self._stopping.set()
         self._wake.set()
-        for hand in self._hands:
-            hand.look()
+        for batch in self._batches:
+            batch.look()
         await wait(self._hurry, self._config.grace)
         self._out_of_time.set()
-        for hand in self._hands:
-            hand.interrupt(Interruption.STOPPED)
+        for batch in self._batches:
+            batch.interrupt(Interruption.STOPPED)
         self.hooks.end()
 
     async def _worker(self) -> None:
         while not self._stopping.is_set():
             await self._have_room()
-            hand = await self._find()
-            if hand is None:
+            batch = await self._find()
+            if batch is None:
                 return
-            await self._supervisor.do(hand)
-            self._hands.discard(hand)
+            await self._runner.do(batch)
+            self._batches.discard(batch)
             await self._become_idle()
             if self._config.next_delay:
                 await wait(self._stopping, self._config.next_delay)
 
     async def _have_room(self) -> None:
         if self._lost_runs.is_full:
-            await self.hooks.tell(TooManyLostRuns())
+            await self.hooks.report(TooManyLostRuns())
         while self._lost_runs.is_full and not self._stopping.is_set():
             await wait(self._stopping, _ROOM)
 
     # Finding: one at a time, so that idle workers cost what one costs.
 
-    async def _find(self) -> Hand | None:
+    async def _find(self) -> Batch | None:
         """None: it is time to stop."""
         async with self._turn:
             failures = passed_over = 0
@@ -127,11 +127,11 @@ class Shift:
                 self._wake.clear()
                 look = await result_of(self._look)
                 if isinstance(look, Exception):
-                    await self.hooks.tell(StoreFailed("lock_next", look))
+                    await self.hooks.report(StoreFailed("lock_next", look))
                     await wait(self._stopping, patience(failures, self._config.draw()))
                     failures += 1
-                elif look.hand is not None:
-                    return look.hand
+                elif look.batch is not None:
+                    return look.batch
                 else:
                     failures = 0
                     passed_over = passed_over + 1 if look.next_due and look.next_due <= look.now else 0
@@ -148,13 +148,13 @@ class Shift:
         now = await self._store.now()
         # The store read its clock before it answered: taken as read now, the time is never ahead of the store's.
         self._reading, self._read_at = now, self._config.monotonic()
-        jobs = await self._store.lock_next(now, now + self._config.lock_duration, self._supervisor.limit)
+        jobs = await self._store.lock_next(now, now + self._config.lock_duration, self._runner.limit)
         if not jobs:
             return _Look(now=now, next_due=await self._store.next_due())
-        hand = Hand(jobs, asked + self._config.lock_duration.total_seconds())
-        self._hands.add(hand)
+        batch = Batch(jobs, asked + self._config.lock_duration.total_seconds())
+        self._batches.add(batch)
         self._nothing_due = self.is_idle = False
-        return _Look(now=now, hand=hand)
+        return _Look(now=now, batch=batch)
 
     def _idle_seconds(self, next_due: datetime | None, passed_over: int) -> float:
         longest = min(self._config.idle_delay.total_seconds(), _LONGEST_WAIT)
@@ -167,7 +167,7 @@ class Shift:
         return min(max((next_due - self._now()).total_seconds(), _LEAST_WAIT), longest)
 
     async def _become_idle(self) -> None:
-        if self._nothing_due and not self._hands and not self.is_idle:
+        if self._nothing_due and not self._batches and not self.is_idle:
             self.is_idle = True
             await self.hooks.idle()
 

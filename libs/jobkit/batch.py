@@ -7,7 +7,7 @@ from jobkit.job import Job
 from jobkit.run import Interruption, Run
 
 
-class Hand:
+class Batch:
     """Jobs that one worker has locked together, and neither settled nor lost."""
 
     def __init__(self, jobs: Sequence[Job], lock_end: float) -> None:
@@ -25,13 +25,13 @@ class Hand:
     def still(self, jobs: Iterable[Job]) -> list[Job]:
         return [job for job in jobs if job.lock in self._jobs]
 
-    def put_down(self, jobs: Iterable[Job]) -> None:
+    def release(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
             self._jobs.pop(job.lock, None)
 
     def lose(self, jobs: Sequence[Job]) -> None:
         """A run goes on as long as it holds one lock."""
-        self.put_down(jobs)
+        self.release(jobs)
         if jobs and self.run is not None and self.run.current and not self.still(self.run.current):
             self.interrupt(Interruption.LOCK_LOST)
 

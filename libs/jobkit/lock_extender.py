@@ -5,26 +5,26 @@ import logging
 from collections.abc import Sequence
 from functools import partial
 
+from jobkit.batch import Batch
 from jobkit.config import Config
-from jobkit.edge import result_of, wait
 from jobkit.errors import LockLost, LoopBlocked, SchedulerError, StoreFailed
-from jobkit.hand import Hand
+from jobkit.guards import result_of, wait
 from jobkit.hooks import Hooks
 from jobkit.job import Job, Lock
-from jobkit.settler import Settler
+from jobkit.result_writer import ResultWriter
 
 _MOST_REPORTS = 1000
 
 _log = logging.getLogger(__name__)
 
 
-class Keeper:
-    def __init__(self, config: Config, hooks: Hooks, settler: Settler, hands: set[Hand]) -> None:
+class LockExtender:
+    def __init__(self, config: Config, hooks: Hooks, writer: ResultWriter, batches: set[Batch]) -> None:
         self._config = config
         self._store = config.store
         self._hooks = hooks
-        self._settler = settler
-        self._hands = hands
+        self._writer = writer
+        self._batches = batches
         self._reports = 0
 
     async def keep(self, over: asyncio.Event) -> None:
@@ -41,20 +41,20 @@ class Keeper:
                 return
             late = self._config.monotonic() - slept_at - delay
             if late >= duration - delay:
-                self._report(LoopBlocked(late), reports)
+                self._start_report(LoopBlocked(late), reports)
             errors = await self._extend_all()
             for error in errors:
-                self._report(error, reports)
+                self._start_report(error, reports)
             delay = period / 4 if any(isinstance(error, StoreFailed) for error in errors) else period
 
     async def _extend_all(self) -> list[SchedulerError]:
         asked = self._config.monotonic()
-        async with self._settler.extending:
-            hands = {hand: hand.jobs for hand in self._hands}
-            locks = [job.lock for jobs in hands.values() for job in jobs]
+        async with self._writer.extending:
+            batches = {batch: batch.jobs for batch in self._batches}
+            locks = [job.lock for jobs in batches.values() for job in jobs]
             answer = await result_of(partial(self._extend, locks)) if locks else frozenset()
         failed = [StoreFailed("extend", answer)] if isinstance(answer, Exception) else []
-        lost = [job for hand, jobs in hands.items() for job in self._lost(hand, jobs, answer, asked)]
+        lost = [job for batch, jobs in batches.items() for job in self._lost(batch, jobs, answer, asked)]
         return [*failed, *map(LockLost, lost)]
 
     async def _extend(self, locks: Sequence[Lock]) -> frozenset[Lock]:
@@ -62,28 +62,28 @@ class Keeper:
         return await self._store.extend(locks, lock_until)
 
     def _lost(
-        self, hand: Hand, jobs: Sequence[Job], answer: frozenset[Lock] | Exception, asked: float
+        self, batch: Batch, jobs: Sequence[Job], answer: frozenset[Lock] | Exception, asked: float
     ) -> Sequence[Job]:
         if not isinstance(answer, Exception):
-            hand.lock_end = asked + self._config.lock_duration.total_seconds()
-            lost = hand.still(job for job in jobs if job.lock not in answer)
-        elif self._config.monotonic() >= hand.lock_end:
+            batch.lock_end = asked + self._config.lock_duration.total_seconds()
+            lost = batch.still(job for job in jobs if job.lock not in answer)
+        elif self._config.monotonic() >= batch.lock_end:
             # Nobody could be asked, and by now another worker may have them.
-            lost = hand.still(jobs)
+            lost = batch.still(jobs)
         else:
             lost = []
-        hand.lose(lost)
+        batch.lose(lost)
         return lost
 
-    def _report(self, error: SchedulerError, reports: asyncio.TaskGroup) -> None:
+    def _start_report(self, error: SchedulerError, reports: asyncio.TaskGroup) -> None:
         if self._reports < _MOST_REPORTS:
             self._reports += 1
-            reports.create_task(self._tell(error))
+            reports.create_task(self._report(error))
         else:
             _log.warning("%s: %s", self._config.name, error)
 
-    async def _tell(self, error: SchedulerError) -> None:
+    async def _report(self, error: SchedulerError) -> None:
         try:
-            await self._hooks.tell(error)
+            await self._hooks.report(error)
         finally:
             self._reports -= 1
