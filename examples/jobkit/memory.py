@@ -1,6 +1,6 @@
-"""Jobs in memory: one at once, one a second later, one that repeats, one that needs a second attempt.
+"""Runs jobs in memory: one at once, one a second later, one that repeats, one that needs a second attempt.
 
-Runs by itself: `.venv/bin/python libs/jobkit/examples/memory.py`
+Runs by itself: `.venv/bin/python examples/jobkit/memory.py`
 """
 
 import asyncio

@@ -1,6 +1,6 @@
-"""Jobs in a table of somebody else: its own names, only the rows that a condition means, a batch in one transaction.
+"""Runs jobs from a table that was not made for jobkit: other column names, a condition, a batch in one transaction.
 
-`.venv/bin/python libs/jobkit/examples/sql.py postgresql+asyncpg://user:password@host/database` makes a schema
+`.venv/bin/python examples/jobkit/sql.py postgresql+asyncpg://user:password@host/database` creates a schema
 `jobkit_example` there and drops it at the end. Without a URL it starts an embedded server in a temporary folder.
 """
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from devstack.servers.postgres import EmbeddedPostgres, Mode
 from jobkit.config import Config
 from jobkit.job import Done, Job, Outcome
 from jobkit.occurrences import occurrence_key
@@ -30,9 +31,9 @@ SET_UP = """
     create index on jobkit_example.reminder (remind_at, number) where remind_at is not null;
     create table jobkit_example.sent (number bigint, key text, message text, primary key (number, key));
     insert into jobkit_example.reminder (tenant, message, cron, remind_at) values
-        ('ours', 'stand up', '@every 1s', clock_timestamp()),
-        ('ours', 'drink something', null, clock_timestamp() + interval '1 second'),
-        ('theirs', 'none of our business', null, clock_timestamp())
+        ('acme', 'stand up', '@every 1s', clock_timestamp()),
+        ('acme', 'drink something', null, clock_timestamp() + interval '1 second'),
+        ('another', 'none of our business', null, clock_timestamp())
 """
 TEAR_DOWN = "drop schema jobkit_example cascade"
 SEND = text("insert into jobkit_example.sent values (:number, :key, :message) on conflict do nothing")
@@ -52,14 +53,14 @@ class Reminders:
             schema="jobkit_example",
             columns=REMINDER,
             condition="tenant = :tenant",
-            parameters={"tenant": "ours"},
+            parameters={"tenant": "acme"},
         )
 
     def scheduler(self) -> Scheduler:
         return Scheduler(Config(store=self._store, on_batch=self._send, batch=100))
 
     async def _send(self, jobs: Sequence[Job]) -> Sequence[Outcome]:
-        """What is sent is sent once: an occurrence that comes again has the same key."""
+        """Sends each reminder once: an occurrence that is run again has the same key."""
         async with self._engine.begin() as connection:
             held = await self._store.hold(connection, [job.lock for job in jobs])
             for job in jobs:
@@ -94,13 +95,11 @@ async def execute(engine: AsyncEngine, *statements: str) -> None:
 
 async def main(arguments: list[str]) -> None:
     async with AsyncExitStack() as stack:
-        url = arguments[0] if arguments else await embedded(stack)
+        url = arguments[0] if arguments else await embedded_server(stack)
         await remind(url)
 
 
-async def embedded(stack: AsyncExitStack) -> str:
-    from devstack.servers.postgres import EmbeddedPostgres, Mode
-
+async def embedded_server(stack: AsyncExitStack) -> str:
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="jobkit-example-"))
     server = await stack.enter_async_context(EmbeddedPostgres(Path(folder) / "postgres", mode=Mode.FAST))
     return server.url().replace("postgresql:", "postgresql+asyncpg:")
