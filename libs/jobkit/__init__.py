@@ -1,1 +1,1 @@
-"""Runs the jobs of a table when they are due: once, later, or again and again; by any number of workers."""
+"""Runs the jobs of a table when they are due, once or repeatedly, with any number of workers and processes."""

@@ -1,4 +1,4 @@
-"""Watches the run of a batch: settles what has ended, gives back what waits too long, ends what does not end."""
+"""Runs a batch: settles jobs that have ended, gives back jobs that wait too long, cancels runs that take too long."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from jobkit.run import Ended, Interruption, LostRuns, Run
 from jobkit.settlement import Policy, Settlement, after_run, before_run, given_back
 
 _LINGER = 0.005
-"""Seconds that a finished job waits for others, to be settled with them in one statement."""
+"""Seconds that a finished job waits for others, to be settled with them in one call."""
 
 
 class BatchRunner:
@@ -47,32 +47,32 @@ class BatchRunner:
             pace=config.pace,
         )
         self.limit = config.batch
-        """How many jobs a worker locks at once: fewer than `batch` while they take long."""
+        """How many jobs a worker locks at once: fewer than `Config.batch` while jobs are slow."""
         self._timeout = None if config.run_timeout is None else config.run_timeout.total_seconds()
         self._batch_time = config.batch_time.total_seconds()
         self._cancel_grace = config.cancel_grace.total_seconds()
 
-    async def do(self, batch: Batch) -> None:
-        """Runs and settles the jobs."""
+    async def run(self, batch: Batch) -> None:
+        """Runs the jobs and settles them."""
         jobs = await self._sort_out(batch)
         if not jobs:
             return
         run = batch.run = self._begin(batch, jobs)
         try:
-            # A result may have to wait, for a transaction that has its row: the run is watched meanwhile.
+            # Writing a result may have to wait for a transaction that has its row; the run is watched meanwhile.
             async with asyncio.TaskGroup() as writing:
                 while not run.is_done and not self._is_lost(run):
-                    await run.news(self._patience(batch, run))
+                    await run.wait(self._seconds_to_next_look(batch, run))
                     await self._look_after(batch, run, writing)
                 await self._end(batch, run)
         finally:
             if not run.is_done:
                 run.interrupt(Interruption.STOPPED)
                 self._lost_runs.add(run.task)
-        run.check()
+        run.raise_if_exiting()
 
     async def _sort_out(self, batch: Batch) -> list[Job]:
-        """Those that are to be run; the others are settled."""
+        """Settles the jobs that are not to be run, and returns the others."""
         now = self._now()
         is_run = {job.lock: before_run(job, now, self._policy) is None for job in batch.jobs}
         decisions = [(job, partial(self._without_run, now)) for job in batch.jobs if not is_run[job.lock]]
@@ -80,21 +80,21 @@ class BatchRunner:
         return [job for job in batch.jobs if is_run[job.lock]]
 
     def _without_run(self, now: datetime, job: Job) -> Settlement:
-        """Given back if an edit has made sense of it since."""
+        """Settles a job that is not to be run; gives it back if an edit has made it runnable since."""
         return before_run(job, now, self._policy) or given_back(job)
 
     def _begin(self, batch: Batch, jobs: Sequence[Job]) -> Run:
         return Run(
             [[job] for job in jobs] if self._config.on_batch is None else [jobs],
             self._handler.handle,
-            still=batch.still,
+            still_locked=batch.still_locked,
             may_begin=lambda: not self._stopping.is_set(),
             now=self._now,
             linger=_LINGER,
         )
 
-    def _patience(self, batch: Batch, run: Run) -> float | None:
-        """Seconds to the next thing that is to be looked at."""
+    def _seconds_to_next_look(self, batch: Batch, run: Run) -> float | None:
+        """Returns the seconds until a timeout, a settlement or the end of a grace is due, None without any."""
         times: list[float] = []
         if run.first_ended_at is not None and not batch.writing:
             times.append(run.first_ended_at + _LINGER)
@@ -109,8 +109,8 @@ class BatchRunner:
     async def _look_after(self, batch: Batch, run: Run, writing: asyncio.TaskGroup) -> None:
         decisions: list[Decision] = []
         if run.has_more and (self._stopping.is_set() or _loop_time() >= run.started_at + self._batch_time):
-            # Behind a run that is slow or hangs; another worker may have time for them.
-            decisions += [(job, given_back) for job in run.begin_no_more()]
+            # They wait behind a slow or hanging run; another worker may be free.
+            decisions += [(job, given_back) for job in run.drop_waiting()]
             self.limit = max(run.groups_begun, 1)
         if run.first_ended_at is not None and not batch.writing and _loop_time() >= run.first_ended_at + _LINGER:
             decisions += self._outcomes(run.take_ended())
@@ -126,7 +126,7 @@ class BatchRunner:
     ) -> None:
         def written(task: asyncio.Task[None]) -> None:
             batch.writing.discard(task)
-            run.look()
+            run.wake()
 
         task = writing.create_task(self._writer.settle(batch, decisions))
         batch.writing.add(task)
@@ -142,7 +142,7 @@ class BatchRunner:
 
     async def _end(self, batch: Batch, run: Run) -> None:
         decisions = self._outcomes(run.take_ended())
-        current = batch.still(run.current)
+        current = batch.still_locked(run.current)
         if not run.is_done:
             for job in run.current:
                 await self._hooks.report(RunLost(job, self._config.cancel_grace))
@@ -151,10 +151,10 @@ class BatchRunner:
                 decisions += self._failed(batch, run, [(job, self._timed_out(job)) for job in current])
             case Interruption.STOPPED | Interruption.LOCK_LOST:
                 if not run.is_done:
-                    # It may still be going on: nobody takes it over before its lock has ended.
+                    # The run may still be going on: its lock is left to expire before another worker takes the job.
                     batch.release(current)
             case None:
-                # The handler has cancelled the task in which it runs.
+                # The handler has cancelled its own task.
                 decisions += self._failed(batch, run, [(job, WaitCancelled("it cancelled itself")) for job in current])
             case other:
                 assert_never(other)
@@ -169,7 +169,7 @@ class BatchRunner:
         return RunTimedOut(job, self._config.run_timeout)
 
     def _failed(self, batch: Batch, run: Run, failures: Sequence[tuple[Job, Exception]]) -> list[Decision]:
-        """Those of a run that goes on are tried again when their lock would have ended, and not before."""
+        """Settles failed jobs. If the run may still be going on, they are retried only after their lock has expired."""
         now = self._now()
         lock_left = timedelta(seconds=max(batch.lock_end - self._config.monotonic(), 0))
         not_before = None if run.is_done else now + lock_left

@@ -1,4 +1,4 @@
-"""What programs ask of a table of jobs: a new job, and changes of one that is there."""
+"""The requests of programs to a table of jobs: a new job, and an edit of an existing one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -17,28 +17,28 @@ class Unset(Enum):
 UNSET = Unset.UNSET
 CALENDAR = ("interval", "time_zone", "dst")
 DEFINITION = (*CALENDAR, "repeat_until", "misfire", "misfire_after", "pace", "auto_remove")
-"""What decides when a job runs next, and whether it is kept."""
+"""The parts that decide when a job runs next, and whether it is kept when it has ended."""
 
 
 class OnConflict(StrEnum):
-    """What `enqueue` does when there is a job with that id."""
+    """The choices of `enqueue` if a job with that id exists."""
 
     REFUSE = "REFUSE"
     """Raises JobExists."""
     KEEP = "KEEP"
-    """Leaves it as it is."""
+    """Leaves the job unchanged."""
     EDIT = "EDIT"
-    """Changes it to what is given, as `edit_job` does."""
+    """Changes the job to match the new one, as `edit_job` does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
-    """A job to be. Each part means what it does in `Job`."""
+    """A job to insert. Each field has its meaning in `Job`."""
 
     id: JobId | None = None
-    """None: the table gives one."""
+    """None: the store assigns one."""
     due_time: datetime | None = None
-    """None: at once, and of a recurring job its first occurrence from now on."""
+    """None: now, or for a recurring job its first occurrence from now on."""
     interval: str = ""
     time_zone: str = "UTC"
     dst: str = Dst.CRON
@@ -57,7 +57,7 @@ class Enqueued(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEdit:
-    """Changes of a job. What is left out stays as it is."""
+    """Changes to a job. Fields that are left out stay unchanged."""
 
     interval: str | Unset = UNSET
     time_zone: str | Unset = UNSET
@@ -68,17 +68,17 @@ class JobEdit:
     pace: timedelta | Unset | None = UNSET
     auto_remove: bool | Unset = UNSET
     data: Mapping[str, Any] | Unset = UNSET
-    """All of it; where data has columns of its own, those that are named."""
+    """Replaces all data; in a table with several data columns, only those that are named."""
     due_time: datetime | Unset = UNSET
-    """Moves the job: it runs then, and a recurring one goes on from there."""
+    """Moves the job: it runs at that time, and a recurring one continues from there."""
     paused: bool | Unset = UNSET
-    """True: it does not run until it is resumed. False: it runs at its due time, or at once if that has passed."""
+    """True: the job does not run until it is resumed. False: it runs at its due time, or at once if that has passed."""
     end_run: bool = False
-    """A run in hand is cancelled, and its result refused."""
+    """Cancels a current run and refuses its result."""
 
     @property
     def given(self) -> dict[str, Any]:
-        """The parts of a definition, and data, that are named."""
+        """Returns the fields of the definition, and `data`, that this edit sets."""
         values = {part.name: getattr(self, part.name) for part in fields(self)}
         return {name: value for name, value in values.items() if name in _WRITTEN and value is not UNSET}
 

@@ -1,4 +1,4 @@
-"""The time of this machine, for stores that have no clock of their own."""
+"""The clock of the machine, for stores that have none of their own."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Decides what a row says when it is new, and after an edit: pure functions."""
+"""Computes the row of a new job, and of a job after an edit: pure functions for stores."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,13 +11,13 @@ from jobkit.occurrences import first_due, require_calendar
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edited:
     job: Job
-    """The row after the edit. Its fence has grown if a run in hand may not write to it any more."""
+    """The row after the edit. Its fence has increased if a current run may no longer write to it."""
     is_finished: bool
-    """Without an occurrence to come, by the edit."""
+    """Whether the edit left the job without an occurrence to come."""
 
 
-def planned(new: NewJob, now: datetime) -> datetime:
-    """When a new job is due. Raises ValueError for one that would never run, or that no worker could read."""
+def first_run_time(new: NewJob, now: datetime) -> datetime:
+    """Returns when a new job is due. Raises ValueError for a job that would never run or that no worker could read."""
     _check(new)
     if new.due_time is not None:
         due: datetime | None = new.due_time
@@ -28,15 +28,15 @@ def planned(new: NewJob, now: datetime) -> datetime:
     if due is None:
         raise ValueError(f"{new.interval!r} never fires")
     if new.interval and new.repeat_until is not None and due > new.repeat_until:
-        raise ValueError(f"its first occurrence, {due.isoformat()}, is after repeat_until")
+        raise ValueError(f"the first occurrence, {due.isoformat()}, is after repeat_until")
     return due
 
 
-def edited(job: Job, edit: JobEdit, now: datetime) -> Edited:
-    """Raises ValueError for what no worker could read.
+def apply_edit(job: Job, edit: JobEdit, now: datetime) -> Edited:
+    """Returns the row after the edit. Raises ValueError for values that no worker could read.
 
-    A job whose occurrence is in hand (it runs, or waits for its next attempt) keeps its times: what changes is its
-    definition, and the run settles into that. Every other change of its times makes the fence grow.
+    A new schedule leaves the times of a job in progress alone: its run goes on, and settles by the new definition. All
+    other changes of times increase the fence, which takes the job away from a current run.
     """
     new = replace(job, **edit.given)
     if any(name in DEFINITION for name in edit.given):
@@ -55,27 +55,33 @@ def edited(job: Job, edit: JobEdit, now: datetime) -> Edited:
 
 
 def is_in_progress(job: Job, now: datetime) -> bool:
-    """Whether its occurrence has come up and not ended: it is locked, or waits for an attempt."""
+    """Returns whether the job runs or waits for its next attempt."""
     due = job.due_time or job.sleep_until
-    has_begun = job.attempts != 0  # a late one that waits for its pace has not; without a count nobody knows
+    has_begun = job.attempts != 0  # 0: a late occurrence waits for its pace; None, not counted, may be either
     return has_begun and due is not None and job.sleep_until is not None and due <= now < job.sleep_until
 
 
-def redefined(job: Job, fresh: Job) -> Job:
-    """A job in hand, with the definition that its row has by now."""
+def with_definition_of(fresh: Job, job: Job) -> Job:
+    """Returns a running job with the definition that its row has now."""
     definition = {name: getattr(fresh, name) for name in (*DEFINITION, "definition")}
     is_rescheduled = job.is_rescheduled or _has_other_calendar(job, fresh)
     return replace(job, **definition, is_rescheduled=is_rescheduled)
 
 
-def edit_to(new: NewJob) -> JobEdit:
-    """The edit that makes a job what the new one would be. Without a due time, a schedule that is the same goes on."""
+def edit_to_match(new: NewJob) -> JobEdit:
+    """Returns the edit that makes an existing job match the new one.
+
+    Without a due time an unchanged schedule keeps its next occurrence.
+    """
     parts = {name: getattr(new, name) for name in DEFINITION}
     return JobEdit(**parts, data=new.data, due_time=UNSET if new.due_time is None else new.due_time)
 
 
 def _is_rescheduled(job: Job, new: Job, due: datetime | None) -> bool:
-    """A longer or shorter time to repeat leaves the next occurrence where it is, if there is one."""
+    """Returns whether the next occurrence must be computed again.
+
+    Another `repeat_until` moves it only if the old or the new one leaves no occurrence.
+    """
     if not new.interval:
         return False
     is_over = due is None or (new.repeat_until is not None and due > new.repeat_until)

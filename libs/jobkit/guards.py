@@ -1,4 +1,4 @@
-"""Where code of others is called: a handler, a hook or a store may raise anything, and the scheduler goes on."""
+"""Guards around the code of programs: handlers, hooks and stores may raise anything, and the scheduler goes on."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,22 +10,22 @@ T = TypeVar("T")
 
 
 class WaitCancelled(Exception):
-    """What it waited for was cancelled. Of itself nobody has asked that."""
+    """A handler, hook or store call awaited something that was cancelled, although nobody cancelled the call itself."""
 
 
 async def result_of(work: Callable[[], Awaitable[T]]) -> T | Exception:
-    """An exception is a result, too. A cancellation of the task that calls is none."""
+    """Returns what the work returns or raises. Only a cancellation of the calling task is raised."""
     try:
         return await work()
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        # Let through, it would end the worker without a word: for a task group it is no error.
+        # A task group does not count a CancelledError as a failure: raised here, it would end the worker silently.
         cancelled = WaitCancelled("what it waited for was cancelled")
         cancelled.__cause__ = error
         return cancelled
-    except Exception as error:  # noqa: BLE001 - the one place for it; whoever calls tells `on_error`
+    except Exception as error:  # noqa: BLE001 - the one place for it; callers report the error to `on_error`
         return error
 
 
@@ -35,7 +35,7 @@ class Raised:
 
 
 def captured(work: Callable[[], T]) -> T | Raised:
-    """What work in a thread came to: the one that waits for it raises its error, of whatever kind."""
+    """Returns what work in a thread returns or raises. The task that waits for the thread raises the error again."""
     try:
         return work()
     except BaseException as error:  # noqa: BLE001 - raised again on the event loop
@@ -43,16 +43,16 @@ def captured(work: Callable[[], T]) -> T | Raised:
 
 
 def describe(error: Exception) -> str:
-    """What kind of error it is, and what it says of itself, which may raise as well."""
+    """Returns the type and the text of an error, whose `__str__` may raise as well."""
     try:
         return f"{type(error).__name__}: {error}"
-    except Exception as silent:  # noqa: BLE001 - code of others, as in `result_of`
-        return f"{type(error).__name__}, which cannot be shown: {type(silent).__name__}"
+    except Exception as failure:  # noqa: BLE001 - foreign code, as in `result_of`
+        return f"{type(error).__name__}, which cannot be shown: {type(failure).__name__}"
 
 
-async def wait(event: asyncio.Event, duration: timedelta | float) -> bool:
-    """Until the event is set, but not longer; whether it is. In any case others get their turn."""
-    seconds = duration.total_seconds() if isinstance(duration, timedelta) else duration
+async def wait(event: asyncio.Event, at_most: timedelta | float) -> bool:
+    """Waits for the event, but not longer than `at_most`; returns whether it is set. Always yields to the loop once."""
+    seconds = at_most.total_seconds() if isinstance(at_most, timedelta) else at_most
     await asyncio.sleep(0)
     try:
         async with asyncio.timeout(seconds):

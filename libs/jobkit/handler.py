@@ -11,6 +11,8 @@ from jobkit.threads import Threads
 
 
 class Handler:
+    """The handler of a configuration, with the checks of its answers."""
+
     def __init__(self, config: Config) -> None:
         self._is_batch = config.on_batch is not None
         handler = config.on_batch or config.on_document
@@ -36,7 +38,7 @@ class Handler:
         if self._threads is None:
             return await self._handler(work)
         answer = await self._threads.run(partial(self._handler, work))
-        # A function that returns a coroutine, as a lambda does, does not look like one that is a coroutine function.
+        # A lambda that returns a coroutine does not look like a coroutine function.
         return await answer if isinstance(answer, Awaitable) else answer
 
 

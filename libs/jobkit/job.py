@@ -1,4 +1,4 @@
-"""A job as its row says it, the lock on it, and what a run makes of it."""
+"""A job as its row describes it, the lock on it, and the outcomes of a run."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
@@ -12,61 +12,63 @@ JobId: TypeAlias = Hashable
 
 
 class Misfire(StrEnum):
-    """What becomes of occurrences that passed while no worker could run them."""
+    """The policy for occurrences that passed while no worker could run them."""
 
     FIRE_ONCE = "FIRE_ONCE"
-    """One run for all of them, then the next one to come."""
+    """Runs once for all of them, then goes on with the next occurrence."""
     SKIP = "SKIP"
-    """No run for one that is later than `misfire_after`."""
+    """Skips each occurrence that is later than `misfire_after`."""
     FIRE_ALL = "FIRE_ALL"
-    """Each of them, in order, at least `pace` apart."""
+    """Runs each of them, in order, at least `pace` apart."""
 
 
 class Lock(NamedTuple):
-    """The right to write to a job: until somebody else, who locks it or changes it, makes the row's fence grow."""
+    """The right to write to a job. It holds until another worker or an edit increases the row's fence."""
 
     id: JobId
     fence: int
     definition: Hashable = None
-    """A result is written if the row still has this definition; None: whatever it has."""
+    """If set, a result is written only while the row has this definition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Texts are what the row holds, unchecked: a row that makes no sense is found when its turn comes."""
+    """One row. Its texts are not validated: a row with an invalid value is found, and paused, when it is due."""
 
     id: JobId
     due_time: datetime | None
-    """The nominal instant of the occurrence in hand; of a row without one, `sleep_until`. None: finished."""
+    """The nominal time of the current occurrence; `sleep_until` in a row that has none. None: the job is finished."""
     sleep_until: datetime | None
-    """When the row is looked at next: the due time, the end of a lock, of a back-off, of a pause between two late ones.
-    None: finished or paused. In what `lock_next` returns it is what stood there before the lock."""
+    """When a scheduler looks at the row next: the due time, or the end of a lock, a back-off or a pace.
+
+    None: the job is finished or paused. `lock_next` returns the value from before the lock.
+    """
     fence: int = 0
     attempts: int | None = 0
-    """Of the occurrence in hand, the one that `lock_next` begins included. None: the table does not count them."""
+    """Attempts at the current occurrence, including the one that `lock_next` begins. None: the table has no count."""
     interval: str = ""
-    """A cron expression; empty: a one-time job."""
+    """A cron expression; empty for a one-time job."""
     time_zone: str = "UTC"
-    """Where the expression is read, unless it says so itself (`CRON_TZ=`)."""
+    """The zone in which the expression is read, unless the expression names one (`CRON_TZ=`)."""
     dst: str = Dst.CRON
     repeat_until: datetime | None = None
-    """No occurrence after this instant."""
+    """No occurrence after this instant runs."""
     misfire: str = Misfire.FIRE_ONCE
     misfire_after: timedelta | None = None
-    """None: as the scheduler is configured."""
+    """None: the scheduler's `Config.misfire_after`."""
     pace: timedelta | None = None
-    """None: as the scheduler is configured."""
+    """None: the scheduler's `Config.pace`."""
     auto_remove: bool = False
-    """Deleted after its last successful run, instead of kept as finished."""
+    """Deletes the job after its last successful run, instead of keeping it as finished."""
     last_error: str | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
     flaw: str | None = None
-    """Why a store could not read the row: it is paused like any other that makes no sense, instead of run."""
+    """Why the store could not read the row. Such a job is paused instead of run."""
 
     definition: Hashable = field(default=None, compare=False, repr=False)
-    """What a store has to recognise a definition by: that the row still says what the next time is computed from."""
+    """A value that the store changes whenever one of the parts changes from which the next due time is computed."""
     is_rescheduled: bool = field(default=False, compare=False, repr=False)
-    """Its row got another schedule during its run: no policy catches up with the time before the run."""
+    """Whether the row got another schedule during the run, so that FIRE_ALL does not catch up with times before it."""
 
     @property
     def lock(self) -> Lock:
@@ -75,24 +77,24 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobUpdate:
-    """What is written when a lock ends: all of it, always."""
+    """All values that are written when a lock ends."""
 
     due_time: datetime | None
     sleep_until: datetime | None
     attempts: int | None
     last_error: str | None
     finish_time: datetime | None = None
-    """Set when there is no occurrence left."""
+    """Set when the job has no occurrence left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """The run did what the job is for."""
+    """The run succeeded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """It did not. `after` overrides the back-off; without `retry` this was the last attempt."""
+    """The run failed. `after` overrides the back-off; `retry=False` makes this the last attempt."""
 
     error: Exception
     retry: bool = True

@@ -1,4 +1,4 @@
-"""Extends the locks of runs that last."""
+"""Extends the locks of long runs."""
 
 import asyncio
 import logging
@@ -14,6 +14,7 @@ from jobkit.job import Job, Lock
 from jobkit.result_writer import ResultWriter
 
 _MOST_REPORTS = 1000
+"""Reports that wait for `on_error` at once; more are logged."""
 
 _log = logging.getLogger(__name__)
 
@@ -27,12 +28,12 @@ class LockExtender:
         self._batches = batches
         self._reports = 0
 
-    async def keep(self, over: asyncio.Event) -> None:
-        """Does not wait for `on_error` before it extends again: while that is slow, other runs keep their locks."""
+    async def run(self, over: asyncio.Event) -> None:
+        """Extends all locks each third of their duration, without waiting for a slow `on_error` in between."""
         async with asyncio.TaskGroup() as reports:
-            await self._keep_all(over, reports)
+            await self._extend_until(over, reports)
 
-    async def _keep_all(self, over: asyncio.Event, reports: asyncio.TaskGroup) -> None:
+    async def _extend_until(self, over: asyncio.Event, reports: asyncio.TaskGroup) -> None:
         duration = self._config.lock_duration.total_seconds()
         delay = period = duration / 3
         while True:
@@ -66,10 +67,10 @@ class LockExtender:
     ) -> Sequence[Job]:
         if not isinstance(answer, Exception):
             batch.lock_end = asked + self._config.lock_duration.total_seconds()
-            lost = batch.still(job for job in jobs if job.lock not in answer)
+            lost = batch.still_locked(job for job in jobs if job.lock not in answer)
         elif self._config.monotonic() >= batch.lock_end:
-            # Nobody could be asked, and by now another worker may have them.
-            lost = batch.still(jobs)
+            # No answer in time: another worker may have the jobs by now.
+            lost = batch.still_locked(jobs)
         else:
             lost = []
         batch.lose(lost)

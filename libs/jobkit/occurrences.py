@@ -1,4 +1,4 @@
-"""Computes when a recurring job is due, and the key of each occurrence: pure functions of its row."""
+"""Computes when a recurring job is due, and the key of each occurrence: pure functions of the row."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -13,9 +13,9 @@ from jobkit.job import Job
 def first_due(
     interval: str, time_zone: str = "UTC", dst: str = Dst.CRON, *, after: datetime, repeat_until: datetime | None = None
 ) -> datetime | None:
-    """The first occurrence of a recurring job: what a new row has as `due_time` and `sleep_until`. None: it has none.
+    """Returns the `due_time` and `sleep_until` of a new recurring row, or None if it never occurs.
 
-    Raises ValueError (InvalidCron, UnknownZone) for what no worker could read.
+    Raises ValueError (InvalidCron, UnknownZone) for values that no worker could read.
     """
     calendar = _calendar(interval, time_zone, dst)
     found = next((firing.instant for firing in calendar.firings(after)), None)
@@ -23,15 +23,15 @@ def first_due(
 
 
 def require_calendar(interval: str, time_zone: str, dst: str) -> None:
-    """Raises ValueError (InvalidCron, UnknownZone) for what no worker could read."""
+    """Raises ValueError (InvalidCron, UnknownZone) for values that no worker could read."""
     _calendar(interval, time_zone, dst)
 
 
 def occurrence_key(job: Job) -> str:
-    """Names the occurrence in hand among all of the job: the same in each attempt, whoever makes it.
+    """Returns the key of the job's current occurrence: unique within the job, and the same in every attempt.
 
-    Of a recurring job the key of its firing (the nominal local time, "/2" for the second pass of an overlap); of
-    a one-time job, of an `@every`, and of an instant at which the expression does not fire, the instant in UTC.
+    It is the nominal local time of a cron firing, with "/2" for the second pass of an hour that the clocks repeat, or
+    else the due time in UTC: of a one-time job, of an `@every`, and of a time at which the expression does not fire.
     """
     due = occurrence_time(job)
     calendar = calendar_of(job)
@@ -43,15 +43,18 @@ def occurrence_key(job: Job) -> str:
 
 
 def occurrence_time(job: Job) -> datetime:
+    """Returns the nominal time of the current occurrence, in UTC. Raises ValueError if there is none."""
     due = job.due_time or job.sleep_until
     if due is None:
-        raise ValueError("a finished job has no occurrence in hand")
+        raise ValueError("a finished job has no current occurrence")
     if due.tzinfo is None:
-        raise ValueError(f"its time has no zone: {due}")
+        raise ValueError(f"the due time has no zone: {due}")
     return in_utc(due)
 
 
 class Calendar(NamedTuple):
+    """The parsed schedule of a recurring job."""
+
     cron: Cron
     zone: Zone
     dst: Dst
@@ -61,6 +64,7 @@ class Calendar(NamedTuple):
 
 
 def calendar_of(job: Job) -> Calendar | None:
+    """Returns the schedule of a recurring job, None for a one-time job. Raises ValueError."""
     return _calendar(job.interval, job.time_zone, job.dst) if job.interval else None
 
 

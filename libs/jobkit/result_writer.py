@@ -1,4 +1,4 @@
-"""Writes the results of runs, a group of jobs in one statement."""
+"""Writes the results of runs, in as few calls of the store as possible."""
 
 import asyncio
 from collections import deque
@@ -10,12 +10,12 @@ from typing import Any, TypeAlias, TypeVar
 
 from jobkit.batch import Batch
 from jobkit.config import Config
-from jobkit.editing import redefined
+from jobkit.editing import with_definition_of
 from jobkit.errors import LateWrite, StoreFailed
 from jobkit.guards import result_of, wait
 from jobkit.hooks import Hooks
 from jobkit.job import Job, JobUpdate, Lock
-from jobkit.retry import patience
+from jobkit.retry import store_backoff
 from jobkit.settlement import Settlement
 from jobkit.store import JobTable
 
@@ -24,14 +24,15 @@ T = TypeVar("T")
 OnWritten: TypeAlias = Callable[[Iterable[datetime | None]], None]
 Decide: TypeAlias = Callable[[Job], Settlement]
 Decision: TypeAlias = tuple[Job, Decide]
-"""A job, and how to settle it: decided once more if its row is edited before the settlement is written."""
+"""A job and the function that settles it, called again if the row was edited before the settlement is written."""
 
 _REDEFINITIONS = 10
+"""How often a settlement is decided again, against a row that is edited all the time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Group:
-    """All of them updates, or all of them removals: one statement."""
+    """Settlements that one call of the store can write: all of them updates, or all of them removals."""
 
     settlements: Sequence[tuple[Settlement, Decide]]
     redefinitions: int = 0
@@ -63,7 +64,7 @@ def _groups(decisions: Sequence[Decision], redefinitions: int = 0) -> list[_Grou
 
 class ResultWriter:
     def __init__(self, config: Config, hooks: Hooks, out_of_time: asyncio.Event, on_written: OnWritten) -> None:
-        """`on_written` gets the times at which the settled jobs are looked at next."""
+        """`on_written` gets the new `sleep_until` of the jobs that were settled."""
         self._config = config
         self._store = config.store
         self._hooks = hooks
@@ -73,12 +74,12 @@ class ResultWriter:
         """Held while locks are being extended."""
 
     def settle(self, batch: Batch, decisions: Sequence[Decision]) -> Coroutine[Any, Any, None]:
-        """The jobs are out of the hand at once, not only when the result is awaited.
+        """Removes the jobs from the batch at once, and returns the coroutine that writes their results.
 
-        From then on their locks are not extended: an extension after the result would wake a job that is finished, and
-        a refused one would look like a loss.
+        From then on their locks are not extended: an extension after the result would give a finished job a
+        `sleep_until`, and a refused one would look like a lost lock.
         """
-        held = {job.lock for job in batch.still(job for job, _ in decisions)}
+        held = {job.lock for job in batch.still_locked(job for job, _ in decisions)}
         taken = [(job, decide) for job, decide in decisions if job.lock in held]
         batch.release(job for job, _ in taken)
         return self._settle(batch, taken)
@@ -87,12 +88,12 @@ class ResultWriter:
         if not decisions:
             return
         async with self.extending:
-            pass  # what is under way comes to its end
-        # Others of the hand may have their locks extended from here on.
+            pass  # an extension that has begun may include these locks
+        # From here on the locks of other jobs may be extended.
         await self._write_all(batch.lock_end, deque(_groups(decisions)))
 
     async def _write_all(self, lock_end: float, waiting: deque[_Group]) -> None:
-        """A group that the store refuses is halved: it may be one row of it that cannot be written, by a constraint."""
+        """Halves a group that the store refuses, since a constraint may refuse a single row of it."""
         failures = 0
         while waiting:
             group = waiting.popleft()
@@ -103,7 +104,7 @@ class ResultWriter:
                 continue
             await self._hooks.report(StoreFailed(group.call, answer))
             if self._is_too_late(lock_end):
-                # Of these nobody knows: they count as written.
+                # Whether these were written is unknown; they are not reported as late.
                 for unknown in (group, *waiting):
                     await self._report_all(unknown.settlements, frozenset(unknown.locks))
                 return
@@ -111,18 +112,18 @@ class ResultWriter:
                 waiting.extendleft(reversed(group.halves()))
             else:
                 waiting.append(group)
-            await wait(self._out_of_time, patience(failures, self._config.draw()))
+            await wait(self._out_of_time, store_backoff(failures, self._config.draw()))
             failures += 1
 
     async def _write(self, group: _Group) -> frozenset[Lock]:
-        """The locks that held."""
+        """Returns the locks that held."""
         updates = group.updates
         written = await (self._store.update(updates) if updates else self._store.remove(group.locks))
         self._on_written(update.sleep_until for _, update in updates)
         return written
 
     async def _refused(self, lock_end: float, group: _Group, written: frozenset[Lock]) -> list[_Group]:
-        """What is to be written once more, since its row was edited during the run."""
+        """Returns the groups to write again, for rows that were edited during the run; reports the rest."""
         refused = [(one.job, decide) for one, decide in group.settlements if one.job.lock not in written]
         is_last = group.redefinitions + 1 >= _REDEFINITIONS
         redefined = [] if is_last else await self._redefined(lock_end, refused)
@@ -131,13 +132,13 @@ class ResultWriter:
         return _groups(redefined, group.redefinitions + 1)
 
     async def _redefined(self, lock_end: float, refused: Sequence[Decision]) -> list[Decision]:
-        """Those whose locks hold, but whose rows were edited during the run: it settles into what they say now."""
+        """Returns the refused jobs whose locks hold, with the definitions that their rows have now."""
         if not refused or not isinstance(self._store, JobTable):
             return []
         table = self._store
         rows = await self._persist(lock_end, "held", lambda: table.held([job.lock for job, _ in refused]))
         fresh = {row.id: row for row in rows or ()}
-        return [(redefined(job, fresh[job.id]), decide) for job, decide in refused if job.id in fresh]
+        return [(with_definition_of(fresh[job.id], job), decide) for job, decide in refused if job.id in fresh]
 
     async def _report_all(self, settlements: Sequence[tuple[Settlement, Decide]], written: frozenset[Lock]) -> None:
         for settlement, _ in settlements:
@@ -147,7 +148,7 @@ class ResultWriter:
                 await self._hooks.report(LateWrite(settlement.job))
 
     async def _persist(self, lock_end: float, call: str, write: Callable[[], Awaitable[T]]) -> T | None:
-        """Until it is done; None: until the locks have ended, or the time to stop is over."""
+        """Repeats the call until it succeeds. Returns None if the locks expire or the grace of a stop ends before."""
         failures = 0
         while True:
             answer = await result_of(write)
@@ -156,7 +157,7 @@ class ResultWriter:
             await self._hooks.report(StoreFailed(call, answer))
             if self._is_too_late(lock_end):
                 return None
-            await wait(self._out_of_time, patience(failures, self._config.draw()))
+            await wait(self._out_of_time, store_backoff(failures, self._config.draw()))
             failures += 1
 
     def _is_too_late(self, lock_end: float) -> bool:

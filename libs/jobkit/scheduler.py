@@ -1,4 +1,4 @@
-"""A scheduler: workers on one store, from a start to a stop."""
+"""The scheduler: workers on one store, from a start to a stop."""
 
 import asyncio
 import signal
@@ -15,11 +15,29 @@ from jobkit.worker_pool import WorkerPool
 __all__ = ["Config", "Scheduler"]
 
 _working: "ContextVar[Scheduler | None]" = ContextVar("jobkit scheduler", default=None)
-"""The scheduler that has called this code: its handlers, its hooks, and what they have started."""
+"""The scheduler that has called the current code: a handler, a hook, or a task that one of them has started."""
 
 
 class Scheduler:
-    """`run(stop)` where something else decides when it ends; else `start` and `stop`, or `async with`."""
+    """Runs the jobs of a store with `Config.workers` workers.
+
+    There are three ways to run it: `run(stop)` until an event is set, `start()` and `stop()`, or `async with`. Each
+    works again after it has ended, but only one at a time. From start to stop
+
+    1. `on_start` is awaited; its error is raised, and nothing has begun;
+    2. workers lock jobs that are due, run them, and write their results, until a stop;
+    3. at a stop no further run begins, and jobs that are locked but not begun are given back, so that another worker
+       need not wait for their locks to expire;
+    4. current runs have `grace` to finish, then `cancel_grace` after their cancellation. A cancelled run is given back
+       as if it had not begun; one that ignores its cancellation is reported as `RunLost` and keeps its lock;
+    5. `on_stop` is awaited when every job is settled or given back.
+
+    Cancelling a call that waits for the end (`run`, `stop`, or the body of `async with`, as Ctrl-C does under
+    `asyncio.run`) leaves out the grace: steps 4 and 5 still happen before the cancellation is raised. A second
+    cancellation is raised at once, and the locks expire by themselves.
+
+    All methods belong to one event loop. Handlers and hooks may call them, `stop` included.
+    """
 
     def __init__(self, config: Config) -> None:
         self.name = config.name
@@ -36,16 +54,16 @@ class Scheduler:
 
     @property
     def is_processing(self) -> bool:
-        """Whether jobs are in hand."""
+        """Returns whether a worker has locked jobs."""
         return self._pool is not None and self._pool.is_processing
 
     @property
     def is_idle(self) -> bool:
-        """Whether it has looked, and there is nothing to do."""
+        """Returns whether the last look found nothing due and all runs have ended."""
         return self._pool is not None and self._pool.is_idle
 
     def wake(self) -> None:
-        """There may be something to do: an idle scheduler looks at once."""
+        """Makes an idle scheduler look at once, because there may be something to do."""
         self._wake.set()
 
     async def enqueue(self, new: NewJob, *, on_conflict: OnConflict = OnConflict.REFUSE) -> Enqueued:
@@ -63,22 +81,18 @@ class Scheduler:
     @property
     def _table(self) -> JobTable:
         if not isinstance(self._config.store, JobTable):
-            raise TypeError(f"{self._config.store!r:.100} is no JobTable: it cannot enqueue or edit jobs")
+            raise TypeError(f"{self._config.store!r:.100} is no JobTable and cannot insert or edit jobs")
         return self._config.store
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop` is set; then what is in hand is finished, or given back after the grace.
-
-        An error of `on_start` is raised, and nothing was begun. When the call is cancelled, as Ctrl-C does under
-        `asyncio.run`, what is in hand is cancelled and given back without a grace before it ends.
-        """
+        """Runs jobs until `stop` is set, and returns when `on_stop` is done."""
         pool = await self._open(asyncio.Event())
         await self._until_over(pool, self._begin(pool, stop))
 
     async def run_until_signal(self, *signals: signal.Signals) -> None:
-        """As `run`, until the process gets one of the signals (SIGINT or SIGTERM, if none is named).
+        """Runs jobs until the process gets one of the signals, by default SIGINT or SIGTERM.
 
-        A second one leaves out the grace. For the main thread, and not for Windows.
+        A second signal leaves out the grace. Works in the main thread only, and not on Windows.
         """
         loop, stop = asyncio.get_running_loop(), asyncio.Event()
 
@@ -97,16 +111,15 @@ class Scheduler:
                 loop.remove_signal_handler(number)
 
     async def start(self) -> None:
-        """Returns when `on_start` is done; the work goes on in the background."""
+        """Returns when `on_start` is done; the workers run in the background."""
         stop = asyncio.Event()
         pool = await self._open(stop)
         self._task = self._begin(pool, stop)
 
     async def stop(self) -> None:
-        """As at the end of `run`; returns when `on_stop` is done. Without a start nothing happens.
+        """Stops the scheduler and returns when `on_stop` is done. Does nothing if it was not started.
 
-        A handler or a hook may call it, and gets an answer at once: it would wait for itself. When the call is
-        cancelled, what is in hand is cancelled and given back without a grace.
+        Returns at once in a handler or a hook, which would wait for itself.
         """
         self._stop.set()
         task, pool = self._task, self._pool
@@ -123,7 +136,7 @@ class Scheduler:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Stops. When the body was cancelled, as Ctrl-C does, what is in hand is given back without a grace."""
+        """Stops the scheduler, without a grace if the body was cancelled."""
         if self._pool is not None and kind is not None and issubclass(kind, asyncio.CancelledError):
             self._pool.hurry()
         await self.stop()
@@ -134,19 +147,19 @@ class Scheduler:
         except asyncio.CancelledError:
             if pool is not None:
                 pool.hurry()
-            # A second cancellation is let through, and leaves the locks to their ends.
+            # A second cancellation is raised at once; the locks then expire by themselves.
             await asyncio.wait({task})
             raise
 
     def _begin(self, pool: WorkerPool, stop: asyncio.Event) -> asyncio.Task[None]:
-        # No group could own it: it goes on when the call is cancelled, to give back what is in hand.
+        # No task group could own it: it outlives a cancelled call, to give the jobs back.
         return asyncio.get_running_loop().create_task(self._work(pool, stop), name=self.name)
 
     async def _open(self, stop: asyncio.Event) -> WorkerPool:
         if self._pool is not None:
             raise RuntimeError(f"{self.name} runs already")
         self._stop = stop
-        # An event belongs to the loop that it has been waited on.
+        # An event belongs to the loop on which it was first awaited.
         self._wake = asyncio.Event()
         pool = self._pool = WorkerPool(self._config, self._wake, self._lost_runs)
         try:
@@ -161,9 +174,9 @@ class Scheduler:
         outside = _working.set(self)
         try:
             try:
-                await pool.work(stop)
+                await pool.run(stop)
             finally:
                 self._pool = None
-            await pool.hooks.stop()
+            await pool.hooks.on_stop()
         finally:
             _working.reset(outside)

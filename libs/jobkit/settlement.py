@@ -1,4 +1,4 @@
-"""What becomes of a job: pure functions of its row, the outcome of a run, and the time."""
+"""Decides how a lock ends, from the row, the outcome of the run and the time: pure functions."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -11,13 +11,13 @@ from jobkit.occurrences import Calendar, calendar_of, occurrence_time
 from jobkit.retry import RetryPolicy
 
 _LONGEST_ERROR = 1000  # characters
-_NO_SENSE = (ValueError, OverflowError, TypeError)
-"""What comes of a row with values that no worker can read, or of other types."""
+_UNREADABLE = (ValueError, OverflowError, TypeError)
+"""The errors that a row raises whose values have the wrong type or cannot be parsed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What a scheduler was configured with; a job's own `misfire_after` and `pace` come first."""
+    """The scheduler's settings; a job's own `misfire_after` and `pace` override them."""
 
     retry: RetryPolicy
     reprocess_delay: timedelta
@@ -27,19 +27,19 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """How a lock ends."""
+    """The values that are written when a lock ends, and the error that is reported."""
 
     job: Job
     update: JobUpdate | None
-    """None: the job is removed."""
+    """None: the job is deleted."""
     error: JobError | None = None
 
 
 def before_run(job: Job, now: datetime, policy: Policy) -> Settlement | None:
-    """None: the job is to be run. Else it is not, and this becomes of it."""
+    """Returns None if the locked job is to be run, or else how it is settled without a run."""
     try:
         return _before_run(job, now, policy)
-    except _NO_SENSE as error:
+    except _UNREADABLE as error:
         return _paused(job, error)
 
 
@@ -53,21 +53,21 @@ def after_run(
     draw: float,
     not_before: datetime | None = None,
 ) -> Settlement:
-    """`begun` is when the run began, which has dealt with what was due by then.
+    """Returns how the job is settled after a run that began at `begun`.
 
-    A job whose run failed is not run again before `not_before`.
+    `draw`, from [0, 1), is the jitter of a back-off. A failed job is not run again before `not_before`.
     """
     try:
         if isinstance(outcome, Done):
             return Settlement(job=job, update=_next_occurrence(job, begun, now, policy, last_error=None))
         settlement = _after_failure(job, outcome, begun=begun, now=now, policy=policy, draw=draw)
         return settlement if not_before is None else _postponed(settlement, not_before)
-    except _NO_SENSE as error:
+    except _UNREADABLE as error:
         return _paused(job, error)
 
 
 def given_back(job: Job) -> Settlement:
-    """As if it had never been locked: another worker need not wait for the end of the lock."""
+    """Returns the job to its state before the lock, so that another worker need not wait for the end of the lock."""
     return Settlement(job=job, update=_unchanged(job, job.sleep_until, job.last_error))
 
 
@@ -79,33 +79,33 @@ def _before_run(job: Job, now: datetime, policy: Policy) -> Settlement | None:
     if recurring and job.repeat_until is not None and due > job.repeat_until:
         return _dropped(job, due, now)
     if job.attempts is not None and job.attempts > policy.retry.max_attempts:
-        lost = WorkerLost(_how_it_was_lost(job, job.attempts - 1, policy))
+        lost = WorkerLost(_lost_attempts(job, job.attempts - 1, policy))
         return _after_failure(job, Failed(error=lost, retry=False), begun=now, now=now, policy=policy, draw=0)
-    # An attempt that follows another is late because of that one: the occurrence itself was in time.
+    # A second attempt is late because of the first: the occurrence itself was in time.
     first_attempt = job.attempts is None or job.attempts == 1
     if misfire is Misfire.SKIP and first_attempt and now - due > _misfire_after(job, policy):
         return _skipped(job, due, now, policy)
     return None
 
 
-def _how_it_was_lost(job: Job, begun_before: int, policy: Policy) -> str:
-    begun = f"attempt {begun_before} of at most {policy.retry.max_attempts} was begun, and did not end"
-    return begun if job.last_error is None else f"{begun}; before it: {job.last_error}"
+def _lost_attempts(job: Job, begun_before: int, policy: Policy) -> str:
+    begun = f"attempt {begun_before} of at most {policy.retry.max_attempts} was begun and did not end"
+    return begun if job.last_error is None else f"{begun}; the previous error: {job.last_error}"
 
 
 def _dropped(job: Job, due: datetime, now: datetime) -> Settlement:
     dropped = OccurrenceSkipped(job, f"the occurrence of {due.isoformat()} is after repeat_until, {job.repeat_until}")
-    # It did not end by a run: it is kept, and says so.
+    # Kept even with auto_remove, because it did not end with a run.
     return Settlement(job=job, update=_finished(job, now, _text(dropped)), error=dropped)
 
 
 def _skipped(job: Job, due: datetime, now: datetime, policy: Policy) -> Settlement:
     skipped = OccurrenceSkipped(job, f"the occurrence of {due.isoformat()} is skipped, {now - due} late")
-    # Nothing has run, so there is nothing to keep a distance from.
+    # reprocess_delay counts from the end of a run, and there was none.
     at_once = replace(policy, reprocess_delay=timedelta(0))
     following = _next_occurrence(job, now, now, at_once, job.last_error)
     if following is None or following.due_time is None:
-        # It did not end by a run: it is kept, and says so.
+        # Kept even with auto_remove, because it did not end with a run.
         following = _finished(job, now, _text(skipped))
     return Settlement(job=job, update=following, error=skipped)
 
@@ -120,7 +120,7 @@ def _after_failure(
         update = JobUpdate(due_time=job.due_time, sleep_until=again, attempts=job.attempts, last_error=reason)
         return Settlement(job=job, update=update, error=AttemptFailed(job, outcome.error, again))
     following = _next_occurrence(job, begun, now, policy, last_error=reason)
-    # A job that failed for good is never removed: somebody has to look at it.
+    # A job that failed for good is never removed: somebody has to see it.
     update = following or _finished(job, now, reason)
     return Settlement(job=job, update=update, error=JobFailed(job, outcome.error))
 
@@ -146,15 +146,15 @@ def _next_occurrence(
 
 
 def _next_due(job: Job, calendar: Calendar, begun: datetime, now: datetime, policy: Policy) -> datetime | None:
-    due, after = occurrence_time(job), _dealt_with(job, begun, now, policy)
+    due, after = occurrence_time(job), _handled_until(job, begun, now, policy)
     every = calendar.cron.every
-    # It goes on in the same step, however late this run was.
+    # `@every` keeps its step, however late this run was.
     start = after if every is None else due + (after - due) // every * every
     return next((firing.instant for firing in calendar.firings(start) if firing.instant > after), None)
 
 
-def _dealt_with(job: Job, begun: datetime, now: datetime, policy: Policy) -> datetime:
-    """Of the occurrences up to this instant none is to come."""
+def _handled_until(job: Job, begun: datetime, now: datetime, policy: Policy) -> datetime:
+    """Returns the instant up to which every occurrence has run or been skipped."""
     due = max(occurrence_time(job), begun) if job.is_rescheduled else occurrence_time(job)
     match Misfire(job.misfire):
         case Misfire.FIRE_ONCE:
@@ -175,7 +175,7 @@ def _finished(job: Job, now: datetime, last_error: str | None) -> JobUpdate:
 
 def _paused(job: Job, error: Exception) -> Settlement:
     update = _unchanged(job, None, _text(error))
-    return Settlement(job=job, update=update, error=InvalidJob(job, f"the row makes no sense: {error}"))
+    return Settlement(job=job, update=update, error=InvalidJob(job, f"the row cannot be read: {error}"))
 
 
 def _unchanged(job: Job, sleep_until: datetime | None, last_error: str | None) -> JobUpdate:
@@ -188,7 +188,7 @@ def _count(job: Job, attempts: int) -> int | None:
 
 
 def _later(moment: datetime, delay: timedelta) -> datetime:
-    """Delays have no bound, the calendar has."""
+    """Adds a delay of any length, within the limits of the calendar."""
     return moment + min(max(delay, EARLIEST - moment), LATEST - moment)
 
 
@@ -201,6 +201,6 @@ def _misfire_after(job: Job, policy: Policy) -> timedelta:
 
 
 def _text(error: Exception) -> str:
-    """As a text column takes it: no zero byte, no half of a character."""
+    """Returns what a text column can store: no zero byte, no lone surrogate."""
     text = describe(error)[:_LONGEST_ERROR].replace("\0", "\\0")
     return text.encode(errors="backslashreplace").decode()

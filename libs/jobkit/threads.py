@@ -14,27 +14,24 @@ T = TypeVar("T")
 
 
 class Threads:
-    """As many as there are runs at once. They are daemons: one that hangs does not keep its process from ending."""
+    """A thread for each concurrent run. They are daemons, so that one that hangs lets its process end."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._free: list[_Lane] = []
+        self._free: list[_WorkerThread] = []
         self._is_closed = False
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Returns when the work has ended, and not before: cancelling does not end a thread.
-
-        What the work returns counts, cancelled or not: it has been done.
-        """
-        lane = self._free.pop() if self._free else _Lane(self._name)
+        """Runs the work in a thread and returns its result, even after a cancellation: a thread cannot be cancelled."""
+        thread = self._free.pop() if self._free else _WorkerThread(self._name)
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T | Raised] = loop.create_future()
-        answer.add_done_callback(lambda _: self._put_back(lane))
-        lane.work(partial(copy_context().run, work), loop, answer)
+        answer.add_done_callback(lambda _: self._put_back(thread))
+        thread.work(partial(copy_context().run, work), loop, answer)
         try:
             result = await asyncio.shield(answer)
         except asyncio.CancelledError:
-            # A second cancellation, as at the end of the event loop, is let through.
+            # A second cancellation, as at the end of the event loop, is raised.
             await asyncio.wait({answer})
             result = answer.result()
         if isinstance(result, Raised):
@@ -43,18 +40,18 @@ class Threads:
 
     def close(self) -> None:
         self._is_closed = True
-        for lane in self._free:
-            lane.end()
+        for thread in self._free:
+            thread.end()
         self._free.clear()
 
-    def _put_back(self, lane: "_Lane") -> None:
+    def _put_back(self, thread: "_WorkerThread") -> None:
         if self._is_closed:
-            lane.end()
+            thread.end()
         else:
-            self._free.append(lane)
+            self._free.append(thread)
 
 
-class _Lane:
+class _WorkerThread:
     """One thread, which does one piece of work after the other."""
 
     def __init__(self, name: str) -> None:
@@ -72,7 +69,7 @@ class _Lane:
     def _serve(self) -> None:
         while (piece := self._pieces.get()) is not None:
             piece()
-            del piece  # what the handler has left must not live as long as the thread
+            del piece  # otherwise the objects of the handler would live as long as the thread
 
 
 def _work(work: Callable[[], Any], loop: asyncio.AbstractEventLoop, answer: "asyncio.Future[Any]") -> None:
@@ -80,7 +77,7 @@ def _work(work: Callable[[], Any], loop: asyncio.AbstractEventLoop, answer: "asy
     try:
         loop.call_soon_threadsafe(_answer, answer, result)
     except RuntimeError:
-        return  # the event loop is closed: nobody waits for it any more
+        return  # the event loop is closed, and nothing waits for the answer
 
 
 def _answer(answer: "asyncio.Future[Any]", result: object) -> None:

@@ -1,1 +1,1 @@
-"""Where jobs are kept: in memory, or in a table of PostgreSQL."""
+"""The stores that jobkit brings: memory, and any table in PostgreSQL."""

@@ -1,4 +1,4 @@
-"""What the columns of a table of jobs are called."""
+"""The names of the columns of a table of jobs."""
 
 from dataclasses import dataclass, fields
 
@@ -7,7 +7,10 @@ _LONGEST = 63  # bytes of an identifier in PostgreSQL; it cuts off what is longe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlColumns:
-    """None: the table has no such column, and every job the default of `Job`. `id` is unique; times are timestamptz."""
+    """The column of each part of a job. None: the table has no such column, and all jobs have the default of `Job`.
+
+    `id` is unique, and all times are timestamptz.
+    """
 
     id: str = "id"
     sleep_until: str = "sleep_until"
@@ -15,7 +18,7 @@ class SqlColumns:
     fence: str = "fence"
     """bigint, not null."""
     attempts: str | None = "attempts"
-    """integer, not null. Without it a failed run is not tried again."""
+    """integer, not null. Without it a failed run is not retried."""
     interval: str | None = "interval"
     time_zone: str | None = "time_zone"
     dst: str | None = "dst"
@@ -28,24 +31,24 @@ class SqlColumns:
     auto_remove: str | None = "auto_remove"
     last_error: str | None = "last_error"
     finish_time: str | None = "finish_time"
-    """Written only: when the job ended."""
+    """Written only: when the job finished."""
     locked_by: str | None = "locked_by"
-    """text; written only: the process that has the job. Null: nobody has it."""
+    """text; written only: the process that has locked the job, or null."""
     data: str | tuple[str, ...] | None = "data"
-    """One jsonb column with an object in it; or several columns of any type, which `Job.data` holds by name."""
+    """One jsonb column that holds an object, or several columns of any type, which `Job.data` holds by name."""
 
     @classmethod
     def minimal(
         cls,
         *,
-        id: str = "id",  # noqa: A002 - as the column is called
+        id: str = "id",  # noqa: A002 - the name of the column
         sleep_until: str = "sleep_until",
         due_time: str = "due_time",
         fence: str = "fence",
         interval: str | None = "interval",
         data: str | tuple[str, ...] | None = None,
     ) -> "SqlColumns":
-        """For a table that has these and no others."""
+        """Describes a table that has only these columns."""
         return cls(
             id=id,
             sleep_until=sleep_until,
@@ -93,7 +96,7 @@ class SqlColumns:
 
 
 def quote(identifier: str) -> str:
-    """As SQL takes it, whatever stands in it; the case counts."""
+    """Quotes an identifier for SQL; its case is kept."""
     if not 0 < len(identifier.encode()) <= _LONGEST or "\0" in identifier:
         raise ValueError(f"not an identifier of 1 to {_LONGEST} bytes: {identifier!r}")
     # A colon would begin a bind parameter.

@@ -1,4 +1,4 @@
-"""Jobs in the memory of one process: for tests, and for programs without a database. On one event loop only."""
+"""A store in the memory of one process, on one event loop: for tests, and for programs without a database."""
 
 import heapq
 from collections.abc import Callable, Sequence
@@ -9,17 +9,17 @@ from typing import Any, assert_never
 
 from jobkit.changes import DEFINITION, Enqueued, JobEdit, NewJob, OnConflict
 from jobkit.clock import system_now
-from jobkit.editing import edit_to, edited, planned
+from jobkit.editing import apply_edit, edit_to_match, first_run_time
 from jobkit.job import Job, JobId, JobUpdate, Lock
 from jobkit.store import JobExists, NoSuchJob
 
 
 class StoreFull(Exception):
-    """There are as many jobs as the store was made for."""
+    """The store holds as many jobs as its capacity allows."""
 
 
 class MemoryStore:
-    """No call waits for anything, so each is atomic on its loop. Ids are of one kind: they are put in order."""
+    """Keeps jobs in a heap. Its calls never await anything, so that each is atomic. Ids must be comparable."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class MemoryStore:
         self._condition = condition
         self._capacity = capacity
         self._jobs: dict[JobId, Job] = {}
-        # Of the entries of a job only the one with its newest stamp counts.
+        # A job may have several entries; only the one with its newest stamp is valid.
         self._waiting: list[tuple[datetime, Any, int]] = []
         self._stamps: dict[JobId, int] = {}
         self._next_stamp = count(1)
@@ -49,19 +49,19 @@ class MemoryStore:
         if job.id in self._jobs:
             raise ValueError(f"there is a job {job.id} already")
         if len(self._jobs) >= self._capacity:
-            raise StoreFull(f"{self._capacity} jobs are here already")
+            raise StoreFull(f"the store is full: it holds {self._capacity} jobs")
         self._put(job)
 
     def edit(self, job_id: JobId, **changes: Any) -> Job:
-        """Changes a job past the scheduler: a run in hand can no longer write to it. KeyError without such a job."""
+        """Changes a job past the scheduler, so that a current run can no longer write to it. Raises KeyError."""
         job = self._jobs[job_id]
-        edited = replace(job, **(changes | {"fence": job.fence + 1}))
-        _require_aware(edited)
-        self._put(edited)
-        return edited
+        changed = replace(job, **(changes | {"fence": job.fence + 1}))
+        _require_aware(changed)
+        self._put(changed)
+        return changed
 
     async def enqueue(self, new: NewJob, *, on_conflict: OnConflict = OnConflict.REFUSE) -> Enqueued:
-        due = planned(new, self._now())
+        due = first_run_time(new, self._now())
         job_id = self._free_id() if new.id is None else new.id
         if job_id not in self._jobs:
             parts = {name: getattr(new, name) for name in DEFINITION}
@@ -73,7 +73,7 @@ class MemoryStore:
             case OnConflict.KEEP:
                 pass
             case OnConflict.EDIT:
-                await self.edit_job(job_id, edit_to(new))
+                await self.edit_job(job_id, edit_to_match(new))
             case other:
                 assert_never(other)
         return Enqueued(job_id, is_new=False)
@@ -81,12 +81,12 @@ class MemoryStore:
     async def edit_job(self, job_id: JobId, edit: JobEdit) -> Job:
         if job_id not in self._jobs:
             raise NoSuchJob(f"there is no job {job_id}")
-        job = edited(self._jobs[job_id], edit, self._now()).job
+        job = apply_edit(self._jobs[job_id], edit, self._now()).job
         self._put(job)
         return job
 
     def delete(self, job_id: JobId) -> None:
-        """Past the scheduler. Without such a job nothing happens."""
+        """Deletes a job past the scheduler, if it exists."""
         self._jobs.pop(job_id, None)
         self._stamps.pop(job_id, None)
 
@@ -158,7 +158,7 @@ class MemoryStore:
             heapq.heapify(self._waiting)
 
     def _first(self, limit: int, until: datetime | None = None) -> list[Job]:
-        """The first that meet the condition, in order; all entries that were taken out go back."""
+        """Returns the first jobs that meet the condition, in order."""
         found: list[Job] = []
         kept: list[tuple[datetime, Any, int]] = []
         try:
@@ -169,7 +169,7 @@ class MemoryStore:
                     job = self._jobs[entry[1]]
                     if self._condition(job):
                         found.append(job)
-        finally:  # a condition may raise, and nothing is lost by it
+        finally:  # a condition may raise, and must not lose the entries taken out so far
             for entry in kept:
                 heapq.heappush(self._waiting, entry)
         return found
@@ -183,7 +183,7 @@ def _definition(job: Job) -> tuple[object, ...]:
 
 
 def _require_aware(job: Job) -> None:
-    """One that cannot be compared with the clock would stand in the way of all."""
+    """Refuses a job that cannot be compared with the clock: it would block all the others."""
     for part in ("due_time", "sleep_until", "repeat_until"):
         instant: datetime | None = getattr(job, part)
         if instant is not None and instant.tzinfo is None:

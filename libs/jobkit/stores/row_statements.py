@@ -1,4 +1,4 @@
-"""The SQL that inserts, reads and changes a single row of a table of jobs."""
+"""The SQL that inserts, reads and edits a single row of a table of jobs."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -14,19 +14,19 @@ from jobkit.stores.columns import SqlColumns, quote
 from jobkit.stores.statements import Statements
 
 Values = dict[str, object]
-"""By the name of their column."""
+"""Values by the name of their column."""
 
 
 class RowStatements:
     def __init__(self, columns: SqlColumns, statements: Statements, types: Mapping[str, str]) -> None:
-        """`types` are those of the table's columns."""
+        """`types` holds the SQL type of each column."""
         self._columns = columns
         self._statements = statements
         self._types = types
         self._is_job = f"{quote(columns.id)} = cast(:job_id as {types[columns.id]})"
 
     def insert(self, new: NewJob, due: datetime) -> tuple[TextClause, Values]:
-        """Answers the id, or nothing if there is a job with that id."""
+        """Returns a statement that answers the id, or no row if a job has that id."""
         values = self._definition({name: getattr(new, name) for name in DEFINITION}) | self._data(new.data)
         values |= {self._columns.due_time: due, self._columns.sleep_until: due}
         if new.id is not None:
@@ -45,14 +45,14 @@ class RowStatements:
         )
 
     def change(self, before: Job, edit: JobEdit, after: Edited, now: datetime) -> tuple[TextClause, Values]:
-        """Changes nothing, and answers nothing, if the row is not as it was read."""
+        """Returns a statement that answers no row, and changes nothing, if the row is not as it was read."""
         given = edit.given
         values = self._definition({name: given[name] for name in DEFINITION if name in given})
         values |= self._data(given["data"]) if "data" in given else {}
         if after.job.fence != before.fence:
             values |= self._moved(before, after, now)
         columns, casts, bound = self._bound(values)
-        # Without a change it is locked nevertheless: in a transaction of the caller's it stays as it was read.
+        # An edit without effect locks the row too: in the caller's transaction it stays as it was read.
         key = quote(self._columns.id)
         sets = [f"{column} = {cast}" for column, cast in zip(columns, casts, strict=True)] or [f"{key} = {key}"]
         statement = (
@@ -90,11 +90,11 @@ class RowStatements:
         if isinstance(self._columns.data, str) and self._types[names[0]] in {"json", "jsonb"}:
             return {names[0]: data}
         if unknown := set(data) - set(names):
-            raise ValueError(f"the table has no column for data of the name {', '.join(sorted(unknown))}")
+            raise ValueError(f"the table has no data column named {', '.join(sorted(unknown))}")
         return dict(data)
 
     def _bound(self, values: Values) -> tuple[list[str], list[str], Values]:
-        """Columns, and a parameter for each, cast to its type: values may come as text, or as JSON."""
+        """Returns the columns, a parameter for each, cast to its type, and the parameters' values."""
         columns = [quote(name) for name in values]
         casts = [f"cast(:value_{number} as {self._types[name]})" for number, name in enumerate(values)]
         return columns, casts, {f"value_{number}": value for number, value in enumerate(self._encoded(values))}

@@ -1,4 +1,4 @@
-"""Jobs in any table of PostgreSQL. Each call of a scheduler is one statement, which finds its rows by an index."""
+"""A store on any table in PostgreSQL. Each call of a scheduler is one statement, which finds its rows by an index."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from sqlalchemy import Row, TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from jobkit.changes import Enqueued, JobEdit, NewJob, OnConflict
-from jobkit.editing import edit_to, edited, planned
+from jobkit.editing import apply_edit, edit_to_match, first_run_time
 from jobkit.job import Job, JobId, JobUpdate, Lock
 from jobkit.store import EditConflict, JobExists, NoSuchJob
 from jobkit.stores.columns import SqlColumns
@@ -20,7 +20,7 @@ from jobkit.stores.row_statements import RowStatements
 from jobkit.stores.statements import Statements
 
 Transactions: TypeAlias = Callable[[], AbstractAsyncContextManager[AsyncConnection]]
-"""Gives a connection, and commits what was done on it when it is left."""
+"""Returns a context that gives a connection, and commits at its end."""
 Clock: TypeAlias = Callable[[AsyncConnection], Awaitable[datetime]]
 
 _READ_AS_IS = ("interval", "time_zone", "dst", "repeat_until", "misfire", "misfire_after", "pace", "auto_remove")
@@ -41,10 +41,11 @@ async def database_time(connection: AsyncConnection) -> datetime:
 
 
 class SqlStore:
-    """`condition` is SQL over the table's columns, with bind parameters from `parameters`: which rows are meant.
+    """Holds jobs in a table that belongs to the program.
 
-    What is due is decided by `clock`, the database's own unless it is given. `owner` is what `locked_by` says of rows
-    that this store has locked: host and process, unless it is given.
+    `condition` is SQL over the table's columns that selects the rows which count, with bind parameters from
+    `parameters`. `clock` decides what is due; the default is the database's clock. `owner` is written to `locked_by`;
+    the default is host and process.
     """
 
     def __init__(
@@ -96,9 +97,10 @@ class SqlStore:
             return moment
 
     async def hold(self, connection: AsyncConnection, locks: Sequence[Lock]) -> frozenset[Lock]:
-        """In the caller's transaction: those that still hold, and go on holding until it ends.
+        """Locks the rows in the caller's transaction, and returns the locks that hold and will hold until it ends.
 
-        A handler that writes for these alone, in this transaction, writes nothing for a job that another worker has.
+        A handler that writes only for these jobs, in the same transaction, writes nothing for a job that another worker
+        has taken over.
         """
         return await self._change_in(connection, self._statements.hold, locks)
 
@@ -112,29 +114,31 @@ class SqlStore:
     async def enqueue(
         self, new: NewJob, *, on_conflict: OnConflict = OnConflict.REFUSE, connection: AsyncConnection | None = None
     ) -> Enqueued:
-        """With a connection, in the transaction that the caller has on it: the job is there when that commits."""
+        """Inserts a job; with a connection, in the caller's transaction on it."""
         async with self._given_or_own(connection) as own:
             await self._learn_types(own)
-            due = planned(new, await self._clock(own))
+            due = first_run_time(new, await self._clock(own))
             for _ in range(_EDIT_ATTEMPTS):
                 inserted = (await own.execute(*self._rows.insert(new, due))).scalar_one_or_none()
                 if inserted is not None:
                     return Enqueued(inserted, is_new=True)
                 if new.id is None:
-                    continue  # the number that the table gave is taken; it gives another each time
-                if await self._exists(new.id, on_conflict, edit_to(new), own):
+                    continue  # the number that the table generated is taken; the next insert gets another
+                if await self._exists(new.id, on_conflict, edit_to_match(new), own):
                     return Enqueued(new.id, is_new=False)
             raise EditConflict(
-                f"job {new.id} comes and goes" if new.id is not None else "the ids that the table gave are all taken"
+                f"job {new.id} appeared and disappeared {_EDIT_ATTEMPTS} times"
+                if new.id is not None
+                else f"{_EDIT_ATTEMPTS} ids that the table generated were taken"
             )
 
     async def edit_job(self, job_id: JobId, edit: JobEdit, *, connection: AsyncConnection | None = None) -> Job:
-        """With a connection, in the transaction that the caller has on it: a run in hand is settled after that."""
+        """Edits a job; with a connection, in the caller's transaction, which a current run waits for to be settled."""
         async with self._given_or_own(connection) as own:
             await self._learn_types(own)
             for _ in range(_EDIT_ATTEMPTS):
                 before, now = await self._read(job_id, own), await self._clock(own)
-                after = edited(before, edit, now)
+                after = apply_edit(before, edit, now)
                 if (await own.execute(*self._rows.change(before, edit, after, now))).first() is not None:
                     return after.job
             raise EditConflict(f"job {job_id} changed {_EDIT_ATTEMPTS} times while it was being edited")
@@ -148,7 +152,7 @@ class SqlStore:
             case OnConflict.EDIT:
                 try:
                     await self.edit_job(job_id, edit, connection=connection)
-                except NoSuchJob:  # it has been removed since
+                except NoSuchJob:  # removed in between
                     return False
                 return True
             case other:
@@ -190,7 +194,7 @@ class SqlStore:
         return isinstance(self._columns.data, str) and self._types[self._columns.data] in {"json", "jsonb"}
 
     async def _learn_types(self, connection: AsyncConnection) -> None:
-        """Once. Arrays of ids are cast to the type of the column, whatever that is."""
+        """Reads the types of the columns, once: arrays of ids are cast to the type of their column."""
         if self._types:
             return
         rows = await connection.execute(_COLUMN_TYPES, {"table": self._statements.relation})
@@ -202,16 +206,16 @@ class SqlStore:
             raise LookupError(f"the table {self._statements.relation} has no column {', '.join(missing)}")
         for name in self._columns.times:
             if types[name] in {"timestamp without time zone", "date"}:
-                raise LookupError(f"{name} of {self._statements.relation} is a {types[name]}; wanted is a timestamptz")
+                raise LookupError(f"{name} of {self._statements.relation} is a {types[name]}; it must be a timestamptz")
         self._types = types
 
     def _job(self, row: Row[Any]) -> Job:
-        found = row._mapping  # noqa: SLF001 - the documented way to the columns by name
+        found = row._mapping  # noqa: SLF001 - the documented access to columns by name
         given = {part: found[part] for part in _READ_AS_IS if found.get(part) is not None}
         try:
             given["data"] = self._data(row)
         except (ValueError, RecursionError) as error:
-            given["flaw"] = f"its data cannot be read: {error}"
+            given["flaw"] = f"the data cannot be read: {error}"
         return Job(
             id=found["id"],
             due_time=found["due_time"],
@@ -224,7 +228,7 @@ class SqlStore:
         )
 
     def _data(self, row: Row[Any]) -> Mapping[str, Any]:
-        """The last columns of the row."""
+        """Returns the data, which stands in the last columns of the row."""
         names = self._columns.data_names
         values = dict(zip(names, tuple(row)[-len(names) :], strict=True)) if names else {}
         if isinstance(self._columns.data, str):
@@ -244,5 +248,5 @@ def _definitions(locks: Sequence[Lock]) -> list[object]:
 
 
 def _single_statements(engine: AsyncEngine) -> Transactions:
-    """Without BEGIN and COMMIT around them: a statement is atomic by itself."""
+    """Leaves out BEGIN and COMMIT: a single statement is atomic by itself."""
     return engine.execution_options(isolation_level="AUTOCOMMIT").connect

@@ -1,10 +1,12 @@
-"""The SQL of a table of jobs.
+"""The SQL of the scheduler's calls on a table of jobs.
 
-Instants are parameters, so that what is due is a range of the index on (sleep_until, id), and rows of the future cost
-nothing. Rows are updated by key from an unnested array: `any(array[...])` can be looked up in the index, but not be
-merged or hashed, which for a small table the planner would rather do. "is true" hides a condition from it: it might
-look for all that is due once more. The limit stands in the text: a plan for an unknown one expects a tenth of the
-table.
+The texts are written for the planner:
+
+- Instants are parameters, so that due rows are a range of the index on (sleep_until, id) and future rows cost nothing.
+- Rows are updated by key from an unnested array. `any(array[...])` allows an index look-up but neither a merge nor a
+  hash join, which the planner would prefer while the table is small.
+- "is true" hides a condition from the planner, which might otherwise search all due rows a second time.
+- The limit is part of the text: a plan for an unknown limit expects a tenth of the table.
 """
 
 from collections.abc import Mapping
@@ -41,7 +43,7 @@ _LIMITS = {
     "timestamptz": ("0001-01-02 UTC", "9999-12-30 UTC"),
     "interval": ("-365000 days", "365000 days"),
 }
-"""Of a `datetime`, with a day to spare for zones; and a thousand years, which can still be added to one."""
+"""The limits of a `datetime`, with a day to spare for zones; and a thousand years, which can still be added to one."""
 _TYPES_WITH_LIMITS = {
     "due_time": "timestamptz",
     "repeat_until": "timestamptz",
@@ -60,7 +62,7 @@ _DEFINITION = {
     "pace": "epoch",
     "auto_remove": "",
 }
-"""Times as numbers: the text of an instant depends on the settings of a connection."""
+"""The parts of a definition. Times are compared as numbers: their text depends on the settings of a connection."""
 _READ = (
     "id",
     "due_time",
@@ -107,7 +109,7 @@ class Statements:
         self.hold = lru_cache(maxsize=1)(self._hold)
         self.held = lru_cache(maxsize=1)(self._held)
         self.next_due = self._conditional(f"""
-            select {_legible(self._sleep_until)} from {self.source}
+            select {_readable(self._sleep_until)} from {self.source}
             where {self._sleep_until} is not null and ({condition})
             order by {self._table}.{self._sleep_until} limit 1
         """)
@@ -133,7 +135,7 @@ class Statements:
                 from due
                 where {table}.{self._id} = any(array[due.jobkit_id])
                     and ({table}.{self._sleep_until} <= :now) is true and ({self._condition}) is true
-                returning {_legible("due.jobkit_slept_until")} as slept_until, {self._read(data_is_json)}
+                returning {_readable("due.jobkit_slept_until")} as slept_until, {self._read(data_is_json)}
             )
             select * from locked order by slept_until, id
         """)
@@ -141,14 +143,14 @@ class Statements:
     def _read(self, data_is_json: bool) -> str:
         own = [f"{self._own(part)} as {part}" for part in _READ]
         columns = [f"{self._table}.{quote(name)}" for name in self._columns.data_names]
-        # Drivers differ in what they make of JSON.
+        # Drivers decode JSON differently.
         read = [f"cast({column} as text)" for column in columns] if data_is_json else columns
         data = [f"{column} as jobkit_data_{number}" for number, column in enumerate(read)]
         return ", ".join([*own, f"{self._definition} as definition", *data])
 
     @property
     def _definition(self) -> str:
-        """What the next time is computed from, as a text that is equal as long as it says the same."""
+        """Returns the SQL of a text that changes with each part from which the next due time is computed."""
         parts = {part: name for part in _DEFINITION if (name := getattr(self._columns, part)) is not None}
         values = {part: f"{self._table}.{quote(name)}" for part, name in parts.items()}
         read = [
@@ -160,11 +162,11 @@ class Statements:
 
     def _own(self, part: str) -> str:
         name = getattr(self._columns, part)
-        return "null" if name is None else _legible(f"{self._table}.{quote(name)}", _TYPES_WITH_LIMITS.get(part))
+        return "null" if name is None else _readable(f"{self._table}.{quote(name)}", _TYPES_WITH_LIMITS.get(part))
 
     @property
     def _attempts(self) -> str:
-        """Also of a row that was never counted, and of one that somebody has counted to the end."""
+        """Returns the SQL of the attempts so far, also for a null and for the largest integer."""
         assert self._columns.attempts is not None
         return f"least(coalesce({self._table}.{quote(self._columns.attempts)}, 0), {_MOST_ATTEMPTS})"
 
@@ -185,8 +187,8 @@ class Statements:
         )
 
     def _extend(self, id_type: str) -> TextClause:
-        # A row that a transaction has (an editor's, or that of a handler which holds its locks) is not waited for:
-        # nobody else takes it meanwhile, and the locks of all the others would end.
+        # Does not wait for a row that another transaction has locked (an editor's, or a handler's by `hold`): no other
+        # worker takes it meanwhile, and waiting would let all the other locks expire.
         free = f"select from {self.source} where {self._is_held} for update skip locked"
         return text(f"""
             with extended as (
@@ -217,12 +219,12 @@ class Statements:
         )
 
     def read_row(self, data_is_json: bool) -> str:
-        return f"{_legible(self._sleep_until)} as slept_until, {self._read(data_is_json)}"
+        return f"{_readable(self._sleep_until)} as slept_until, {self._read(data_is_json)}"
 
     @property
     def is_as_read(self) -> str:
-        """Of a row that was read before: nobody has locked, moved or paused it since."""
-        is_asleep = f"{_legible(self._sleep_until)} is not distinct from cast(:read_sleep_until as timestamptz)"
+        """Returns the SQL condition that nobody has locked, moved or paused the row since it was read."""
+        is_asleep = f"{_readable(self._sleep_until)} is not distinct from cast(:read_sleep_until as timestamptz)"
         return f"coalesce({self._fence}, 0) = cast(:read_fence as bigint) and {is_asleep}"
 
     @property
@@ -241,8 +243,8 @@ class Statements:
         return text(statement).bindparams(*self._binds)
 
 
-def _legible(column: str, kind: str | None = "timestamptz") -> str:
-    """With what no driver can read brought within its limits: one such row would take its whole batch with it."""
+def _readable(column: str, kind: str | None = "timestamptz") -> str:
+    """Clamps a value to what drivers can read: a single value beyond would fail the whole batch."""
     if kind is None:
         return column
     least, most = (f"{kind} '{limit}'" for limit in _LIMITS[kind])

@@ -1,4 +1,4 @@
-"""What a scheduler is configured with."""
+"""Validation of a scheduler's configuration."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -27,7 +27,7 @@ from jobkit.stores.memory import MemoryStore
     ],
     ids=", ".join,
 )
-def test_a_configuration_that_makes_no_sense_is_refused(settings: dict[str, object]) -> None:
+def test_an_invalid_configuration_is_refused(settings: dict[str, object]) -> None:
     plain: dict[str, object] = {"store": MemoryStore(), "on_document": lambda job: None}
     with pytest.raises(ValueError, match=r"either|at least one|positive|negative|at most"):
         Config(**(plain | settings))  # type: ignore[arg-type]
@@ -36,24 +36,22 @@ def test_a_configuration_that_makes_no_sense_is_refused(settings: dict[str, obje
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"idle_delay": 1}, "idle_delay is a timedelta, such as timedelta(seconds=1), not 1"),
-        ({"lock_duration": "10 min"}, "lock_duration is a timedelta"),
-        ({"run_timeout": 5.0}, "run_timeout is a timedelta or None, not 5.0"),
-        ({"batch": 2.5}, "batch is an int, not 2.5"),
-        ({"workers": True}, "workers is an int, not True"),
-        ({"name": None}, "name is a str, not None"),
-        ({"retry": 3}, "retry is a RetryPolicy, not 3"),
-        ({"on_document": "do"}, "on_document is a function, not 'do'"),
-        ({"on_error": 1}, "on_error is a function, not 1"),
+        ({"idle_delay": 1}, "idle_delay must be a timedelta, such as timedelta(seconds=1), not 1"),
+        ({"lock_duration": "10 min"}, "lock_duration must be a timedelta"),
+        ({"run_timeout": 5.0}, "run_timeout must be a timedelta or None, not 5.0"),
+        ({"batch": 2.5}, "batch must be an int, not 2.5"),
+        ({"workers": True}, "workers must be an int, not True"),
+        ({"name": None}, "name must be a str, not None"),
+        ({"retry": 3}, "retry must be a RetryPolicy, not 3"),
+        ({"on_document": "do"}, "on_document must be a function, not 'do'"),
+        ({"on_error": 1}, "on_error must be a function, not 1"),
         ({"monotonic": None}, "monotonic"),
-        ({"store": {}}, "store is a JobStore; {} has no now, lock_next, remove, extend, next_due"),
-        ({"store": None}, "store is a JobStore; None has no now"),
+        ({"store": {}}, "store must be a JobStore; {} has no now, lock_next, remove, extend, next_due"),
+        ({"store": None}, "store must be a JobStore; None has no now"),
     ],
     ids=str,
 )
-def test_a_value_of_another_type_is_refused_by_the_name_of_its_option(
-    settings: dict[str, object], message: str
-) -> None:
+def test_a_value_of_the_wrong_type_is_refused_by_name(settings: dict[str, object], message: str) -> None:
     plain: dict[str, object] = {"store": MemoryStore(), "on_document": lambda job: None}
     with pytest.raises(TypeError) as refused:
         Config(**(plain | settings))  # type: ignore[arg-type]
@@ -63,11 +61,11 @@ def test_a_value_of_another_type_is_refused_by_the_name_of_its_option(
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        (lambda: RetryPolicy(max_attempts="5"), "max_attempts is of type int, not '5'"),  # type: ignore[arg-type]
-        (lambda: RetryPolicy(first=5), "first is of type timedelta, not 5"),  # type: ignore[arg-type]
+        (lambda: RetryPolicy(max_attempts="5"), "max_attempts must be of type int, not '5'"),  # type: ignore[arg-type]
+        (lambda: RetryPolicy(first=5), "first must be of type timedelta, not 5"),  # type: ignore[arg-type]
     ],
 )
-def test_a_retry_policy_says_what_it_takes(policy: Callable[[], object], message: str) -> None:
+def test_a_retry_policy_says_which_type_it_takes(policy: Callable[[], object], message: str) -> None:
     with pytest.raises(TypeError) as refused:
         policy()
     assert message in str(refused.value)

@@ -253,7 +253,7 @@ def test_of_a_job_that_lost_its_worker_the_error_before_is_kept() -> None:
     settlement = before_run(job, START, POLICY)
     assert settlement is not None
     assert isinstance(settlement.error, JobFailed)
-    assert str(written(settlement).last_error).endswith("before it: OSError: no")
+    assert str(written(settlement).last_error).endswith("the previous error: OSError: no")
 
 
 def test_where_attempts_are_not_counted_there_is_one() -> None:

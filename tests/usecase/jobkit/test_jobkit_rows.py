@@ -105,7 +105,7 @@ async def test_a_table_without_some_columns_refuses_what_would_stand_there(engin
         await small.enqueue(NewJob(id="b", auto_remove=True))
     with pytest.raises(ValueError, match="no column for time_zone"):
         await small.edit_job("a", JobEdit(time_zone="Europe/Berlin"))
-    with pytest.raises(ValueError, match="no column for data of the name to"):
+    with pytest.raises(ValueError, match="no data column named to"):
         await small.edit_job("a", JobEdit(data={"to": "ada"}))
 
 
