@@ -60,7 +60,7 @@ from servicekit.pg.clock import DatabaseClock, SteadyClock
 from servicekit.pg.database import Database
 from servicekit.pg.dead_letters import DeadLetters
 from servicekit.pg.housekeeping import Housekeeping, Retention
-from servicekit.pg.ledger_by_hand import RequestLedger
+from servicekit.pg.ledger import RequestLedger
 from servicekit.pg.outbox import Outbox
 from servicekit.rpc import RpcServer
 from servicekit.run import Process, run_main
@@ -164,11 +164,11 @@ class _Parts:
         self.sweep = self._sweep()
 
     def server(self) -> RpcServer:
+        ledger = RequestLedger(self.database, self.clock)
         connect_account = ConnectAccount(
             database=self.database,
-            clock=self.clock,
             ids=self.ids,
-            ledger=RequestLedger(),
+            ledger=ledger,
             outbox=self.outbox,
             vault=self.vault,
             providers=self.providers,
@@ -177,9 +177,7 @@ class _Parts:
         publisher = PublisherServicer(
             read=ReadJobs(self.database),
             withdraw=WithdrawContent(self.database),
-            resolve=ResolvePostJob(
-                database=self.database, clock=self.clock, ledger=RequestLedger(), outbox=self.outbox
-            ),
+            resolve=ResolvePostJob(ledger=ledger, outbox=self.outbox),
         )
         accounts = SocialAccountServicer(connect=connect_account, read=ReadAccounts(self.database))
         return RpcServer(

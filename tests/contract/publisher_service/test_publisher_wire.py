@@ -9,6 +9,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from postflow.bus.v1.bus_pb2 import Event
 from postflow.drafts.v1.draft_pb2 import DraftContent
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from postflow.publisher.v1 import publisher_service_pb2
@@ -42,8 +43,9 @@ from publisher_service.wire.posts import (
     withdraw_response,
 )
 from publisher_service.wire.targets import target_from
-from publisher_service.wire.times import moment
 from publisher_service.wire.unreadable import UnreadableMessage
+from servicekit.faults import InvalidRequest
+from servicekit.timestamps import moment
 
 NOW = datetime(2026, 3, 2, 9, 0, 0, 123456, tzinfo=UTC)
 PAGE = Target(social_account_id="page", channel="telegram", destination="@news")
@@ -177,7 +179,7 @@ def test_the_stored_draft_still_decodes() -> None:
 
 
 def test_the_stored_slot_still_decodes() -> None:
-    assert slot_from(SlotScheduled.FromString(SLOT), traceparent="00-trace") == Slot(
+    assert slot_from(Event(traceparent="00-trace"), SlotScheduled.FromString(SLOT)) == Slot(
         organization_id="org",
         slot_id="slot",
         sequence=0,
@@ -193,7 +195,7 @@ def test_the_stored_slot_still_decodes() -> None:
 
 def test_a_stored_moved_slot_says_the_same_as_a_new_one() -> None:
     moved, scheduled = SlotMoved.FromString(MOVED), SlotScheduled.FromString(SLOT)
-    assert slot_from(moved, traceparent="t") == slot_from(scheduled, traceparent="t")
+    assert slot_from(Event(), moved) == slot_from(Event(), scheduled)
 
 
 def test_the_stored_command_still_decodes() -> None:
@@ -249,7 +251,7 @@ def test_a_command_that_no_database_can_hold_is_refused(name: str) -> None:
 def test_an_instant_that_does_not_exist_is_refused(seconds: int) -> None:
     command = PublishCommand.FromString(COMMAND)
     command.schedule_time.seconds = seconds
-    with pytest.raises(UnreadableMessage):
+    with pytest.raises(InvalidRequest):
         command_from(command)
 
 
@@ -283,7 +285,7 @@ def test_the_month_is_the_local_one(time: datetime, zone: str, month: str) -> No
     message = SlotScheduled.FromString(SLOT)
     message.schedule_time.FromDatetime(time)
     message.time_zone = zone
-    assert slot_from(message, traceparent="").target_month == month
+    assert slot_from(Event(), message).target_month == month
 
 
 def test_an_account_is_announced_without_its_credentials() -> None:

@@ -41,7 +41,7 @@ from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock, SteadyClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger_by_hand import RequestLedger
+from servicekit.pg.ledger import RequestLedger
 from servicekit.pg.outbox import Outbox
 from servicekit.rpc import RpcServer, fault_from_error
 
@@ -75,7 +75,7 @@ class Press:
         self.servicer = PublisherServicer(
             read=ReadJobs(self.database),
             withdraw=WithdrawContent(self.database),
-            resolve=ResolvePostJob(database=self.database, clock=clock, ledger=RequestLedger(), outbox=outbox),
+            resolve=ResolvePostJob(ledger=RequestLedger(self.database, clock), outbox=outbox),
         )
 
     async def take(self, saved: Sequence[DraftSaved]) -> None:

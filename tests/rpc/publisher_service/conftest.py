@@ -30,7 +30,7 @@ from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger_by_hand import RequestLedger
+from servicekit.pg.ledger import RequestLedger
 from servicekit.pg.outbox import Outbox
 from servicekit.rpc import RpcServer
 from servicekit.run.settings import Secret
@@ -58,11 +58,11 @@ async def channel(database: Database, sandbox: Sandbox) -> AsyncIterator[grpc.ai
         session = await stack.enter_async_context(aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()))
         limits = Limits(request_timeout=timedelta(milliseconds=500))
         providers = Providers([SandboxAdapter(session, sandbox.url, limits)], SystemClock())
+        ledger = RequestLedger(database, DatabaseClock())
         connect = ConnectAccount(
             database=database,
-            clock=DatabaseClock(),
             ids=ids,
-            ledger=RequestLedger(),
+            ledger=ledger,
             outbox=Outbox(ids, lambda rows: None),
             vault=Vault([("test", KEY)]),
             providers=providers,
@@ -71,12 +71,7 @@ async def channel(database: Database, sandbox: Sandbox) -> AsyncIterator[grpc.ai
         publisher = PublisherServicer(
             read=ReadJobs(database),
             withdraw=WithdrawContent(database),
-            resolve=ResolvePostJob(
-                database=database,
-                clock=DatabaseClock(),
-                ledger=RequestLedger(),
-                outbox=Outbox(ids, lambda rows: None),
-            ),
+            resolve=ResolvePostJob(ledger=ledger, outbox=Outbox(ids, lambda rows: None)),
         )
         server = RpcServer(
             listen="127.0.0.1:0",

@@ -56,9 +56,10 @@ from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock, SteadyClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
+from servicekit.pg.ledger import RequestLedger
 from servicekit.pg.outbox import Outbox
 from servicekit.run.settings import Secret
+from testkit.calls import call
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 MOST = 3
@@ -191,7 +192,7 @@ class Process:
         vault = Vault([("test", Secret(base64.b64encode(bytes(32)).decode()))])
         providers = Providers([WorldAdapter(world)], SystemClock())
         late = LateEvidence(outbox)
-        database, draw, ledger = self.database, world.dice.random, RequestLedger()
+        database, draw, ledger = self.database, world.dice.random, RequestLedger(self.database, clock)
         self.claims = ClaimJobs(database=database, clock=clock, steady=steady, outbox=outbox, instance=ids.new())
         self.settle = SettlePosts(
             database=database,
@@ -220,12 +221,11 @@ class Process:
         self.withdraw = WithdrawContent(database)
         self.drop_kept = DropKeptContent(database)
         self.relabel = RelabelLines(database=database, clock=clock, outbox=outbox)
-        self._resolve = ResolvePostJob(database=database, clock=clock, ledger=ledger, outbox=outbox)
+        self._resolve = ResolvePostJob(ledger=ledger, outbox=outbox)
         self._save = SaveDrafts(outbox, lambda: None)
         self._slots = TakeSlots(outbox)
         self._connect = ConnectAccount(
             database=database,
-            clock=clock,
             ids=ids,
             ledger=ledger,
             outbox=outbox,
@@ -254,7 +254,7 @@ class Process:
             channels=(CHANNEL,),
             access_token="token",
         )
-        await self._connect(wanted, _request("ConnectAccount"))
+        await self._connect(call("ConnectAccount"), wanted)
 
     async def resolve(self, post_job_id: str, outcome: Said) -> None:
         said = Resolution(
@@ -265,7 +265,7 @@ class Process:
             resolver="ann",
             note="",
         )
-        await self._resolve(_request("ResolvePostJob"), post_job_id, said)
+        await self._resolve(call("ResolvePostJob"), post_job_id, said)
 
     async def rows(self, statement: str, **values: object) -> list[Row[Any]]:
         async with self.database.statement() as connection:
@@ -506,10 +506,6 @@ def _command(author: Author, slot: Slot) -> Command:
         max_attempts=MOST,
         traceparent="",
     )
-
-
-def _request(method: str) -> RequestKey:
-    return RequestKey(organization_id="acme", method=method, request_id="", request_digest=b"")
 
 
 @pytest.mark.parametrize("seed", range(6, 14))

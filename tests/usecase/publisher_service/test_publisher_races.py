@@ -49,9 +49,10 @@ from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock, SteadyClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
+from servicekit.pg.ledger import RequestLedger
 from servicekit.pg.outbox import Outbox
 from servicekit.run.settings import Secret
+from testkit.calls import call
 from testkit.eventually import eventually
 
 DUE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -123,9 +124,8 @@ class Office:
         self._save = SaveDrafts(outbox, _nothing)
         self._connect = ConnectAccount(
             database=self.database,
-            clock=clock,
             ids=ids,
-            ledger=RequestLedger(),
+            ledger=RequestLedger(self.database, clock),
             outbox=outbox,
             vault=vault,
             providers=providers,
@@ -154,8 +154,7 @@ class Office:
             channels=CHANNELS,
             access_token=token,
         )
-        key = RequestKey(organization_id="acme", method="ConnectAccount", request_id="", request_digest=b"")
-        await self._connect(wanted, key)
+        await self._connect(call("ConnectAccount"), wanted)
 
     async def posts(self, count: int, *, account: str = "", approved: bool = True, connected: bool = True) -> list[str]:
         """So many drafts with one target each: of an account of its own, unless one is named."""

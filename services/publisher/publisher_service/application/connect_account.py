@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeVar
 
 from publisher_service.adapters.postgres.accounts import insert_account, lock_account, save_account
 from publisher_service.adapters.postgres.gates import set_connection
@@ -10,13 +11,14 @@ from publisher_service.adapters.providers.adapter import CredentialsRefused, Pro
 from publisher_service.adapters.providers.provider import Provider, Providers
 from publisher_service.adapters.vault import Vault
 from publisher_service.domain.account import AccountState, Connection, SocialAccount
-from publisher_service.wire.accounts import ConnectAccountResponse, account_connected, social_account
+from publisher_service.wire.accounts import account_connected
 from servicekit.faults import InvalidField, Refused, Unavailable
 from servicekit.ids import IdSource
-from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
-from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
+from servicekit.pg.ledger import Call, RequestLedger
 from servicekit.pg.outbox import Outbox
+
+R = TypeVar("R")
 
 
 class ConnectAccount:
@@ -24,7 +26,6 @@ class ConnectAccount:
         self,
         *,
         database: Database,
-        clock: DatabaseClock,
         ids: IdSource,
         ledger: RequestLedger,
         outbox: Outbox,
@@ -33,7 +34,6 @@ class ConnectAccount:
         on_connected: Callable[[], None],
     ) -> None:
         self._database = database
-        self._clock = clock
         self._ids = ids
         self._ledger = ledger
         self._outbox = outbox
@@ -41,12 +41,12 @@ class ConnectAccount:
         self._providers = providers
         self._on_connected = on_connected
 
-    async def __call__(self, wanted: Connection, key: RequestKey) -> ConnectAccountResponse:
+    async def __call__(self, call: Call[SocialAccount, R], wanted: Connection) -> R:
         provider = self._provider(wanted)
-        # A repeat gets its answer whatever the provider says by now.
+        # A repeated call gets its answer even if the provider would refuse the credentials by now.
         async with self._database.read() as connection:
-            if (answer := await self._ledger.look(connection, key)) is not None:
-                return ConnectAccountResponse.FromString(answer)
+            if (answer := await self._ledger.look(connection, call)) is not None:
+                return answer
         try:
             await provider.verify(wanted.external_account_id, wanted.access_token)
         except CredentialsRefused as refusal:
@@ -55,7 +55,7 @@ class ConnectAccount:
             raise Unavailable("PROVIDER_UNAVAILABLE", f"{provider.name} does not answer: {away}") from None
         if not wanted.channels:
             wanted = replace(wanted, channels=provider.channels)
-        return await self._database.run(lambda tx: self._store(tx, wanted, key))
+        return await self._ledger.once(call, lambda tx, now: self._store(tx, now, wanted))
 
     def _provider(self, wanted: Connection) -> Provider:
         provider = self._providers.get(wanted.provider)
@@ -72,21 +72,14 @@ class ConnectAccount:
                 )
         return provider
 
-    async def _store(self, tx: Transaction, wanted: Connection, key: RequestKey) -> ConnectAccountResponse:
-        now = await self._clock.now(tx.connection)
-        remembered = await self._ledger.recall(tx, key, now=now)
-        if remembered and remembered.response is not None:
-            return ConnectAccountResponse.FromString(remembered.response)
-        account_id = wanted.account_id or self._ids.new()
-        account = await self._put(tx, wanted, account_id, now)
+    async def _store(self, tx: Transaction, now: datetime, wanted: Connection) -> SocialAccount:
+        account = await self._put(tx, wanted, wanted.account_id or self._ids.new(), now)
         await set_connection(
             tx.connection, account.organization_id, account.id, provider=account.provider, connected=True, now=now
         )
         await self._outbox.append(tx, [account_connected(account)], now=now)
-        response = ConnectAccountResponse(social_account=social_account(account))
-        await self._ledger.answer(tx, key, response.SerializeToString())
         tx.after_commit(self._on_connected)
-        return response
+        return account
 
     async def _put(self, tx: Transaction, wanted: Connection, account_id: str, now: datetime) -> SocialAccount:
         sealed = self._vault.seal(wanted.access_token, organization_id=wanted.organization_id, account_id=account_id)

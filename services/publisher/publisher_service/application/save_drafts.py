@@ -14,6 +14,7 @@ from publisher_service.domain.post_job import OPEN_ATTEMPT, JobState, PostJob
 from publisher_service.wire.posts import post_job_changed
 from servicekit.pg.database import Transaction
 from servicekit.pg.outbox import Outbox
+from servicekit.versions import newest
 
 
 class SaveDrafts:
@@ -22,7 +23,7 @@ class SaveDrafts:
         self._wake_sweep = wake_sweep
 
     async def __call__(self, tx: Transaction, announced: Sequence[SavedDraft], now: datetime) -> None:
-        drafts = _newest(announced)
+        drafts = {_draft_key(draft): draft for draft in newest(announced, key=_draft_key, version=_version)}
         known = await lock_contents(tx.connection, drafts)
         fresh = {key: draft for key, draft in drafts.items() if draft.version > known[key][0]}
         jobs: dict[Key, list[PostJob]] = {key: [] for key in fresh}
@@ -60,7 +61,9 @@ def _may_be_sent_again(job: PostJob) -> bool:
     return job.in_doubt or job.state in OPEN_ATTEMPT
 
 
-def _newest(announced: Sequence[SavedDraft]) -> dict[Key, SavedDraft]:
-    return {
-        (draft.organization_id, draft.draft_id): draft for draft in sorted(announced, key=lambda draft: draft.version)
-    }
+def _draft_key(draft: SavedDraft) -> Key:
+    return draft.organization_id, draft.draft_id
+
+
+def _version(draft: SavedDraft) -> int:
+    return draft.version

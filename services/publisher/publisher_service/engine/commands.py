@@ -14,11 +14,11 @@ from opentelemetry import metrics
 from publisher_service.engine.timer import DueTimer
 from publisher_service.engine.work import Wish, Work
 from publisher_service.wire.commands import read_command
-from publisher_service.wire.unreadable import UnreadableMessage
 from servicekit.bus.delivery import Delivery
 from servicekit.bus.pull import PullLoop
 from servicekit.bus.streams import ConsumerSpec, StreamSpec, ensure_stream
 from servicekit.clock import Clock
+from servicekit.faults import InvalidRequest
 from servicekit.pg.clock import SteadyClock
 from servicekit.pg.dead_letters import DeadLetters, DeadLettersFull, show_none
 from servicekit.run.loops import wait
@@ -114,7 +114,7 @@ class CommandIntake:
     async def _take(self, timer: DueTimer[Work], pull: PullLoop, delivery: Delivery) -> None:
         try:
             command = read_command(delivery.payload)
-        except (DecodeError, UnreadableMessage) as error:
+        except (DecodeError, InvalidRequest) as error:
             await self._park(pull, delivery, error)
             return
         remaining = command.schedule_time - self._steady.now()

@@ -16,7 +16,7 @@ from publisher_service.application.withdraw_content import WithdrawContent
 from publisher_service.domain.account import AccountFilter
 from publisher_service.domain.post_job import JobFilter
 from publisher_service.wire import accounts, posts
-from servicekit.pg.ledger_by_hand import request_key
+from servicekit.pg.ledger import mutation
 from servicekit.rpc.paging import next_page_token, read_page
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -59,8 +59,8 @@ class PublisherServicer(PublisherServiceServicer):
     async def ResolvePostJob(
         self, request: publisher_service_pb2.ResolvePostJobRequest, context: Context
     ) -> publisher_service_pb2.ResolvePostJobResponse:
-        key = request_key("ResolvePostJob", request)
-        return await self._resolve(key, request.post_job_id, posts.resolution_from(request))
+        call = mutation(request, publisher_service_pb2.ResolvePostJobResponse, posts.resolve_post_job_response)
+        return await self._resolve(call, request.post_job_id, posts.resolution_from(request))
 
 
 class SocialAccountServicer(SocialAccountServiceServicer):
@@ -71,7 +71,8 @@ class SocialAccountServicer(SocialAccountServiceServicer):
     async def ConnectAccount(
         self, request: social_account_service_pb2.ConnectAccountRequest, context: Context
     ) -> social_account_service_pb2.ConnectAccountResponse:
-        return await self._connect(accounts.connection_from(request), request_key("ConnectAccount", request))
+        call = mutation(request, social_account_service_pb2.ConnectAccountResponse, accounts.connect_account_response)
+        return await self._connect(call, accounts.connection_from(request))
 
     async def GetAccount(
         self, request: social_account_service_pb2.GetAccountRequest, context: Context

@@ -6,12 +6,10 @@ import channels
 from postflow.publisher.v1 import publisher_events_pb2, social_account_pb2
 from postflow.publisher.v1 import social_account_service_pb2 as pb
 from publisher_service.domain.account import AccountState, Connection, SocialAccount
-from publisher_service.wire.times import set_time
 from servicekit.faults import InvalidField
 from servicekit.pg.outbox import Announcement
+from servicekit.timestamps import timestamp
 from topology import events_subject
-
-ConnectAccountResponse = pb.ConnectAccountResponse
 
 _STATES: dict[str, social_account_pb2.SocialAccountState] = {
     AccountState.CONNECTED: social_account_pb2.SOCIAL_ACCOUNT_STATE_CONNECTED,
@@ -54,7 +52,7 @@ def list_accounts_response(accounts: Sequence[SocialAccount], next_page_token: s
 
 
 def social_account(account: SocialAccount) -> social_account_pb2.SocialAccount:
-    message = social_account_pb2.SocialAccount(
+    return social_account_pb2.SocialAccount(
         id=account.id,
         provider=account.provider,
         external_account_id=account.external_account_id,
@@ -64,11 +62,10 @@ def social_account(account: SocialAccount) -> social_account_pb2.SocialAccount:
         state_reason=account.state_reason,
         error_message=account.error_message,
         version=account.version,
+        create_time=timestamp(account.create_time),
+        update_time=timestamp(account.update_time),
+        disconnect_time=timestamp(account.disconnect_time),
     )
-    set_time(message.create_time, account.create_time)
-    set_time(message.update_time, account.update_time)
-    set_time(message.disconnect_time, account.disconnect_time)
-    return message
 
 
 def account_connected(account: SocialAccount) -> Announcement:

@@ -6,19 +6,19 @@ from postflow.publisher.v1 import publisher_events_pb2
 from postflow.queue.v1 import publish_command_pb2
 from publisher_service.domain.claim import Command
 from publisher_service.wire.targets import target_from, target_message
-from publisher_service.wire.times import moment
 from publisher_service.wire.unreadable import UnreadableMessage
 from servicekit.pg.outbox import Announcement
+from servicekit.timestamps import moment
 from topology import events_subject
 
 
 def read_command(payload: bytes) -> Command:
-    """Raises DecodeError or UnreadableMessage."""
+    """Raises DecodeError or InvalidRequest."""
     return command_from(publish_command_pb2.PublishCommand.FromString(payload))
 
 
 def command_from(message: publish_command_pb2.PublishCommand) -> Command:
-    """Raises UnreadableMessage."""
+    """Raises InvalidRequest."""
     target = message.target
     named = (message.organization_id, message.slot_id, message.draft_id, target.social_account_id, target.channel)
     if not all(named) or not message.HasField("schedule_time") or not message.HasField("not_after"):

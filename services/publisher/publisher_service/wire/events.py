@@ -2,13 +2,14 @@
 
 import hashlib
 
+from postflow.bus.v1 import bus_pb2
 from postflow.drafts.v1 import drafts_events_pb2
 from postflow.queue.v1 import queue_events_pb2
 from publisher_service.domain.plan import SavedDraft, Slot, local_month
 from publisher_service.wire.contents import content_from
 from publisher_service.wire.targets import target_from
-from publisher_service.wire.times import moment
 from publisher_service.wire.unreadable import UnreadableMessage
+from servicekit.timestamps import moment
 
 
 def saved_draft_from(message: drafts_events_pb2.DraftSaved) -> SavedDraft:
@@ -27,8 +28,8 @@ def saved_draft_from(message: drafts_events_pb2.DraftSaved) -> SavedDraft:
     )
 
 
-def slot_from(message: queue_events_pb2.SlotScheduled | queue_events_pb2.SlotMoved, *, traceparent: str) -> Slot:
-    """Reads either event: both carry the whole slot, and the revision says which is newer."""
+def slot_from(event: bus_pb2.Event, message: queue_events_pb2.SlotScheduled | queue_events_pb2.SlotMoved) -> Slot:
+    """Reads either message: both carry the whole slot, and the revision says which is newer."""
     time = moment(message.schedule_time)
     return Slot(
         organization_id=message.organization_id,
@@ -40,6 +41,6 @@ def slot_from(message: queue_events_pb2.SlotScheduled | queue_events_pb2.SlotMov
         schedule_time=time,
         not_after=moment(message.not_after) if message.HasField("not_after") else None,
         target_month=local_month(time, message.time_zone),
-        traceparent=traceparent,
+        traceparent=event.traceparent,
         content_revision=message.content_revision if isinstance(message, queue_events_pb2.SlotScheduled) else 0,
     )

@@ -11,12 +11,10 @@ from publisher_service.domain.post_job import EventKind, JobState, PostJob, kind
 from publisher_service.domain.resolution import Resolution, Said
 from publisher_service.domain.withdrawal import Withdrawal
 from publisher_service.wire.targets import target_message
-from publisher_service.wire.times import moment, set_time
 from servicekit.faults import InvalidField
 from servicekit.pg.outbox import Announcement
+from servicekit.timestamps import moment, timestamp
 from topology import events_subject
-
-ResolvePostJobResponse = pb.ResolvePostJobResponse
 
 # The generated stubs say that Value returns an int, and that a field takes the enum.
 _STATES: dict[str, post_job_pb2.PostJobState] = {
@@ -94,9 +92,8 @@ def withdraw_response(withdrawal: Withdrawal) -> pb.WithdrawContentResponse:
 def post_job_changed(job: PostJob, kind: EventKind | None = None) -> Announcement:
     """Announces the job as it is; `kind` defaults to that of its state."""
     message = publisher_events_pb2.PostJobChanged(
-        organization_id=job.organization_id, kind=_KINDS[kind or kind_of(job.state)]
+        organization_id=job.organization_id, kind=_KINDS[kind or kind_of(job.state)], post_job=post_job(job)
     )
-    _fill_job(message.post_job, job)
     return Announcement(
         subject=events_subject("publisher", job.organization_id, "post_job"),
         organization_id=job.organization_id,
@@ -107,59 +104,51 @@ def post_job_changed(job: PostJob, kind: EventKind | None = None) -> Announcemen
 
 
 def post_job(job: PostJob) -> post_job_pb2.PostJob:
-    message = post_job_pb2.PostJob()
-    _fill_job(message, job)
-    return message
-
-
-def _fill_job(message: post_job_pb2.PostJob, job: PostJob) -> None:
-    """Fills a message in place: each post is announced, and a copy of the message costs as much as filling it."""
-    message.id = job.id
-    message.draft_id = job.draft_id
-    message.target.social_account_id = job.target.social_account_id
-    message.target.channel = job.target.channel
-    message.target.destination = job.target.destination
-    message.state = _STATES.get(job.state, post_job_pb2.POST_JOB_STATE_UNSPECIFIED)
-    message.state_reason = job.state_reason
-    message.version = job.version
-    message.run = job.run
-    message.slot_id = job.slot_id
-    message.slot_revision = job.slot_revision
-    message.attempts = job.attempts
-    message.content_revision = job.content_revision
-    message.external_id = job.external_id
-    message.external_url = job.external_url
-    message.evidence_kind = job.evidence_kind
-    message.error_reason = job.error_reason
-    message.error_message = job.error_message
-    message.target_month = job.target_month
-    message.in_doubt = job.in_doubt
-    set_time(message.create_time, job.create_time)
-    set_time(message.update_time, job.update_time)
-    set_time(message.schedule_time, job.schedule_time)
-    set_time(message.not_after, job.not_after)
-    set_time(message.next_action_time, job.next_action_time)
-    set_time(message.unknown_until, job.unknown_until)
-    set_time(message.publish_time, job.publish_time)
-    set_time(message.last_attempt_time, job.last_attempt_time)
+    return post_job_pb2.PostJob(
+        id=job.id,
+        draft_id=job.draft_id,
+        target=target_message(job.target),
+        state=_STATES.get(job.state, post_job_pb2.POST_JOB_STATE_UNSPECIFIED),
+        state_reason=job.state_reason,
+        version=job.version,
+        run=job.run,
+        slot_id=job.slot_id,
+        slot_revision=job.slot_revision,
+        attempts=job.attempts,
+        content_revision=job.content_revision,
+        external_id=job.external_id,
+        external_url=job.external_url,
+        evidence_kind=job.evidence_kind,
+        error_reason=job.error_reason,
+        error_message=job.error_message,
+        target_month=job.target_month,
+        in_doubt=job.in_doubt,
+        create_time=timestamp(job.create_time),
+        update_time=timestamp(job.update_time),
+        schedule_time=timestamp(job.schedule_time),
+        not_after=timestamp(job.not_after),
+        next_action_time=timestamp(job.next_action_time),
+        unknown_until=timestamp(job.unknown_until),
+        publish_time=timestamp(job.publish_time),
+        last_attempt_time=timestamp(job.last_attempt_time),
+    )
 
 
 def _published_target(job: PostJob) -> pb.PublishedTarget:
-    message = pb.PublishedTarget(
+    return pb.PublishedTarget(
         post_job_id=job.id,
         target=target_message(job.target),
         content_revision=job.content_revision,
         external_id=job.external_id,
         external_url=job.external_url,
         version=job.version,
+        schedule_time=timestamp(job.schedule_time),
+        publish_time=timestamp(job.publish_time),
     )
-    set_time(message.schedule_time, job.schedule_time)
-    set_time(message.publish_time, job.publish_time)
-    return message
 
 
 def _attempt(attempt: Attempt) -> post_job_pb2.Attempt:
-    message = post_job_pb2.Attempt(
+    return post_job_pb2.Attempt(
         run=attempt.run,
         number=attempt.number,
         state=attempt.state,
@@ -168,20 +157,18 @@ def _attempt(attempt: Attempt) -> post_job_pb2.Attempt:
         external_id=attempt.external_id,
         error_reason=attempt.error_reason,
         error_message=attempt.error_message,
+        start_time=timestamp(attempt.start_time),
+        end_time=timestamp(attempt.end_time),
     )
-    set_time(message.start_time, attempt.start_time)
-    set_time(message.end_time, attempt.end_time)
-    return message
 
 
 def _resolution(run: int, said: Resolution, time: datetime) -> pb.Resolution:
-    message = pb.Resolution(
+    return pb.Resolution(
         run=run,
         outcome=_SAID[said.outcome],
         external_id=said.external_id,
         external_url=said.external_url,
         resolver=said.resolver,
         note=said.note,
+        create_time=timestamp(time),
     )
-    set_time(message.create_time, time)
-    return message
