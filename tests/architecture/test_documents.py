@@ -84,15 +84,6 @@ def test_the_readme_knows_the_commands_of_the_services(root: Path, readme: str) 
     assert [script for script in scripts if script != "postflow" and f"`{script}`" not in readme] == []
 
 
-def test_the_changelog_has_a_place_for_what_comes_next(root: Path) -> None:
-    lines = (root / "CHANGELOG.md").read_text().splitlines()
-    first = next(line for line in lines if line.startswith("## "))
-    assert first == "## [Unreleased]"
-    assert {line for line in lines if line.startswith("### ")} <= {
-        f"### {kind}" for kind in ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")
-    }
-
-
 def test_every_decision_is_numbered_complete_and_listed(root: Path) -> None:
     folder = root / "docs/adr"
     pages = sorted(page for page in folder.glob("*.md") if page.name != "README.md")

@@ -1,4 +1,4 @@
-"""What must not stand in a repository."""
+"""No file holds what must not stand in a repository, and scripts can be run."""
 
 import re
 import subprocess
@@ -45,7 +45,7 @@ def test_no_file_names(root: Path, files: list[Path], what: str, pattern: str) -
     assert found == [], f"{what} stands in {found}"
 
 
-@pytest.mark.parametrize("script", [".ci/run", "tools/bootstrap", "tools/generate", "tools/lint"])
+@pytest.mark.parametrize("script", [".ci/run", "tools/bootstrap", "tools/breaking", "tools/generate", "tools/lint"])
 def test_a_script_can_be_run_and_is_valid_shell(root: Path, script: str) -> None:
     assert (root / script).stat().st_mode & 0o111
     shell = (root / script).read_text().splitlines()[0].removeprefix("#!").split()
