@@ -62,14 +62,14 @@ def test_a_clone_checks_the_history_that_it_has(root: Path, tmp_path: Path, hist
     git = tmp_path / "git"
     git.write_text(f"#!/bin/sh\n{history}\n")
     git.chmod(0o755)
-    command = [sys.executable, root / "tools/commits"]
+    command: list[str | Path] = [sys.executable, root / "tools/commits"]
     done = subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
     assert done.returncode == bool(finding), done.stderr
     assert finding in done.stdout
 
 
 def test_without_git_there_is_nothing_to_check(root: Path, tmp_path: Path) -> None:
-    command = [sys.executable, root / "tools/commits"]
+    command: list[str | Path] = [sys.executable, root / "tools/commits"]
     done = subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
 
