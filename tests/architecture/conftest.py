@@ -1,4 +1,4 @@
-"""What the rules are about: the checkout as it stands, read without running it."""
+"""Fixtures of the architecture tests: the checkout as it stands, read without running it."""
 
 import ast
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SERVICES = ("drafts", "publisher", "queue", "schedule")
-NOT_OURS = frozenset({"__pycache__", "build", "dist", "out"})
+SKIPPED = frozenset({"__pycache__", "build", "dist", "out"})
 
 
 @pytest.fixture(scope="session")
@@ -18,12 +18,12 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def files() -> list[Path]:
-    """Every file that is or may become part of the repository. (Without git: a checkout may be another user's.)"""
+    """Lists what is or may become part of the repository, without git, which refuses another user's checkout."""
     found: list[Path] = [ROOT / ".gitignore"]
     folders = [ROOT]
     while folders:
         for entry in folders.pop().iterdir():
-            if entry.name in NOT_OURS or (entry.name.startswith(".") and entry.name != ".ci"):
+            if entry.name in SKIPPED or (entry.name.startswith(".") and entry.name != ".ci"):
                 continue
             if entry.is_dir():
                 folders.append(entry)
@@ -34,7 +34,7 @@ def files() -> list[Path]:
 
 @pytest.fixture(scope="session")
 def modules(files: list[Path]) -> Mapping[Path, ast.Module]:
-    """The Python that we write, parsed."""
+    """Parses the Python that people write."""
     return {
         file: ast.parse(file.read_text(), str(file))
         for file in files

@@ -1,4 +1,4 @@
-"""Nobody but `Provider` calls an adapter: an adapter that raises or hangs must not end a process."""
+"""Adapters are called by `Provider` alone: an adapter that raises or hangs must not end a process."""
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +13,7 @@ CALLS = frozenset({"verify", "send", "look"})
 
 
 def adapter_classes(trees: Iterable[ast.Module]) -> frozenset[str]:
-    """The classes that have a method of an adapter, and those that are made of them."""
+    """Names the classes that have a method of an adapter, and their subclasses."""
     classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     found = {each.name for each in classes if any(_is_call(member) for member in each.body)} | {"Adapter"}
     while more := {each.name for each in classes if found & set(map(_name, each.bases))} - found:
@@ -26,12 +26,12 @@ def _is_call(member: ast.stmt) -> bool:
 
 
 def _name(node: ast.AST) -> str:
-    """The last part of a dotted name."""
+    """Returns the last part of a dotted name."""
     return getattr(node, "attr", "") or getattr(node, "id", "")
 
 
 def unguarded(tree: ast.Module, adapters: frozenset[str]) -> Iterator[str]:
-    """What a module outside the guard does with adapters, except to hand a new one to `Providers`."""
+    """Finds what a module outside the guard does with adapters, except to pass a new one to `Providers`."""
     handed_over = {
         id(argument)
         for call in ast.walk(tree)
@@ -58,7 +58,7 @@ def test_adapters_are_known(adapters: frozenset[str]) -> None:
     assert adapters == {"Adapter", "SandboxAdapter"}
 
 
-def test_nobody_but_the_guard_has_an_adapter(
+def test_only_the_guard_has_an_adapter(
     modules: Mapping[Path, ast.Module], root: Path, adapters: frozenset[str]
 ) -> None:
     outside = {

@@ -1,4 +1,4 @@
-"""What the protos promise: generated freshly, said in words, and served."""
+"""The protos are generated freshly, explained, safe to repeat, and served."""
 
 import importlib
 import subprocess
@@ -27,7 +27,7 @@ def test_generated_code_is_what_the_protos_generate(root: Path, tmp_path: Path) 
 
 
 def test_everything_in_the_protos_is_explained(protos: list[FileDescriptorProto]) -> None:
-    """The shipped descriptor set carries the words to the reader of `grpcurl describe`."""
+    """`grpcurl describe` shows the comments of the shipped descriptor set."""
     silent = []
     for file in protos:
         said = {tuple(place.path) for place in file.source_code_info.location if place.leading_comments.strip()}
@@ -36,7 +36,7 @@ def test_everything_in_the_protos_is_explained(protos: list[FileDescriptorProto]
 
 
 def test_the_details_of_errors_are_readable_with_the_shipped_descriptors(root: Path) -> None:
-    """Else `grpcurl -protoset` shows the reason and the fields at fault as base64."""
+    """`grpcurl -protoset` would otherwise show the reason and the wrong fields as base64."""
     shipped = FileDescriptorSet.FromString((root / "libs/postflow/postflow.binpb").read_bytes())
     known = {f"{file.package}.{message.name}" for file in shipped.file for message in file.message_type}
     assert known >= {"google.rpc.ErrorInfo", "google.rpc.BadRequest", "google.rpc.RetryInfo"}
@@ -55,8 +55,8 @@ def test_every_request_begins_with_its_tenant(protos: list[FileDescriptorProto])
 
 
 def test_every_change_can_be_repeated_safely(protos: list[FileDescriptorProto]) -> None:
-    """A repeat is told from a second call by its `request_id`. What only reads, only ever grows, or does what is left
-    to do needs none."""
+    """A `request_id` distinguishes a repeat from a second call. Calls that only read, only raise a number, or finish
+    what remains need none."""
     harmless = ("Get", "List", "Find", "Check", "Explain", "Withdraw", "Apply", "Redrive", "Archive")
     for file in protos:
         fields = {message.name: {field.name for field in message.field} for message in file.message_type}
@@ -113,7 +113,7 @@ def declared_in(message: Any, path: tuple[int, ...]) -> Iterator[tuple[tuple[int
 
 
 def entrypoints(root: Path, context: str) -> list[Any]:
-    """`rpc.py`, and those beside it where a context has servicers that share nothing."""
+    """Imports `rpc.py`, and the modules beside it where a context has servicers that share nothing."""
     folder = root / f"services/{context}/{context}_service/entrypoints"
     return [importlib.import_module(f"{context}_service.entrypoints.{file.stem}") for file in folder.glob("*rpc.py")]
 

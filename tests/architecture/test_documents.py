@@ -1,4 +1,4 @@
-"""What people read is true: commands, links, names."""
+"""Documents are true: their commands, links and names."""
 
 import re
 import tomllib
@@ -36,7 +36,7 @@ def test_links_lead_somewhere(root: Path, documents: list[Path]) -> None:
 
 
 def test_paths_in_the_documents_exist(root: Path, documents: list[Path]) -> None:
-    """Whoever writes `libs/...` means a file or folder of that name; `<name>` and NNNN stand for several."""
+    """`libs/...` names a file or folder; `<name>` and NNNN stand for several."""
     named = re.compile(r"`((?:libs|services|tests|tools|protos|docs|benchmarks|deploy)/[\w./-]+)`")
     gone = [
         f"{document.relative_to(root)}: {path}"

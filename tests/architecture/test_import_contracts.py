@@ -1,4 +1,4 @@
-"""The contracts of pyproject.toml hold, they are complete, and what they forbid is really refused."""
+"""The contracts of pyproject.toml hold, are complete, and refuse what they forbid."""
 
 import os
 import re
@@ -18,7 +18,7 @@ CALLS = {
     "schedule": set[str](),
     "publisher": set[str](),
 }
-"""Who may call whom: without a cycle."""
+"""Which services each service may call; there is no cycle."""
 OFFENCES: dict[str, list[str]] = {
     "services/queue/queue_service/domain/slot.py": ["sqlalchemy", "servicekit.clock", "jobkit.job"],
     "services/drafts/drafts_service/wire.py": ["schedule_service.wire"],
@@ -73,7 +73,7 @@ def test_every_import_contract_holds(root: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_every_package_of_ours_is_under_contract(root: Path, settings: dict[str, Any]) -> None:
+def test_every_package_is_under_contract(root: Path, settings: dict[str, Any]) -> None:
     packages = {folder.name for folder in (root / "libs").iterdir() if (folder / "__init__.py").exists()}
     packages |= {folder.parent.name for folder in (root / "services").glob("*/*/__init__.py")}
     assert set(settings["tool"]["importlinter"]["root_packages"]) == packages
@@ -109,7 +109,7 @@ def test_other_services_are_called_from_adapters_alone(root: Path, service: str)
     assert {context for _, context in callers} <= CALLS[service]
 
 
-def test_of_our_libraries_the_domain_knows_only_the_pure_ones(
+def test_the_domain_knows_only_the_pure_libraries(
     root: Path, settings: dict[str, Any], contracts: list[dict[str, Any]]
 ) -> None:
     parts = {entry.stem for entry in (root / "libs/servicekit").iterdir() if entry.suffix == ".py" or entry.is_dir()}

@@ -1,4 +1,4 @@
-"""Where things are, and what they may be called."""
+"""Files and folders are where they belong, and have names that say what they are."""
 
 import ast
 import sys
@@ -102,10 +102,8 @@ def test_a_class_is_named_after_what_it_is(root: Path, modules: Mapping[Path, as
     assert [name for name in names if name.endswith(VAGUE)] == []
 
 
-def test_errors_that_nobody_expects_end_at_the_supervised_edges_alone(
-    root: Path, modules: Mapping[Path, ast.Module]
-) -> None:
-    """Elsewhere whoever catches everything raises again what is not known to pass by itself."""
+def test_unexpected_errors_end_only_at_the_supervised_edges(root: Path, modules: Mapping[Path, ast.Module]) -> None:
+    """Anywhere else, code that catches everything raises again what it does not know to be passing."""
     swallowing = {
         str(file.relative_to(root))
         for file, module in modules.items()
@@ -119,20 +117,20 @@ def test_errors_that_nobody_expects_end_at_the_supervised_edges_alone(
 
 
 def test_every_setting_says_what_it_is(root: Path, package: Path) -> None:
-    """By a comment beside the field, or beside the field of that name which every process has."""
+    """A comment stands beside the field, or beside the field of that name which every process has."""
     shared = described(root / "libs/servicekit/run/settings.py", "ProcessSettings")
     own = described(package / "settings.py", "Settings")
     assert [name for name, (comment, _) in own.items() if not comment and name not in shared] == []
 
 
-def test_a_new_setting_changes_nothing_for_who_does_not_know_it(package: Path) -> None:
+def test_a_new_setting_has_a_default(package: Path) -> None:
     required = {"database_url", "credentials_key", "nats_url"}
     own = described(package / "settings.py", "Settings")
     assert {name for name, (_, default) in own.items() if not default} <= required
 
 
 def described(file: Path, class_name: str) -> dict[str, tuple[bool, bool]]:
-    """By field: whether a comment stands beside it, and whether it has a default."""
+    """Tells of each field whether a comment stands beside it, and whether it has a default."""
     lines = file.read_text().splitlines()
     body = next(
         node.body
@@ -155,5 +153,5 @@ def calls(tree: ast.AST, name: str) -> list[ast.Call]:
 
 
 def roots(root: Path) -> list[Path]:
-    """What goes on sys.path."""
+    """Returns the folders that go on sys.path."""
     return [root / "libs", *(folder for folder in (root / "services").iterdir() if folder.is_dir())]

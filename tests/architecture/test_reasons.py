@@ -1,4 +1,4 @@
-"""Whoever calls can read why a call may be refused."""
+"""Callers can read every reason why a call may be refused."""
 
 import ast
 import re
@@ -21,7 +21,7 @@ FAULTS = {
 }
 NOT_FOR_CALLERS = {
     "ACCOUNT_NOT_KNOWN",  # Drafts then says nothing about the account
-    "MALFORMED_EVENT",  # told to operators
+    "MALFORMED_EVENT",  # operators see it
     "SERVER_STOPPING",  # of streams, of which our services have none
     "WITHDRAWAL_NOT_CONFIRMED",  # Drafts makes WITHDRAW_PENDING of it
 }
@@ -29,10 +29,10 @@ NOT_FOR_CALLERS = {
 
 @pytest.fixture(scope="module")
 def raised(modules: Mapping[Path, ast.Module], root: Path) -> dict[str, Path]:
-    """The reasons that stand in the code, and where."""
+    """Finds the reasons that stand in the code, and where."""
     places = root / "services", root / "libs/servicekit"
-    ours = {file: module for file, module in modules.items() if any(map(file.is_relative_to, places))}
-    return {reason: file.relative_to(root) for file, module in ours.items() for reason in reasons(module)}
+    code = {file: module for file, module in modules.items() if any(map(file.is_relative_to, places))}
+    return {reason: file.relative_to(root) for file, module in code.items() for reason in reasons(module)}
 
 
 def reasons(module: ast.Module) -> Iterator[str]:
@@ -44,8 +44,8 @@ def reasons(module: ast.Module) -> Iterator[str]:
             yield from (each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str))
 
 
-def test_every_reason_is_told_where_calls_are_described(root: Path, raised: dict[str, Path]) -> None:
+def test_every_reason_is_described_with_the_calls(root: Path, raised: dict[str, Path]) -> None:
     described = [*root.glob("protos/postflow/*/v1/*_service.proto"), root / "README.md"]
-    told = {name for file in described for name in re.findall(r"`([A-Z_]+)`", file.read_text())}
+    named = {name for file in described for name in re.findall(r"`([A-Z_]+)`", file.read_text())}
     assert len(raised) > 30
-    assert {reason: file for reason, file in raised.items() if reason not in told | NOT_FOR_CALLERS} == {}
+    assert {reason: file for reason, file in raised.items() if reason not in named | NOT_FOR_CALLERS} == {}

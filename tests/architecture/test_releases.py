@@ -1,4 +1,4 @@
-"""A release can be told from its files alone: its section in the CHANGELOG, and the image of its protos."""
+"""A release has its section in the CHANGELOG and the image of its protos, and protos only grow."""
 
 import re
 import shutil

@@ -54,7 +54,7 @@ def layers(sources: Mapping[str, ast.Module]) -> dict[str, dict[str, ast.Module]
 def test_entrypoints_decide_nothing_and_know_no_adapter(layers: Mapping[str, Mapping[str, ast.Module]]) -> None:
     entrypoints = layers["entrypoints"]
     assert len(entrypoints) > 10
-    found = [f"{file}: a try" for file, module in entrypoints.items() for node in ast.walk(module) if is_try(node)]
+    found = [f"{file}: try" for file, module in entrypoints.items() for node in ast.walk(module) if is_try(node)]
     found += [
         f"{file}: {name}" for file, module in entrypoints.items() for name in imported(module) if ".adapters" in name
     ]
@@ -132,7 +132,7 @@ def test_loggers_and_meters_have_one_name(sources: Mapping[str, ast.Module]) -> 
 
 
 def is_named_well(node: ast.stmt, call: ast.Call, file: str) -> bool:
-    """Whether the statement is `_log = getLogger(__name__)` or `_meter = get_meter(__name__)`, or makes neither."""
+    """Tells if the statement is `_log = getLogger(__name__)` or `_meter = get_meter(__name__)`, or neither."""
     name = {"getLogger": "_log", "get_meter": "_meter"}.get(ast.unparse(call.func).rpartition(".")[2])
     if name is None:
         return True
