@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class DraftsServiceStub:
-    """DraftsService keeps what is said and whether it may be said, and shows what became of it.
+    """DraftsService stores drafts and their approval, and shows the outcome of each target.
     """
 
     def __init__(self, channel):
@@ -58,11 +58,11 @@ class DraftsServiceStub:
 
 
 class DraftsServiceServicer:
-    """DraftsService keeps what is said and whether it may be said, and shows what became of it.
+    """DraftsService stores drafts and their approval, and shows the outcome of each target.
     """
 
     def CreateDraft(self, request, context):
-        """CreateDraft stores a new draft, not approved. ALREADY_EXISTS `DRAFT_EXISTS` for an id in use.
+        """CreateDraft stores a new draft, unapproved. ALREADY_EXISTS `DRAFT_EXISTS` for an id in use.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -76,20 +76,20 @@ class DraftsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateDraft(self, request, context):
-        """UpdateDraft changes content or targets; approval of the content is lost when the content changes. After its OK no
-        older text starts, and none is out: texts that may be on their way are listed in the answer. ABORTED `ETAG_MISMATCH`
-        for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target has gone out, with `post_job_id`,
-        `external_url` and `publish_time` of the first one in the metadata; the other targets go out as approved.
-        UNAVAILABLE `WITHDRAW_PENDING` when the older text could not be withdrawn yet: the draft is as it was, approval
-        included, and a repeat, best with the same request_id, makes the change.
+        """UpdateDraft changes content or targets. Changed content loses its approval. After OK no older text is out, and none is
+        sent any more; post jobs whose older text may already be on its way are listed in the response. ABORTED
+        `ETAG_MISMATCH` for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target has gone out, with
+        `post_job_id`, `external_url` and `publish_time` of the first one in the metadata; the other targets go out as
+        approved. UNAVAILABLE `WITHDRAW_PENDING` when the older text could not be withdrawn yet: the draft and its approval
+        are unchanged; retry, with the same request_id if possible.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ApproveDraft(self, request, context):
-        """ApproveDraft allows the content as it is now to go out. Approving twice is one approval. ABORTED `ETAG_MISMATCH`
-        for a stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the content.
+        """ApproveDraft allows the current content to go out. Approving twice is one approval. ABORTED `ETAG_MISMATCH` for a
+        stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the current content.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -127,7 +127,7 @@ def add_DraftsServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class DraftsService:
-    """DraftsService keeps what is said and whether it may be said, and shows what became of it.
+    """DraftsService stores drafts and their approval, and shows the outcome of each target.
     """
 
     @staticmethod

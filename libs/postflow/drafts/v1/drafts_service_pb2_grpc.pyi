@@ -27,53 +27,53 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class DraftsServiceStub:
-    """DraftsService keeps what is said and whether it may be said, and shows what became of it."""
+    """DraftsService stores drafts and their approval, and shows the outcome of each target."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> DraftsServiceAsyncStub: ...
     CreateDraft: _grpc.UnaryUnaryMultiCallable[_drafts_service_pb2.CreateDraftRequest, _drafts_service_pb2.CreateDraftResponse]
-    """CreateDraft stores a new draft, not approved. ALREADY_EXISTS `DRAFT_EXISTS` for an id in use."""
+    """CreateDraft stores a new draft, unapproved. ALREADY_EXISTS `DRAFT_EXISTS` for an id in use."""
     GetDraft: _grpc.UnaryUnaryMultiCallable[_drafts_service_pb2.GetDraftRequest, _drafts_service_pb2.GetDraftResponse]
     """GetDraft returns a draft with the states of its targets. NOT_FOUND `DRAFT_NOT_FOUND`."""
     UpdateDraft: _grpc.UnaryUnaryMultiCallable[_drafts_service_pb2.UpdateDraftRequest, _drafts_service_pb2.UpdateDraftResponse]
-    """UpdateDraft changes content or targets; approval of the content is lost when the content changes. After its OK no
-    older text starts, and none is out: texts that may be on their way are listed in the answer. ABORTED `ETAG_MISMATCH`
-    for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target has gone out, with `post_job_id`,
-    `external_url` and `publish_time` of the first one in the metadata; the other targets go out as approved.
-    UNAVAILABLE `WITHDRAW_PENDING` when the older text could not be withdrawn yet: the draft is as it was, approval
-    included, and a repeat, best with the same request_id, makes the change.
+    """UpdateDraft changes content or targets. Changed content loses its approval. After OK no older text is out, and none is
+    sent any more; post jobs whose older text may already be on its way are listed in the response. ABORTED
+    `ETAG_MISMATCH` for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target has gone out, with
+    `post_job_id`, `external_url` and `publish_time` of the first one in the metadata; the other targets go out as
+    approved. UNAVAILABLE `WITHDRAW_PENDING` when the older text could not be withdrawn yet: the draft and its approval
+    are unchanged; retry, with the same request_id if possible.
     """
     ApproveDraft: _grpc.UnaryUnaryMultiCallable[_drafts_service_pb2.ApproveDraftRequest, _drafts_service_pb2.ApproveDraftResponse]
-    """ApproveDraft allows the content as it is now to go out. Approving twice is one approval. ABORTED `ETAG_MISMATCH`
-    for a stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the content.
+    """ApproveDraft allows the current content to go out. Approving twice is one approval. ABORTED `ETAG_MISMATCH` for a
+    stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the current content.
     """
 
 @_typing.type_check_only
 class DraftsServiceAsyncStub(DraftsServiceStub):
-    """DraftsService keeps what is said and whether it may be said, and shows what became of it."""
+    """DraftsService stores drafts and their approval, and shows the outcome of each target."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateDraft: _aio.UnaryUnaryMultiCallable[_drafts_service_pb2.CreateDraftRequest, _drafts_service_pb2.CreateDraftResponse]  # type: ignore[assignment]
-    """CreateDraft stores a new draft, not approved. ALREADY_EXISTS `DRAFT_EXISTS` for an id in use."""
+    """CreateDraft stores a new draft, unapproved. ALREADY_EXISTS `DRAFT_EXISTS` for an id in use."""
     GetDraft: _aio.UnaryUnaryMultiCallable[_drafts_service_pb2.GetDraftRequest, _drafts_service_pb2.GetDraftResponse]  # type: ignore[assignment]
     """GetDraft returns a draft with the states of its targets. NOT_FOUND `DRAFT_NOT_FOUND`."""
     UpdateDraft: _aio.UnaryUnaryMultiCallable[_drafts_service_pb2.UpdateDraftRequest, _drafts_service_pb2.UpdateDraftResponse]  # type: ignore[assignment]
-    """UpdateDraft changes content or targets; approval of the content is lost when the content changes. After its OK no
-    older text starts, and none is out: texts that may be on their way are listed in the answer. ABORTED `ETAG_MISMATCH`
-    for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target has gone out, with `post_job_id`,
-    `external_url` and `publish_time` of the first one in the metadata; the other targets go out as approved.
-    UNAVAILABLE `WITHDRAW_PENDING` when the older text could not be withdrawn yet: the draft is as it was, approval
-    included, and a repeat, best with the same request_id, makes the change.
+    """UpdateDraft changes content or targets. Changed content loses its approval. After OK no older text is out, and none is
+    sent any more; post jobs whose older text may already be on its way are listed in the response. ABORTED
+    `ETAG_MISMATCH` for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target has gone out, with
+    `post_job_id`, `external_url` and `publish_time` of the first one in the metadata; the other targets go out as
+    approved. UNAVAILABLE `WITHDRAW_PENDING` when the older text could not be withdrawn yet: the draft and its approval
+    are unchanged; retry, with the same request_id if possible.
     """
     ApproveDraft: _aio.UnaryUnaryMultiCallable[_drafts_service_pb2.ApproveDraftRequest, _drafts_service_pb2.ApproveDraftResponse]  # type: ignore[assignment]
-    """ApproveDraft allows the content as it is now to go out. Approving twice is one approval. ABORTED `ETAG_MISMATCH`
-    for a stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the content.
+    """ApproveDraft allows the current content to go out. Approving twice is one approval. ABORTED `ETAG_MISMATCH` for a
+    stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the current content.
     """
 
 class DraftsServiceServicer(metaclass=_abc_1.ABCMeta):
-    """DraftsService keeps what is said and whether it may be said, and shows what became of it."""
+    """DraftsService stores drafts and their approval, and shows the outcome of each target."""
 
     @_abc_1.abstractmethod
     def CreateDraft(
@@ -81,7 +81,7 @@ class DraftsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _drafts_service_pb2.CreateDraftRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_drafts_service_pb2.CreateDraftResponse, _abc.Awaitable[_drafts_service_pb2.CreateDraftResponse]]:
-        """CreateDraft stores a new draft, not approved. ALREADY_EXISTS `DRAFT_EXISTS` for an id in use."""
+        """CreateDraft stores a new draft, unapproved. ALREADY_EXISTS `DRAFT_EXISTS` for an id in use."""
 
     @_abc_1.abstractmethod
     def GetDraft(
@@ -97,12 +97,12 @@ class DraftsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _drafts_service_pb2.UpdateDraftRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_drafts_service_pb2.UpdateDraftResponse, _abc.Awaitable[_drafts_service_pb2.UpdateDraftResponse]]:
-        """UpdateDraft changes content or targets; approval of the content is lost when the content changes. After its OK no
-        older text starts, and none is out: texts that may be on their way are listed in the answer. ABORTED `ETAG_MISMATCH`
-        for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target has gone out, with `post_job_id`,
-        `external_url` and `publish_time` of the first one in the metadata; the other targets go out as approved.
-        UNAVAILABLE `WITHDRAW_PENDING` when the older text could not be withdrawn yet: the draft is as it was, approval
-        included, and a repeat, best with the same request_id, makes the change.
+        """UpdateDraft changes content or targets. Changed content loses its approval. After OK no older text is out, and none is
+        sent any more; post jobs whose older text may already be on its way are listed in the response. ABORTED
+        `ETAG_MISMATCH` for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target has gone out, with
+        `post_job_id`, `external_url` and `publish_time` of the first one in the metadata; the other targets go out as
+        approved. UNAVAILABLE `WITHDRAW_PENDING` when the older text could not be withdrawn yet: the draft and its approval
+        are unchanged; retry, with the same request_id if possible.
         """
 
     @_abc_1.abstractmethod
@@ -111,8 +111,8 @@ class DraftsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _drafts_service_pb2.ApproveDraftRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_drafts_service_pb2.ApproveDraftResponse, _abc.Awaitable[_drafts_service_pb2.ApproveDraftResponse]]:
-        """ApproveDraft allows the content as it is now to go out. Approving twice is one approval. ABORTED `ETAG_MISMATCH`
-        for a stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the content.
+        """ApproveDraft allows the current content to go out. Approving twice is one approval. ABORTED `ETAG_MISMATCH` for a
+        stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the current content.
         """
 
 def add_DraftsServiceServicer_to_server(servicer: DraftsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class OperationsServiceStub:
-    """OperationsService is for those who operate PostFlow. Every process serves it, and answers for itself and for the
-    database of its service. Its calls work across organizations; naming one only narrows them.
+    """OperationsService is for operators. Every process serves it, and answers for itself and for the database of its
+    service. Its calls work across organizations; naming one only narrows them.
     """
 
     def __init__(self, channel):
@@ -59,12 +59,12 @@ class OperationsServiceStub:
 
 
 class OperationsServiceServicer:
-    """OperationsService is for those who operate PostFlow. Every process serves it, and answers for itself and for the
-    database of its service. Its calls work across organizations; naming one only narrows them.
+    """OperationsService is for operators. Every process serves it, and answers for itself and for the database of its
+    service. Its calls work across organizations; naming one only narrows them.
     """
 
     def GetStats(self, request, context):
-        """GetStats returns what this process is, how its consumers do, what its outbox has left to announce, and the numbers of
+        """GetStats returns what this process is, the state of its consumers, the backlog of its outbox, and the numbers of
         its service.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -72,26 +72,27 @@ class OperationsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListDeadLetters(self, request, context):
-        """ListDeadLetters pages through the messages that consumers could not take, oldest first. A page may be shorter than
-        asked for when payloads fill it.
+        """ListDeadLetters pages through the messages that consumers could not apply, oldest first. A page with payloads may
+        be shorter than `page_size`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RedriveDeadLetters(self, request, context):
-        """RedriveDeadLetters applies messages again, each in a transaction of its own, as their consumer would. One that is
-        applied becomes REDRIVEN; one that fails keeps its state and gets the new reason. By ids, or, without ids, the open
-        ones of a consumer page by page. INVALID_ARGUMENT `UNKNOWN_CONSUMER` for a consumer that this process has not. A
-        repeat leaves out what is REDRIVEN, so it needs no request id. UNAVAILABLE `STREAM_UNAVAILABLE` when a publish command
-        cannot be given back to its stream.
+        """RedriveDeadLetters applies messages again as their consumer would, each in a transaction of its own. A message that
+        is applied becomes REDRIVEN; one that fails keeps its state and gets the new reason. Give ids, or a consumer to
+        redrive its open ones page by page. A repeat skips what is REDRIVEN, so it needs no request_id. INVALID_ARGUMENT
+        `UNKNOWN_CONSUMER` for a consumer that this process does not have. UNAVAILABLE `STREAM_UNAVAILABLE` when a publish
+        command cannot be returned to its stream.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ArchiveDeadLetters(self, request, context):
-        """ArchiveDeadLetters marks open ones as dealt with by other means; they are deleted 30 days later. A repeat does nothing.
+        """ArchiveDeadLetters marks open ones as handled by other means; they are deleted 30 days later. A repeat does
+        nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -129,8 +130,8 @@ def add_OperationsServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class OperationsService:
-    """OperationsService is for those who operate PostFlow. Every process serves it, and answers for itself and for the
-    database of its service. Its calls work across organizations; naming one only narrows them.
+    """OperationsService is for operators. Every process serves it, and answers for itself and for the database of its
+    service. Its calls work across organizations; naming one only narrows them.
     """
 
     @staticmethod

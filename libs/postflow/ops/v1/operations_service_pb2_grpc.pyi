@@ -27,8 +27,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class OperationsServiceStub:
-    """OperationsService is for those who operate PostFlow. Every process serves it, and answers for itself and for the
-    database of its service. Its calls work across organizations; naming one only narrows them.
+    """OperationsService is for operators. Every process serves it, and answers for itself and for the database of its
+    service. Its calls work across organizations; naming one only narrows them.
     """
 
     @_typing.overload
@@ -36,51 +36,55 @@ class OperationsServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> OperationsServiceAsyncStub: ...
     GetStats: _grpc.UnaryUnaryMultiCallable[_operations_service_pb2.GetStatsRequest, _operations_service_pb2.GetStatsResponse]
-    """GetStats returns what this process is, how its consumers do, what its outbox has left to announce, and the numbers of
+    """GetStats returns what this process is, the state of its consumers, the backlog of its outbox, and the numbers of
     its service.
     """
     ListDeadLetters: _grpc.UnaryUnaryMultiCallable[_operations_service_pb2.ListDeadLettersRequest, _operations_service_pb2.ListDeadLettersResponse]
-    """ListDeadLetters pages through the messages that consumers could not take, oldest first. A page may be shorter than
-    asked for when payloads fill it.
+    """ListDeadLetters pages through the messages that consumers could not apply, oldest first. A page with payloads may
+    be shorter than `page_size`.
     """
     RedriveDeadLetters: _grpc.UnaryUnaryMultiCallable[_operations_service_pb2.RedriveDeadLettersRequest, _operations_service_pb2.RedriveDeadLettersResponse]
-    """RedriveDeadLetters applies messages again, each in a transaction of its own, as their consumer would. One that is
-    applied becomes REDRIVEN; one that fails keeps its state and gets the new reason. By ids, or, without ids, the open
-    ones of a consumer page by page. INVALID_ARGUMENT `UNKNOWN_CONSUMER` for a consumer that this process has not. A
-    repeat leaves out what is REDRIVEN, so it needs no request id. UNAVAILABLE `STREAM_UNAVAILABLE` when a publish command
-    cannot be given back to its stream.
+    """RedriveDeadLetters applies messages again as their consumer would, each in a transaction of its own. A message that
+    is applied becomes REDRIVEN; one that fails keeps its state and gets the new reason. Give ids, or a consumer to
+    redrive its open ones page by page. A repeat skips what is REDRIVEN, so it needs no request_id. INVALID_ARGUMENT
+    `UNKNOWN_CONSUMER` for a consumer that this process does not have. UNAVAILABLE `STREAM_UNAVAILABLE` when a publish
+    command cannot be returned to its stream.
     """
     ArchiveDeadLetters: _grpc.UnaryUnaryMultiCallable[_operations_service_pb2.ArchiveDeadLettersRequest, _operations_service_pb2.ArchiveDeadLettersResponse]
-    """ArchiveDeadLetters marks open ones as dealt with by other means; they are deleted 30 days later. A repeat does nothing."""
+    """ArchiveDeadLetters marks open ones as handled by other means; they are deleted 30 days later. A repeat does
+    nothing.
+    """
 
 @_typing.type_check_only
 class OperationsServiceAsyncStub(OperationsServiceStub):
-    """OperationsService is for those who operate PostFlow. Every process serves it, and answers for itself and for the
-    database of its service. Its calls work across organizations; naming one only narrows them.
+    """OperationsService is for operators. Every process serves it, and answers for itself and for the database of its
+    service. Its calls work across organizations; naming one only narrows them.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetStats: _aio.UnaryUnaryMultiCallable[_operations_service_pb2.GetStatsRequest, _operations_service_pb2.GetStatsResponse]  # type: ignore[assignment]
-    """GetStats returns what this process is, how its consumers do, what its outbox has left to announce, and the numbers of
+    """GetStats returns what this process is, the state of its consumers, the backlog of its outbox, and the numbers of
     its service.
     """
     ListDeadLetters: _aio.UnaryUnaryMultiCallable[_operations_service_pb2.ListDeadLettersRequest, _operations_service_pb2.ListDeadLettersResponse]  # type: ignore[assignment]
-    """ListDeadLetters pages through the messages that consumers could not take, oldest first. A page may be shorter than
-    asked for when payloads fill it.
+    """ListDeadLetters pages through the messages that consumers could not apply, oldest first. A page with payloads may
+    be shorter than `page_size`.
     """
     RedriveDeadLetters: _aio.UnaryUnaryMultiCallable[_operations_service_pb2.RedriveDeadLettersRequest, _operations_service_pb2.RedriveDeadLettersResponse]  # type: ignore[assignment]
-    """RedriveDeadLetters applies messages again, each in a transaction of its own, as their consumer would. One that is
-    applied becomes REDRIVEN; one that fails keeps its state and gets the new reason. By ids, or, without ids, the open
-    ones of a consumer page by page. INVALID_ARGUMENT `UNKNOWN_CONSUMER` for a consumer that this process has not. A
-    repeat leaves out what is REDRIVEN, so it needs no request id. UNAVAILABLE `STREAM_UNAVAILABLE` when a publish command
-    cannot be given back to its stream.
+    """RedriveDeadLetters applies messages again as their consumer would, each in a transaction of its own. A message that
+    is applied becomes REDRIVEN; one that fails keeps its state and gets the new reason. Give ids, or a consumer to
+    redrive its open ones page by page. A repeat skips what is REDRIVEN, so it needs no request_id. INVALID_ARGUMENT
+    `UNKNOWN_CONSUMER` for a consumer that this process does not have. UNAVAILABLE `STREAM_UNAVAILABLE` when a publish
+    command cannot be returned to its stream.
     """
     ArchiveDeadLetters: _aio.UnaryUnaryMultiCallable[_operations_service_pb2.ArchiveDeadLettersRequest, _operations_service_pb2.ArchiveDeadLettersResponse]  # type: ignore[assignment]
-    """ArchiveDeadLetters marks open ones as dealt with by other means; they are deleted 30 days later. A repeat does nothing."""
+    """ArchiveDeadLetters marks open ones as handled by other means; they are deleted 30 days later. A repeat does
+    nothing.
+    """
 
 class OperationsServiceServicer(metaclass=_abc_1.ABCMeta):
-    """OperationsService is for those who operate PostFlow. Every process serves it, and answers for itself and for the
-    database of its service. Its calls work across organizations; naming one only narrows them.
+    """OperationsService is for operators. Every process serves it, and answers for itself and for the database of its
+    service. Its calls work across organizations; naming one only narrows them.
     """
 
     @_abc_1.abstractmethod
@@ -89,7 +93,7 @@ class OperationsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _operations_service_pb2.GetStatsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_operations_service_pb2.GetStatsResponse, _abc.Awaitable[_operations_service_pb2.GetStatsResponse]]:
-        """GetStats returns what this process is, how its consumers do, what its outbox has left to announce, and the numbers of
+        """GetStats returns what this process is, the state of its consumers, the backlog of its outbox, and the numbers of
         its service.
         """
 
@@ -99,8 +103,8 @@ class OperationsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _operations_service_pb2.ListDeadLettersRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_operations_service_pb2.ListDeadLettersResponse, _abc.Awaitable[_operations_service_pb2.ListDeadLettersResponse]]:
-        """ListDeadLetters pages through the messages that consumers could not take, oldest first. A page may be shorter than
-        asked for when payloads fill it.
+        """ListDeadLetters pages through the messages that consumers could not apply, oldest first. A page with payloads may
+        be shorter than `page_size`.
         """
 
     @_abc_1.abstractmethod
@@ -109,11 +113,11 @@ class OperationsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _operations_service_pb2.RedriveDeadLettersRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_operations_service_pb2.RedriveDeadLettersResponse, _abc.Awaitable[_operations_service_pb2.RedriveDeadLettersResponse]]:
-        """RedriveDeadLetters applies messages again, each in a transaction of its own, as their consumer would. One that is
-        applied becomes REDRIVEN; one that fails keeps its state and gets the new reason. By ids, or, without ids, the open
-        ones of a consumer page by page. INVALID_ARGUMENT `UNKNOWN_CONSUMER` for a consumer that this process has not. A
-        repeat leaves out what is REDRIVEN, so it needs no request id. UNAVAILABLE `STREAM_UNAVAILABLE` when a publish command
-        cannot be given back to its stream.
+        """RedriveDeadLetters applies messages again as their consumer would, each in a transaction of its own. A message that
+        is applied becomes REDRIVEN; one that fails keeps its state and gets the new reason. Give ids, or a consumer to
+        redrive its open ones page by page. A repeat skips what is REDRIVEN, so it needs no request_id. INVALID_ARGUMENT
+        `UNKNOWN_CONSUMER` for a consumer that this process does not have. UNAVAILABLE `STREAM_UNAVAILABLE` when a publish
+        command cannot be returned to its stream.
         """
 
     @_abc_1.abstractmethod
@@ -122,6 +126,8 @@ class OperationsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _operations_service_pb2.ArchiveDeadLettersRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_operations_service_pb2.ArchiveDeadLettersResponse, _abc.Awaitable[_operations_service_pb2.ArchiveDeadLettersResponse]]:
-        """ArchiveDeadLetters marks open ones as dealt with by other means; they are deleted 30 days later. A repeat does nothing."""
+        """ArchiveDeadLetters marks open ones as handled by other means; they are deleted 30 days later. A repeat does
+        nothing.
+        """
 
 def add_OperationsServiceServicer_to_server(servicer: OperationsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class SocialAccountServiceStub:
-    """SocialAccountService keeps the accounts that post, and their credentials.
+    """SocialAccountService stores the accounts that post, and their credentials.
     """
 
     def __init__(self, channel):
@@ -53,15 +53,15 @@ class SocialAccountServiceStub:
 
 
 class SocialAccountServiceServicer:
-    """SocialAccountService keeps the accounts that post, and their credentials.
+    """SocialAccountService stores the accounts that post, and their credentials.
     """
 
     def ConnectAccount(self, request, context):
-        """ConnectAccount stores an account with credentials that the caller obtained, after the provider has accepted them;
-        connecting a known account again replaces its credentials and releases what waits for it. FAILED_PRECONDITION
-        `CREDENTIALS_REFUSED` when the provider refuses them, UNAVAILABLE `PROVIDER_UNAVAILABLE` when it does not answer,
-        FAILED_PRECONDITION `PROVIDER_CHANGED` for a known account of another provider, `EXTERNAL_ACCOUNT_CHANGED` for a known
-        account that is another one there: posts whose outcome is open could not be looked up any more.
+        """ConnectAccount stores an account with credentials that the caller obtained, once the provider has accepted them.
+        Connecting a known account again replaces its credentials and releases the posts that wait for it.
+        FAILED_PRECONDITION `CREDENTIALS_REFUSED` when the provider refuses them, UNAVAILABLE `PROVIDER_UNAVAILABLE` when
+        it does not answer. FAILED_PRECONDITION `PROVIDER_CHANGED` or `EXTERNAL_ACCOUNT_CHANGED` when a known account names
+        another provider or another account there, because posts of unknown outcome could no longer be looked up.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -108,7 +108,7 @@ def add_SocialAccountServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class SocialAccountService:
-    """SocialAccountService keeps the accounts that post, and their credentials.
+    """SocialAccountService stores the accounts that post, and their credentials.
     """
 
     @staticmethod

@@ -27,18 +27,18 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class SocialAccountServiceStub:
-    """SocialAccountService keeps the accounts that post, and their credentials."""
+    """SocialAccountService stores the accounts that post, and their credentials."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> SocialAccountServiceAsyncStub: ...
     ConnectAccount: _grpc.UnaryUnaryMultiCallable[_social_account_service_pb2.ConnectAccountRequest, _social_account_service_pb2.ConnectAccountResponse]
-    """ConnectAccount stores an account with credentials that the caller obtained, after the provider has accepted them;
-    connecting a known account again replaces its credentials and releases what waits for it. FAILED_PRECONDITION
-    `CREDENTIALS_REFUSED` when the provider refuses them, UNAVAILABLE `PROVIDER_UNAVAILABLE` when it does not answer,
-    FAILED_PRECONDITION `PROVIDER_CHANGED` for a known account of another provider, `EXTERNAL_ACCOUNT_CHANGED` for a known
-    account that is another one there: posts whose outcome is open could not be looked up any more.
+    """ConnectAccount stores an account with credentials that the caller obtained, once the provider has accepted them.
+    Connecting a known account again replaces its credentials and releases the posts that wait for it.
+    FAILED_PRECONDITION `CREDENTIALS_REFUSED` when the provider refuses them, UNAVAILABLE `PROVIDER_UNAVAILABLE` when
+    it does not answer. FAILED_PRECONDITION `PROVIDER_CHANGED` or `EXTERNAL_ACCOUNT_CHANGED` when a known account names
+    another provider or another account there, because posts of unknown outcome could no longer be looked up.
     """
     GetAccount: _grpc.UnaryUnaryMultiCallable[_social_account_service_pb2.GetAccountRequest, _social_account_service_pb2.GetAccountResponse]
     """GetAccount returns an account, without its credentials. NOT_FOUND `ACCOUNT_NOT_FOUND`."""
@@ -47,15 +47,15 @@ class SocialAccountServiceStub:
 
 @_typing.type_check_only
 class SocialAccountServiceAsyncStub(SocialAccountServiceStub):
-    """SocialAccountService keeps the accounts that post, and their credentials."""
+    """SocialAccountService stores the accounts that post, and their credentials."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ConnectAccount: _aio.UnaryUnaryMultiCallable[_social_account_service_pb2.ConnectAccountRequest, _social_account_service_pb2.ConnectAccountResponse]  # type: ignore[assignment]
-    """ConnectAccount stores an account with credentials that the caller obtained, after the provider has accepted them;
-    connecting a known account again replaces its credentials and releases what waits for it. FAILED_PRECONDITION
-    `CREDENTIALS_REFUSED` when the provider refuses them, UNAVAILABLE `PROVIDER_UNAVAILABLE` when it does not answer,
-    FAILED_PRECONDITION `PROVIDER_CHANGED` for a known account of another provider, `EXTERNAL_ACCOUNT_CHANGED` for a known
-    account that is another one there: posts whose outcome is open could not be looked up any more.
+    """ConnectAccount stores an account with credentials that the caller obtained, once the provider has accepted them.
+    Connecting a known account again replaces its credentials and releases the posts that wait for it.
+    FAILED_PRECONDITION `CREDENTIALS_REFUSED` when the provider refuses them, UNAVAILABLE `PROVIDER_UNAVAILABLE` when
+    it does not answer. FAILED_PRECONDITION `PROVIDER_CHANGED` or `EXTERNAL_ACCOUNT_CHANGED` when a known account names
+    another provider or another account there, because posts of unknown outcome could no longer be looked up.
     """
     GetAccount: _aio.UnaryUnaryMultiCallable[_social_account_service_pb2.GetAccountRequest, _social_account_service_pb2.GetAccountResponse]  # type: ignore[assignment]
     """GetAccount returns an account, without its credentials. NOT_FOUND `ACCOUNT_NOT_FOUND`."""
@@ -63,7 +63,7 @@ class SocialAccountServiceAsyncStub(SocialAccountServiceStub):
     """ListAccounts pages through the accounts of an organization, in the order of their ids."""
 
 class SocialAccountServiceServicer(metaclass=_abc_1.ABCMeta):
-    """SocialAccountService keeps the accounts that post, and their credentials."""
+    """SocialAccountService stores the accounts that post, and their credentials."""
 
     @_abc_1.abstractmethod
     def ConnectAccount(
@@ -71,11 +71,11 @@ class SocialAccountServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _social_account_service_pb2.ConnectAccountRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_social_account_service_pb2.ConnectAccountResponse, _abc.Awaitable[_social_account_service_pb2.ConnectAccountResponse]]:
-        """ConnectAccount stores an account with credentials that the caller obtained, after the provider has accepted them;
-        connecting a known account again replaces its credentials and releases what waits for it. FAILED_PRECONDITION
-        `CREDENTIALS_REFUSED` when the provider refuses them, UNAVAILABLE `PROVIDER_UNAVAILABLE` when it does not answer,
-        FAILED_PRECONDITION `PROVIDER_CHANGED` for a known account of another provider, `EXTERNAL_ACCOUNT_CHANGED` for a known
-        account that is another one there: posts whose outcome is open could not be looked up any more.
+        """ConnectAccount stores an account with credentials that the caller obtained, once the provider has accepted them.
+        Connecting a known account again replaces its credentials and releases the posts that wait for it.
+        FAILED_PRECONDITION `CREDENTIALS_REFUSED` when the provider refuses them, UNAVAILABLE `PROVIDER_UNAVAILABLE` when
+        it does not answer. FAILED_PRECONDITION `PROVIDER_CHANGED` or `EXTERNAL_ACCOUNT_CHANGED` when a known account names
+        another provider or another account there, because posts of unknown outcome could no longer be looked up.
         """
 
     @_abc_1.abstractmethod

@@ -57,31 +57,32 @@ class QueueServiceServicer:
     """
 
     def AddToQueue(self, request, context):
-        """AddToQueue gives a draft the next free weekly slot on each account, all accounts or none. A slot is free when no
-        live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need not
-        be approved yet; unapproved it is not sent. The slot gets the draft's targets on the account that are not out yet, and
-        those that the draft gets there later. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`,
-        `ACCOUNT_NOT_FOUND`, `ACCOUNT_NOT_CONNECTED` (while Publisher is away neither is known, and nothing is refused),
-        `ALREADY_QUEUED`, `DRAFT_PUBLISHED` (all its targets on an account are out; the metadata names a post), `NO_SCHEDULE`,
-        `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`, `UNKNOWN_TIME_ZONE` (a release of the IANA database has dropped the zone of the
-        schedule); UNAVAILABLE `SCHEDULE_CHANGING` while Schedule does not answer by the schedule that it has announced.
+        """AddToQueue gives a draft the next free weekly slot on each account: on all of them or on none. A slot is free when
+        no live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need
+        not be approved yet, but is not sent until it is. The slot gets the draft's targets on the account that are not out
+        yet, and those added there later. NOT_FOUND `DRAFT_NOT_FOUND`. FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`;
+        `ACCOUNT_NOT_FOUND` and `ACCOUNT_NOT_CONNECTED`, unless Publisher is unreachable; `ALREADY_QUEUED`;
+        `DRAFT_PUBLISHED` when all its targets on an account are out (the metadata names a post); `NO_SCHEDULE`;
+        `SCHEDULE_DISABLED`; `HORIZON_EXHAUSTED` without a free slot within 730 days; `UNKNOWN_TIME_ZONE` when a tzdata
+        release has dropped the schedule's zone. UNAVAILABLE `SCHEDULE_CHANGING` while Schedule answers with an older
+        schedule than it has announced.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ScheduleAt(self, request, context):
-        """ScheduleAt gives a draft a time of the caller's choice on each account, all accounts or none. Schedules and caps do
-        not apply. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `SLOT_TAKEN` when a live slot of an account lies within a
-        minute, `ACCOUNT_NOT_A_TARGET`, `ACCOUNT_NOT_FOUND`, `ACCOUNT_NOT_CONNECTED`, `ALREADY_QUEUED`, `DRAFT_PUBLISHED`, as
-        AddToQueue.
+        """ScheduleAt gives a draft a time that the caller chooses, on all accounts or on none. Schedules and caps do not
+        apply. NOT_FOUND `DRAFT_NOT_FOUND`. FAILED_PRECONDITION `SLOT_TAKEN` when a live slot of an account lies within a
+        minute; `ACCOUNT_NOT_A_TARGET`, `ACCOUNT_NOT_FOUND`, `ACCOUNT_NOT_CONNECTED`, `ALREADY_QUEUED` and
+        `DRAFT_PUBLISHED` as for AddToQueue.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListQueueSlots(self, request, context):
-        """ListQueueSlots lists slots in the order of their times.
+        """ListQueueSlots pages through slots, earliest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -34,23 +34,24 @@ class QueueServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> QueueServiceAsyncStub: ...
     AddToQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.AddToQueueRequest, _queue_service_pb2.AddToQueueResponse]
-    """AddToQueue gives a draft the next free weekly slot on each account, all accounts or none. A slot is free when no
-    live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need not
-    be approved yet; unapproved it is not sent. The slot gets the draft's targets on the account that are not out yet, and
-    those that the draft gets there later. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`,
-    `ACCOUNT_NOT_FOUND`, `ACCOUNT_NOT_CONNECTED` (while Publisher is away neither is known, and nothing is refused),
-    `ALREADY_QUEUED`, `DRAFT_PUBLISHED` (all its targets on an account are out; the metadata names a post), `NO_SCHEDULE`,
-    `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`, `UNKNOWN_TIME_ZONE` (a release of the IANA database has dropped the zone of the
-    schedule); UNAVAILABLE `SCHEDULE_CHANGING` while Schedule does not answer by the schedule that it has announced.
+    """AddToQueue gives a draft the next free weekly slot on each account: on all of them or on none. A slot is free when
+    no live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need
+    not be approved yet, but is not sent until it is. The slot gets the draft's targets on the account that are not out
+    yet, and those added there later. NOT_FOUND `DRAFT_NOT_FOUND`. FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`;
+    `ACCOUNT_NOT_FOUND` and `ACCOUNT_NOT_CONNECTED`, unless Publisher is unreachable; `ALREADY_QUEUED`;
+    `DRAFT_PUBLISHED` when all its targets on an account are out (the metadata names a post); `NO_SCHEDULE`;
+    `SCHEDULE_DISABLED`; `HORIZON_EXHAUSTED` without a free slot within 730 days; `UNKNOWN_TIME_ZONE` when a tzdata
+    release has dropped the schedule's zone. UNAVAILABLE `SCHEDULE_CHANGING` while Schedule answers with an older
+    schedule than it has announced.
     """
     ScheduleAt: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ScheduleAtRequest, _queue_service_pb2.ScheduleAtResponse]
-    """ScheduleAt gives a draft a time of the caller's choice on each account, all accounts or none. Schedules and caps do
-    not apply. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `SLOT_TAKEN` when a live slot of an account lies within a
-    minute, `ACCOUNT_NOT_A_TARGET`, `ACCOUNT_NOT_FOUND`, `ACCOUNT_NOT_CONNECTED`, `ALREADY_QUEUED`, `DRAFT_PUBLISHED`, as
-    AddToQueue.
+    """ScheduleAt gives a draft a time that the caller chooses, on all accounts or on none. Schedules and caps do not
+    apply. NOT_FOUND `DRAFT_NOT_FOUND`. FAILED_PRECONDITION `SLOT_TAKEN` when a live slot of an account lies within a
+    minute; `ACCOUNT_NOT_A_TARGET`, `ACCOUNT_NOT_FOUND`, `ACCOUNT_NOT_CONNECTED`, `ALREADY_QUEUED` and
+    `DRAFT_PUBLISHED` as for AddToQueue.
     """
     ListQueueSlots: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ListQueueSlotsRequest, _queue_service_pb2.ListQueueSlotsResponse]
-    """ListQueueSlots lists slots in the order of their times."""
+    """ListQueueSlots pages through slots, earliest first."""
 
 @_typing.type_check_only
 class QueueServiceAsyncStub(QueueServiceStub):
@@ -58,23 +59,24 @@ class QueueServiceAsyncStub(QueueServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     AddToQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.AddToQueueRequest, _queue_service_pb2.AddToQueueResponse]  # type: ignore[assignment]
-    """AddToQueue gives a draft the next free weekly slot on each account, all accounts or none. A slot is free when no
-    live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need not
-    be approved yet; unapproved it is not sent. The slot gets the draft's targets on the account that are not out yet, and
-    those that the draft gets there later. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`,
-    `ACCOUNT_NOT_FOUND`, `ACCOUNT_NOT_CONNECTED` (while Publisher is away neither is known, and nothing is refused),
-    `ALREADY_QUEUED`, `DRAFT_PUBLISHED` (all its targets on an account are out; the metadata names a post), `NO_SCHEDULE`,
-    `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`, `UNKNOWN_TIME_ZONE` (a release of the IANA database has dropped the zone of the
-    schedule); UNAVAILABLE `SCHEDULE_CHANGING` while Schedule does not answer by the schedule that it has announced.
+    """AddToQueue gives a draft the next free weekly slot on each account: on all of them or on none. A slot is free when
+    no live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need
+    not be approved yet, but is not sent until it is. The slot gets the draft's targets on the account that are not out
+    yet, and those added there later. NOT_FOUND `DRAFT_NOT_FOUND`. FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`;
+    `ACCOUNT_NOT_FOUND` and `ACCOUNT_NOT_CONNECTED`, unless Publisher is unreachable; `ALREADY_QUEUED`;
+    `DRAFT_PUBLISHED` when all its targets on an account are out (the metadata names a post); `NO_SCHEDULE`;
+    `SCHEDULE_DISABLED`; `HORIZON_EXHAUSTED` without a free slot within 730 days; `UNKNOWN_TIME_ZONE` when a tzdata
+    release has dropped the schedule's zone. UNAVAILABLE `SCHEDULE_CHANGING` while Schedule answers with an older
+    schedule than it has announced.
     """
     ScheduleAt: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ScheduleAtRequest, _queue_service_pb2.ScheduleAtResponse]  # type: ignore[assignment]
-    """ScheduleAt gives a draft a time of the caller's choice on each account, all accounts or none. Schedules and caps do
-    not apply. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `SLOT_TAKEN` when a live slot of an account lies within a
-    minute, `ACCOUNT_NOT_A_TARGET`, `ACCOUNT_NOT_FOUND`, `ACCOUNT_NOT_CONNECTED`, `ALREADY_QUEUED`, `DRAFT_PUBLISHED`, as
-    AddToQueue.
+    """ScheduleAt gives a draft a time that the caller chooses, on all accounts or on none. Schedules and caps do not
+    apply. NOT_FOUND `DRAFT_NOT_FOUND`. FAILED_PRECONDITION `SLOT_TAKEN` when a live slot of an account lies within a
+    minute; `ACCOUNT_NOT_A_TARGET`, `ACCOUNT_NOT_FOUND`, `ACCOUNT_NOT_CONNECTED`, `ALREADY_QUEUED` and
+    `DRAFT_PUBLISHED` as for AddToQueue.
     """
     ListQueueSlots: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ListQueueSlotsRequest, _queue_service_pb2.ListQueueSlotsResponse]  # type: ignore[assignment]
-    """ListQueueSlots lists slots in the order of their times."""
+    """ListQueueSlots pages through slots, earliest first."""
 
 class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
     """QueueService decides what goes out when, per account."""
@@ -85,14 +87,15 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _queue_service_pb2.AddToQueueRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_queue_service_pb2.AddToQueueResponse, _abc.Awaitable[_queue_service_pb2.AddToQueueResponse]]:
-        """AddToQueue gives a draft the next free weekly slot on each account, all accounts or none. A slot is free when no
-        live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need not
-        be approved yet; unapproved it is not sent. The slot gets the draft's targets on the account that are not out yet, and
-        those that the draft gets there later. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`,
-        `ACCOUNT_NOT_FOUND`, `ACCOUNT_NOT_CONNECTED` (while Publisher is away neither is known, and nothing is refused),
-        `ALREADY_QUEUED`, `DRAFT_PUBLISHED` (all its targets on an account are out; the metadata names a post), `NO_SCHEDULE`,
-        `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED`, `UNKNOWN_TIME_ZONE` (a release of the IANA database has dropped the zone of the
-        schedule); UNAVAILABLE `SCHEDULE_CHANGING` while Schedule does not answer by the schedule that it has announced.
+        """AddToQueue gives a draft the next free weekly slot on each account: on all of them or on none. A slot is free when
+        no live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need
+        not be approved yet, but is not sent until it is. The slot gets the draft's targets on the account that are not out
+        yet, and those added there later. NOT_FOUND `DRAFT_NOT_FOUND`. FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`;
+        `ACCOUNT_NOT_FOUND` and `ACCOUNT_NOT_CONNECTED`, unless Publisher is unreachable; `ALREADY_QUEUED`;
+        `DRAFT_PUBLISHED` when all its targets on an account are out (the metadata names a post); `NO_SCHEDULE`;
+        `SCHEDULE_DISABLED`; `HORIZON_EXHAUSTED` without a free slot within 730 days; `UNKNOWN_TIME_ZONE` when a tzdata
+        release has dropped the schedule's zone. UNAVAILABLE `SCHEDULE_CHANGING` while Schedule answers with an older
+        schedule than it has announced.
         """
 
     @_abc_1.abstractmethod
@@ -101,10 +104,10 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _queue_service_pb2.ScheduleAtRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_queue_service_pb2.ScheduleAtResponse, _abc.Awaitable[_queue_service_pb2.ScheduleAtResponse]]:
-        """ScheduleAt gives a draft a time of the caller's choice on each account, all accounts or none. Schedules and caps do
-        not apply. NOT_FOUND `DRAFT_NOT_FOUND`; FAILED_PRECONDITION `SLOT_TAKEN` when a live slot of an account lies within a
-        minute, `ACCOUNT_NOT_A_TARGET`, `ACCOUNT_NOT_FOUND`, `ACCOUNT_NOT_CONNECTED`, `ALREADY_QUEUED`, `DRAFT_PUBLISHED`, as
-        AddToQueue.
+        """ScheduleAt gives a draft a time that the caller chooses, on all accounts or on none. Schedules and caps do not
+        apply. NOT_FOUND `DRAFT_NOT_FOUND`. FAILED_PRECONDITION `SLOT_TAKEN` when a live slot of an account lies within a
+        minute; `ACCOUNT_NOT_A_TARGET`, `ACCOUNT_NOT_FOUND`, `ACCOUNT_NOT_CONNECTED`, `ALREADY_QUEUED` and
+        `DRAFT_PUBLISHED` as for AddToQueue.
         """
 
     @_abc_1.abstractmethod
@@ -113,6 +116,6 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _queue_service_pb2.ListQueueSlotsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_queue_service_pb2.ListQueueSlotsResponse, _abc.Awaitable[_queue_service_pb2.ListQueueSlotsResponse]]:
-        """ListQueueSlots lists slots in the order of their times."""
+        """ListQueueSlots pages through slots, earliest first."""
 
 def add_QueueServiceServicer_to_server(servicer: QueueServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class ScheduleAdminServiceStub:
-    """ScheduleAdminService is for those who operate PostFlow. When a government changes its clocks, a release of the service
-    brings the new law; these calls show whose future times it moves, and make them known.
+    """ScheduleAdminService is for operators. When a government changes its clocks, a release of the service brings new time
+    zone data; these calls list the future times that it moves, and announce them.
     """
 
     def __init__(self, channel):
@@ -49,24 +49,23 @@ class ScheduleAdminServiceStub:
 
 
 class ScheduleAdminServiceServicer:
-    """ScheduleAdminService is for those who operate PostFlow. When a government changes its clocks, a release of the service
-    brings the new law; these calls show whose future times it moves, and make them known.
+    """ScheduleAdminService is for operators. When a government changes its clocks, a release of the service brings new time
+    zone data; these calls list the future times that it moves, and announce them.
     """
 
     def ListZoneChanges(self, request, context):
-        """ListZoneChanges pages through the schedules, rules and timers whose future times are not those that were announced,
-        because the law of their zone has changed since: by kind, organization and id. Also those that are switched off,
-        because what was given out while they were on keeps its local time.
+        """ListZoneChanges pages through the schedules, rules and timers whose future times differ from those announced,
+        because the data of their zone has changed since: by kind, organization and id. Disabled ones are included, because
+        slots that were given out while they were enabled keep their local time.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ApplyZoneChanges(self, request, context):
-        """ApplyZoneChanges announces them anew, under the law in force: Queue moves the slots that it gave out, timers get
-        their new times. It works through as many as it can before the call's deadline (without one: a minute) and says
-        whether that was all; calling it again goes on, and changes nothing when there is nothing left. Call it when all
-        services run with the new release.
+        """ApplyZoneChanges announces them again with the time zone data in use: Queue moves its slots, timers get their new
+        times. It handles as many as it can before the call's deadline (a minute if there is none) and tells whether that
+        was all; call it again to continue. Call it once all services run the new release.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -94,8 +93,8 @@ def add_ScheduleAdminServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ScheduleAdminService:
-    """ScheduleAdminService is for those who operate PostFlow. When a government changes its clocks, a release of the service
-    brings the new law; these calls show whose future times it moves, and make them known.
+    """ScheduleAdminService is for operators. When a government changes its clocks, a release of the service brings new time
+    zone data; these calls list the future times that it moves, and announce them.
     """
 
     @staticmethod

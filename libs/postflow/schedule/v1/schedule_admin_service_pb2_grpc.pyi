@@ -27,8 +27,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ScheduleAdminServiceStub:
-    """ScheduleAdminService is for those who operate PostFlow. When a government changes its clocks, a release of the service
-    brings the new law; these calls show whose future times it moves, and make them known.
+    """ScheduleAdminService is for operators. When a government changes its clocks, a release of the service brings new time
+    zone data; these calls list the future times that it moves, and announce them.
     """
 
     @_typing.overload
@@ -36,39 +36,37 @@ class ScheduleAdminServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ScheduleAdminServiceAsyncStub: ...
     ListZoneChanges: _grpc.UnaryUnaryMultiCallable[_schedule_admin_service_pb2.ListZoneChangesRequest, _schedule_admin_service_pb2.ListZoneChangesResponse]
-    """ListZoneChanges pages through the schedules, rules and timers whose future times are not those that were announced,
-    because the law of their zone has changed since: by kind, organization and id. Also those that are switched off,
-    because what was given out while they were on keeps its local time.
+    """ListZoneChanges pages through the schedules, rules and timers whose future times differ from those announced,
+    because the data of their zone has changed since: by kind, organization and id. Disabled ones are included, because
+    slots that were given out while they were enabled keep their local time.
     """
     ApplyZoneChanges: _grpc.UnaryUnaryMultiCallable[_schedule_admin_service_pb2.ApplyZoneChangesRequest, _schedule_admin_service_pb2.ApplyZoneChangesResponse]
-    """ApplyZoneChanges announces them anew, under the law in force: Queue moves the slots that it gave out, timers get
-    their new times. It works through as many as it can before the call's deadline (without one: a minute) and says
-    whether that was all; calling it again goes on, and changes nothing when there is nothing left. Call it when all
-    services run with the new release.
+    """ApplyZoneChanges announces them again with the time zone data in use: Queue moves its slots, timers get their new
+    times. It handles as many as it can before the call's deadline (a minute if there is none) and tells whether that
+    was all; call it again to continue. Call it once all services run the new release.
     """
 
 @_typing.type_check_only
 class ScheduleAdminServiceAsyncStub(ScheduleAdminServiceStub):
-    """ScheduleAdminService is for those who operate PostFlow. When a government changes its clocks, a release of the service
-    brings the new law; these calls show whose future times it moves, and make them known.
+    """ScheduleAdminService is for operators. When a government changes its clocks, a release of the service brings new time
+    zone data; these calls list the future times that it moves, and announce them.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListZoneChanges: _aio.UnaryUnaryMultiCallable[_schedule_admin_service_pb2.ListZoneChangesRequest, _schedule_admin_service_pb2.ListZoneChangesResponse]  # type: ignore[assignment]
-    """ListZoneChanges pages through the schedules, rules and timers whose future times are not those that were announced,
-    because the law of their zone has changed since: by kind, organization and id. Also those that are switched off,
-    because what was given out while they were on keeps its local time.
+    """ListZoneChanges pages through the schedules, rules and timers whose future times differ from those announced,
+    because the data of their zone has changed since: by kind, organization and id. Disabled ones are included, because
+    slots that were given out while they were enabled keep their local time.
     """
     ApplyZoneChanges: _aio.UnaryUnaryMultiCallable[_schedule_admin_service_pb2.ApplyZoneChangesRequest, _schedule_admin_service_pb2.ApplyZoneChangesResponse]  # type: ignore[assignment]
-    """ApplyZoneChanges announces them anew, under the law in force: Queue moves the slots that it gave out, timers get
-    their new times. It works through as many as it can before the call's deadline (without one: a minute) and says
-    whether that was all; calling it again goes on, and changes nothing when there is nothing left. Call it when all
-    services run with the new release.
+    """ApplyZoneChanges announces them again with the time zone data in use: Queue moves its slots, timers get their new
+    times. It handles as many as it can before the call's deadline (a minute if there is none) and tells whether that
+    was all; call it again to continue. Call it once all services run the new release.
     """
 
 class ScheduleAdminServiceServicer(metaclass=_abc_1.ABCMeta):
-    """ScheduleAdminService is for those who operate PostFlow. When a government changes its clocks, a release of the service
-    brings the new law; these calls show whose future times it moves, and make them known.
+    """ScheduleAdminService is for operators. When a government changes its clocks, a release of the service brings new time
+    zone data; these calls list the future times that it moves, and announce them.
     """
 
     @_abc_1.abstractmethod
@@ -77,9 +75,9 @@ class ScheduleAdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _schedule_admin_service_pb2.ListZoneChangesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_admin_service_pb2.ListZoneChangesResponse, _abc.Awaitable[_schedule_admin_service_pb2.ListZoneChangesResponse]]:
-        """ListZoneChanges pages through the schedules, rules and timers whose future times are not those that were announced,
-        because the law of their zone has changed since: by kind, organization and id. Also those that are switched off,
-        because what was given out while they were on keeps its local time.
+        """ListZoneChanges pages through the schedules, rules and timers whose future times differ from those announced,
+        because the data of their zone has changed since: by kind, organization and id. Disabled ones are included, because
+        slots that were given out while they were enabled keep their local time.
         """
 
     @_abc_1.abstractmethod
@@ -88,10 +86,9 @@ class ScheduleAdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _schedule_admin_service_pb2.ApplyZoneChangesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_admin_service_pb2.ApplyZoneChangesResponse, _abc.Awaitable[_schedule_admin_service_pb2.ApplyZoneChangesResponse]]:
-        """ApplyZoneChanges announces them anew, under the law in force: Queue moves the slots that it gave out, timers get
-        their new times. It works through as many as it can before the call's deadline (without one: a minute) and says
-        whether that was all; calling it again goes on, and changes nothing when there is nothing left. Call it when all
-        services run with the new release.
+        """ApplyZoneChanges announces them again with the time zone data in use: Queue moves its slots, timers get their new
+        times. It handles as many as it can before the call's deadline (a minute if there is none) and tells whether that
+        was all; call it again to continue. Call it once all services run the new release.
         """
 
 def add_ScheduleAdminServiceServicer_to_server(servicer: ScheduleAdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

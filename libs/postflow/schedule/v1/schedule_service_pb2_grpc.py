@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ScheduleServiceStub:
-    """ScheduleService decides when something may go out.
+    """ScheduleService decides when posts may go out.
     """
 
     def __init__(self, channel):
@@ -98,13 +98,13 @@ class ScheduleServiceStub:
 
 
 class ScheduleServiceServicer:
-    """ScheduleService decides when something may go out.
+    """ScheduleService decides when posts may go out.
     """
 
     def PutAccountSchedule(self, request, context):
-        """PutAccountSchedule creates or replaces the schedule of an account. With an etag it replaces only that state of it:
-        ABORTED `ETAG_MISMATCH` when it has changed since, or is not there. Slots already given out do not move; Queue gives
-        out new ones by the schedule as it is when they are asked for.
+        """PutAccountSchedule creates or replaces the schedule of an account. With an etag it replaces only that state:
+        ABORTED `ETAG_MISMATCH` when the schedule has changed since, or does not exist. Existing slots do not move; new
+        ones follow the schedule at the time of AddToQueue.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -125,8 +125,8 @@ class ScheduleServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteAccountSchedule(self, request, context):
-        """DeleteAccountSchedule takes the schedule away: no slot is given out any more. Slots already given out keep their
-        times; while there are any ahead, FAILED_PRECONDITION `SCHEDULE_HAS_SLOTS` unless `force` is set. NOT_FOUND
+        """DeleteAccountSchedule deletes a schedule, so that no more slots are given out. Existing slots keep their times;
+        while any lie ahead, FAILED_PRECONDITION `SCHEDULE_HAS_SLOTS` unless `force` is set. NOT_FOUND
         `SCHEDULE_NOT_FOUND`; ABORTED `ETAG_MISMATCH` for a stale etag.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -134,27 +134,27 @@ class ScheduleServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def FindSlotTimes(self, request, context):
-        """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. NOT_FOUND
-        `SCHEDULE_NOT_FOUND` without a schedule. A disabled schedule and one without slots have no times.
-        FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when the IANA database in use has dropped the schedule's zone.
+        """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. A disabled schedule,
+        and one without slots, has none. NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. FAILED_PRECONDITION
+        `UNKNOWN_TIME_ZONE` when the tzdata release in use has dropped the schedule's zone.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CheckSendWindow(self, request, context):
-        """CheckSendWindow tells whether posts of an account may be sent at an instant, until when, and else from when on, by
-        its window alone: `enabled`, spacing and caps are not looked at.
-        NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. A schedule without a window is always open. FAILED_PRECONDITION
-        `UNKNOWN_TIME_ZONE` when the IANA database in use has dropped the zone of a schedule with a window.
+        """CheckSendWindow tells whether the send window of an account is open at an instant, and when it closes or opens
+        next. `enabled`, spacing and caps are not considered. A schedule without a window is always open. NOT_FOUND
+        `SCHEDULE_NOT_FOUND` without a schedule. FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when the tzdata release in use has
+        dropped the zone of a schedule with a window.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CreateScheduleRule(self, request, context):
-        """CreateScheduleRule stores a new rule. ALREADY_EXISTS `SCHEDULE_RULE_EXISTS` for an id in use, also that of a rule
-        that was deleted; RESOURCE_EXHAUSTED `RULES_PER_BRAND` when the brand has 500 rules.
+        """CreateScheduleRule stores a new rule. ALREADY_EXISTS `SCHEDULE_RULE_EXISTS` for an id in use, or once used by a
+        deleted rule; RESOURCE_EXHAUSTED `RULES_PER_BRAND` when the brand has 500 rules.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -168,16 +168,16 @@ class ScheduleServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateScheduleRule(self, request, context):
-        """UpdateScheduleRule changes the fields that the mask names. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
-        `ETAG_MISMATCH` for a stale etag; FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when the rule would stay in a zone that the
-        IANA database in use has dropped. Drafts already generated stay as they are.
+        """UpdateScheduleRule changes the fields that the mask names; drafts already generated stay. NOT_FOUND
+        `SCHEDULE_RULE_NOT_FOUND`; ABORTED `ETAG_MISMATCH` for a stale etag; FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when
+        the rule would stay in a zone that the tzdata release in use has dropped.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteScheduleRule(self, request, context):
-        """DeleteScheduleRule takes a rule away; drafts already generated stay. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
+        """DeleteScheduleRule deletes a rule; drafts already generated stay. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
         `ETAG_MISMATCH` for a stale etag.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -192,8 +192,8 @@ class ScheduleServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListRuleTargets(self, request, context):
-        """ListRuleTargets pages through the times at which the rules of a brand want a draft to go out, earliest first. Rules
-        whose zone the IANA database in use has dropped are named beside the targets of the others.
+        """ListRuleTargets pages through the times at which the rules of a brand want to post, earliest first. Rules whose
+        zone the tzdata release in use has dropped are listed in `skipped_rules`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -271,7 +271,7 @@ def add_ScheduleServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ScheduleService:
-    """ScheduleService decides when something may go out.
+    """ScheduleService decides when posts may go out.
     """
 
     @staticmethod

@@ -27,113 +27,113 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ScheduleServiceStub:
-    """ScheduleService decides when something may go out."""
+    """ScheduleService decides when posts may go out."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ScheduleServiceAsyncStub: ...
     PutAccountSchedule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.PutAccountScheduleRequest, _schedule_service_pb2.PutAccountScheduleResponse]
-    """PutAccountSchedule creates or replaces the schedule of an account. With an etag it replaces only that state of it:
-    ABORTED `ETAG_MISMATCH` when it has changed since, or is not there. Slots already given out do not move; Queue gives
-    out new ones by the schedule as it is when they are asked for.
+    """PutAccountSchedule creates or replaces the schedule of an account. With an etag it replaces only that state:
+    ABORTED `ETAG_MISMATCH` when the schedule has changed since, or does not exist. Existing slots do not move; new
+    ones follow the schedule at the time of AddToQueue.
     """
     GetAccountSchedule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.GetAccountScheduleRequest, _schedule_service_pb2.GetAccountScheduleResponse]
     """GetAccountSchedule returns the schedule of an account. NOT_FOUND `SCHEDULE_NOT_FOUND`."""
     ListAccountSchedules: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.ListAccountSchedulesRequest, _schedule_service_pb2.ListAccountSchedulesResponse]
     """ListAccountSchedules pages through the schedules of an organization, in the order of their accounts' ids."""
     DeleteAccountSchedule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.DeleteAccountScheduleRequest, _schedule_service_pb2.DeleteAccountScheduleResponse]
-    """DeleteAccountSchedule takes the schedule away: no slot is given out any more. Slots already given out keep their
-    times; while there are any ahead, FAILED_PRECONDITION `SCHEDULE_HAS_SLOTS` unless `force` is set. NOT_FOUND
+    """DeleteAccountSchedule deletes a schedule, so that no more slots are given out. Existing slots keep their times;
+    while any lie ahead, FAILED_PRECONDITION `SCHEDULE_HAS_SLOTS` unless `force` is set. NOT_FOUND
     `SCHEDULE_NOT_FOUND`; ABORTED `ETAG_MISMATCH` for a stale etag.
     """
     FindSlotTimes: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.FindSlotTimesRequest, _schedule_service_pb2.FindSlotTimesResponse]
-    """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. NOT_FOUND
-    `SCHEDULE_NOT_FOUND` without a schedule. A disabled schedule and one without slots have no times.
-    FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when the IANA database in use has dropped the schedule's zone.
+    """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. A disabled schedule,
+    and one without slots, has none. NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. FAILED_PRECONDITION
+    `UNKNOWN_TIME_ZONE` when the tzdata release in use has dropped the schedule's zone.
     """
     CheckSendWindow: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.CheckSendWindowRequest, _schedule_service_pb2.CheckSendWindowResponse]
-    """CheckSendWindow tells whether posts of an account may be sent at an instant, until when, and else from when on, by
-    its window alone: `enabled`, spacing and caps are not looked at.
-    NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. A schedule without a window is always open. FAILED_PRECONDITION
-    `UNKNOWN_TIME_ZONE` when the IANA database in use has dropped the zone of a schedule with a window.
+    """CheckSendWindow tells whether the send window of an account is open at an instant, and when it closes or opens
+    next. `enabled`, spacing and caps are not considered. A schedule without a window is always open. NOT_FOUND
+    `SCHEDULE_NOT_FOUND` without a schedule. FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when the tzdata release in use has
+    dropped the zone of a schedule with a window.
     """
     CreateScheduleRule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.CreateScheduleRuleRequest, _schedule_service_pb2.CreateScheduleRuleResponse]
-    """CreateScheduleRule stores a new rule. ALREADY_EXISTS `SCHEDULE_RULE_EXISTS` for an id in use, also that of a rule
-    that was deleted; RESOURCE_EXHAUSTED `RULES_PER_BRAND` when the brand has 500 rules.
+    """CreateScheduleRule stores a new rule. ALREADY_EXISTS `SCHEDULE_RULE_EXISTS` for an id in use, or once used by a
+    deleted rule; RESOURCE_EXHAUSTED `RULES_PER_BRAND` when the brand has 500 rules.
     """
     GetScheduleRule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.GetScheduleRuleRequest, _schedule_service_pb2.GetScheduleRuleResponse]
     """GetScheduleRule returns a rule. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`."""
     UpdateScheduleRule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.UpdateScheduleRuleRequest, _schedule_service_pb2.UpdateScheduleRuleResponse]
-    """UpdateScheduleRule changes the fields that the mask names. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
-    `ETAG_MISMATCH` for a stale etag; FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when the rule would stay in a zone that the
-    IANA database in use has dropped. Drafts already generated stay as they are.
+    """UpdateScheduleRule changes the fields that the mask names; drafts already generated stay. NOT_FOUND
+    `SCHEDULE_RULE_NOT_FOUND`; ABORTED `ETAG_MISMATCH` for a stale etag; FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when
+    the rule would stay in a zone that the tzdata release in use has dropped.
     """
     DeleteScheduleRule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.DeleteScheduleRuleRequest, _schedule_service_pb2.DeleteScheduleRuleResponse]
-    """DeleteScheduleRule takes a rule away; drafts already generated stay. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
+    """DeleteScheduleRule deletes a rule; drafts already generated stay. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
     `ETAG_MISMATCH` for a stale etag.
     """
     ListScheduleRules: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.ListScheduleRulesRequest, _schedule_service_pb2.ListScheduleRulesResponse]
     """ListScheduleRules pages through the rules of an organization, or of one brand, in the order of their ids."""
     ListRuleTargets: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.ListRuleTargetsRequest, _schedule_service_pb2.ListRuleTargetsResponse]
-    """ListRuleTargets pages through the times at which the rules of a brand want a draft to go out, earliest first. Rules
-    whose zone the IANA database in use has dropped are named beside the targets of the others.
+    """ListRuleTargets pages through the times at which the rules of a brand want to post, earliest first. Rules whose
+    zone the tzdata release in use has dropped are listed in `skipped_rules`.
     """
 
 @_typing.type_check_only
 class ScheduleServiceAsyncStub(ScheduleServiceStub):
-    """ScheduleService decides when something may go out."""
+    """ScheduleService decides when posts may go out."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     PutAccountSchedule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.PutAccountScheduleRequest, _schedule_service_pb2.PutAccountScheduleResponse]  # type: ignore[assignment]
-    """PutAccountSchedule creates or replaces the schedule of an account. With an etag it replaces only that state of it:
-    ABORTED `ETAG_MISMATCH` when it has changed since, or is not there. Slots already given out do not move; Queue gives
-    out new ones by the schedule as it is when they are asked for.
+    """PutAccountSchedule creates or replaces the schedule of an account. With an etag it replaces only that state:
+    ABORTED `ETAG_MISMATCH` when the schedule has changed since, or does not exist. Existing slots do not move; new
+    ones follow the schedule at the time of AddToQueue.
     """
     GetAccountSchedule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.GetAccountScheduleRequest, _schedule_service_pb2.GetAccountScheduleResponse]  # type: ignore[assignment]
     """GetAccountSchedule returns the schedule of an account. NOT_FOUND `SCHEDULE_NOT_FOUND`."""
     ListAccountSchedules: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.ListAccountSchedulesRequest, _schedule_service_pb2.ListAccountSchedulesResponse]  # type: ignore[assignment]
     """ListAccountSchedules pages through the schedules of an organization, in the order of their accounts' ids."""
     DeleteAccountSchedule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.DeleteAccountScheduleRequest, _schedule_service_pb2.DeleteAccountScheduleResponse]  # type: ignore[assignment]
-    """DeleteAccountSchedule takes the schedule away: no slot is given out any more. Slots already given out keep their
-    times; while there are any ahead, FAILED_PRECONDITION `SCHEDULE_HAS_SLOTS` unless `force` is set. NOT_FOUND
+    """DeleteAccountSchedule deletes a schedule, so that no more slots are given out. Existing slots keep their times;
+    while any lie ahead, FAILED_PRECONDITION `SCHEDULE_HAS_SLOTS` unless `force` is set. NOT_FOUND
     `SCHEDULE_NOT_FOUND`; ABORTED `ETAG_MISMATCH` for a stale etag.
     """
     FindSlotTimes: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.FindSlotTimesRequest, _schedule_service_pb2.FindSlotTimesResponse]  # type: ignore[assignment]
-    """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. NOT_FOUND
-    `SCHEDULE_NOT_FOUND` without a schedule. A disabled schedule and one without slots have no times.
-    FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when the IANA database in use has dropped the schedule's zone.
+    """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. A disabled schedule,
+    and one without slots, has none. NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. FAILED_PRECONDITION
+    `UNKNOWN_TIME_ZONE` when the tzdata release in use has dropped the schedule's zone.
     """
     CheckSendWindow: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.CheckSendWindowRequest, _schedule_service_pb2.CheckSendWindowResponse]  # type: ignore[assignment]
-    """CheckSendWindow tells whether posts of an account may be sent at an instant, until when, and else from when on, by
-    its window alone: `enabled`, spacing and caps are not looked at.
-    NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. A schedule without a window is always open. FAILED_PRECONDITION
-    `UNKNOWN_TIME_ZONE` when the IANA database in use has dropped the zone of a schedule with a window.
+    """CheckSendWindow tells whether the send window of an account is open at an instant, and when it closes or opens
+    next. `enabled`, spacing and caps are not considered. A schedule without a window is always open. NOT_FOUND
+    `SCHEDULE_NOT_FOUND` without a schedule. FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when the tzdata release in use has
+    dropped the zone of a schedule with a window.
     """
     CreateScheduleRule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.CreateScheduleRuleRequest, _schedule_service_pb2.CreateScheduleRuleResponse]  # type: ignore[assignment]
-    """CreateScheduleRule stores a new rule. ALREADY_EXISTS `SCHEDULE_RULE_EXISTS` for an id in use, also that of a rule
-    that was deleted; RESOURCE_EXHAUSTED `RULES_PER_BRAND` when the brand has 500 rules.
+    """CreateScheduleRule stores a new rule. ALREADY_EXISTS `SCHEDULE_RULE_EXISTS` for an id in use, or once used by a
+    deleted rule; RESOURCE_EXHAUSTED `RULES_PER_BRAND` when the brand has 500 rules.
     """
     GetScheduleRule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.GetScheduleRuleRequest, _schedule_service_pb2.GetScheduleRuleResponse]  # type: ignore[assignment]
     """GetScheduleRule returns a rule. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`."""
     UpdateScheduleRule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.UpdateScheduleRuleRequest, _schedule_service_pb2.UpdateScheduleRuleResponse]  # type: ignore[assignment]
-    """UpdateScheduleRule changes the fields that the mask names. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
-    `ETAG_MISMATCH` for a stale etag; FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when the rule would stay in a zone that the
-    IANA database in use has dropped. Drafts already generated stay as they are.
+    """UpdateScheduleRule changes the fields that the mask names; drafts already generated stay. NOT_FOUND
+    `SCHEDULE_RULE_NOT_FOUND`; ABORTED `ETAG_MISMATCH` for a stale etag; FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when
+    the rule would stay in a zone that the tzdata release in use has dropped.
     """
     DeleteScheduleRule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.DeleteScheduleRuleRequest, _schedule_service_pb2.DeleteScheduleRuleResponse]  # type: ignore[assignment]
-    """DeleteScheduleRule takes a rule away; drafts already generated stay. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
+    """DeleteScheduleRule deletes a rule; drafts already generated stay. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
     `ETAG_MISMATCH` for a stale etag.
     """
     ListScheduleRules: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.ListScheduleRulesRequest, _schedule_service_pb2.ListScheduleRulesResponse]  # type: ignore[assignment]
     """ListScheduleRules pages through the rules of an organization, or of one brand, in the order of their ids."""
     ListRuleTargets: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.ListRuleTargetsRequest, _schedule_service_pb2.ListRuleTargetsResponse]  # type: ignore[assignment]
-    """ListRuleTargets pages through the times at which the rules of a brand want a draft to go out, earliest first. Rules
-    whose zone the IANA database in use has dropped are named beside the targets of the others.
+    """ListRuleTargets pages through the times at which the rules of a brand want to post, earliest first. Rules whose
+    zone the tzdata release in use has dropped are listed in `skipped_rules`.
     """
 
 class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
-    """ScheduleService decides when something may go out."""
+    """ScheduleService decides when posts may go out."""
 
     @_abc_1.abstractmethod
     def PutAccountSchedule(
@@ -141,9 +141,9 @@ class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _schedule_service_pb2.PutAccountScheduleRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_service_pb2.PutAccountScheduleResponse, _abc.Awaitable[_schedule_service_pb2.PutAccountScheduleResponse]]:
-        """PutAccountSchedule creates or replaces the schedule of an account. With an etag it replaces only that state of it:
-        ABORTED `ETAG_MISMATCH` when it has changed since, or is not there. Slots already given out do not move; Queue gives
-        out new ones by the schedule as it is when they are asked for.
+        """PutAccountSchedule creates or replaces the schedule of an account. With an etag it replaces only that state:
+        ABORTED `ETAG_MISMATCH` when the schedule has changed since, or does not exist. Existing slots do not move; new
+        ones follow the schedule at the time of AddToQueue.
         """
 
     @_abc_1.abstractmethod
@@ -168,8 +168,8 @@ class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _schedule_service_pb2.DeleteAccountScheduleRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_service_pb2.DeleteAccountScheduleResponse, _abc.Awaitable[_schedule_service_pb2.DeleteAccountScheduleResponse]]:
-        """DeleteAccountSchedule takes the schedule away: no slot is given out any more. Slots already given out keep their
-        times; while there are any ahead, FAILED_PRECONDITION `SCHEDULE_HAS_SLOTS` unless `force` is set. NOT_FOUND
+        """DeleteAccountSchedule deletes a schedule, so that no more slots are given out. Existing slots keep their times;
+        while any lie ahead, FAILED_PRECONDITION `SCHEDULE_HAS_SLOTS` unless `force` is set. NOT_FOUND
         `SCHEDULE_NOT_FOUND`; ABORTED `ETAG_MISMATCH` for a stale etag.
         """
 
@@ -179,9 +179,9 @@ class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _schedule_service_pb2.FindSlotTimesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_service_pb2.FindSlotTimesResponse, _abc.Awaitable[_schedule_service_pb2.FindSlotTimesResponse]]:
-        """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. NOT_FOUND
-        `SCHEDULE_NOT_FOUND` without a schedule. A disabled schedule and one without slots have no times.
-        FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when the IANA database in use has dropped the schedule's zone.
+        """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. A disabled schedule,
+        and one without slots, has none. NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. FAILED_PRECONDITION
+        `UNKNOWN_TIME_ZONE` when the tzdata release in use has dropped the schedule's zone.
         """
 
     @_abc_1.abstractmethod
@@ -190,10 +190,10 @@ class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _schedule_service_pb2.CheckSendWindowRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_service_pb2.CheckSendWindowResponse, _abc.Awaitable[_schedule_service_pb2.CheckSendWindowResponse]]:
-        """CheckSendWindow tells whether posts of an account may be sent at an instant, until when, and else from when on, by
-        its window alone: `enabled`, spacing and caps are not looked at.
-        NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. A schedule without a window is always open. FAILED_PRECONDITION
-        `UNKNOWN_TIME_ZONE` when the IANA database in use has dropped the zone of a schedule with a window.
+        """CheckSendWindow tells whether the send window of an account is open at an instant, and when it closes or opens
+        next. `enabled`, spacing and caps are not considered. A schedule without a window is always open. NOT_FOUND
+        `SCHEDULE_NOT_FOUND` without a schedule. FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when the tzdata release in use has
+        dropped the zone of a schedule with a window.
         """
 
     @_abc_1.abstractmethod
@@ -202,8 +202,8 @@ class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _schedule_service_pb2.CreateScheduleRuleRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_service_pb2.CreateScheduleRuleResponse, _abc.Awaitable[_schedule_service_pb2.CreateScheduleRuleResponse]]:
-        """CreateScheduleRule stores a new rule. ALREADY_EXISTS `SCHEDULE_RULE_EXISTS` for an id in use, also that of a rule
-        that was deleted; RESOURCE_EXHAUSTED `RULES_PER_BRAND` when the brand has 500 rules.
+        """CreateScheduleRule stores a new rule. ALREADY_EXISTS `SCHEDULE_RULE_EXISTS` for an id in use, or once used by a
+        deleted rule; RESOURCE_EXHAUSTED `RULES_PER_BRAND` when the brand has 500 rules.
         """
 
     @_abc_1.abstractmethod
@@ -220,9 +220,9 @@ class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _schedule_service_pb2.UpdateScheduleRuleRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_service_pb2.UpdateScheduleRuleResponse, _abc.Awaitable[_schedule_service_pb2.UpdateScheduleRuleResponse]]:
-        """UpdateScheduleRule changes the fields that the mask names. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
-        `ETAG_MISMATCH` for a stale etag; FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when the rule would stay in a zone that the
-        IANA database in use has dropped. Drafts already generated stay as they are.
+        """UpdateScheduleRule changes the fields that the mask names; drafts already generated stay. NOT_FOUND
+        `SCHEDULE_RULE_NOT_FOUND`; ABORTED `ETAG_MISMATCH` for a stale etag; FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when
+        the rule would stay in a zone that the tzdata release in use has dropped.
         """
 
     @_abc_1.abstractmethod
@@ -231,7 +231,7 @@ class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _schedule_service_pb2.DeleteScheduleRuleRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_service_pb2.DeleteScheduleRuleResponse, _abc.Awaitable[_schedule_service_pb2.DeleteScheduleRuleResponse]]:
-        """DeleteScheduleRule takes a rule away; drafts already generated stay. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
+        """DeleteScheduleRule deletes a rule; drafts already generated stay. NOT_FOUND `SCHEDULE_RULE_NOT_FOUND`; ABORTED
         `ETAG_MISMATCH` for a stale etag.
         """
 
@@ -249,8 +249,8 @@ class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _schedule_service_pb2.ListRuleTargetsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_service_pb2.ListRuleTargetsResponse, _abc.Awaitable[_schedule_service_pb2.ListRuleTargetsResponse]]:
-        """ListRuleTargets pages through the times at which the rules of a brand want a draft to go out, earliest first. Rules
-        whose zone the IANA database in use has dropped are named beside the targets of the others.
+        """ListRuleTargets pages through the times at which the rules of a brand want to post, earliest first. Rules whose
+        zone the tzdata release in use has dropped are listed in `skipped_rules`.
         """
 
 def add_ScheduleServiceServicer_to_server(servicer: ScheduleServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

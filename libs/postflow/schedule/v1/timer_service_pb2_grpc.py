@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class TimerServiceStub:
-    """TimerService keeps time for other services: a timer that comes due becomes a TimerFired event.
+    """TimerService keeps time for other services: a timer that is due becomes a TimerFired event.
     """
 
     def __init__(self, channel):
@@ -73,13 +73,13 @@ class TimerServiceStub:
 
 
 class TimerServiceServicer:
-    """TimerService keeps time for other services: a timer that comes due becomes a TimerFired event.
+    """TimerService keeps time for other services: a timer that is due becomes a TimerFired event.
     """
 
     def CreateTimer(self, request, context):
-        """CreateTimer stores a timer and sets it going. ALREADY_EXISTS `TIMER_EXISTS` for an id in use; RESOURCE_EXHAUSTED
-        `TIMERS_PER_ORGANIZATION` when the organization has 100,000 that are not finished. A cron expression that does not
-        fire within five years is refused.
+        """CreateTimer stores and starts a timer. A cron expression that does not fire within five years is refused.
+        ALREADY_EXISTS `TIMER_EXISTS` for an id in use; RESOURCE_EXHAUSTED `TIMERS_PER_ORGANIZATION` when the organization
+        has 100,000 unfinished timers.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -100,34 +100,33 @@ class TimerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PauseTimer(self, request, context):
-        """PauseTimer stops a timer from firing until it is resumed; pausing twice is one pause. NOT_FOUND `TIMER_NOT_FOUND`;
-        FAILED_PRECONDITION `TIMER_FINISHED`; ABORTED `ETAG_MISMATCH` for a stale etag. A firing that has begun is not
-        called back.
+        """PauseTimer stops a timer from firing until it is resumed; pausing twice is one pause. A firing that has begun is
+        not undone. NOT_FOUND `TIMER_NOT_FOUND`; FAILED_PRECONDITION `TIMER_FINISHED`; ABORTED `ETAG_MISMATCH` for a stale
+        etag.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ResumeTimer(self, request, context):
-        """ResumeTimer sets a paused or faulty timer going again; what passed meanwhile is treated by the misfire policy.
-        Resuming one that is going changes nothing. Errors as for PauseTimer; FAILED_PRECONDITION `TIMER_FAULTY` for one that
-        this release still cannot read, with its `fault` as the message.
+        """ResumeTimer restarts a paused or faulty timer; the misfire policy applies to the times that have passed. Resuming
+        an active timer changes nothing. Errors as for PauseTimer, and FAILED_PRECONDITION `TIMER_FAULTY`, with its `fault`
+        as the message, for a timer that this release still cannot read.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def FireTimer(self, request, context):
-        """FireTimer fires a timer now, once more than its schedule says, whatever its state; the schedule goes on as before.
-        NOT_FOUND `TIMER_NOT_FOUND`.
+        """FireTimer fires a timer now, in addition to its schedule and in any state. NOT_FOUND `TIMER_NOT_FOUND`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteTimer(self, request, context):
-        """DeleteTimer takes a timer away. NOT_FOUND `TIMER_NOT_FOUND`; ABORTED `ETAG_MISMATCH` for a stale etag. A firing that
-        has begun is not called back.
+        """DeleteTimer deletes a timer. A firing that has begun is not undone. NOT_FOUND `TIMER_NOT_FOUND`; ABORTED
+        `ETAG_MISMATCH` for a stale etag.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -180,7 +179,7 @@ def add_TimerServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class TimerService:
-    """TimerService keeps time for other services: a timer that comes due becomes a TimerFired event.
+    """TimerService keeps time for other services: a timer that is due becomes a TimerFired event.
     """
 
     @staticmethod

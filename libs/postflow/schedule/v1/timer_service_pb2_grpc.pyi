@@ -27,75 +27,71 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class TimerServiceStub:
-    """TimerService keeps time for other services: a timer that comes due becomes a TimerFired event."""
+    """TimerService keeps time for other services: a timer that is due becomes a TimerFired event."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> TimerServiceAsyncStub: ...
     CreateTimer: _grpc.UnaryUnaryMultiCallable[_timer_service_pb2.CreateTimerRequest, _timer_service_pb2.CreateTimerResponse]
-    """CreateTimer stores a timer and sets it going. ALREADY_EXISTS `TIMER_EXISTS` for an id in use; RESOURCE_EXHAUSTED
-    `TIMERS_PER_ORGANIZATION` when the organization has 100,000 that are not finished. A cron expression that does not
-    fire within five years is refused.
+    """CreateTimer stores and starts a timer. A cron expression that does not fire within five years is refused.
+    ALREADY_EXISTS `TIMER_EXISTS` for an id in use; RESOURCE_EXHAUSTED `TIMERS_PER_ORGANIZATION` when the organization
+    has 100,000 unfinished timers.
     """
     GetTimer: _grpc.UnaryUnaryMultiCallable[_timer_service_pb2.GetTimerRequest, _timer_service_pb2.GetTimerResponse]
     """GetTimer returns a timer. NOT_FOUND `TIMER_NOT_FOUND`."""
     ListTimers: _grpc.UnaryUnaryMultiCallable[_timer_service_pb2.ListTimersRequest, _timer_service_pb2.ListTimersResponse]
     """ListTimers pages through the timers of an organization, in the order of their ids."""
     PauseTimer: _grpc.UnaryUnaryMultiCallable[_timer_service_pb2.PauseTimerRequest, _timer_service_pb2.PauseTimerResponse]
-    """PauseTimer stops a timer from firing until it is resumed; pausing twice is one pause. NOT_FOUND `TIMER_NOT_FOUND`;
-    FAILED_PRECONDITION `TIMER_FINISHED`; ABORTED `ETAG_MISMATCH` for a stale etag. A firing that has begun is not
-    called back.
+    """PauseTimer stops a timer from firing until it is resumed; pausing twice is one pause. A firing that has begun is
+    not undone. NOT_FOUND `TIMER_NOT_FOUND`; FAILED_PRECONDITION `TIMER_FINISHED`; ABORTED `ETAG_MISMATCH` for a stale
+    etag.
     """
     ResumeTimer: _grpc.UnaryUnaryMultiCallable[_timer_service_pb2.ResumeTimerRequest, _timer_service_pb2.ResumeTimerResponse]
-    """ResumeTimer sets a paused or faulty timer going again; what passed meanwhile is treated by the misfire policy.
-    Resuming one that is going changes nothing. Errors as for PauseTimer; FAILED_PRECONDITION `TIMER_FAULTY` for one that
-    this release still cannot read, with its `fault` as the message.
+    """ResumeTimer restarts a paused or faulty timer; the misfire policy applies to the times that have passed. Resuming
+    an active timer changes nothing. Errors as for PauseTimer, and FAILED_PRECONDITION `TIMER_FAULTY`, with its `fault`
+    as the message, for a timer that this release still cannot read.
     """
     FireTimer: _grpc.UnaryUnaryMultiCallable[_timer_service_pb2.FireTimerRequest, _timer_service_pb2.FireTimerResponse]
-    """FireTimer fires a timer now, once more than its schedule says, whatever its state; the schedule goes on as before.
-    NOT_FOUND `TIMER_NOT_FOUND`.
-    """
+    """FireTimer fires a timer now, in addition to its schedule and in any state. NOT_FOUND `TIMER_NOT_FOUND`."""
     DeleteTimer: _grpc.UnaryUnaryMultiCallable[_timer_service_pb2.DeleteTimerRequest, _timer_service_pb2.DeleteTimerResponse]
-    """DeleteTimer takes a timer away. NOT_FOUND `TIMER_NOT_FOUND`; ABORTED `ETAG_MISMATCH` for a stale etag. A firing that
-    has begun is not called back.
+    """DeleteTimer deletes a timer. A firing that has begun is not undone. NOT_FOUND `TIMER_NOT_FOUND`; ABORTED
+    `ETAG_MISMATCH` for a stale etag.
     """
 
 @_typing.type_check_only
 class TimerServiceAsyncStub(TimerServiceStub):
-    """TimerService keeps time for other services: a timer that comes due becomes a TimerFired event."""
+    """TimerService keeps time for other services: a timer that is due becomes a TimerFired event."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateTimer: _aio.UnaryUnaryMultiCallable[_timer_service_pb2.CreateTimerRequest, _timer_service_pb2.CreateTimerResponse]  # type: ignore[assignment]
-    """CreateTimer stores a timer and sets it going. ALREADY_EXISTS `TIMER_EXISTS` for an id in use; RESOURCE_EXHAUSTED
-    `TIMERS_PER_ORGANIZATION` when the organization has 100,000 that are not finished. A cron expression that does not
-    fire within five years is refused.
+    """CreateTimer stores and starts a timer. A cron expression that does not fire within five years is refused.
+    ALREADY_EXISTS `TIMER_EXISTS` for an id in use; RESOURCE_EXHAUSTED `TIMERS_PER_ORGANIZATION` when the organization
+    has 100,000 unfinished timers.
     """
     GetTimer: _aio.UnaryUnaryMultiCallable[_timer_service_pb2.GetTimerRequest, _timer_service_pb2.GetTimerResponse]  # type: ignore[assignment]
     """GetTimer returns a timer. NOT_FOUND `TIMER_NOT_FOUND`."""
     ListTimers: _aio.UnaryUnaryMultiCallable[_timer_service_pb2.ListTimersRequest, _timer_service_pb2.ListTimersResponse]  # type: ignore[assignment]
     """ListTimers pages through the timers of an organization, in the order of their ids."""
     PauseTimer: _aio.UnaryUnaryMultiCallable[_timer_service_pb2.PauseTimerRequest, _timer_service_pb2.PauseTimerResponse]  # type: ignore[assignment]
-    """PauseTimer stops a timer from firing until it is resumed; pausing twice is one pause. NOT_FOUND `TIMER_NOT_FOUND`;
-    FAILED_PRECONDITION `TIMER_FINISHED`; ABORTED `ETAG_MISMATCH` for a stale etag. A firing that has begun is not
-    called back.
+    """PauseTimer stops a timer from firing until it is resumed; pausing twice is one pause. A firing that has begun is
+    not undone. NOT_FOUND `TIMER_NOT_FOUND`; FAILED_PRECONDITION `TIMER_FINISHED`; ABORTED `ETAG_MISMATCH` for a stale
+    etag.
     """
     ResumeTimer: _aio.UnaryUnaryMultiCallable[_timer_service_pb2.ResumeTimerRequest, _timer_service_pb2.ResumeTimerResponse]  # type: ignore[assignment]
-    """ResumeTimer sets a paused or faulty timer going again; what passed meanwhile is treated by the misfire policy.
-    Resuming one that is going changes nothing. Errors as for PauseTimer; FAILED_PRECONDITION `TIMER_FAULTY` for one that
-    this release still cannot read, with its `fault` as the message.
+    """ResumeTimer restarts a paused or faulty timer; the misfire policy applies to the times that have passed. Resuming
+    an active timer changes nothing. Errors as for PauseTimer, and FAILED_PRECONDITION `TIMER_FAULTY`, with its `fault`
+    as the message, for a timer that this release still cannot read.
     """
     FireTimer: _aio.UnaryUnaryMultiCallable[_timer_service_pb2.FireTimerRequest, _timer_service_pb2.FireTimerResponse]  # type: ignore[assignment]
-    """FireTimer fires a timer now, once more than its schedule says, whatever its state; the schedule goes on as before.
-    NOT_FOUND `TIMER_NOT_FOUND`.
-    """
+    """FireTimer fires a timer now, in addition to its schedule and in any state. NOT_FOUND `TIMER_NOT_FOUND`."""
     DeleteTimer: _aio.UnaryUnaryMultiCallable[_timer_service_pb2.DeleteTimerRequest, _timer_service_pb2.DeleteTimerResponse]  # type: ignore[assignment]
-    """DeleteTimer takes a timer away. NOT_FOUND `TIMER_NOT_FOUND`; ABORTED `ETAG_MISMATCH` for a stale etag. A firing that
-    has begun is not called back.
+    """DeleteTimer deletes a timer. A firing that has begun is not undone. NOT_FOUND `TIMER_NOT_FOUND`; ABORTED
+    `ETAG_MISMATCH` for a stale etag.
     """
 
 class TimerServiceServicer(metaclass=_abc_1.ABCMeta):
-    """TimerService keeps time for other services: a timer that comes due becomes a TimerFired event."""
+    """TimerService keeps time for other services: a timer that is due becomes a TimerFired event."""
 
     @_abc_1.abstractmethod
     def CreateTimer(
@@ -103,9 +99,9 @@ class TimerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _timer_service_pb2.CreateTimerRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_timer_service_pb2.CreateTimerResponse, _abc.Awaitable[_timer_service_pb2.CreateTimerResponse]]:
-        """CreateTimer stores a timer and sets it going. ALREADY_EXISTS `TIMER_EXISTS` for an id in use; RESOURCE_EXHAUSTED
-        `TIMERS_PER_ORGANIZATION` when the organization has 100,000 that are not finished. A cron expression that does not
-        fire within five years is refused.
+        """CreateTimer stores and starts a timer. A cron expression that does not fire within five years is refused.
+        ALREADY_EXISTS `TIMER_EXISTS` for an id in use; RESOURCE_EXHAUSTED `TIMERS_PER_ORGANIZATION` when the organization
+        has 100,000 unfinished timers.
         """
 
     @_abc_1.abstractmethod
@@ -130,9 +126,9 @@ class TimerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _timer_service_pb2.PauseTimerRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_timer_service_pb2.PauseTimerResponse, _abc.Awaitable[_timer_service_pb2.PauseTimerResponse]]:
-        """PauseTimer stops a timer from firing until it is resumed; pausing twice is one pause. NOT_FOUND `TIMER_NOT_FOUND`;
-        FAILED_PRECONDITION `TIMER_FINISHED`; ABORTED `ETAG_MISMATCH` for a stale etag. A firing that has begun is not
-        called back.
+        """PauseTimer stops a timer from firing until it is resumed; pausing twice is one pause. A firing that has begun is
+        not undone. NOT_FOUND `TIMER_NOT_FOUND`; FAILED_PRECONDITION `TIMER_FINISHED`; ABORTED `ETAG_MISMATCH` for a stale
+        etag.
         """
 
     @_abc_1.abstractmethod
@@ -141,9 +137,9 @@ class TimerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _timer_service_pb2.ResumeTimerRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_timer_service_pb2.ResumeTimerResponse, _abc.Awaitable[_timer_service_pb2.ResumeTimerResponse]]:
-        """ResumeTimer sets a paused or faulty timer going again; what passed meanwhile is treated by the misfire policy.
-        Resuming one that is going changes nothing. Errors as for PauseTimer; FAILED_PRECONDITION `TIMER_FAULTY` for one that
-        this release still cannot read, with its `fault` as the message.
+        """ResumeTimer restarts a paused or faulty timer; the misfire policy applies to the times that have passed. Resuming
+        an active timer changes nothing. Errors as for PauseTimer, and FAILED_PRECONDITION `TIMER_FAULTY`, with its `fault`
+        as the message, for a timer that this release still cannot read.
         """
 
     @_abc_1.abstractmethod
@@ -152,9 +148,7 @@ class TimerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _timer_service_pb2.FireTimerRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_timer_service_pb2.FireTimerResponse, _abc.Awaitable[_timer_service_pb2.FireTimerResponse]]:
-        """FireTimer fires a timer now, once more than its schedule says, whatever its state; the schedule goes on as before.
-        NOT_FOUND `TIMER_NOT_FOUND`.
-        """
+        """FireTimer fires a timer now, in addition to its schedule and in any state. NOT_FOUND `TIMER_NOT_FOUND`."""
 
     @_abc_1.abstractmethod
     def DeleteTimer(
@@ -162,8 +156,8 @@ class TimerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _timer_service_pb2.DeleteTimerRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_timer_service_pb2.DeleteTimerResponse, _abc.Awaitable[_timer_service_pb2.DeleteTimerResponse]]:
-        """DeleteTimer takes a timer away. NOT_FOUND `TIMER_NOT_FOUND`; ABORTED `ETAG_MISMATCH` for a stale etag. A firing that
-        has begun is not called back.
+        """DeleteTimer deletes a timer. A firing that has begun is not undone. NOT_FOUND `TIMER_NOT_FOUND`; ABORTED
+        `ETAG_MISMATCH` for a stale etag.
         """
 
 def add_TimerServiceServicer_to_server(servicer: TimerServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
