@@ -1,9 +1,10 @@
-"""A release has its section in the CHANGELOG and the image of its protos, and protos only grow."""
+"""A release leaves a section in the CHANGELOG, an image of its protos and the digests of its migrations."""
 
 import re
 import shutil
 import subprocess
 import tomllib
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,16 @@ def test_every_released_version_has_the_image_of_its_protos(root: Path, changelo
     released = {line.removeprefix("## ") for line in changelog if re.match(r"## \d", line)}
     assert {file.stem.removeprefix("v") for file in (root / "protos/released").iterdir()} == released
     assert tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"] in released
+
+
+def test_released_migrations_are_not_edited(root: Path) -> None:
+    """Databases that have run them would not notice."""
+    released: dict[str, str] = {}
+    for file in Path(__file__).parent.glob("migrations-v*.txt"):
+        released |= {path: digest for digest, path in map(str.split, file.read_text().splitlines())}
+    assert len(released) > 20
+    found = {path: sha256((root / path).read_bytes()).hexdigest() for path in released if (root / path).exists()}
+    assert found == released
 
 
 def breaking(root: Path, protos: Path) -> subprocess.CompletedProcess[str]:
