@@ -33,7 +33,7 @@ class LosesOneAnswer(Database):
 
 
 async def test_a_claim_whose_commit_failed_is_taken_back(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("publisher_service.main.Database", LosesOneAnswer)
+    monkeypatch.setattr("servicekit.backbone.Database", LosesOneAnswer)
     monkeypatch.setattr(LosesOneAnswer, "lost", 0)
     async with start() as rig:
         await rig.connect()

@@ -9,7 +9,6 @@ from publisher_service.application.relabel_lines import RelabelLines
 from publisher_service.application.reseal_credentials import ResealCredentials
 from publisher_service.application.wake_stranded_lines import WakeStrandedLines
 from publisher_service.engine.sweep import Sweep
-from servicekit.pg.housekeeping import Housekeeping
 from servicekit.run import Loop
 
 
@@ -24,7 +23,6 @@ def loops(
     count_jobs: CountJobs,
     reseal_credentials: ResealCredentials,
     drop_kept_content: DropKeptContent,
-    housekeeping: Housekeeping,
 ) -> list[Loop]:
     """`due_now` is set when a job may go out at once, `connection_changed` when an account was connected."""
     return [
@@ -34,5 +32,4 @@ def loops(
         Loop("count jobs", count_jobs.step, timedelta(seconds=15)),
         Loop("reseal credentials", reseal_credentials.step, timedelta(hours=1)),
         Loop("kept content", drop_kept_content, timedelta(minutes=1)),
-        Loop("housekeeping", housekeeping.step, timedelta(minutes=1)),
     ]
