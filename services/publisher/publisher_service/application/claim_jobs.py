@@ -282,4 +282,4 @@ def _events_are_lost(command: Command, now: datetime) -> bool:
 def _job_of(command: Command, withdrawn_below: int, now: datetime) -> PostJob:
     """The job as it would be had the events come first: without a time, which the claim of the command gives it."""
     job = new_job(command.organization_id, command.draft_id, command.target, below=withdrawn_below, now=now)
-    return replace(job, target_month=local_month(command.schedule_time, command.time_zone))
+    return replace(job, target_month=command.target_month or local_month(command.schedule_time, ""))

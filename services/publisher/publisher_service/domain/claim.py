@@ -24,7 +24,8 @@ class Command:
     max_attempts: int
     traceparent: str
     slot_sequence: int = 0
-    time_zone: str = ""
+    # Empty if the sender did not know the time zone: the job keeps its month.
+    target_month: str = ""
     # It is its account's turn: the line itself asks.
     from_line: bool = False
     # Made of what the command names; kept, because it is asked for several times and is a digest.
@@ -117,6 +118,7 @@ def command_of(job: PostJob, *, from_line: bool = False) -> Command:
         not_after=job.not_after,
         content_revision=job.wanted_revision,
         max_attempts=job.max_attempts,
+        target_month=job.target_month,
         traceparent=job.traceparent,
         from_line=from_line,
     )

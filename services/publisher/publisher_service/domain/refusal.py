@@ -75,5 +75,6 @@ def _taken_over(job: PostJob, command: Command) -> PostJob:
         not_after=command.not_after,
         max_attempts=command.max_attempts,
         wanted_revision=command.content_revision,
+        target_month=command.target_month or job.target_month,
         traceparent=command.traceparent,
     )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from postflow.publisher.v1 import publisher_events_pb2
 from postflow.queue.v1 import publish_command_pb2
 from publisher_service.domain.claim import Command
+from publisher_service.domain.plan import local_month
 from publisher_service.wire.targets import target_from, target_message
 from publisher_service.wire.unreadable import UnreadableMessage
 from servicekit.pg.outbox import Announcement
@@ -25,6 +26,7 @@ def command_from(message: publish_command_pb2.PublishCommand) -> Command:
         raise UnreadableMessage("a publish command lacks its organization, slot, draft, target or times")
     if any("\0" in text for text in (*named, target.destination, message.traceparent)):
         raise UnreadableMessage("a publish command names what no database can hold")
+    time = moment(message.schedule_time)
     return Command(
         organization_id=message.organization_id,
         draft_id=message.draft_id,
@@ -33,12 +35,12 @@ def command_from(message: publish_command_pb2.PublishCommand) -> Command:
         slot_id=message.slot_id,
         slot_revision=message.slot_revision,
         emission=message.emission,
-        schedule_time=moment(message.schedule_time),
+        schedule_time=time,
         not_after=moment(message.not_after),
         content_revision=message.content_revision,
         max_attempts=max(message.max_attempts, 1),
         traceparent=message.traceparent,
-        time_zone=message.time_zone,
+        target_month=local_month(time, message.time_zone) if message.time_zone else "",
     )
 
 

@@ -1,8 +1,8 @@
-"""The claim: one statement decides for a batch of commands which may be sent, and writes down the intention to.
+"""The claim: one statement decides which commands of a batch may be sent, and records the attempts to send them.
 
-Rules that it obeys, each one measured: rows are found by key from an unnested array (no join between two CTEs, which is
-quadratic in the batch); it waits for no lock (SKIP LOCKED), so it cannot deadlock; what is decided is decided on the
-locked, newest version of job and gate. What the statement decides, nobody computes again: it returns what it wrote.
+Its rules, each one measured: it finds rows by key from an unnested array, because a join of two CTEs is quadratic in
+the batch; it waits for no lock (SKIP LOCKED), so it cannot deadlock; it decides on the locked, newest version of job
+and gate. It returns what it wrote, so nothing is computed a second time.
 """
 
 from collections.abc import Sequence
@@ -12,8 +12,8 @@ from typing import Any
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from publisher_service.domain.claim import IN_LINE, Claimed, Command, Judged, Lane, Verdict
-from publisher_service.domain.post_job import JobState, PostJob, Reason
+from publisher_service.domain.claim import Claimed, Command, Judged, Lane, Verdict
+from publisher_service.domain.post_job import JobState, PostJob
 
 _CLAIM = text("""
     with taken as materialized (
@@ -30,25 +30,32 @@ _CLAIM = text("""
             c.from_line,
             j.organization_id, j.id, j.draft_id, j.social_account_id, j.state, j.state_reason, j.version, j.run,
             j.slot_sequence, j.slot_id, j.slot_revision, j.next_action_time, j.attempts, j.fence, j.in_doubt,
-            j.content_revision as sent_revision, j.withdrawn_below, j.target_month, j.create_time, j.error_reason,
-            j.error_message,
-            -- A run has ended: the command begins the next one.
-            e.ended,
-            case when e.ended then j.run + 1 else j.run end as next_run,
-            case when e.ended then 0 else j.attempts end as spent,
-            j.id || '-' || case when e.ended then j.run + 1 else j.run end as next_key,
+            j.content_revision as sent_revision, j.withdrawn_below, j.create_time,
+            -- The run has ended: the command begins the next one. What a job becomes is computed here and nowhere else.
+            e.ended, r.next_run, r.spent,
+            r.spent + 1 as next_attempt,
+            j.id || '-' || r.next_run as next_key,
+            j.version + 1 as next_version,
+            j.fence + 1 as next_fence,
+            coalesce(nullif(c.target_month, ''), j.target_month) as next_month,
+            (j.state_reason, j.slot_id, j.slot_revision, j.not_after)
+                is not distinct from ('IN_LINE', c.slot_id, c.slot_revision, c.not_after) as stands_in_line,
             g.connected, g.open_job_id, g.lined, g.resume_time
         from unnest(
             cast(:organization_ids as text[]), cast(:ids as text[]), cast(:social_account_ids as text[]),
             cast(:slot_sequences as bigint[]), cast(:slot_ids as text[]), cast(:slot_revisions as bigint[]),
             cast(:schedule_times as timestamptz[]), cast(:not_afters as timestamptz[]),
             cast(:content_revisions as bigint[]), cast(:max_attempts as integer[]), cast(:traceparents as text[]),
-            cast(:from_lines as boolean[])
+            cast(:target_months as text[]), cast(:from_lines as boolean[])
         ) with ordinality as c (organization_id, id, social_account_id, slot_sequence, slot_id, slot_revision,
-            schedule_time, not_after, content_revision, max_attempts, traceparent, from_line, ordinal)
+            schedule_time, not_after, content_revision, max_attempts, traceparent, target_month, from_line, ordinal)
         join post_job j on j.organization_id = c.organization_id and j.id = c.id
         cross join lateral (select j.state in ('FAILED', 'MISSED', 'CANCELED') as ended) e
-        -- Lateral, so that both columns always are index conditions: as a join the planner may look up one of them.
+        cross join lateral (
+            select case when e.ended then j.run + 1 else j.run end as next_run,
+                case when e.ended then 0 else j.attempts end as spent
+        ) r
+        -- Lateral, so that both columns always are index conditions: for a join the planner may use one of them.
         cross join lateral (
             select gate.connected, gate.open_job_id, gate.lined, gate.resume_time from account_gate gate
             where gate.organization_id = c.organization_id and gate.social_account_id = c.social_account_id
@@ -79,7 +86,7 @@ _CLAIM = text("""
                 when b.revision < t.withdrawn_below then 'WITHDRAWN'
                 when t.id <> all (k.post_job_ids) then 'REMOVED'
                 when b.content is null then 'CONTENT_LOST'
-                -- What is sent again was approved when it was sent first; only its withdrawal forbids it.
+                -- A resend was approved when it was sent first; only its withdrawal forbids it.
                 when not k.approved and b.revision = k.revision then 'NOT_APPROVED'
                 when not t.connected or s.id is null then 'ACCOUNT_NOT_CONNECTED'
                 when t.open_job_id is not null or t.resume_time > :now or (t.lined and not t.from_line)
@@ -91,8 +98,8 @@ _CLAIM = text("""
         left join social_account s on s.organization_id = t.organization_id and s.id = t.social_account_id
         left join kept_content kept on t.in_doubt and kept.organization_id = t.organization_id
             and kept.post_job_id = t.id and kept.revision = t.sent_revision
-        -- The very bytes that may be out already go out again under their key, whatever the draft says by now; when it
-        -- says the same under another revision, that one is sent.
+        -- A run in doubt sends the very bytes that may be out already, even if the draft has changed since. If a newer
+        -- revision has the same bytes, that revision is sent.
         cross join lateral (
             select
                 case when i.newest then k.revision else t.sent_revision end as revision,
@@ -105,7 +112,7 @@ _CLAIM = text("""
             ) as i (newest)
         ) b
     ),
-    -- One post of an account at a time, the earliest first; and no more of a provider than there is room for.
+    -- One post of an account at a time, the earliest first, and no more of a provider than there is room for.
     in_turn as materialized (
         select l.*,
             case when l.opinion = 'CLAIMED' and row_number() over (
@@ -122,9 +129,10 @@ _CLAIM = text("""
     ),
     claimed as (
         update post_job j set
-            state = 'SENDING', state_reason = '', version = j.version + 1, fence = j.fence + 1,
-            run = v.next_run, attempts = v.spent + 1, slot_sequence = v.command_slot_sequence,
-            slot_id = v.command_slot_id, slot_revision = v.command_slot_revision, schedule_time = v.command_time,
+            state = 'SENDING', state_reason = '', version = v.next_version, fence = v.next_fence,
+            run = v.next_run, attempts = v.next_attempt, target_month = v.next_month,
+            slot_sequence = v.command_slot_sequence, slot_id = v.command_slot_id,
+            slot_revision = v.command_slot_revision, schedule_time = v.command_time,
             not_after = v.command_not_after, max_attempts = v.command_max_attempts,
             traceparent = v.command_traceparent, content_revision = v.revision,
             wanted_revision = v.wanted_revision, next_action_time = v.lease_end,
@@ -136,14 +144,14 @@ _CLAIM = text("""
     opened as (
         insert into attempt (organization_id, post_job_id, run, number, fence, state, idempotency_key, content_revision,
             content_digest, start_time, external_id, error_reason, error_message, sender)
-        select v.organization_id, v.id, v.next_run, v.spent + 1, v.fence + 1, 'SENDING', v.next_key,
+        select v.organization_id, v.id, v.next_run, v.next_attempt, v.next_fence, 'SENDING', v.next_key,
             v.revision, v.content_digest, :now, '', '', '', :sender
         from judged v where v.verdict = 'CLAIMED'
     ),
     lined as (
         update post_job j set
-            state = 'READY', state_reason = 'IN_LINE', version = j.version + 1, run = v.next_run, attempts = v.spent,
-            slot_sequence = v.command_slot_sequence, slot_id = v.command_slot_id,
+            state = 'READY', state_reason = 'IN_LINE', version = v.next_version, run = v.next_run, attempts = v.spent,
+            target_month = v.next_month, slot_sequence = v.command_slot_sequence, slot_id = v.command_slot_id,
             slot_revision = v.command_slot_revision, schedule_time = v.command_time,
             not_after = v.command_not_after, max_attempts = v.command_max_attempts,
             traceparent = v.command_traceparent, next_action_time = v.command_not_after,
@@ -152,9 +160,7 @@ _CLAIM = text("""
             error_message = case when v.ended then '' else j.error_message end, update_time = :now
         from judged v
         where v.verdict in ('ACCOUNT_BUSY', 'PROVIDER_BUSY') and j.organization_id = v.organization_id and j.id = v.id
-            and j.state not in ('SENDING', 'UNKNOWN', 'PUBLISHED')
-            and (j.state_reason, j.slot_id, j.slot_revision, j.not_after)
-                is distinct from ('IN_LINE', v.command_slot_id, v.command_slot_revision, v.command_not_after)
+            and j.state not in ('SENDING', 'UNKNOWN', 'PUBLISHED') and not v.stands_in_line
     ),
     gates as materialized (
         select organization_id, social_account_id, min(id) filter (where verdict = 'CLAIMED') as claimed_id,
@@ -175,20 +181,21 @@ _CLAIM = text("""
         from gates w
         where g.organization_id = w.organization_id and g.social_account_id = w.social_account_id
     )
-    select ordinal, verdict, organization_id, id, version, next_action_time, state_reason, slot_id, slot_revision,
-        command_slot_id, command_slot_revision, command_not_after, draft_id, next_run, spent, fence, in_doubt, revision,
-        withdrawn_below, target_month, create_time, lease_end, provider, external_account_id, credentials, content,
-        content_digest, next_key
+    select ordinal, verdict, organization_id, id, w.is_lined,
+        case when verdict = 'CLAIMED' or w.is_lined then next_version else version end as version, next_action_time,
+        draft_id, next_run, next_attempt, next_fence, next_key, next_month, in_doubt, revision, withdrawn_below,
+        create_time, lease_end, provider, external_account_id, credentials, content, content_digest
     from judged
+    cross join lateral (select verdict in ('ACCOUNT_BUSY', 'PROVIDER_BUSY') and not stands_in_line as is_lined) w
 """)
 
 
 async def claim(
     connection: AsyncConnection, commands: Sequence[Command], lanes: Sequence[Lane], *, now: datetime, sender: str
 ) -> dict[int, Judged]:
-    """Returns the verdicts by the index of the command. A command whose job is absent, or is locked, has none.
+    """Returns the verdicts by the index of the command; a command whose job is absent or locked has none.
 
-    The commands are of different jobs. `sender` names this claim of this process on its attempts.
+    No two commands may name the same job. `sender` names this claim on its attempts.
     """
     lease_ends = {lane.provider: now + lane.lease for lane in lanes}
     result = await connection.execute(
@@ -205,6 +212,7 @@ async def claim(
             "content_revisions": [each.content_revision for each in commands],
             "max_attempts": [each.max_attempts for each in commands],
             "traceparents": [each.traceparent for each in commands],
+            "target_months": [each.target_month for each in commands],
             "from_lines": [each.from_line for each in commands],
             "providers": [lane.provider for lane in lanes],
             "rooms": [lane.room for lane in lanes],
@@ -218,21 +226,15 @@ async def claim(
 
 def _judged(row: Row[Any], command: Command, now: datetime) -> Judged:
     verdict = Verdict(row.verdict)
-    is_lined = verdict in IN_LINE and not _stood_in_line(row)
     return Judged(
         verdict=verdict,
         organization_id=row.organization_id,
         id=row.id,
-        version=row.version + 1 if is_lined or verdict is Verdict.CLAIMED else row.version,
+        version=row.version,
         next_action_time=row.next_action_time,
-        is_lined=is_lined,
+        is_lined=row.is_lined,
         claimed=_claimed(row, command, now) if verdict is Verdict.CLAIMED else None,
     )
-
-
-def _stood_in_line(row: Row[Any]) -> bool:
-    stood = (row.state_reason, row.slot_id, row.slot_revision, row.next_action_time)
-    return stood == (Reason.IN_LINE, row.command_slot_id, row.command_slot_revision, row.command_not_after)
 
 
 def _claimed(row: Row[Any], command: Command, now: datetime) -> Claimed:
@@ -242,7 +244,7 @@ def _claimed(row: Row[Any], command: Command, now: datetime) -> Claimed:
         draft_id=row.draft_id,
         target=command.target,
         state=JobState.SENDING,
-        version=row.version + 1,
+        version=row.version,
         run=row.next_run,
         slot_sequence=command.slot_sequence,
         slot_id=command.slot_id,
@@ -251,14 +253,14 @@ def _claimed(row: Row[Any], command: Command, now: datetime) -> Claimed:
         not_after=command.not_after,
         next_action_time=row.lease_end,
         max_attempts=command.max_attempts,
-        attempts=row.spent + 1,
-        fence=row.fence + 1,
+        attempts=row.next_attempt,
+        fence=row.next_fence,
         in_doubt=row.in_doubt,
         content_revision=row.revision,
         wanted_revision=command.content_revision,
         withdrawn_below=row.withdrawn_below,
         last_attempt_time=now,
-        target_month=row.target_month,
+        target_month=row.next_month,
         traceparent=command.traceparent,
         create_time=row.create_time,
         update_time=now,

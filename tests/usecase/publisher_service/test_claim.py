@@ -1,0 +1,143 @@
+"""The claim's statement decides once: what it returns is what it has written."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from publisher_service.adapters.postgres.accounts import insert_account
+from publisher_service.adapters.postgres.claim import claim
+from publisher_service.adapters.postgres.contents import lock_contents, save_contents
+from publisher_service.adapters.postgres.gates import set_connection
+from publisher_service.adapters.postgres.jobs import insert_jobs, lock_jobs
+from publisher_service.domain.account import AccountState, SocialAccount
+from publisher_service.domain.claim import Command, Judged, Lane, Verdict
+from publisher_service.domain.plan import SavedDraft
+from publisher_service.domain.post_job import JobState, PostJob, Target, job_id
+from servicekit.pg.database import Database
+
+NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+PAGE = Target(social_account_id="page", channel="facebook")
+COMMAND = Command(
+    organization_id="acme",
+    draft_id="draft",
+    target=PAGE,
+    slot_id="slot",
+    slot_revision=1,
+    emission=1,
+    schedule_time=NOW,
+    not_after=NOW + timedelta(hours=1),
+    content_revision=1,
+    max_attempts=5,
+    target_month="2026-03-01",
+    traceparent="",
+)
+JOB = PostJob(
+    organization_id="acme",
+    id=job_id("acme", "draft", PAGE),
+    draft_id="draft",
+    target=PAGE,
+    state=JobState.PENDING,
+    create_time=NOW,
+    update_time=NOW,
+)
+FAILED = replace(
+    JOB,
+    state=JobState.FAILED,
+    version=7,
+    run=3,
+    attempts=5,
+    fence=9,
+    slot_id="before",
+    target_month="2026-02-01",
+    error_reason="HTTP_400",
+    error_message="too long",
+)
+
+
+@pytest.fixture
+async def database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Database]:
+    database = Database(await service_database("publisher"), application="test")
+    account = SocialAccount(
+        organization_id="acme",
+        id="page",
+        provider="sandbox",
+        external_account_id="ext",
+        display_name="",
+        channels=("facebook",),
+        state=AccountState.CONNECTED,
+        version=1,
+        create_time=NOW,
+        update_time=NOW,
+    )
+    draft = SavedDraft(
+        organization_id="acme",
+        draft_id="draft",
+        version=1,
+        revision=1,
+        content=b"",
+        content_digest="digest",
+        approved=True,
+        targets=(PAGE,),
+    )
+    async with database.transaction() as tx:
+        await lock_contents(tx.connection, [("acme", "draft")])
+        await save_contents(tx.connection, [draft])
+        await insert_account(tx.connection, account, b"sealed")
+        await set_connection(tx.connection, "acme", "page", provider="sandbox", connected=True, now=NOW)
+        await tx.connection.execute(text("update account_gate set lined = false"))
+    yield database
+    await database.dispose()
+
+
+async def claimed(database: Database, job: PostJob, command: Command, *, room: int = 1) -> tuple[Judged, PostJob]:
+    """Returns the verdict on the stored job, and the job as it stands afterwards."""
+    async with database.transaction() as tx:
+        await tx.connection.execute(text("delete from post_job"))
+        await insert_jobs(tx.connection, [job])
+        return await judged(database, command, room=room, tx=tx)
+
+
+async def judged(database: Database, command: Command, *, room: int, tx: Any) -> tuple[Judged, PostJob]:
+    lane = Lane(provider="sandbox", room=room, lease=timedelta(seconds=15))
+    verdicts = await claim(tx.connection, [command], [lane], now=NOW, sender="test/1")
+    (after,) = await lock_jobs(tx.connection, [("acme", command.post_job_id)])
+    return verdicts[0], after
+
+
+@pytest.mark.parametrize("job", [JOB, FAILED], ids=["first run", "next run"])
+async def test_a_claimed_job_is_the_stored_job(database: Database, job: PostJob) -> None:
+    verdict, after = await claimed(database, job, COMMAND)
+    assert verdict.claimed is not None
+    assert verdict.claimed.job == after
+    assert verdict.version == after.version == job.version + 1
+
+
+@pytest.mark.parametrize("room", [1, 0], ids=["claimed", "in line"])
+async def test_the_run_that_a_command_begins_has_nothing_of_the_run_before(database: Database, room: int) -> None:
+    verdict, after = await claimed(database, FAILED, COMMAND, room=room)
+    assert verdict.version == after.version
+    assert (after.run, after.attempts) == (4, room)
+    assert (after.error_reason, after.error_message) == ("", "")
+    assert after.target_month == "2026-03-01"
+
+
+async def test_a_command_without_a_month_leaves_that_of_the_slot(database: Database) -> None:
+    verdict, after = await claimed(database, replace(JOB, target_month="2026-02-01"), replace(COMMAND, target_month=""))
+    assert verdict.claimed is not None
+    assert verdict.claimed.job.target_month == after.target_month == "2026-02-01"
+
+
+async def test_a_copy_for_a_job_in_line_answers_with_the_stored_version(database: Database) -> None:
+    """The sweep may have put off its next action; that does not put it in line a second time."""
+    first, lined = await claimed(database, JOB, COMMAND, room=0)
+    assert (first.verdict, first.is_lined, first.version) == (Verdict.PROVIDER_BUSY, True, lined.version)
+    async with database.transaction() as tx:
+        put_off = text("update post_job set next_action_time = next_action_time + interval '1 minute'")
+        await tx.connection.execute(put_off)
+        again, after = await judged(database, replace(COMMAND, emission=2), room=0, tx=tx)
+    assert after.version == lined.version
+    assert (again.is_lined, again.version) == (False, after.version)
