@@ -74,8 +74,8 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from drafts_service.domain.answer import Answer
+    from queue_service.domain.command import Command
     from queue_service.domain.draft import Draft as QueuedDraft
-    from queue_service.domain.emission import Emission
 
 ORG = "acme"
 _LANES = [Lane(provider="sandbox", room=1000, lease=timedelta(seconds=30))]
@@ -120,13 +120,13 @@ class Site:
 
 class Stream:
     def __init__(self) -> None:
-        self.commands: list[Emission] = []
+        self.commands: list[Command] = []
 
     async def room(self) -> Room:
         return Room(10_000, frozenset())
 
-    async def send(self, emissions: Sequence[Emission]) -> list[Emission]:
-        self.commands += emissions
+    async def send(self, commands: Sequence[Command]) -> list[Command]:
+        self.commands += commands
         return []
 
 
@@ -244,7 +244,7 @@ class World:
                 if other is not site:
                     other.waiting += [event for event in events if other.routes.read(event, "") is not None]
 
-    async def claim(self, commands: Sequence[Emission]) -> list[Claimed]:
+    async def claim(self, commands: Sequence[Command]) -> list[Claimed]:
         """Publisher has these commands now, and what is due in its own database."""
         wanted = [
             command_from(PublishCommand.FromString(queue_wire.publish_command(each, 3).payload))
@@ -400,7 +400,7 @@ class Story:
         answers, self.open = self.open, []
         await self.world.settle(answers)
 
-    async def _send(self, commands: Sequence[Emission]) -> None:
+    async def _send(self, commands: Sequence[Command]) -> None:
         claimed = await self.world.claim(commands)
         self.open += [(each, self._answer(each)) for each in claimed]
         if self.random.random() < 0.5:

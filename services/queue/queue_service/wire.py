@@ -14,8 +14,8 @@ from postflow.queue.v1 import publish_command_pb2, queue_events_pb2, queue_servi
 from postflow.schedule.v1 import account_schedule_pb2, schedule_events_pb2, schedule_service_pb2
 from postflow.target.v1 import target_pb2
 from queue_service.domain.account import Connection, ToldSchedule
+from queue_service.domain.command import Command
 from queue_service.domain.draft import Draft, SavedDraft, Target
-from queue_service.domain.emission import Emission
 from queue_service.domain.job import JobState
 from queue_service.domain.listing import Position
 from queue_service.domain.relocation import MovedSlot
@@ -331,30 +331,30 @@ def _wall(nominal: datetime | None) -> str:
     return nominal.isoformat(timespec="minutes") if nominal else ""
 
 
-def publish_command(emission: Emission, max_attempts: int) -> Outgoing:
+def publish_command(command: Command, max_attempts: int) -> Outgoing:
     """The message id names this copy: the stream keeps one of two such, and never takes a later copy for this one."""
-    command = publish_command_pb2.PublishCommand(
-        organization_id=emission.organization_id,
-        slot_id=emission.slot_id,
-        slot_revision=emission.revision,
-        emission=emission.emission,
-        draft_id=emission.draft_id,
+    message = publish_command_pb2.PublishCommand(
+        organization_id=command.organization_id,
+        slot_id=command.slot_id,
+        slot_revision=command.revision,
+        emission=command.emission,
+        draft_id=command.draft_id,
         target=target_pb2.Target(
-            social_account_id=emission.social_account_id, channel=emission.channel, destination=emission.destination
+            social_account_id=command.social_account_id, channel=command.channel, destination=command.destination
         ),
-        schedule_time=timestamp(emission.schedule_time),
-        not_after=timestamp(emission.not_after),
-        content_revision=emission.content_revision,
+        schedule_time=timestamp(command.schedule_time),
+        not_after=timestamp(command.not_after),
+        content_revision=command.content_revision,
         max_attempts=max_attempts,
-        traceparent=emission.traceparent,
-        slot_sequence=emission.slot_sequence,
-        time_zone=emission.time_zone,
+        traceparent=command.traceparent,
+        slot_sequence=command.slot_sequence,
+        time_zone=command.time_zone,
     )
     return Outgoing(
-        subject=publish_subject(emission.organization_id, emission.social_account_id),
-        payload=command.SerializeToString(),
-        message_id=f"{emission.slot_id}.{emission.revision}."
-        f"{_digest(emission.channel, emission.destination)}.{emission.emission}",
+        subject=publish_subject(command.organization_id, command.social_account_id),
+        payload=message.SerializeToString(),
+        message_id=f"{command.slot_id}.{command.revision}."
+        f"{_digest(command.channel, command.destination)}.{command.emission}",
     )
 
 

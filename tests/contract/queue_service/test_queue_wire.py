@@ -28,8 +28,8 @@ from postflow.schedule.v1.schedule_service_pb2 import FindSlotTimesRequest, Find
 from postflow.target.v1 import target_pb2
 from queue_service import wire
 from queue_service.domain.account import Connection, ToldSchedule
+from queue_service.domain.command import Command
 from queue_service.domain.draft import Draft, SavedDraft, Target
-from queue_service.domain.emission import Emission
 from queue_service.domain.job import JobState
 from queue_service.domain.listing import Position
 from queue_service.domain.relocation import MovedSlot
@@ -87,7 +87,7 @@ SLOT = QueueSlot(
     update_time=NOW,
     publish_time=NOW,
 )
-EMISSION = Emission(
+COMMAND = Command(
     organization_id="acme",
     slot_id="s1",
     revision=2,
@@ -141,31 +141,31 @@ def test_the_two_answers_are_kept_in_one_form() -> None:
 
 
 def test_a_command_is_what_it_was() -> None:
-    outgoing = wire.publish_command(EMISSION, 5)
+    outgoing = wire.publish_command(COMMAND, 5)
     assert PublishCommand.FromString(outgoing.payload) == PublishCommand.FromString(PUBLISH_COMMAND)
     assert outgoing.subject == "publish.52.acme"
 
 
 def test_a_command_says_which_slot_is_the_newer_and_the_zone() -> None:
-    payload = wire.publish_command(EMISSION._replace(slot_sequence=7, time_zone="Europe/Berlin"), 5).payload
+    payload = wire.publish_command(COMMAND._replace(slot_sequence=7, time_zone="Europe/Berlin"), 5).payload
     command = PublishCommand.FromString(payload)
     assert (command.slot_sequence, command.time_zone) == (7, "Europe/Berlin")
 
 
 def test_a_message_id_names_the_slot_its_revision_the_target_and_the_copy() -> None:
     others = [
-        EMISSION,
-        EMISSION._replace(slot_id="s2"),
-        EMISSION._replace(revision=3),
-        EMISSION._replace(emission=4),
-        EMISSION._replace(channel="x"),
-        EMISSION._replace(destination="43"),
-        EMISSION._replace(channel="facebook4", destination="2"),
+        COMMAND,
+        COMMAND._replace(slot_id="s2"),
+        COMMAND._replace(revision=3),
+        COMMAND._replace(emission=4),
+        COMMAND._replace(channel="x"),
+        COMMAND._replace(destination="43"),
+        COMMAND._replace(channel="facebook4", destination="2"),
     ]
     ids = [wire.publish_command(each, 5).message_id for each in others]
     assert len(set(ids)) == len(ids)
-    assert wire.publish_command(EMISSION._replace(traceparent=""), 5).message_id == ids[0]
-    strange = wire.publish_command(EMISSION._replace(destination="a\r\nb"), 5).message_id
+    assert wire.publish_command(COMMAND._replace(traceparent=""), 5).message_id == ids[0]
+    strange = wire.publish_command(COMMAND._replace(destination="a\r\nb"), 5).message_id
     assert strange.isprintable()
 
 

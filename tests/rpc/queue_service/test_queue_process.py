@@ -14,7 +14,7 @@ from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
 from postflow.queue.v1.queue_service_pb2 import AddToQueueRequest, ListQueueSlotsRequest, ScheduleAtRequest
 from postflow.queue.v1.queue_slot_pb2 import QUEUE_SLOT_STATE_DISPATCHED, QUEUE_SLOT_STATE_PUBLISHED, QueueSlot
 from postflow.target.v1.target_pb2 import Target
-from queue_service.domain.emission import ANSWERED_DELAY
+from queue_service.domain.command import ANSWERED_DELAY
 from servicekit.clock import SystemClock
 from servicekit.pg.database import Database
 from testkit.eventually import eventually

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_service.domain.emission import ANSWERED_DELAY, still_wanted
+from queue_service.domain.command import ANSWERED_DELAY, still_wanted
 from queue_service.domain.job import ENDED, JobState
 from queue_service.domain.settlement import JobReport, Progress, TargetProgress, outcome, settle
 from queue_service.domain.slot import SlotState

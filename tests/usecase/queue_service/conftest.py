@@ -28,8 +28,8 @@ from queue_service.application.settle_slots import SettleSlots
 from queue_service.application.slot_book import SlotBook
 from queue_service.application.slot_mover import SlotMover
 from queue_service.domain.account import AccountQueue, ToldSchedule
+from queue_service.domain.command import Command
 from queue_service.domain.draft import Draft, SavedDraft, Target
-from queue_service.domain.emission import Emission
 from queue_service.domain.job import JobState
 from queue_service.domain.policy import Policy
 from queue_service.domain.settlement import JobReport
@@ -196,17 +196,17 @@ class FakeStream:
 
     limit: int = 10_000
     filled: frozenset[str] = frozenset()
-    sent: list[Emission] = field(default_factory=list)
+    sent: list[Command] = field(default_factory=list)
     loses: set[str] = field(default_factory=set)
 
     async def room(self) -> Room:
         return Room(self.limit, self.filled)
 
-    async def send(self, emissions: Sequence[Emission]) -> list[Emission]:
-        self.sent += [each for each in emissions if each.draft_id not in self.loses]
-        return [each for each in emissions if each.draft_id in self.loses]
+    async def send(self, commands: Sequence[Command]) -> list[Command]:
+        self.sent += [each for each in commands if each.draft_id not in self.loses]
+        return [each for each in commands if each.draft_id in self.loses]
 
-    def taken(self) -> list[Emission]:
+    def taken(self) -> list[Command]:
         taken, self.sent = self.sent, []
         return taken
 
@@ -397,7 +397,7 @@ class Queue:
     def report_on(self, slot: QueueSlot, state: JobState, version: int = 1, **changes: Any) -> JobReport:
         """What Publisher announces of the job of a slot's first target."""
         target = slot.targets[0].target
-        about = Emission(
+        about = Command(
             organization_id=ORG,
             slot_id=slot.id,
             revision=slot.revision,
@@ -416,24 +416,24 @@ class Queue:
         return self.report(about, state, version, **changes)
 
     @staticmethod
-    def report(emission: Emission, state: JobState, version: int = 1, **changes: Any) -> JobReport:
+    def report(command: Command, state: JobState, version: int = 1, **changes: Any) -> JobReport:
         """What Publisher announces of the job that a command is about."""
         facts: dict[str, Any] = {
-            "organization_id": emission.organization_id,
-            "slot_id": emission.slot_id,
-            "slot_revision": emission.revision,
-            "draft_id": emission.draft_id,
-            "social_account_id": emission.social_account_id,
-            "channel": emission.channel,
-            "destination": emission.destination,
-            "job_id": f"job-{emission.draft_id}-{emission.channel}-{emission.destination}",
+            "organization_id": command.organization_id,
+            "slot_id": command.slot_id,
+            "slot_revision": command.revision,
+            "draft_id": command.draft_id,
+            "social_account_id": command.social_account_id,
+            "channel": command.channel,
+            "destination": command.destination,
+            "job_id": f"job-{command.draft_id}-{command.channel}-{command.destination}",
             "state": state,
             "version": version,
             "external_url": "https://example.org/1" if state is JobState.PUBLISHED else "",
             "error_message": "no" if state is JobState.FAILED else "",
             "state_reason": "",
             "next_action_time": None,
-            "publish_time": emission.schedule_time if state is JobState.PUBLISHED else None,
+            "publish_time": command.schedule_time if state is JobState.PUBLISHED else None,
         }
         return JobReport(**facts | changes)
 

@@ -14,7 +14,7 @@ from devstack.servers.nats import EmbeddedNats
 from postflow.queue.v1.publish_command_pb2 import PublishCommand
 from queue_service.adapters import command_stream
 from queue_service.adapters.command_stream import CommandStream
-from queue_service.domain.emission import Emission
+from queue_service.domain.command import Command
 from queue_service.domain.stream import Room
 from servicekit.bus.connection import connect
 from servicekit.bus.publisher import PipelinedPublisher
@@ -23,8 +23,8 @@ from testkit.eventually import eventually
 from topology import PUBLISH
 
 
-def emission(number: int, copy: int = 1) -> Emission:
-    return Emission(
+def numbered(number: int, copy: int = 1) -> Command:
+    return Command(
         organization_id="acme",
         slot_id=f"s{number}",
         revision=1,
@@ -66,7 +66,7 @@ async def held(client: Client) -> int:
 
 async def test_a_stream_that_is_not_there_is_made(commands: CommandStream, client: Client) -> None:
     assert (await commands.room()).size == 10
-    assert await commands.send([emission(1)]) == []
+    assert await commands.send([numbered(1)]) == []
     message = await client.jetstream().get_msg(PUBLISH.name, 1)
     command = PublishCommand.FromString(message.data or b"")
     assert (command.slot_id, command.max_attempts) == ("s1", 7)
@@ -74,9 +74,9 @@ async def test_a_stream_that_is_not_there_is_made(commands: CommandStream, clien
 
 async def test_what_was_sent_takes_up_room_at_once(commands: CommandStream) -> None:
     await commands.room()
-    await commands.send([emission(number) for number in range(4)])
+    await commands.send([numbered(number) for number in range(4)])
     assert (await commands.room()).size == 6
-    await commands.send([emission(number) for number in range(4, 12)])
+    await commands.send([numbered(number) for number in range(4, 12)])
     assert (await commands.room()).size == 0
 
 
@@ -85,7 +85,7 @@ async def test_what_was_taken_makes_room_again(
 ) -> None:
     monkeypatch.setattr(command_stream, "_LOOK_PERIOD", 0.0)
     await commands.room()
-    await commands.send([emission(number) for number in range(10)])
+    await commands.send([numbered(number) for number in range(10)])
     assert (await commands.room()).size == 0
     for sequence in (1, 2, 3):
         await client.jetstream().delete_msg(PUBLISH.name, sequence)
@@ -94,9 +94,9 @@ async def test_what_was_taken_makes_room_again(
 
 async def test_the_same_copy_is_kept_once_and_the_next_copy_is_another(commands: CommandStream, client: Client) -> None:
     await commands.room()
-    assert await commands.send([emission(1), emission(1)]) == []
+    assert await commands.send([numbered(1), numbered(1)]) == []
     assert await held(client) == 1
-    assert await commands.send([emission(1, copy=2)]) == []
+    assert await commands.send([numbered(1, copy=2)]) == []
     assert await held(client) == 2
 
 
@@ -107,12 +107,12 @@ async def test_while_the_server_is_away_nothing_fits_and_nothing_is_lost(
     await fresh_nats.kill()
     await eventually(lambda: not client.is_connected)
     assert (await commands.room()).size == 0
-    lost = await commands.send([emission(1), emission(2)])
-    assert lost == [emission(1), emission(2)]
+    lost = await commands.send([numbered(1), numbered(2)])
+    assert lost == [numbered(1), numbered(2)]
     await fresh_nats.start()
     await eventually(lambda: client.is_connected)
     assert await eventually(lambda: has_room(commands)) == Room(10)
-    assert await commands.send([emission(1), emission(2)]) == []
+    assert await commands.send([numbered(1), numbered(2)]) == []
 
 
 async def test_a_stream_that_was_wiped_is_made_again(
@@ -120,24 +120,24 @@ async def test_a_stream_that_was_wiped_is_made_again(
 ) -> None:
     monkeypatch.setattr(command_stream, "_LOOK_PERIOD", 0.0)
     await commands.room()
-    await commands.send([emission(1)])
+    await commands.send([numbered(1)])
     await client.jetstream().delete_stream(PUBLISH.name)
-    assert await commands.send([emission(2)]) == [emission(2)]
+    assert await commands.send([numbered(2)]) == [numbered(2)]
     assert (await commands.room()).size == 10
-    assert await commands.send([emission(2)]) == []
+    assert await commands.send([numbered(2)]) == []
 
 
 async def test_an_organization_has_no_more_than_its_share(
     commands: CommandStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert await commands.room() == Room(10)
-    await commands.send([emission(number) for number in range(4)])
+    await commands.send([numbered(number) for number in range(4)])
     assert await commands.room() == Room(6)
-    await commands.send([emission(4), emission(5)._replace(organization_id="small")])
+    await commands.send([numbered(4), numbered(5)._replace(organization_id="small")])
     assert await commands.room() == Room(4, frozenset({"acme"}))
     monkeypatch.setattr(command_stream, "_LOOK_PERIOD", 0.0)
     assert await commands.room() == Room(4, frozenset({"acme"}))
-    await commands.send([emission(number)._replace(organization_id="small") for number in range(6, 10)])
+    await commands.send([numbered(number)._replace(organization_id="small") for number in range(6, 10)])
     assert await commands.room() == Room(0)
 
 
@@ -150,12 +150,12 @@ async def test_a_full_stream_holds_commands_back_and_says_so_once(
     config = (await js.stream_info(PUBLISH.name)).config
     await js.update_stream(replace(config, max_msgs=3))
     assert (await commands.room()).size == 3
-    await commands.send([emission(number) for number in range(3)])
+    await commands.send([numbered(number) for number in range(3)])
     for _ in range(5):
         assert (await commands.room()).size == 0
     await js.delete_msg(PUBLISH.name, 1)
     assert (await commands.room()).size == 1
-    await commands.send([emission(4)])
+    await commands.send([numbered(4)])
     assert (await commands.room()).size == 0
     [warning] = [record.message for record in caplog.records if "no publish commands are sent" in record.message]
     assert "full" in warning
@@ -167,7 +167,7 @@ async def test_commands_that_the_stream_refuses_are_not_followed_by_others_at_on
     await commands.room()
     js = client.jetstream()
     await js.update_stream(replace((await js.stream_info(PUBLISH.name)).config, max_msgs=1))
-    assert len(await commands.send([emission(number) for number in range(3)])) == 2
+    assert len(await commands.send([numbered(number) for number in range(3)])) == 2
     assert (await commands.room()).size == 0
     assert [record for record in caplog.records if "does not store them" in record.message]
 
@@ -180,11 +180,11 @@ async def test_a_stream_that_only_goes_on_has_lost_nothing(
 ) -> None:
     await commands.room()
     for number in range(3):
-        await commands.send([emission(number)])
+        await commands.send([numbered(number)])
     await client.jetstream().delete_msg(PUBLISH.name, 3)
     await fresh_nats.restart()
     await eventually(lambda: has_room(commands))
-    await commands.send([emission(3)])
+    await commands.send([numbered(3)])
     assert commands.losses == 0
 
 
@@ -192,7 +192,7 @@ async def test_a_wiped_stream_has_lost_its_commands(
     commands: CommandStream, client: Client, fresh_nats: EmbeddedNats
 ) -> None:
     await commands.room()
-    await commands.send([emission(1)])
+    await commands.send([numbered(1)])
     await fresh_nats.kill()
     await fresh_nats.wipe()
     await fresh_nats.start()
@@ -208,18 +208,18 @@ async def test_a_stream_that_lost_its_tail_has_lost_commands(
 ) -> None:
     """Also when others have filled it up again before this process looks."""
     await commands.room()
-    await commands.send([emission(1)])
+    await commands.send([numbered(1)])
     await fresh_nats.stop()
     store, copy = tmp_path / "nats" / "jetstream", tmp_path / "copy"
     await asyncio.to_thread(shutil.copytree, store, copy)
     await fresh_nats.start()
     await eventually(lambda: has_room(commands))
-    await commands.send([emission(2), emission(3)])
+    await commands.send([numbered(2), numbered(3)])
     await fresh_nats.kill()
     await asyncio.to_thread(shutil.rmtree, store)
     await asyncio.to_thread(shutil.copytree, copy, store)
     await fresh_nats.start()
     await eventually(lambda: client.is_connected)
-    await commands.send([emission(number) for number in range(4, 4 + refilled)])
+    await commands.send([numbered(number) for number in range(4, 4 + refilled)])
     await eventually(lambda: has_room(commands))
     assert commands.losses

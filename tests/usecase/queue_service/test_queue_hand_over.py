@@ -218,7 +218,7 @@ async def test_an_unanswered_command_is_sent_again_at_growing_intervals(queue: "
     queue.now = DUE - LEAD
     await queue.hand_over.dispatch()
     assert not await queue.hand_over.repeat()
-    emissions = queue.stream.taken()
+    commands = queue.stream.taken()
     elapsed: list[float] = []
     while len(elapsed) < 9:
         [row] = await queue.rows("select next_emit_at from slot")
@@ -227,10 +227,10 @@ async def test_an_unanswered_command_is_sent_again_at_growing_intervals(queue: "
         queue.now = row.next_emit_at
         assert await queue.hand_over.repeat()
         elapsed.append((queue.now - DUE).total_seconds())
-        emissions += queue.stream.taken()
+        commands += queue.stream.taken()
     assert elapsed == [4, 12, 28, 58, 118, 238, 538, 838, 1138]
-    assert [each.emission for each in emissions] == list(range(1, 11))
-    assert len({(each.slot_id, each.revision, each.channel, each.schedule_time) for each in emissions}) == 1
+    assert [each.emission for each in commands] == list(range(1, 11))
+    assert len({(each.slot_id, each.revision, each.channel, each.schedule_time) for each in commands}) == 1
 
 
 async def test_an_answer_ends_the_repetition_but_for_a_slow_one(queue: "Queue") -> None:

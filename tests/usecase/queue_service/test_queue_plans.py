@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import TextClause, text
 
 from queue_service.adapters.postgres import dispatch, draft_store, relocation, settlement, slot_store, statements
-from queue_service.domain.emission import ANSWERED_DELAY, LONGEST_DELAY, OVERDUE_GRACE, REPEAT_DELAYS
+from queue_service.domain.command import ANSWERED_DELAY, LONGEST_DELAY, OVERDUE_GRACE, REPEAT_DELAYS
 from testkit.clocks import START
 from testkit.plans import planned
 
@@ -68,11 +68,11 @@ def claim_names(horizon: datetime) -> dict[str, object]:
 
 STATEMENTS: dict[str, tuple[TextClause, dict[str, object]]] = {
     "next due": (dispatch._NEXT_DUE, {}),
-    "next emission": (dispatch._NEXT_EMISSION, {}),
+    "next emission": (dispatch._NEXT_REPEAT, {}),
     "due accounts": (dispatch._LOCK_DUE, {"horizon": HORIZON, "pool": 2000, "limit": 500, "filled": ["big"]}),
     "claim": (dispatch._CLAIM, claim_names(HORIZON)),
     "emit again": (
-        dispatch._EMIT_AGAIN,
+        dispatch._CLAIM_REPEATS,
         {
             "now": START + timedelta(seconds=4),
             "limit": 500,
@@ -174,7 +174,7 @@ async def test_settlement_finds_its_rows_by_their_keys(crowded: "Queue") -> None
         "at": START,
         "now": START,
         "states": ["PUBLISHED"] * DUE,
-        "next_emissions": [None] * DUE,
+        "next_emit_ats": [None] * DUE,
         "expected_times": [None] * DUE,
         "publish_times": some,
         "target_organization_ids": [row.organization_id for row in waiting],
@@ -203,7 +203,7 @@ async def test_settlement_finds_its_rows_by_their_keys(crowded: "Queue") -> None
         settlement._LOCK_QUEUES,
         settlement._SAVE_PROGRESS,
         settlement._SAVE_FRONTIERS,
-        dispatch._EMIT_SOON,
+        dispatch._REPEAT_SOON,
     ):
         names = {name: keys[name] for name in statement.compile().params}
         scans = await reads(crowded, statement, names)

@@ -11,7 +11,7 @@ from sqlalchemy import text
 from civil.weekly import WeeklySlot
 from postflow.queue.v1.queue_slot_pb2 import QueueSlot
 from queue_service import wire
-from queue_service.domain.emission import Emission
+from queue_service.domain.command import Command
 from queue_service.domain.frontier import EPOCH
 from queue_service.domain.job import JobState
 from queue_service.domain.listing import Filter, Position
@@ -29,7 +29,7 @@ DAILY = [WeeklySlot(day=day, hour=12, minute=0) for day in range(7)]
 BOTH = (("page", "facebook", ""), ("page", "instagram_feed", "42"))
 
 
-async def handed_over(queue: "Queue", *targets: tuple[str, str, str]) -> list[Emission]:
+async def handed_over(queue: "Queue", *targets: tuple[str, str, str]) -> list[Command]:
     """The commands of a slot at START, in the order of their channels."""
     await queue.save_draft("d1", *targets or BOTH[:1])
     await queue.at("d1", START)

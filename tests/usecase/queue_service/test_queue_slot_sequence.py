@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import text
 
 from civil.weekly import WeeklySlot
-from queue_service.domain.emission import Emission
+from queue_service.domain.command import Command
 from queue_service.domain.job import JobState
 from testkit.clocks import START
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 HOUR = timedelta(hours=1)
 
 
-async def scheduled_and_failed(queue: "Queue", draft_id: str) -> Emission:
+async def scheduled_and_failed(queue: "Queue", draft_id: str) -> Command:
     """The command of a slot that has ended since, so that the draft may have another one."""
     await queue.at(draft_id, queue.now)
     await queue.hand_over.dispatch()

@@ -12,7 +12,7 @@ from nats.js.errors import NotFoundError
 from opentelemetry import metrics
 
 from queue_service import wire
-from queue_service.domain.emission import Emission
+from queue_service.domain.command import Command
 from queue_service.domain.stream import NO_ROOM, Room, StreamMark
 from servicekit.bus.publisher import Publisher
 from servicekit.bus.streams import StreamSpec, ensure_stream
@@ -130,21 +130,21 @@ class CommandStream:
         """How often this process has noticed that stored commands are gone."""
         return self._losses
 
-    async def send(self, emissions: Sequence[Emission]) -> list[Emission]:
+    async def send(self, commands: Sequence[Command]) -> list[Command]:
         """Returns those that the stream does not say it has."""
         before = self._mark
-        answers = await self._publisher.publish([wire.publish_command(each, self._max_attempts) for each in emissions])
-        missing = [each for each, answer in zip(emissions, answers, strict=True) if answer is None]
+        answers = await self._publisher.publish([wire.publish_command(each, self._max_attempts) for each in commands])
+        missing = [each for each, answer in zip(commands, answers, strict=True) if answer is None]
         stored = [answer.sequence for answer in answers if answer is not None and not answer.duplicate]
         if before and stored:
             # A sequence that was given before: the stream has lost its tail and takes new commands in its place.
             self._losses += min(stored) <= before.last_sequence
             self._mark = StreamMark(before.create_time, max(stored))
-        self._count(each for each, answer in zip(emissions, answers, strict=True) if answer is not None)
+        self._count(each for each, answer in zip(commands, answers, strict=True) if answer is not None)
         self._answered(missing)
         return missing
 
-    def _count(self, stored: Iterable[Emission]) -> None:
+    def _count(self, stored: Iterable[Command]) -> None:
         added = Counter(each.organization_id for each in stored)
         _sent.add(added.total())
         self._held += added.total()
@@ -154,7 +154,7 @@ class CommandStream:
         elif self._held >= self._share:
             self._looked = float("-inf")  # whose they are must be known from here on
 
-    def _answered(self, missing: Sequence[Emission]) -> None:
+    def _answered(self, missing: Sequence[Command]) -> None:
         if not missing:
             self._refusals = 0
             return

@@ -14,7 +14,7 @@ from opentelemetry import metrics, trace
 from opentelemetry.trace import SpanKind
 
 from queue_service.adapters.postgres import dispatch
-from queue_service.domain.emission import UNSTORED_DELAY, Emission
+from queue_service.domain.command import UNSTORED_DELAY, Command
 from queue_service.domain.policy import Policy
 from queue_service.domain.stream import Room
 from servicekit import failpoints
@@ -54,7 +54,7 @@ class Commands(Protocol):
 
     async def room(self) -> Room: ...
 
-    async def send(self, emissions: Sequence[Emission]) -> list[Emission]: ...
+    async def send(self, commands: Sequence[Command]) -> list[Command]: ...
 
 
 class HandOver:
@@ -89,47 +89,47 @@ class HandOver:
         """Emits a batch of slots again whose answer is overdue. True: call again at once."""
         async with self._database.read() as connection:
             now = await self._clock.now(connection)
-            due = await dispatch.next_emission_time(connection)
+            due = await dispatch.next_repeat_time(connection)
         if due is None or due > now:
             return False
         room = await self._commands.room()
         if not room.size:
             return False
 
-        async def emit_again(tx: Transaction) -> tuple[list[Emission], set[tuple[str, str]]]:
-            return await dispatch.emit_again(tx.connection, now=now, room=room, policy=self._policy)
+        async def claim_repeats(tx: Transaction) -> tuple[list[Command], set[tuple[str, str]]]:
+            return await dispatch.claim_repeats(tx.connection, now=now, room=room, policy=self._policy)
 
-        emissions, overdue = await self._database.run(emit_again)
-        _warn_of(overdue, emissions)
-        _repeated.add(len(emissions))
-        await self._send(emissions, now)
-        return bool(emissions)
+        commands, overdue = await self._database.run(claim_repeats)
+        _warn_of(overdue, commands)
+        _repeated.add(len(commands))
+        await self._send(commands, now)
+        return bool(commands)
 
     async def _claim_and_send(self, now: datetime, horizon: datetime) -> bool:
         room = await self._commands.room()
         if not room.size:
             return False
 
-        async def claim(tx: Transaction) -> list[Emission]:
+        async def claim(tx: Transaction) -> list[Command]:
             return await dispatch.claim(tx.connection, now=now, horizon=horizon, room=room, policy=self._policy)
 
-        emissions = await self._database.run(claim)
-        if emissions:
+        commands = await self._database.run(claim)
+        if commands:
             await failpoint(CLAIMED)
-            _batches.record(len(emissions))
-            late = now - min(each.schedule_time for each in emissions)
+            _batches.record(len(commands))
+            late = now - min(each.schedule_time for each in commands)
             _lateness.record(max(late.total_seconds(), 0.0))
-            await self._send(emissions, now)
+            await self._send(commands, now)
             await failpoint(PUBLISHED)
-        return bool(emissions)
+        return bool(commands)
 
-    async def _send(self, emissions: Sequence[Emission], now: datetime) -> None:
-        origins = (each.traceparent for each in emissions if each.traceparent)
+    async def _send(self, commands: Sequence[Command], now: datetime) -> None:
+        origins = (each.traceparent for each in commands if each.traceparent)
         with linked_trace(_tracer, "queue hand over", origins, kind=SpanKind.PRODUCER):
-            missing = await self._commands.send(emissions)
+            missing = await self._commands.send(commands)
         if missing:
             at = now + UNSTORED_DELAY
-            await self._database.run(lambda tx: dispatch.emit_soon(tx.connection, missing, at=at))
+            await self._database.run(lambda tx: dispatch.repeat_soon(tx.connection, missing, at=at))
 
     def _wake_in(self, delay: timedelta) -> None:
         """The loop looks by itself every second; this is for what comes sooner."""
@@ -139,9 +139,9 @@ class HandOver:
         self._alarm = asyncio.get_running_loop().call_later(seconds, self._wake.set)
 
 
-def _warn_of(overdue: Collection[tuple[str, str]], emissions: Sequence[Emission]) -> None:
+def _warn_of(overdue: Collection[tuple[str, str]], commands: Sequence[Command]) -> None:
     """Once for each slot: it becomes overdue once."""
-    slots = {(each.organization_id, each.slot_id): each for each in emissions}
+    slots = {(each.organization_id, each.slot_id): each for each in commands}
     for slot in overdue:
         _log.warning(
             "slot %s of account %s of %s has not ended though its latest time was %s: no report of Publisher ends it",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from queue_service.domain.emission import ANSWERED_DELAY
+from queue_service.domain.command import ANSWERED_DELAY
 from queue_service.domain.job import ANSWERED, ENDED, FINAL, JobState
 from queue_service.domain.slot import DRAFT_PUBLISHED, LIVE, SlotState
 
@@ -76,7 +76,7 @@ def settle(slot: Progress, reports: Sequence[JobReport], *, now: datetime) -> Pr
     is_answered = all(target.job_state in ANSWERED for target in targets)
     return slot._replace(
         state=state,
-        next_emit_at=_next_emission(slot, state, targets, now),
+        next_emit_at=_next_emit_at(slot, state, targets, now),
         expected_time=_expected(slot, targets) if state in LIVE else None,
         publish_time=_published(slot, state, targets, now),
         is_answered=is_answered,
@@ -159,7 +159,7 @@ def _reason(state: SlotState, targets: tuple[TargetProgress, ...]) -> str:
     return JobState.NEEDS_ATTENTION if JobState.NEEDS_ATTENTION in elsewhere else DRAFT_PUBLISHED
 
 
-def _next_emission(
+def _next_emit_at(
     slot: Progress, state: SlotState, targets: tuple[TargetProgress, ...], now: datetime
 ) -> datetime | None:
     if state is not SlotState.DISPATCHED:

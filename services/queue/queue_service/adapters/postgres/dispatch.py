@@ -14,20 +14,20 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_service.adapters.postgres.statements import pin_plans, rows_by_slot
-from queue_service.domain.emission import (
+from queue_service.domain.command import (
     ANSWERED_DELAY,
     HELD_DELAY,
     LONGEST_DELAY,
     OVERDUE_GRACE,
     REPEAT_DELAYS,
-    Emission,
+    Command,
     still_wanted,
 )
 from queue_service.domain.policy import Policy
 from queue_service.domain.stream import Room
 
 _NEXT_DUE = text("select min(next_due_time) from account_queue where next_due_time is not null")
-_NEXT_EMISSION = text("select min(next_emit_at) from slot where next_emit_at is not null")
+_NEXT_REPEAT = text("select min(next_emit_at) from slot where next_emit_at is not null")
 
 # The oldest due accounts, dealt out over the organizations in turn. Nobody is waited for: what another dispatcher, or
 # a caller, has locked is passed over, and found by the next batch.
@@ -107,7 +107,7 @@ _CLAIM = text("""
     from emitted e join slot_target t on t.organization_id = e.organization_id and t.slot_id = e.id
 """)
 
-_EMIT_AGAIN = text("""
+_CLAIM_REPEATS = text("""
     with due as materialized (
         select organization_id, id from slot
         where next_emit_at <= :now and organization_id <> all(cast(:filled as text[]))
@@ -156,7 +156,7 @@ _OVERDUE = text("""
     where overdue_time is not null and next_emit_at is not null
 """)
 
-_EMIT_SOON = text("""
+_REPEAT_SOON = text("""
     update slot s set next_emit_at = least(s.next_emit_at, :at)
     from unnest(cast(:organization_ids as text[]), cast(:ids as text[]), cast(:emissions as integer[]))
         as u (organization_id, id, emission)
@@ -165,7 +165,7 @@ _EMIT_SOON = text("""
 """)
 
 
-_FIELDS = len(Emission._fields)
+_FIELDS = len(Command._fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +183,7 @@ async def next_due_time(connection: AsyncConnection) -> datetime | None:
 
 async def claim(
     connection: AsyncConnection, *, now: datetime, horizon: datetime, room: Room, policy: Policy
-) -> list[Emission]:
+) -> list[Command]:
     """Marks slots that are due until `horizon` as handed over. Returns their commands, to be sent after the commit."""
     await pin_plans(connection)
     limit = min(room.size, policy.batch)
@@ -205,17 +205,17 @@ async def claim(
             "delay": REPEAT_DELAYS[0],
         },
     )
-    return _emissions(result.all())
+    return _commands(result.all())
 
 
-async def next_emission_time(connection: AsyncConnection) -> datetime | None:
-    found: datetime | None = (await connection.execute(_NEXT_EMISSION)).scalar_one()
+async def next_repeat_time(connection: AsyncConnection) -> datetime | None:
+    found: datetime | None = (await connection.execute(_NEXT_REPEAT)).scalar_one()
     return found
 
 
-async def emit_again(
+async def claim_repeats(
     connection: AsyncConnection, *, now: datetime, room: Room, policy: Policy
-) -> tuple[list[Emission], set[tuple[str, str]]]:
+) -> tuple[list[Command], set[tuple[str, str]]]:
     """The commands of slots that have waited for an answer for too long, and the slots that are overdue since now."""
     await pin_plans(connection)
     names = {
@@ -227,16 +227,16 @@ async def emit_again(
         "longest_delay": LONGEST_DELAY,
         "grace": OVERDUE_GRACE,
     }
-    rows = (await connection.execute(_EMIT_AGAIN, names)).all()
-    return _emissions(rows), {(row.organization_id, row.id) for row in rows if row.is_new_overdue}
+    rows = (await connection.execute(_CLAIM_REPEATS, names)).all()
+    return _commands(rows), {(row.organization_id, row.id) for row in rows if row.is_new_overdue}
 
 
-async def emit_soon(connection: AsyncConnection, emissions: Iterable[Emission], *, at: datetime) -> None:
+async def repeat_soon(connection: AsyncConnection, commands: Iterable[Command], *, at: datetime) -> None:
     """For slots of which a command did not get through."""
-    slots = sorted({(each.organization_id, each.slot_id, each.emission) for each in emissions})
+    slots = sorted({(each.organization_id, each.slot_id, each.emission) for each in commands})
     await pin_plans(connection)
     await connection.execute(
-        _EMIT_SOON,
+        _REPEAT_SOON,
         {
             "organization_ids": [organization for organization, _, _ in slots],
             "ids": [slot_id for _, slot_id, _ in slots],
@@ -246,8 +246,8 @@ async def emit_soon(connection: AsyncConnection, emissions: Iterable[Emission], 
     )
 
 
-def _emissions(rows: Sequence[Any]) -> list[Emission]:
-    return [Emission._make(row[:_FIELDS]) for targets in rows_by_slot(rows) for row in still_wanted(targets)]
+def _commands(rows: Sequence[Any]) -> list[Command]:
+    return [Command._make(row[:_FIELDS]) for targets in rows_by_slot(rows) for row in still_wanted(targets)]
 
 
 async def advance_unanswered(connection: AsyncConnection, *, now: datetime, limit: int) -> int:

@@ -67,7 +67,7 @@ _SAVE_PROGRESS = text("""
         publish_time = r.publish_time, is_answered = r.is_answered, state_reason = r.state_reason, update_time = :now
     from unnest(
         cast(:organization_ids as text[]), cast(:ids as text[]), cast(:states as text[]),
-        cast(:next_emissions as timestamptz[]), cast(:expected_times as timestamptz[]),
+        cast(:next_emit_ats as timestamptz[]), cast(:expected_times as timestamptz[]),
         cast(:publish_times as timestamptz[]), cast(:are_answered as boolean[]), cast(:state_reasons as text[]),
         cast(:target_counts as int[])
     ) as r (organization_id, id, state, next_emit_at, expected_time, publish_time, is_answered, state_reason, targets)
@@ -167,7 +167,7 @@ async def save_progress(connection: AsyncConnection, slots: Sequence[Progress], 
             "organization_ids": [slot.organization_id for slot in slots],
             "ids": [slot.slot_id for slot in slots],
             "states": [slot.state for slot in slots],
-            "next_emissions": [slot.next_emit_at for slot in slots],
+            "next_emit_ats": [slot.next_emit_at for slot in slots],
             "expected_times": [slot.expected_time for slot in slots],
             "publish_times": [slot.publish_time for slot in slots],
             "are_answered": [slot.is_answered for slot in slots],

@@ -24,7 +24,7 @@ HELD_DELAY = timedelta(seconds=1)
 UNSTORED_DELAY = timedelta(seconds=1)
 
 
-class Emission(NamedTuple):
+class Command(NamedTuple):
     """One command: please send this target at that instant. A tuple, because every post makes one."""
 
     organization_id: str
