@@ -46,17 +46,19 @@ from publisher_service.domain.policy import Policy as PublishPolicy
 from publisher_service.entrypoints.events import routes as publisher_routes
 from publisher_service.wire.commands import command_from
 from publisher_service.wire.posts import withdraw_response
-from queue_service import wire as queue_wire
 from queue_service.application.account_check import AccountCheck
+from queue_service.application.draft_finder import DraftFinder
 from queue_service.application.follow_drafts import FollowDrafts
 from queue_service.application.hand_over import HandOver
 from queue_service.application.schedule_at import ExactOrder, ScheduleAt
 from queue_service.application.settle_slots import SettleSlots
-from queue_service.application.slot_book import SlotBook
 from queue_service.application.slot_mover import SlotMover
+from queue_service.application.slot_recorder import SlotRecorder
 from queue_service.domain.policy import Policy as QueuePolicy
 from queue_service.domain.stream import Room
 from queue_service.entrypoints.events import routes as queue_routes
+from queue_service.wire.commands import publish_command
+from queue_service.wire.drafts import draft as queued_draft
 from servicekit.clock import SystemClock
 from servicekit.faults import Fault, Refused, Unavailable
 from servicekit.ids import Uuid7Source
@@ -167,12 +169,14 @@ class World:
 
     def _make_queue(self) -> None:
         site, policy = self.queue, QueuePolicy()
-        slots = SlotBook(
-            database=site.database, drafts=self, check_accounts=AccountCheck(AllConnected()), ledger=RequestLedger(),
-            outbox=site.outbox, ids=Uuid7Source(), on_slots=lambda: None,
-        )  # fmt: skip
-        mover = SlotMover(outbox=site.outbox, policy=policy, release="2026a")
-        self._at = ScheduleAt(database=site.database, clock=self.clock, slots=slots, mover=mover, policy=policy)
+        self._at = ScheduleAt(
+            database=site.database,
+            clock=self.clock,
+            ledger=RequestLedger(),
+            find_draft=DraftFinder(database=site.database, drafts=self, check_accounts=AccountCheck(AllConnected())),
+            mover=SlotMover(outbox=site.outbox, policy=policy, release="2026a"),
+            record=SlotRecorder(outbox=site.outbox, ids=Uuid7Source(), policy=policy, on_slots=lambda: None),
+        )
         self.hand_over = HandOver(
             database=site.database, clock=self.clock, commands=self.stream, policy=policy, wake=asyncio.Event()
         )
@@ -210,7 +214,7 @@ class World:
 
     async def get_draft(self, organization_id: str, draft_id: str, *, in_a_hurry: bool) -> QueuedDraft:
         found = await self._get(organization_id=organization_id, draft_id=draft_id)
-        return queue_wire.draft(organization_id, found.draft)
+        return queued_draft(organization_id, found.draft)
 
     # what users do
 
@@ -247,7 +251,7 @@ class World:
     async def claim(self, commands: Sequence[Command]) -> list[Claimed]:
         """Publisher has these commands now, and what is due in its own database."""
         wanted = [
-            command_from(PublishCommand.FromString(queue_wire.publish_command(each, 3).payload))
+            command_from(PublishCommand.FromString(publish_command(each, 3).payload))
             for each in commands
             if each.schedule_time <= self.clock.moment
         ]

@@ -16,14 +16,15 @@ from queue_service.adapters.schedule_client import ScheduleClient
 from queue_service.application.account_check import AccountCheck
 from queue_service.application.add_to_queue import AddToQueue
 from queue_service.application.catch_up import CatchUp
+from queue_service.application.draft_finder import DraftFinder
 from queue_service.application.follow_drafts import FollowDrafts
 from queue_service.application.hand_over import HandOver
 from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.recover_commands import RecoverCommands
 from queue_service.application.schedule_at import ScheduleAt
 from queue_service.application.settle_slots import SettleSlots
-from queue_service.application.slot_book import SlotBook
 from queue_service.application.slot_mover import SlotMover
+from queue_service.application.slot_recorder import SlotRecorder
 from queue_service.application.watch_overdue import WatchOverdue
 from queue_service.entrypoints.events import CONSUMER, routes
 from queue_service.entrypoints.loops import loops
@@ -51,6 +52,8 @@ from servicekit.run import Process, run_main
 MIGRATIONS = "queue_service.adapters.postgres.migrations"
 
 _log = logging.getLogger(__name__)
+_meter = metrics.get_meter(__name__)
+_tzdata = _meter.create_gauge("postflow.tzdata", description="1 for the tzdata release in use")
 
 
 def main() -> int:
@@ -73,22 +76,28 @@ async def compose(settings: Settings) -> Process:
     publisher_channel = open_channel(settings.publisher_target)
     new_slots, wake_repeat = asyncio.Event(), asyncio.Event()
     outbox = Outbox(ids, relay.offer)
-    slots = SlotBook(
+    ledger = RequestLedger()
+    find_draft = DraftFinder(
         database=database,
         drafts=DraftsClient(drafts_channel),
         check_accounts=AccountCheck(PublisherClient(publisher_channel)),
-        ledger=RequestLedger(),
-        outbox=outbox,
-        ids=ids,
-        on_slots=new_slots.set,
     )
-    schedule = ScheduleClient(schedule_channel, cached_times=settings.slot_times_cached)
     mover = SlotMover(outbox=outbox, policy=policy, release=tzdata_version())
+    record = SlotRecorder(outbox=outbox, ids=ids, policy=policy, on_slots=new_slots.set)
     servicer = QueueServicer(
         add_to_queue=AddToQueue(
-            database=database, clock=clock, schedule=schedule, slots=slots, mover=mover, policy=policy
+            database=database,
+            clock=clock,
+            ledger=ledger,
+            find_draft=find_draft,
+            schedule=ScheduleClient(schedule_channel, cached_times=settings.slot_times_cached),
+            mover=mover,
+            record=record,
+            policy=policy,
         ),
-        schedule_at=ScheduleAt(database=database, clock=clock, slots=slots, mover=mover, policy=policy),
+        schedule_at=ScheduleAt(
+            database=database, clock=clock, ledger=ledger, find_draft=find_draft, mover=mover, record=record
+        ),
         list_queue_slots=ListQueueSlots(database),
     )
     commands = CommandStream(
@@ -122,7 +131,7 @@ async def compose(settings: Settings) -> Process:
         consumers=[consumer.applier],
         numbers=watch_overdue.numbers,
     )
-    _tell_tzdata()
+    _report_tzdata()
     return Process(
         name="queue",
         server=RpcServer(
@@ -163,11 +172,10 @@ async def compose(settings: Settings) -> Process:
     )
 
 
-def _tell_tzdata() -> None:
-    """A process that lacks a release leaves accounts that follow it to those that have it."""
-    _log.info("time zones are those of tzdata %s", tzdata_version())
-    gauge = metrics.get_meter("queue_service").create_gauge("postflow.tzdata", description="The tzdata release in use")
-    gauge.set(1, {"version": tzdata_version()})
+def _report_tzdata() -> None:
+    """Logs and counts the tzdata release: accounts with a newer one wait for a process that has it."""
+    _log.info("time zone data: tzdata %s", tzdata_version())
+    _tzdata.set(1, {"version": tzdata_version()})
 
 
 if __name__ == "__main__":

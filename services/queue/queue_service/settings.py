@@ -1,4 +1,4 @@
-"""What a Queue process is told by its environment: POSTFLOW_QUEUE_<FIELD>, else POSTFLOW_<FIELD>."""
+"""Settings of a Queue process, from the environment: POSTFLOW_QUEUE_<FIELD>, else POSTFLOW_<FIELD>."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,19 +20,19 @@ class Settings(StreamSettings):
     drafts_target: str = "127.0.0.1:50053"  # gRPC target of DraftsService
     publisher_target: str = "127.0.0.1:50054"  # gRPC target of SocialAccountService
 
-    notice: timedelta = timedelta(seconds=60)  # AddToQueue gives out no slot time nearer than this
+    notice: timedelta = timedelta(seconds=60)  # the nearest slot time that AddToQueue gives
     lead: timedelta = timedelta(seconds=30)  # slots are handed to Publisher this long before they are due
-    late_limit: timedelta = timedelta(hours=24)  # a post that is later than this is missed
-    max_attempts: Count = 5  # tries that a run of a post job has
+    late_limit: timedelta = timedelta(hours=24)  # a post that is later is missed
+    max_attempts: Count = 5  # attempts in one run of a post job
     slot_times_cached: Count = 100_000  # slot times kept in memory, over all accounts
 
-    publish_durables: Durables = 1  # how many durables share the PUBLISH stream
-    outstanding_limit: Count = 10_000  # commands held by one durable, above which no more are sent
-    dispatch_batch: Count = 500  # slots claimed, and slots emitted again, in one transaction
-    dispatch_pool: Count = 2000  # due accounts looked at for a fair choice
+    publish_durables: Durables = 1  # the number of durables that share the PUBLISH stream
+    outstanding_limit: Count = 10_000  # commands of one durable at which no more are sent
+    dispatch_batch: Count = 500  # slots claimed, and slots repeated, in one transaction
+    dispatch_pool: Count = 2000  # the oldest due accounts, from which a batch is chosen fairly
     dispatch_per_account: Count = 4  # slots of one account in one batch
-    open_slots_per_account: Count = 100  # slots of one account whose commands Publisher has not answered, at most
-    organization_share: float = 0.5  # of the outstanding commands, that one organization may have at most
+    open_slots_per_account: Count = 100  # slots of one account without Publisher's answer, at most
+    organization_share: float = 0.5  # of the outstanding commands, for one organization at most
 
     @property
     def policy(self) -> Policy:

@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 import pytest
+from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,13 +22,12 @@ from postflow.publisher.v1.publisher_events_pb2 import (
 from postflow.publisher.v1.social_account_pb2 import SocialAccount
 from postflow.queue.v1.publish_command_pb2 import PublishCommand
 from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
-from postflow.queue.v1.queue_service_pb2 import AddToQueueResponse, ScheduleAtResponse
+from postflow.queue.v1.queue_service_pb2 import AddToQueueResponse, ListQueueSlotsResponse, ScheduleAtResponse
 from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule, SlotTime
 from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged
 from postflow.schedule.v1.schedule_service_pb2 import FindSlotTimesRequest, FindSlotTimesResponse
 from postflow.target.v1 import target_pb2
-from queue_service import wire
-from queue_service.domain.account import Connection, ToldSchedule
+from queue_service.domain.account import AnnouncedSchedule, Connection
 from queue_service.domain.command import Command
 from queue_service.domain.draft import Draft, SavedDraft, Target
 from queue_service.domain.job import JobState
@@ -35,6 +35,22 @@ from queue_service.domain.listing import Position
 from queue_service.domain.relocation import MovedSlot
 from queue_service.domain.settlement import JobReport
 from queue_service.domain.slot import QueueSlot, SlotOrigin, SlotState, SlotTarget
+from queue_service.wire.announcements import slot_moved, slot_scheduled
+from queue_service.wire.commands import publish_command
+from queue_service.wire.connections import connection
+from queue_service.wire.drafts import saved_draft
+from queue_service.wire.instants import moment, timestamp
+from queue_service.wire.post_jobs import accepted_commands, job_report
+from queue_service.wire.schedules import changed_schedule, slot_times
+from queue_service.wire.slots import (
+    add_to_queue_response,
+    cursor,
+    list_queue_slots_response,
+    position,
+    queue_slot,
+    schedule_at_response,
+    states,
+)
 from servicekit.faults import InvalidRequest
 
 SLOT_TARGET = target_pb2.Target(social_account_id="page", channel="facebook", destination="42")
@@ -106,21 +122,21 @@ COMMAND = Command(
 
 
 @given(moments)
-def test_an_instant_survives_the_wire(moment: datetime) -> None:
-    stamp = wire.timestamp(moment)
+def test_an_instant_survives_the_wire(instant: datetime) -> None:
+    stamp = timestamp(instant)
     assert stamp is not None
-    assert wire.moment(stamp) == moment
-    assert stamp.ToDatetime(UTC) == moment
+    assert moment(stamp) == instant
+    assert stamp.ToDatetime(UTC) == instant
 
 
 @given(moments, st.text())
-def test_a_position_survives_a_page_token(moment: datetime, slot_id: str) -> None:
-    position = Position(schedule_time=moment, slot_id=slot_id)
-    assert wire.position(wire.cursor(position)) == position
+def test_a_position_survives_a_page_token(instant: datetime, slot_id: str) -> None:
+    before = Position(schedule_time=instant, slot_id=slot_id)
+    assert position(cursor(before)) == before
 
 
 def test_a_slot_is_shown_with_everything_that_is_known_of_it() -> None:
-    shown = wire.queue_slot(SLOT)
+    shown = queue_slot(SLOT)
     assert (shown.local_date, shown.local_time) == ("2026-03-02", "10:00")
     assert shown.targets[0].post_job_state == "UNKNOWN"
     assert not shown.HasField("expected_time")
@@ -130,24 +146,35 @@ def test_a_slot_is_shown_with_everything_that_is_known_of_it() -> None:
 @pytest.mark.parametrize("state", SlotState)
 @pytest.mark.parametrize("origin", SlotOrigin)
 def test_every_state_and_origin_has_its_number(state: SlotState, origin: SlotOrigin) -> None:
-    shown = wire.queue_slot(replace(SLOT, state=state, origin=origin))
-    assert wire.states([shown.state, shown.state]) == (state,)
+    shown = queue_slot(replace(SLOT, state=state, origin=origin))
+    assert states([shown.state, shown.state]) == (state,)
     assert shown.origin != 0
 
 
-def test_the_two_answers_are_kept_in_one_form() -> None:
-    kept = wire.encoded_slots([SLOT, SLOT])
-    assert AddToQueueResponse.FromString(kept).queue_slots == ScheduleAtResponse.FromString(kept).queue_slots
+@pytest.mark.parametrize(
+    ("encode", "response"),
+    [
+        (add_to_queue_response, AddToQueueResponse),
+        (schedule_at_response, ScheduleAtResponse),
+        (lambda slots: list_queue_slots_response(slots, "next"), ListQueueSlotsResponse),
+    ],
+)
+def test_every_field_of_a_response_is_filled(encode: Callable[[list[QueueSlot]], Message], response: type) -> None:
+    """A field added to one response only must be filled there: each response is encoded as itself."""
+    answer = encode([SLOT, replace(SLOT, id="s2")])
+    assert type(answer) is response
+    assert {field.name for field, _ in answer.ListFields()} == set(response.DESCRIPTOR.fields_by_name)
+    assert [shown.id for shown in answer.queue_slots] == ["s1", "s2"]  # type: ignore[attr-defined]
 
 
 def test_a_command_is_what_it_was() -> None:
-    outgoing = wire.publish_command(COMMAND, 5)
+    outgoing = publish_command(COMMAND, 5)
     assert PublishCommand.FromString(outgoing.payload) == PublishCommand.FromString(PUBLISH_COMMAND)
     assert outgoing.subject == "publish.52.acme"
 
 
 def test_a_command_says_which_slot_is_the_newer_and_the_zone() -> None:
-    payload = wire.publish_command(COMMAND._replace(slot_sequence=7, time_zone="Europe/Berlin"), 5).payload
+    payload = publish_command(COMMAND._replace(slot_sequence=7, time_zone="Europe/Berlin"), 5).payload
     command = PublishCommand.FromString(payload)
     assert (command.slot_sequence, command.time_zone) == (7, "Europe/Berlin")
 
@@ -162,15 +189,15 @@ def test_a_message_id_names_the_slot_its_revision_the_target_and_the_copy() -> N
         COMMAND._replace(destination="43"),
         COMMAND._replace(channel="facebook4", destination="2"),
     ]
-    ids = [wire.publish_command(each, 5).message_id for each in others]
+    ids = [publish_command(each, 5).message_id for each in others]
     assert len(set(ids)) == len(ids)
-    assert wire.publish_command(COMMAND._replace(traceparent=""), 5).message_id == ids[0]
-    strange = wire.publish_command(COMMAND._replace(destination="a\r\nb"), 5).message_id
+    assert publish_command(COMMAND._replace(traceparent=""), 5).message_id == ids[0]
+    strange = publish_command(COMMAND._replace(destination="a\r\nb"), 5).message_id
     assert strange.isprintable()
 
 
 def test_the_announcement_of_a_slot_is_what_it_was() -> None:
-    announced = wire.slot_scheduled(replace(SLOT, time_zone="UTC"))
+    announced = slot_scheduled(replace(SLOT, time_zone="UTC"))
     expected = SlotScheduled.FromString(SLOT_SCHEDULED)
     expected.not_after.FromDatetime(NOW + timedelta(days=1))
     expected.content_revision = SLOT.content_revision
@@ -180,19 +207,19 @@ def test_the_announcement_of_a_slot_is_what_it_was() -> None:
 
 
 def test_the_announcement_of_a_slot_says_which_is_the_newer() -> None:
-    announced = wire.slot_scheduled(replace(SLOT, sequence=7)).message
+    announced = slot_scheduled(replace(SLOT, sequence=7)).message
     assert isinstance(announced, SlotScheduled)
     assert announced.slot_sequence == 7
 
 
 def test_a_slot_says_what_its_weekly_slot_asked_for() -> None:
-    announced = wire.slot_scheduled(replace(SLOT, nominal=datetime(2026, 3, 29, 2, 30))).message
+    announced = slot_scheduled(replace(SLOT, nominal=datetime(2026, 3, 29, 2, 30))).message
     assert isinstance(announced, SlotScheduled)
     assert announced.nominal_local_time == "2026-03-29T02:30"
 
 
 def test_a_moved_slot_is_announced_as_a_whole() -> None:
-    announced = wire.slot_moved(
+    announced = slot_moved(
         MovedSlot(
             organization_id="acme",
             id="s1",
@@ -220,14 +247,14 @@ def test_a_moved_slot_is_announced_as_a_whole() -> None:
 ASKED = FindSlotTimesRequest(
     organization_id="acme",
     social_account_id="page",
-    after=wire.timestamp(NOW),
-    before=wire.timestamp(NOW + timedelta(days=9)),
+    after=timestamp(NOW),
+    before=timestamp(NOW + timedelta(days=9)),
     count=2,
 )
 FOUND = FindSlotTimesResponse(
     slot_times=[
         SlotTime(
-            time=wire.timestamp(NOW + timedelta(days=day)),
+            time=timestamp(NOW + timedelta(days=day)),
             local_date=f"2026-03-{day + 2:02}",
             local_time="03:30",
             shifted=day == 1,
@@ -244,12 +271,12 @@ FOUND = FindSlotTimesResponse(
 
 
 def test_slot_times_are_read_with_what_they_follow() -> None:
-    read = wire.slot_times(ASKED, FOUND)
+    read = slot_times(ASKED, FOUND)
     assert read.times == tuple(NOW + timedelta(days=day) for day in range(3))
     assert read.nominals == tuple(datetime(2026, 3, day, 2, 30) for day in (2, 3, 4))
     assert (read.after, read.until, read.last) == (NOW, read.times[-1] + timedelta(microseconds=1), False)
     assert (read.schedule_version, read.tzdata_version) == (7, "2026b")
-    assert read.schedule == ToldSchedule(
+    assert read.schedule == AnnouncedSchedule(
         organization_id="acme",
         social_account_id="page",
         version=7,
@@ -266,14 +293,14 @@ def test_slot_times_of_the_release_before_are_what_the_wall_shows_unless_they_we
         older.slot_times.add(
             time=each.time, local_date=each.local_date, local_time=each.local_time, shifted=each.shifted
         )
-    older.slot_times.add(time=wire.timestamp(NOW + timedelta(days=4)))
-    read = wire.slot_times(ASKED, older)
+    older.slot_times.add(time=timestamp(NOW + timedelta(days=4)))
+    read = slot_times(ASKED, older)
     assert read.nominals == (datetime(2026, 3, 2, 3, 30), None, datetime(2026, 3, 4, 3, 30), None)
     assert (read.schedule, read.tzdata_version) == (None, "")
 
 
 def test_the_last_page_ends_at_the_horizon() -> None:
-    read = wire.slot_times(ASKED, FindSlotTimesResponse(slot_times=FOUND.slot_times[:1]))
+    read = slot_times(ASKED, FindSlotTimesResponse(slot_times=FOUND.slot_times[:1]))
     assert (read.until, read.last) == (NOW + timedelta(days=9), True)
 
 
@@ -281,7 +308,7 @@ def test_a_schedule_in_a_zone_of_a_newer_release_is_not_followed_before_its_anno
     newer = FindSlotTimesResponse()
     newer.CopyFrom(FOUND)
     newer.time_zone = "Mars/Olympus"
-    assert wire.slot_times(ASKED, newer).schedule is None
+    assert slot_times(ASKED, newer).schedule is None
 
 
 def test_a_deleted_schedule_leaves_nothing_but_its_version() -> None:
@@ -293,10 +320,8 @@ def test_a_deleted_schedule_leaves_nothing_but_its_version() -> None:
         version=8,
         tzdata_version="2026b",
     )
-    told = wire.changed_schedule(
-        AccountScheduleChanged(organization_id="acme", account_schedule=schedule, deleted=True)
-    )
-    assert told == ToldSchedule(
+    told = changed_schedule(AccountScheduleChanged(organization_id="acme", account_schedule=schedule, deleted=True))
+    assert told == AnnouncedSchedule(
         organization_id="acme",
         social_account_id="page",
         version=8,
@@ -308,7 +333,7 @@ def test_a_deleted_schedule_leaves_nothing_but_its_version() -> None:
 
 
 def test_stored_events_still_decode() -> None:
-    assert wire.saved_draft(DraftSaved.FromString(DRAFT_SAVED)) == SavedDraft(
+    assert saved_draft(DraftSaved.FromString(DRAFT_SAVED)) == SavedDraft(
         draft=Draft(
             organization_id="acme",
             id="d1",
@@ -319,9 +344,8 @@ def test_stored_events_still_decode() -> None:
             ),
         ),
         version=3,
-        approved=True,
     )
-    assert wire.changed_schedule(AccountScheduleChanged.FromString(SCHEDULE_CHANGED)) == ToldSchedule(
+    assert changed_schedule(AccountScheduleChanged.FromString(SCHEDULE_CHANGED)) == AnnouncedSchedule(
         organization_id="acme",
         social_account_id="page",
         version=7,
@@ -329,7 +353,7 @@ def test_stored_events_still_decode() -> None:
         max_posts_per_day=3,
         enabled=True,
     )
-    assert wire.job_report(PostJobChanged.FromString(POST_JOB_CHANGED)) == JobReport(
+    assert job_report(PostJobChanged.FromString(POST_JOB_CHANGED)) == JobReport(
         organization_id="acme",
         slot_id="s1",
         slot_revision=2,
@@ -350,8 +374,8 @@ def test_stored_events_still_decode() -> None:
 
 def test_accounts_are_connected_or_not() -> None:
     account = SocialAccount(id="page", version=7)
-    connected = wire.connection(SocialAccountConnected(organization_id="acme", social_account=account))
-    gone = wire.connection(SocialAccountDisconnected(organization_id="acme", social_account=account))
+    connected = connection(SocialAccountConnected(organization_id="acme", social_account=account))
+    gone = connection(SocialAccountDisconnected(organization_id="acme", social_account=account))
     assert connected == Connection(organization_id="acme", social_account_id="page", version=7, is_connected=True)
     assert gone == replace(connected, is_connected=False)
 
@@ -363,8 +387,8 @@ def test_accepted_commands_are_jobs_that_are_ready() -> None:
     other = AcceptedCommand()
     other.CopyFrom(command)
     other.slot_id = "s2"
-    first, second = wire.accepted_commands(CommandsAccepted(organization_id="acme", commands=[command, other]))
-    assert first == wire.job_report(PostJobChanged.FromString(POST_JOB_CHANGED))._replace(
+    first, second = accepted_commands(CommandsAccepted(organization_id="acme", commands=[command, other]))
+    assert first == job_report(PostJobChanged.FromString(POST_JOB_CHANGED))._replace(
         state=JobState.READY, state_reason="", next_action_time=None
     )
     assert second == first._replace(slot_id="s2")
@@ -374,24 +398,24 @@ def test_accepted_commands_are_jobs_that_are_ready() -> None:
 def test_every_job_state_is_understood(state: JobState) -> None:
     changed = PostJobChanged.FromString(POST_JOB_CHANGED)
     changed.post_job.state = f"POST_JOB_STATE_{state}"  # type: ignore[assignment]
-    assert wire.job_report(PostJobChanged.FromString(changed.SerializeToString())).state is state
+    assert job_report(PostJobChanged.FromString(changed.SerializeToString())).state is state
 
 
 def test_a_schedule_in_a_zone_that_is_not_known_is_refused() -> None:
     changed = AccountScheduleChanged.FromString(SCHEDULE_CHANGED)
     changed.account_schedule.time_zone = "Mars/Olympus"
     with pytest.raises(UnknownZone):
-        wire.changed_schedule(changed)
+        changed_schedule(changed)
 
 
 def test_an_event_that_lacks_what_it_is_about_is_refused() -> None:
     reads: list[tuple[Any, Callable[[Any], object]]] = [
-        (DraftSaved(organization_id="acme"), wire.saved_draft),
-        (AccountScheduleChanged(organization_id="acme"), wire.changed_schedule),
-        (PostJobChanged(organization_id="acme"), wire.job_report),
-        (SocialAccountConnected(organization_id="acme"), wire.connection),
-        (SocialAccountDisconnected(organization_id="acme"), wire.connection),
-        (CommandsAccepted(organization_id="acme", commands=[AcceptedCommand()]), wire.accepted_commands),
+        (DraftSaved(organization_id="acme"), saved_draft),
+        (AccountScheduleChanged(organization_id="acme"), changed_schedule),
+        (PostJobChanged(organization_id="acme"), job_report),
+        (SocialAccountConnected(organization_id="acme"), connection),
+        (SocialAccountDisconnected(organization_id="acme"), connection),
+        (CommandsAccepted(organization_id="acme", commands=[AcceptedCommand()]), accepted_commands),
     ]
     for message, read in reads:
         with pytest.raises(InvalidRequest) as refused:

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_service.domain.relocation import Obstacle, Outdated, Relocated, relocate
+from queue_service.domain.relocation import Obstacle, OutdatedSlot, Relocated, relocate
 from queue_service.domain.slot import SPACING
 from testkit.clocks import START
 
 HOUR, SECOND = timedelta(hours=1), timedelta(seconds=1)
 
 
-def slot(name: str, stands: datetime, meant: datetime | None, zone: str = "UTC") -> Outdated:
+def slot(name: str, stands: datetime, meant: datetime | None, zone: str = "UTC") -> OutdatedSlot:
     """It stands at an instant, and is meant for another: for that instant in UTC."""
-    return Outdated(
+    return OutdatedSlot(
         organization_id="acme",
         social_account_id="page",
         slot_id=name,
@@ -32,7 +32,7 @@ def at(minutes: float) -> datetime:
 
 
 def relocated(
-    *slots: Outdated, standing: tuple[datetime, ...] = (), earliest: datetime = START
+    *slots: OutdatedSlot, standing: tuple[datetime, ...] = (), earliest: datetime = START
 ) -> dict[str, Relocated]:
     return {each.slot.slot_id: each for each in relocate(slots, standing, earliest=earliest)}
 
@@ -134,7 +134,7 @@ half_minutes = st.integers(-20, 120).map(lambda number: at(number / 2))
 
 
 @st.composite
-def accounts(draw: st.DrawFn) -> tuple[list[Outdated], list[datetime]]:
+def accounts(draw: st.DrawFn) -> tuple[list[OutdatedSlot], list[datetime]]:
     """Live slots at least a minute apart, some of which are meant for other times."""
     apart: list[datetime] = []
     for place in sorted(draw(st.sets(half_minutes, max_size=30))):
@@ -152,7 +152,7 @@ def accounts(draw: st.DrawFn) -> tuple[list[Outdated], list[datetime]]:
 
 @given(accounts(), half_minutes)
 def test_everybody_finds_a_place_a_minute_from_all_others_and_never_an_early_one(
-    account: tuple[list[Outdated], list[datetime]], earliest: datetime
+    account: tuple[list[OutdatedSlot], list[datetime]], earliest: datetime
 ) -> None:
     slots, standing = account
     found = list(relocate(slots, standing, earliest=earliest))
@@ -172,7 +172,7 @@ def test_everybody_finds_a_place_a_minute_from_all_others_and_never_an_early_one
 
 
 @given(accounts())
-def test_with_the_law_unchanged_nothing_moves(account: tuple[list[Outdated], list[datetime]]) -> None:
+def test_with_the_law_unchanged_nothing_moves(account: tuple[list[OutdatedSlot], list[datetime]]) -> None:
     slots, standing = account
     same = [each._replace(nominal=each.schedule_time.replace(tzinfo=None)) for each in slots]
     assert not any(each.is_moved for each in relocate(same, standing, earliest=at(1000)))

@@ -91,7 +91,7 @@ def test_a_slot_stays_handed_over_until_its_last_target_has_ended() -> None:
     assert twice.state is SlotState.PARTIALLY_PUBLISHED
     assert twice.next_emit_at is None
     assert twice.publish_time == NOW
-    assert [target.news and target.news.error_message for target in twice.targets] == ["", "no"]
+    assert [target.report and target.report.error_message for target in twice.targets] == ["", "no"]
 
 
 def test_a_post_that_went_out_before_its_time_ends_a_slot_that_was_never_handed_over() -> None:
@@ -115,7 +115,7 @@ def test_the_same_answer_again_puts_it_off_again() -> None:
 def test_a_job_that_only_knows_its_time_has_not_answered() -> None:
     told = settle(slot(), [report(JobState.SCHEDULED, 1)], now=NOW)
     assert told.next_emit_at == slot().next_emit_at
-    assert told.targets[0].news == report(JobState.SCHEDULED, 1)
+    assert told.targets[0].report == report(JobState.SCHEDULED, 1)
 
 
 def test_one_answer_of_two_does_not_put_the_emission_off() -> None:

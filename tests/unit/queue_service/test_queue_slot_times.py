@@ -3,14 +3,14 @@
 from datetime import datetime, timedelta
 
 from queue_service.adapters.schedule_client import _Cache
-from queue_service.domain.account import AccountQueue, ToldSchedule
+from queue_service.domain.account import AccountQueue, AnnouncedSchedule
 from queue_service.domain.slot_times import SlotTimes
 from testkit.clocks import START
 
 
 def page(count: int, version: int = 1, release: str = "") -> SlotTimes:
     times = tuple(START + timedelta(hours=number) for number in range(count))
-    schedule = ToldSchedule(
+    schedule = AnnouncedSchedule(
         organization_id="acme",
         social_account_id="a",
         version=version,

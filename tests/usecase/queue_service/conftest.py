@@ -1,47 +1,49 @@
-"""Queue's use cases on a real database, between fakes of Schedule, Drafts and the stream."""
+"""Queue's use cases on a real database, among fakes of Schedule, Drafts, Publisher and the stream."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import pytest
 from sqlalchemy import event, text
-from sqlalchemy.ext.asyncio import AsyncConnection
+from tests.usecase.queue_service.fakes import (
+    FakeAccounts,
+    FakeDrafts,
+    FakeSchedule,
+    FakeStream,
+    FrozenDatabaseClock,
+)
 
-from civil.weekly import Occurrence, WeeklySlot, occurrences
-from civil.zones import find_zone, tzdata_version
+from civil.weekly import WeeklySlot
+from civil.zones import tzdata_version
 from postflow.bus.v1 import bus_pb2
 from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
-from postflow.queue.v1.queue_service_pb2 import AddToQueueResponse
+from postflow.queue.v1.queue_service_pb2 import AddToQueueResponse, ScheduleAtResponse
 from postflow.queue.v1.queue_slot_pb2 import QueueSlot
 from queue_service.application.account_check import AccountCheck
 from queue_service.application.add_to_queue import AddToQueue, QueueOrder
 from queue_service.application.catch_up import CatchUp
+from queue_service.application.draft_finder import DraftFinder
 from queue_service.application.follow_drafts import FollowDrafts
 from queue_service.application.follow_schedules import follow_schedules
 from queue_service.application.hand_over import HandOver
 from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.schedule_at import ExactOrder, ScheduleAt
 from queue_service.application.settle_slots import SettleSlots
-from queue_service.application.slot_book import SlotBook
 from queue_service.application.slot_mover import SlotMover
-from queue_service.domain.account import AccountQueue, ToldSchedule
+from queue_service.application.slot_recorder import SlotRecorder
+from queue_service.domain.account import AnnouncedSchedule
 from queue_service.domain.command import Command
 from queue_service.domain.draft import Draft, SavedDraft, Target
 from queue_service.domain.job import JobState
 from queue_service.domain.policy import Policy
 from queue_service.domain.settlement import JobReport
-from queue_service.domain.slot_times import SlotTimes
-from queue_service.domain.stream import Room
-from servicekit.faults import Fault, NotFound
 from servicekit.ids import Uuid7Source
-from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox, OutboxRow
-from testkit.clocks import START
 from testkit.eventually import eventually
 
 ORG = "acme"
@@ -67,15 +69,15 @@ FILL = """
 """
 
 
-# As if they came from weekly slots in UTC.
+# Makes slots look as if they came from weekly slots in UTC.
 WEEKLY = """
     update slot set origin = 'QUEUE', time_zone = 'UTC', local_date = cast(schedule_time as date),
         local_time = cast(schedule_time as time), nominal_local_time = cast(schedule_time as timestamp),
         tzdata_version = :release
     where organization_id = :org and social_account_id = any(:accounts)
 """
-OLD_LAW = (
-    # Far away first: a unique index is in the way.
+# Puts slots where older time zone data would have put them: first far away, because of a unique index.
+OUTDATE = (
     """
     update slot set schedule_time = schedule_time + interval '9999 days', not_after = not_after + interval '9999 days'
     where organization_id = :org and social_account_id = :account and state = 'SCHEDULED' and origin = 'QUEUE'
@@ -96,123 +98,8 @@ OLD_LAW = (
 )
 
 
-class FrozenDatabaseClock(DatabaseClock):
-    """The database's clock, as a test sets it."""
-
-    def __init__(self, moment: datetime = START) -> None:
-        self.moment = moment
-
-    async def now(self, connection: AsyncConnection) -> datetime:
-        return self.moment
-
-
-@dataclass
-class FakeSchedule:
-    """Answers as Schedule does, page by page, from weekly slots; counts how often it was asked.
-
-    With `says_little` it is of the release that told only times and versions.
-    """
-
-    slots: dict[str, list[WeeklySlot]] = field(default_factory=dict)
-    schedules: dict[str, ToldSchedule] = field(default_factory=dict)
-    zone: str = "UTC"
-    asked: int = 0
-    page: int = 1000
-    says_little: bool = False
-    # The release of its law, and how much later a slot comes by that than by the law in force.
-    release: str = tzdata_version()
-    shift: timedelta = timedelta(0)
-
-    async def slot_times(
-        self,
-        organization_id: str,
-        queue: AccountQueue,
-        *,
-        start: datetime,
-        horizon: datetime,
-        count: int,
-    ) -> SlotTimes:
-        self.asked += 1
-        if queue.social_account_id not in self.slots:
-            raise NotFound("SCHEDULE_NOT_FOUND", "no")
-        count = min(count, self.page)
-        after, until = start - self.shift - timedelta(microseconds=1), horizon - self.shift
-        found: list[Occurrence] = []
-        for each in occurrences(self.slots[queue.social_account_id], find_zone(self.zone), after=after, until=until):
-            if len(found) == count or each.instant >= until:
-                break
-            found.append(each)
-        cut_off = len(found) == count
-        times = tuple(each.instant + self.shift for each in found)
-        schedule = self.schedules[queue.social_account_id]
-        return SlotTimes(
-            schedule_version=schedule.version,
-            after=start,
-            until=times[-1] + timedelta(microseconds=1) if cut_off else horizon,
-            times=times,
-            nominals=tuple(None if self.says_little else each.nominal for each in found),
-            last=not cut_off,
-            schedule=None if self.says_little else replace(schedule, tzdata_version=self.release),
-        )
-
-
-@dataclass
-class FakeDrafts:
-    drafts: dict[str, Draft] = field(default_factory=dict)
-    asked: int = 0
-    fault: Fault | None = None
-
-    async def get_draft(self, organization_id: str, draft_id: str, *, in_a_hurry: bool) -> Draft:
-        self.asked += 1
-        if self.fault:
-            raise self.fault
-        draft = self.drafts.get(draft_id)
-        if draft is None or draft.organization_id != organization_id:
-            raise NotFound("DRAFT_NOT_FOUND", f"draft {draft_id} does not exist")
-        return draft
-
-
-@dataclass
-class FakeAccounts:
-    """Publisher's accounts: all are connected but those that are named."""
-
-    missing: set[str] = field(default_factory=set)
-    disconnected: set[str] = field(default_factory=set)
-    fault: Fault | None = None
-    asked: list[str] = field(default_factory=list)
-
-    async def is_connected(self, organization_id: str, social_account_id: str) -> bool:
-        self.asked.append(social_account_id)
-        if self.fault:
-            raise self.fault
-        if social_account_id in self.missing:
-            raise NotFound("ACCOUNT_NOT_FOUND", "no")
-        return social_account_id not in self.disconnected
-
-
-@dataclass
-class FakeStream:
-    """Takes commands; loses those of the drafts in `loses`, and has room for `limit`, none for those in `filled`."""
-
-    limit: int = 10_000
-    filled: frozenset[str] = frozenset()
-    sent: list[Command] = field(default_factory=list)
-    loses: set[str] = field(default_factory=set)
-
-    async def room(self) -> Room:
-        return Room(self.limit, self.filled)
-
-    async def send(self, commands: Sequence[Command]) -> list[Command]:
-        self.sent += [each for each in commands if each.draft_id not in self.loses]
-        return [each for each in commands if each.draft_id in self.loses]
-
-    def taken(self) -> list[Command]:
-        taken, self.sent = self.sent, []
-        return taken
-
-
 class Queue:
-    """The service without its process: what it knows, what it does, and a hand on its clock."""
+    """The service without its process, with a clock that tests set."""
 
     def __init__(self, database: Database, policy: Policy) -> None:
         self.database = database
@@ -223,21 +110,24 @@ class Queue:
         self.offered: list[OutboxRow] = []
         self.new_slots = asyncio.Event()
         outbox = Outbox(Uuid7Source(), self.offered.extend)
-        slots = SlotBook(
-            database=database,
-            drafts=self.drafts,
-            check_accounts=AccountCheck(self.accounts),
-            ledger=RequestLedger(),
-            outbox=outbox,
-            ids=Uuid7Source(),
-            on_slots=self.new_slots.set,
-        )
+        ledger = RequestLedger()
+        find_draft = DraftFinder(database=database, drafts=self.drafts, check_accounts=AccountCheck(self.accounts))
         mover = SlotMover(outbox=outbox, policy=policy, release=tzdata_version())
+        record = SlotRecorder(outbox=outbox, ids=Uuid7Source(), policy=policy, on_slots=self.new_slots.set)
         self._add = AddToQueue(
-            database=database, clock=self.clock, schedule=self.schedule, slots=slots, mover=mover, policy=policy
+            database=database,
+            clock=self.clock,
+            ledger=ledger,
+            find_draft=find_draft,
+            schedule=self.schedule,
+            mover=mover,
+            record=record,
+            policy=policy,
+        )
+        self._at = ScheduleAt(
+            database=database, clock=self.clock, ledger=ledger, find_draft=find_draft, mover=mover, record=record
         )
         self.catch_up = self.catching_up(tzdata_version())
-        self._at = ScheduleAt(database=database, clock=self.clock, slots=slots, mover=mover, policy=policy)
         self.list = ListQueueSlots(database)
         self.settle_slots = SettleSlots(policy, outbox)
         self.follow_drafts = FollowDrafts(outbox)
@@ -246,7 +136,7 @@ class Queue:
         )
 
     def catching_up(self, release: str) -> CatchUp:
-        """As a process does that has this release of the IANA database."""
+        """Returns the loop of a process with this tzdata release."""
         outbox = Outbox(Uuid7Source(), self.offered.extend)
         return CatchUp(
             database=self.database,
@@ -262,7 +152,7 @@ class Queue:
     def now(self, moment: datetime) -> None:
         self.clock.moment = moment
 
-    # what is announced to it
+    # what others announce
 
     async def apply(self, use_case: Callable[..., Awaitable[None]], *events: object) -> None:
         await self.database.run(lambda tx: use_case(tx, events, self.now))
@@ -270,7 +160,7 @@ class Queue:
     async def save_draft(
         self, draft_id: str, *targets: tuple[str, str, str] | str, revision: int = 1, version: int = 1
     ) -> Draft:
-        """A target is (account, channel, destination), or an account, whose Facebook feed is meant."""
+        """Saves a draft. A target is (account, channel, destination), or an account, which means its Facebook feed."""
         draft = Draft(
             organization_id=ORG,
             id=draft_id,
@@ -284,15 +174,21 @@ class Queue:
         )
         if draft_id not in self.drafts.drafts or self.drafts.drafts[draft_id].revision <= revision:
             self.drafts.drafts[draft_id] = draft
-        await self.apply(self.follow_drafts, SavedDraft(draft=draft, version=version, approved=False))
+        await self.apply(self.follow_drafts, SavedDraft(draft=draft, version=version))
         return draft
 
     async def put_schedule(
-        self, account: str, *slots: WeeklySlot, version: int = 1, cap: int = 0, enabled: bool = True, told: bool = True
+        self,
+        account: str,
+        *slots: WeeklySlot,
+        version: int = 1,
+        cap: int = 0,
+        enabled: bool = True,
+        announce: bool = True,
     ) -> None:
-        """`told`: and the announcement has arrived."""
+        """Saves a schedule in Schedule. With `announce` Queue gets the event, too."""
         self.schedule.slots[account] = list(slots) if enabled else []
-        self.schedule.schedules[account] = ToldSchedule(
+        self.schedule.schedules[account] = AnnouncedSchedule(
             organization_id=ORG,
             social_account_id=account,
             version=version,
@@ -300,13 +196,13 @@ class Queue:
             max_posts_per_day=cap,
             enabled=enabled,
         )
-        if told:
-            await self.tell_schedule(account)
+        if announce:
+            await self.announce_schedule(account)
 
-    async def tell_schedule(self, account: str, **changes: Any) -> None:
+    async def announce_schedule(self, account: str, **changes: Any) -> None:
         schedule = self.schedule.schedules[account]
-        told = {"tzdata_version": "" if self.schedule.says_little else self.schedule.release} | changes
-        await self.apply(follow_schedules, replace(schedule, **told))
+        fields = {"tzdata_version": "" if self.schedule.says_little else self.schedule.release} | changes
+        await self.apply(follow_schedules, replace(schedule, **fields))
 
     async def delete_schedule(self, account: str, *, version: int) -> None:
         gone = replace(
@@ -315,11 +211,10 @@ class Queue:
         del self.schedule.slots[account]
         await self.apply(follow_schedules, gone)
 
-    async def old_law(self, account: str, shift: timedelta, *, release: str = "2020a") -> None:
-        """The account's weekly slots, as far as they are not handed over, as a law has them that puts them so much
-        later."""
+    async def outdate(self, account: str, shift: timedelta, *, release: str = "2020a") -> None:
+        """Moves the account's SCHEDULED weekly slots later, as if they had been computed with older time zone data."""
         async with self.database.transaction() as tx:
-            for statement in OLD_LAW:
+            for statement in OUTDATE:
                 names = {"org": ORG, "account": account, "shift": shift, "release": release}
                 used = {name: value for name, value in names.items() if f":{name}" in statement}
                 await tx.connection.execute(text(statement), used)
@@ -327,11 +222,11 @@ class Queue:
     async def settle(self, *reports: JobReport) -> None:
         await self.apply(self.settle_slots, *reports)
 
-    # what it is asked for
+    # calls
 
     async def add(self, draft_id: str, *accounts: str, request_id: str = "") -> list[QueueSlot]:
         order = QueueOrder(organization_id=ORG, draft_id=draft_id, social_account_ids=accounts)
-        return decoded(await self._add(order, key("AddToQueue", request_id, repr(order))))
+        return decoded(AddToQueueResponse, await self._add(order, key("AddToQueue", request_id, repr(order))))
 
     async def at(
         self, draft_id: str, moment: datetime, *accounts: str, request_id: str = "", organization_id: str = ORG
@@ -339,16 +234,16 @@ class Queue:
         order = ExactOrder(
             organization_id=organization_id, draft_id=draft_id, schedule_time=moment, social_account_ids=accounts
         )
-        return decoded(await self._at(order, key("ScheduleAt", request_id, repr(order))))
+        return decoded(ScheduleAtResponse, await self._at(order, key("ScheduleAt", request_id, repr(order))))
 
-    # what it has
+    # what it has stored
 
     async def rows(self, sql: str, **names: object) -> list[Any]:
         async with self.database.statement() as connection:
             return list((await connection.execute(text(sql), names)).all())
 
     async def until_waiting(self) -> None:
-        """Until another transaction waits for a lock."""
+        """Waits until another transaction waits for a lock."""
         waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
         await eventually(lambda: self.rows(waiting))
 
@@ -358,7 +253,7 @@ class Queue:
     async def fill(
         self, account: str | list[str], first: datetime, step: timedelta, count: int, organization_id: str = ORG
     ) -> None:
-        """Slots at regular times on one account, or on each of several, as if they had been booked one by one."""
+        """Inserts slots at regular times on one account or several, as if they had been booked one by one."""
         accounts = [account] if isinstance(account, str) else account
         names = {"org": organization_id, "accounts": accounts, "first": first, "step": step, "count": count}
         async with self.database.transaction() as tx:
@@ -367,7 +262,7 @@ class Queue:
     async def fill_weekly(
         self, account: str | list[str], first: datetime, step: timedelta, count: int, *, release: str = tzdata_version()
     ) -> None:
-        """As `fill`, with slots that come from a schedule."""
+        """Inserts slots as `fill` does, but as if they came from a schedule."""
         accounts = [account] if isinstance(account, str) else account
         await self.fill(accounts, first, step, count)
         async with self.database.transaction() as tx:
@@ -395,7 +290,7 @@ class Queue:
         return [row.schedule_time for row in await self.rows("select schedule_time from slot order by 1")]
 
     def report_on(self, slot: QueueSlot, state: JobState, version: int = 1, **changes: Any) -> JobReport:
-        """What Publisher announces of the job of a slot's first target."""
+        """Makes Publisher's announcement of the job of a slot's first target."""
         target = slot.targets[0].target
         about = Command(
             organization_id=ORG,
@@ -417,7 +312,7 @@ class Queue:
 
     @staticmethod
     def report(command: Command, state: JobState, version: int = 1, **changes: Any) -> JobReport:
-        """What Publisher announces of the job that a command is about."""
+        """Makes Publisher's announcement of the job of a command."""
         facts: dict[str, Any] = {
             "organization_id": command.organization_id,
             "slot_id": command.slot_id,
@@ -442,8 +337,8 @@ def key(method: str, request_id: str, content: str) -> RequestKey:
     return RequestKey(organization_id=ORG, method=method, request_id=request_id, request_digest=content.encode())
 
 
-def decoded(answer: bytes) -> list[QueueSlot]:
-    return list(AddToQueueResponse.FromString(answer).queue_slots)
+def decoded(kind: type[AddToQueueResponse] | type[ScheduleAtResponse], answer: bytes) -> list[QueueSlot]:
+    return list(kind.FromString(answer).queue_slots)
 
 
 @pytest.fixture
@@ -455,7 +350,7 @@ async def queue_database(service_database: Callable[[str], Awaitable[str]]) -> A
 
 @pytest.fixture
 def make_queue(queue_database: Database) -> Callable[[Policy], Queue]:
-    """As many as a test wants, each with its own clock and stream, on one database."""
+    """Makes any number of queues on one database, each with its own clock and stream."""
     return lambda policy: Queue(queue_database, policy)
 
 
@@ -465,7 +360,7 @@ def queue(make_queue: Callable[[Policy], Queue]) -> Queue:
 
 
 class Statements:
-    """What goes to the database: the statements, and how many elements the arrays among their parameters have."""
+    """Records the statements that go to the database, and counts the elements of their array parameters."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []

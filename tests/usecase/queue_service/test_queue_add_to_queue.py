@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from civil.weekly import WeeklySlot
-from queue_service import wire
 from queue_service.application.follow_schedules import follow_schedules
 from queue_service.domain.job import JobState
 from queue_service.domain.listing import Filter, Position
+from queue_service.wire.slots import queue_slot
 from servicekit.faults import InvalidField, NotFound, Refused, Unavailable
 from testkit.clocks import START
 
@@ -209,7 +209,7 @@ async def test_a_repeated_request_gets_the_first_answer_whatever_holds_now(queue
 
 async def test_a_schedule_is_followed_before_its_announcement_has_come(queue: "Queue") -> None:
     twice = [*DAILY, *(WeeklySlot(day=day, hour=18, minute=0) for day in range(7))]
-    await queue.put_schedule("page", *twice, cap=1, told=False)
+    await queue.put_schedule("page", *twice, cap=1, announce=False)
     for draft in ("d1", "d2", "d3"):
         await queue.save_draft(draft, "page")
     await queue.add("d1")
@@ -218,16 +218,16 @@ async def test_a_schedule_is_followed_before_its_announcement_has_come(queue: "Q
     statement = "select schedule_version, time_zone, max_posts_per_day, enabled, search_from from account_queue"
     [known] = await queue.rows(statement)
     assert known[:4] == (1, "UTC", 1, True)
-    await queue.tell_schedule("page")
+    await queue.announce_schedule("page")
     assert await queue.rows(statement) == [known]  # old news: what the search has learned is kept
-    await queue.put_schedule("page", *twice, cap=2, version=2, told=False)
+    await queue.put_schedule("page", *twice, cap=2, version=2, announce=False)
     [slot] = await queue.add("d3")
     assert queue.time_of(slot) == NOON.replace(hour=18)
 
 
 async def test_a_schedule_that_was_switched_off_a_moment_ago_gives_no_slot(queue: "Queue") -> None:
     await queue.put_schedule("page", *DAILY)
-    await queue.put_schedule("page", version=2, enabled=False, told=False)
+    await queue.put_schedule("page", version=2, enabled=False, announce=False)
     await queue.save_draft("d1", "page")
     with pytest.raises(Refused) as refused:
         await queue.add("d1")
@@ -239,12 +239,12 @@ async def test_a_schedule_service_that_does_not_tell_the_cap_makes_the_call_unav
 ) -> None:
     queue.schedule.says_little = True
     await queue.put_schedule("page", *DAILY)
-    await queue.put_schedule("page", *DAILY, version=2, told=False)
+    await queue.put_schedule("page", *DAILY, version=2, announce=False)
     await queue.save_draft("d1", "page")
     with pytest.raises(Unavailable) as away:
         await queue.add("d1")
     assert away.value.reason == "SCHEDULE_CHANGING"
-    await queue.tell_schedule("page")
+    await queue.announce_schedule("page")
     [slot] = await queue.add("d1")
     assert queue.time_of(slot) == NOON
     [row] = await queue.rows("select nominal_local_time, tzdata_version from slot")
@@ -274,8 +274,8 @@ async def test_what_was_announced_before_a_deletion_and_comes_after_it_is_old(qu
     assert row == (3, "")
 
 
-@pytest.mark.parametrize("told", [True, False])
-async def test_a_schedule_that_is_made_anew_gives_slots_again(queue: "Queue", told: bool) -> None:
+@pytest.mark.parametrize("announce", [True, False])
+async def test_a_schedule_that_is_made_again_gives_slots_again(queue: "Queue", announce: bool) -> None:
     await queue.put_schedule("page", *DAILY)
     for draft in ("d1", "d2", "exact"):
         await queue.save_draft(draft, "page")
@@ -283,7 +283,7 @@ async def test_a_schedule_that_is_made_anew_gives_slots_again(queue: "Queue", to
     await queue.delete_schedule("page", version=2)
     [exact] = await queue.at("exact", NOON + timedelta(hours=1))
     assert (exact.time_zone, exact.local_date) == ("", "")
-    await queue.put_schedule("page", *DAILY, version=3, told=told)
+    await queue.put_schedule("page", *DAILY, version=3, announce=announce)
     [slot] = await queue.add("d2")
     assert queue.time_of(slot) == NOON + DAY
 
@@ -296,7 +296,7 @@ async def test_a_new_version_of_the_schedule_starts_from_its_own_times(queue: "Q
     await queue.put_schedule("page", WeeklySlot(day=1, hour=9, minute=30), version=2)
     [slot] = await queue.add("d2")
     assert queue.time_of(slot) == START.replace(minute=30)
-    await queue.tell_schedule("page", version=1)  # late, and old
+    await queue.announce_schedule("page", version=1)  # late, and old
     [row] = await queue.rows("select schedule_version from account_queue")
     assert row.schedule_version == 2
 
@@ -347,7 +347,7 @@ async def test_a_long_queue_costs_no_more_than_a_short_one(queue: "Queue", state
     assert queue.schedule.asked == asked + 4
     # Neither does a slot in the middle that comes free.
     [first] = (await queue.list(Filter(organization_id="acme"), after=Position(), size=1)).slots
-    await queue.settle(queue.report_on(wire.queue_slot(first), JobState.CANCELED))
+    await queue.settle(queue.report_on(queue_slot(first), JobState.CANCELED))
     [again] = await queue.add("d5")
     assert queue.time_of(again) == first.schedule_time
     await queue.save_draft("d6", "page")

@@ -157,7 +157,7 @@ async def test_a_full_stream_holds_commands_back_and_says_so_once(
     assert (await commands.room()).size == 1
     await commands.send([numbered(4)])
     assert (await commands.room()).size == 0
-    [warning] = [record.message for record in caplog.records if "no publish commands are sent" in record.message]
+    [warning] = [record.message for record in caplog.records if "sending no publish commands" in record.message]
     assert "full" in warning
 
 

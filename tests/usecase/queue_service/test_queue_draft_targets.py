@@ -9,10 +9,10 @@ from sqlalchemy import text
 
 from civil.weekly import WeeklySlot
 from postflow.queue.v1.queue_slot_pb2 import QUEUE_SLOT_STATE_CANCELED, QUEUE_SLOT_STATE_PUBLISHED, QueueSlot
-from queue_service import wire
 from queue_service.domain.draft import Draft, SavedDraft, Target
 from queue_service.domain.job import JobState
 from queue_service.domain.listing import Filter, Position
+from queue_service.wire.slots import queue_slot
 from servicekit.faults import NotFound, Refused, Unavailable
 from testkit.clocks import START
 
@@ -35,7 +35,7 @@ async def sent(queue: "Queue", *ends: JobState) -> None:
 
 async def slots(queue: "Queue") -> list[QueueSlot]:
     page = await queue.list(Filter(organization_id="acme", draft_id="d1"), after=Position(), size=9)
-    return [wire.queue_slot(slot) for slot in page.slots]
+    return [queue_slot(slot) for slot in page.slots]
 
 
 def channels(slot: QueueSlot) -> list[str]:
@@ -260,7 +260,7 @@ async def test_a_slot_that_is_settled_while_a_target_joins_stays_open_for_it(que
     async with asyncio.TaskGroup() as group, queue.database.transaction() as tx:
         targets = (Target(social_account_id="page", channel="instagram_feed", destination="42"),)
         draft = Draft(organization_id="acme", id="d1", revision=2, targets=targets)
-        await queue.follow_drafts(tx, [SavedDraft(draft=draft, version=2, approved=True)], queue.now)
+        await queue.follow_drafts(tx, [SavedDraft(draft=draft, version=2)], queue.now)
         group.create_task(queue.settle(queue.report(command, JobState.PUBLISHED, 3)))
         await queue.until_waiting()
     assert await queue.states() == {"d1": "DISPATCHED"}

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import TextClause, text
 
-from queue_service.adapters.postgres import dispatch, draft_store, relocation, settlement, slot_store, statements
+from queue_service.adapters.postgres import accounts, dispatch, drafts, relocation, settlement, slots
+from queue_service.adapters.postgres.plans import pin_plans
 from queue_service.domain.command import ANSWERED_DELAY, LONGEST_DELAY, OVERDUE_GRACE, REPEAT_DELAYS
 from testkit.clocks import START
 from testkit.plans import planned
@@ -37,7 +38,7 @@ async def crowded(queue: "Queue") -> "Queue":
 async def reads(queue: "Queue", statement: TextClause, names: Mapping[str, object]) -> list[tuple[str, str, int]]:
     """(kind of scan, table, rows it looked at) of every scan of a table."""
     async with queue.database.engine.connect() as connection:
-        await statements.pin_plans(connection)
+        await pin_plans(connection)
         explained = text(f"explain (analyze, format json) {statement.text}")
         [answer] = (await connection.execute(explained, names)).scalar_one()
         await connection.rollback()
@@ -86,19 +87,19 @@ STATEMENTS: dict[str, tuple[TextClause, dict[str, object]]] = {
     "unanswered": (dispatch._ADVANCE_UNANSWERED, {"now": START, "limit": 500}),
     "overdue": (dispatch._OVERDUE, {}),
     "a draft and its slots": (
-        draft_store._LOCK_DRAFT,
+        drafts._LOCK_DRAFT,
         {"organization_id": "acme", "id": "page-7-3", "social_account_ids": ["page-7", "page-8"]},
     ),
     "slots that get targets": (
-        draft_store._EXTEND_SLOTS,
+        drafts._EXTEND_SLOTS,
         {"organization_ids": ["acme"] * 2, "ids": ["page-7-3", "page-8-4"], "now": START},
     ),
     "slots by their ids": (
-        slot_store._FIND_SLOTS,
+        slots._FIND_SLOTS,
         {"organization_ids": ["acme"] * 2, "ids": ["page-7-3", "page-8-4"]},
     ),
     "near": (
-        slot_store._NEAR,
+        slots._NEAR,
         {
             "organization_id": "acme",
             "social_account_ids": ["page-7"] * 8,
@@ -107,7 +108,7 @@ STATEMENTS: dict[str, tuple[TextClause, dict[str, object]]] = {
         },
     ),
     "counted": (
-        slot_store._COUNTED,
+        slots._COUNTED,
         {
             "organization_id": "acme",
             "social_account_ids": ["page-7"],
@@ -118,7 +119,7 @@ STATEMENTS: dict[str, tuple[TextClause, dict[str, object]]] = {
         },
     ),
     "list": (
-        slot_store._LIST,
+        slots._LIST,
         {
             "organization_id": "acme",
             "states": ["SCHEDULED", "DISPATCHED"],
@@ -128,7 +129,7 @@ STATEMENTS: dict[str, tuple[TextClause, dict[str, object]]] = {
         },
     ),
     "list of an account": (
-        slot_store._LIST_OF_ACCOUNT,
+        slots._LIST_OF_ACCOUNT,
         {
             "organization_id": "acme",
             "social_account_id": "page-7",
@@ -200,9 +201,9 @@ async def test_settlement_finds_its_rows_by_their_keys(crowded: "Queue") -> None
     for statement in (
         settlement._LOCK_PROGRESS,
         settlement._LOCK_LIVE_PROGRESS,
-        settlement._LOCK_QUEUES,
+        accounts._LOCK,
         settlement._SAVE_PROGRESS,
-        settlement._SAVE_FRONTIERS,
+        accounts._REOPEN_FRONTIERS,
         dispatch._REPEAT_SOON,
     ):
         names = {name: keys[name] for name in statement.compile().params}
@@ -223,7 +224,7 @@ async def test_moving_the_slots_of_some_accounts_reads_those_of_no_other(crowded
     async with crowded.database.statement() as connection:
         await connection.execute(text("vacuum analyze"))
     slots = await crowded.rows("select * from slot where social_account_id = any(:theirs) order by id", theirs=theirs)
-    accounts = {"organization_ids": ["acme"] * DUE, "social_account_ids": theirs}
+    keys_of_accounts = {"organization_ids": ["acme"] * DUE, "social_account_ids": theirs}
     keys: dict[str, object] = {
         "organization_ids": ["acme"] * len(slots),
         "ids": [row.id for row in slots],
@@ -239,11 +240,11 @@ async def test_moving_the_slots_of_some_accounts_reads_those_of_no_other(crowded
     }
     wanted: list[tuple[TextClause, Mapping[str, object], int]] = [
         (relocation._LOCK_BEHIND, {"release": "2026b", "limit": 10}, DUE),
-        (relocation._LOCK_OUTDATED, accounts | {"releases": ["2026b"] * DUE}, len(slots)),
-        (relocation._STANDING, accounts | {"releases": ["2026b"] * DUE}, len(slots)),
+        (relocation._LOCK_OUTDATED, keys_of_accounts | {"releases": ["2026b"] * DUE}, len(slots)),
+        (relocation._STANDING, keys_of_accounts | {"releases": ["2026b"] * DUE}, len(slots)),
         (relocation._LIFT, {name: keys[name] for name in ("organization_ids", "ids")}, len(slots)),
         (relocation._PLACE, keys, len(slots)),
-        (relocation._CAUGHT_UP, accounts | {"are_changed": [True] * DUE, "epoch": START}, DUE),
+        (relocation._CAUGHT_UP, keys_of_accounts | {"are_changed": [True] * DUE, "epoch": START}, DUE),
     ]
     for statement, names, rows in wanted:
         scans = await reads(crowded, statement, names)

@@ -82,7 +82,7 @@ async def test_every_held_command_without_an_answer_is_sent_again_ahead_of_its_t
     assert await again(held) == 9
     await recover()
     assert await again(held) == 0
-    assert [record for record in caplog.records if "has lost commands: those of 9 slots" in record.message]
+    assert [record for record in caplog.records if "has lost commands: repeating those of 9 slots" in record.message]
     counts = await held.rows("select emission, count(*) as slots from slot group by 1 order by 1")
     assert [(row.emission, row.slots) for row in counts] == [(1, 1), (2, 9)]
 

@@ -10,12 +10,12 @@ from sqlalchemy import text
 
 from civil.weekly import WeeklySlot
 from postflow.queue.v1.queue_slot_pb2 import QueueSlot
-from queue_service import wire
 from queue_service.domain.command import Command
 from queue_service.domain.frontier import EPOCH
 from queue_service.domain.job import JobState
 from queue_service.domain.listing import Filter, Position
 from queue_service.domain.settlement import JobReport, outcome
+from queue_service.wire.slots import queue_slot
 from servicekit import failpoints
 from servicekit.pg.database import Transaction
 from testkit.clocks import START
@@ -39,7 +39,7 @@ async def handed_over(queue: "Queue", *targets: tuple[str, str, str]) -> list[Co
 
 async def shown(queue: "Queue", draft_id: str = "d1") -> QueueSlot:
     page = await queue.list(Filter(organization_id="acme", draft_id=draft_id), after=Position(), size=1)
-    return wire.queue_slot(page.slots[0])
+    return queue_slot(page.slots[0])
 
 
 async def test_a_post_that_went_out_settles_its_slot(queue: "Queue") -> None:

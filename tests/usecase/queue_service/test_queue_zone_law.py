@@ -42,7 +42,7 @@ async def announce_anew(queue: "Queue", account: str = "page", *, version: int =
     """By the law in force: the schedule itself is what it was."""
     schedule = queue.schedule.schedules[account]
     queue.schedule.schedules[account] = replace(schedule, version=version)
-    await queue.tell_schedule(account)
+    await queue.announce_schedule(account)
 
 
 async def is_behind(queue: "Queue", account: str = "page") -> bool:
@@ -86,7 +86,7 @@ async def test_a_time_of_the_callers_choice_means_an_instant(queue: "Queue") -> 
 @pytest.mark.parametrize("shift", [HOUR, -HOUR])
 async def test_slots_move_when_schedule_tells_of_another_law(queue: "Queue", shift: timedelta) -> None:
     await queued(queue, "d0", "d1", "d2")
-    await queue.old_law("page", shift)
+    await queue.outdate("page", shift)
     before = {row.id: row.schedule_time for row in await queue.rows("select id, schedule_time from slot")}
     await announce_anew(queue)
     await caught_up(queue)
@@ -121,7 +121,7 @@ async def test_five_hundred_hourly_slots_move_onto_each_others_places_in_as_many
     costs = []
     for count in (2, 500):
         await queue.fill_weekly("page", first, HOUR, count)
-        await queue.old_law("page", shift)
+        await queue.outdate("page", shift)
         await announce_anew(queue)
         statements.clear()
         assert await queue.catch_up()
@@ -139,7 +139,7 @@ async def test_more_slots_than_one_statement_takes_move_onto_each_others_places(
 ) -> None:
     await queue.put_schedule("page", *HOURLY)
     await queue.fill_weekly("page", NOON + DAY, HOUR, 1100)
-    await queue.old_law("page", shift)
+    await queue.outdate("page", shift)
     await announce_anew(queue)
     await caught_up(queue)
     assert await queue.times() == [NOON + DAY + number * HOUR for number in range(1100)]
@@ -153,7 +153,7 @@ async def test_many_accounts_are_brought_up_some_at_a_time(queue: "Queue") -> No
         await queue.put_schedule(account, *HOURLY)
     await queue.fill_weekly(accounts, NOON, HOUR, 3)
     for account in accounts:
-        await queue.old_law(account, HOUR)
+        await queue.outdate(account, HOUR)
         await announce_anew(queue, account)
     steps = [await queue.catch_up() for _ in range(4)]
     assert steps == [True, True, True, False]
@@ -163,7 +163,7 @@ async def test_many_accounts_are_brought_up_some_at_a_time(queue: "Queue") -> No
 async def test_a_batch_with_an_older_law_behind_a_newer_one_keeps_the_newer(queue: "Queue") -> None:
     """While Schedule is being replaced, an old process of it may be the last to save a schedule."""
     await queued(queue, "d1")
-    await queue.old_law("page", HOUR)
+    await queue.outdate("page", HOUR)
     schedule = queue.schedule.schedules["page"]
     await queue.apply(
         follow_schedules,
@@ -172,17 +172,17 @@ async def test_a_batch_with_an_older_law_behind_a_newer_one_keeps_the_newer(queu
     )
     await caught_up(queue)
     assert await queue.times() == [NOON]
-    await queue.tell_schedule("page", version=1, tzdata_version=OURS)
+    await queue.announce_schedule("page", version=1, tzdata_version=OURS)
     [row] = await queue.rows("select schedule_version, max_posts_per_day, tzdata_version from account_queue")
     assert row == (3, 5, OURS)
 
 
 async def test_news_of_a_law_count_also_when_the_schedule_is_known_better(queue: "Queue") -> None:
     await queued(queue, "d1")
-    await queue.old_law("page", HOUR)
-    await queue.tell_schedule("page", version=3, tzdata_version=OLD, max_posts_per_day=5)
+    await queue.outdate("page", HOUR)
+    await queue.announce_schedule("page", version=3, tzdata_version=OLD, max_posts_per_day=5)
     assert not await is_behind(queue)
-    await queue.tell_schedule("page", version=2, tzdata_version=OURS)
+    await queue.announce_schedule("page", version=2, tzdata_version=OURS)
     assert await is_behind(queue)
     [row] = await queue.rows("select schedule_version, max_posts_per_day, tzdata_version from account_queue")
     assert row == (3, 5, OURS)
@@ -195,7 +195,7 @@ async def test_only_the_law_moves_a_slot(queue: "Queue") -> None:
     assert not await is_behind(queue)
     assert not await queue.catch_up()
     # Also when both change: the slot is meant for noon in UTC, where it was made.
-    await queue.old_law("page", HOUR)
+    await queue.outdate("page", HOUR)
     await announce_anew(queue, version=3)
     await caught_up(queue)
     assert await queue.times() == [NOON]
@@ -205,7 +205,7 @@ async def test_only_the_law_moves_a_slot(queue: "Queue") -> None:
 
 async def test_a_law_that_moves_nothing_is_noted_and_nobody_is_told(queue: "Queue") -> None:
     await queued(queue, "d1", "d2")
-    await queue.old_law("page", timedelta(0))
+    await queue.outdate("page", timedelta(0))
     queue.now += timedelta(minutes=1)
     await announce_anew(queue)
     await caught_up(queue)
@@ -234,9 +234,9 @@ async def test_a_release_that_this_process_does_not_have_waits_for_one_that_has_
     for account in ("page", "other"):
         await queue.put_schedule(account, *DAILY)
         await queue.fill_weekly(account, NOON, DAY, 2)
-        await queue.old_law(account, HOUR)
-    await queue.put_schedule("page", *DAILY, version=2, told=False)
-    await queue.tell_schedule("page", tzdata_version=NEWER, max_posts_per_day=1)
+        await queue.outdate(account, HOUR)
+    await queue.put_schedule("page", *DAILY, version=2, announce=False)
+    await queue.announce_schedule("page", tzdata_version=NEWER, max_posts_per_day=1)
     await announce_anew(queue, "other")
     await caught_up(queue)
     stands = {row.social_account_id: row.at for row in await queue.rows(FIRST_OF_EACH)}
@@ -259,8 +259,8 @@ FIRST_OF_EACH = "select social_account_id, min(schedule_time) as at from slot gr
 async def test_an_announcement_by_a_law_older_than_ours_moves_what_is_older_still(queue: "Queue") -> None:
     """Between its law and ours nothing may have changed for this zone: then no newer announcement would come."""
     await queued(queue, "d1")
-    await queue.old_law("page", HOUR, release="2020a")
-    await queue.tell_schedule("page", version=2, tzdata_version="2021a")
+    await queue.outdate("page", HOUR, release="2020a")
+    await queue.announce_schedule("page", version=2, tzdata_version="2021a")
     await caught_up(queue)
     [row] = await queue.rows("select schedule_time, tzdata_version from slot")
     assert row == (NOON, OURS)
@@ -268,7 +268,7 @@ async def test_an_announcement_by_a_law_older_than_ours_moves_what_is_older_stil
 
 async def test_an_announcement_by_a_law_older_than_the_slots_moves_nothing(queue: "Queue") -> None:
     await queued(queue, "d1")
-    await queue.tell_schedule("page", version=2, tzdata_version=OLD)
+    await queue.announce_schedule("page", version=2, tzdata_version=OLD)
     assert not await is_behind(queue)
     assert not await queue.catch_up()
     [row] = await queue.rows("select schedule_version, tzdata_version from account_queue")
@@ -277,7 +277,7 @@ async def test_an_announcement_by_a_law_older_than_the_slots_moves_nothing(queue
 
 async def test_the_slots_of_a_deleted_schedule_follow_the_law_too(queue: "Queue") -> None:
     await queued(queue, "d1")
-    await queue.old_law("page", HOUR)
+    await queue.outdate("page", HOUR)
     schedule = queue.schedule.schedules["page"]
     queue.schedule.schedules["page"] = replace(schedule, tzdata_version=OURS)
     await queue.delete_schedule("page", version=2)
@@ -289,7 +289,7 @@ async def test_what_is_handed_over_stays_and_what_was_chosen_stays(queue: "Queue
     await queued(queue, "d0", "d1")
     await queue.save_draft("chosen", "page")
     await queue.at("chosen", NOON + DAY + timedelta(hours=5))
-    await queue.old_law("page", HOUR)
+    await queue.outdate("page", HOUR)
     queue.now = NOON + HOUR - timedelta(seconds=20)
     await queue.hand_over.dispatch()
     await announce_anew(queue)
@@ -306,7 +306,7 @@ async def test_what_is_handed_over_stays_and_what_was_chosen_stays(queue: "Queue
 async def test_what_is_handed_over_stands_in_the_way(queue: "Queue") -> None:
     await queued(queue, "d0", "d1", "d2", slots=HOURLY)
     [first, *_] = await queue.times()
-    await queue.old_law("page", HOUR)
+    await queue.outdate("page", HOUR)
     queue.now = first + HOUR - timedelta(seconds=20)
     await queue.hand_over.dispatch()
     await announce_anew(queue)
@@ -324,7 +324,7 @@ async def test_a_taken_time_is_left_to_its_owner_and_cried_out(
 ) -> None:
     await queued(queue, "d1")
     await queue.save_draft("chosen", "page")
-    await queue.old_law("page", HOUR)
+    await queue.outdate("page", HOUR)
     await queue.at("chosen", NOON + SPACING / 2)
     await announce_anew(queue)
     with caplog.at_level(logging.WARNING, logger="queue_service"):
@@ -333,7 +333,7 @@ async def test_a_taken_time_is_left_to_its_owner_and_cried_out(
     assert rows == [("chosen", NOON + SPACING / 2, 1, OURS), ("d1", NOON + HOUR, 1, OURS)]
     [record] = caplog.records
     assert "page" in record.message
-    assert "another slot stands there" in record.message
+    assert "another slot has that time" in record.message
     assert await queue.moves() == []
     assert not await is_behind(queue)
 
@@ -343,7 +343,7 @@ async def test_a_slot_in_a_zone_that_is_no_more_stays_and_holds_up_no_other(
     queue: "Queue", caplog: pytest.LogCaptureFixture, origin: str
 ) -> None:
     await queued(queue, "d1", "d2")
-    await queue.old_law("page", HOUR)
+    await queue.outdate("page", HOUR)
     async with queue.database.transaction() as tx:
         gone = """
             update slot set time_zone = 'US/Pacific-New', origin = :origin,
@@ -362,7 +362,7 @@ async def test_a_slot_in_a_zone_that_is_no_more_stays_and_holds_up_no_other(
 
 async def test_a_time_that_is_over_is_made_up_for_after_the_notice(queue: "Queue") -> None:
     await queued(queue, "d1")
-    await queue.old_law("page", HOUR)
+    await queue.outdate("page", HOUR)
     queue.now = NOON + timedelta(minutes=10)
     await announce_anew(queue)
     await caught_up(queue)
@@ -377,7 +377,7 @@ async def test_a_time_that_is_over_is_made_up_for_after_the_notice(queue: "Queue
 
 async def test_a_moved_slot_is_handed_over_at_its_new_time_only(queue: "Queue") -> None:
     await queued(queue, "d1")
-    await queue.old_law("page", -HOUR)
+    await queue.outdate("page", -HOUR)
     await announce_anew(queue)
     await caught_up(queue)
     queue.now = NOON - HOUR
@@ -393,7 +393,7 @@ async def test_an_answer_about_the_old_time_is_none(queue: "Queue") -> None:
     await queue.put_schedule("page", *DAILY)
     await queue.save_draft("d1", "page")
     [slot] = await queue.add("d1")
-    await queue.old_law("page", HOUR)
+    await queue.outdate("page", HOUR)
     await announce_anew(queue)
     await caught_up(queue)
     await queue.settle(queue.report_on(slot, JobState.CANCELED, version=3))
@@ -404,7 +404,7 @@ async def test_an_answer_about_the_old_time_is_none(queue: "Queue") -> None:
 
 async def test_the_times_that_slots_have_left_are_free_again(queue: "Queue") -> None:
     await queued(queue, *(f"d{number}" for number in range(5)))
-    await queue.old_law("page", 2 * DAY)
+    await queue.outdate("page", 2 * DAY)
     await announce_anew(queue)
     await queue.save_draft("next", "page")
     await queue.add("next")
@@ -415,7 +415,7 @@ async def test_the_times_that_slots_have_left_are_free_again(queue: "Queue") -> 
 async def test_what_a_search_has_learned_among_slots_that_then_move_is_forgotten(queue: "Queue") -> None:
     """The search was a process's that does not have the release by which they move."""
     await queued(queue, *(f"d{number}" for number in range(5)))
-    await queue.old_law("page", 2 * DAY)
+    await queue.outdate("page", 2 * DAY)
     queue.schedule.release = NEWER
     await announce_anew(queue)
     for draft in ("x", "y", "z", "next"):
@@ -431,7 +431,7 @@ async def test_what_a_search_has_learned_among_slots_that_then_move_is_forgotten
 async def test_slots_move_before_another_is_added_among_them(queue: "Queue") -> None:
     """Schedule answers by the new law, nothing has been announced: noon is not free, though nothing stands there."""
     await queued(queue, "d1")
-    await queue.old_law("page", HOUR)
+    await queue.outdate("page", HOUR)
     await queue.save_draft("d2", "page")
     queue.now += timedelta(seconds=1)
     [slot] = await queue.add("d2")
@@ -445,7 +445,7 @@ async def test_slots_move_before_another_is_added_among_them(queue: "Queue") -> 
 async def test_slots_move_before_a_time_of_the_callers_choice_is_given_among_them(queue: "Queue") -> None:
     """Noon is free only as long as the slot that is meant for it has not moved."""
     await queued(queue, "d1")
-    await queue.old_law("page", HOUR)
+    await queue.outdate("page", HOUR)
     await announce_anew(queue)
     await queue.save_draft("chosen", "page")
     with pytest.raises(Refused) as refusal:
@@ -495,7 +495,7 @@ async def test_two_processes_move_each_slot_once(make_queue: "Callable[[Policy],
         await one.put_schedule(account, *HOURLY)
     await one.fill_weekly(accounts, NOON, HOUR, 20)
     for account in accounts:
-        await one.old_law(account, HOUR)
+        await one.outdate(account, HOUR)
         await announce_anew(one, account)
         await one.save_draft(f"new-{account}", account)
     other.schedule = one.schedule
@@ -537,7 +537,7 @@ async def test_moving_handing_over_settling_and_adding_at_once_end_without_a_dea
     async def announce() -> None:
         for number in range(10):
             for account in accounts:
-                await queue.tell_schedule(account, version=number + 2, tzdata_version=f"{2030 + number}a")
+                await queue.announce_schedule(account, version=number + 2, tzdata_version=f"{2030 + number}a")
             await queue.catching_up("2999a")()
 
     async with asyncio.TaskGroup() as group:

@@ -1,4 +1,4 @@
-"""The stream of publish commands: how many more it takes and of whom, whether it has lost some, and sending them."""
+"""The stream of publish commands: sending them, how many more it takes from whom, and whether it has lost some."""
 
 import asyncio
 import logging
@@ -11,9 +11,9 @@ from nats.js.api import StreamInfo
 from nats.js.errors import NotFoundError
 from opentelemetry import metrics
 
-from queue_service import wire
 from queue_service.domain.command import Command
 from queue_service.domain.stream import NO_ROOM, Room, StreamMark
+from queue_service.wire.commands import publish_command
 from servicekit.bus.publisher import Publisher
 from servicekit.bus.streams import StreamSpec, ensure_stream
 from servicekit.run import is_transient
@@ -22,17 +22,17 @@ from servicekit.run.zeros import from_zero
 from topology import PUBLISH, organization_of
 
 _LOOK_PERIOD = 0.25
-# While nothing is outstanding there is nothing to lose.
+# While no command is outstanding there is nothing to lose.
 _IDLE_LOOK_PERIOD = 1.0
 _LOOK_TIMEOUT = 2.0
 _WARN_PERIOD = 60.0
-# What a command takes up in a stream that is bounded in bytes, at most; measured 450.
+# The most that a command takes up in a stream that is bounded in bytes; 450 were measured.
 _COMMAND_BYTES = 1024
 
 _UNBOUNDED = 1_000_000_000
 
 _log = logging.getLogger(__name__)
-_meter = metrics.get_meter("queue_service")
+_meter = metrics.get_meter(__name__)
 _sent = from_zero(
     _meter.create_counter("postflow.queue.commands", description="Publish commands that the stream has stored")
 )
@@ -42,29 +42,27 @@ _unstored = from_zero(
     )
 )
 _outstanding = _meter.create_gauge(
-    "postflow.queue.commands.outstanding", description="Publish commands in the stream, as the dispatcher knows it"
+    "postflow.queue.commands.outstanding", description="Publish commands in the stream, as last seen by this process"
 )
-_held_back = _meter.create_gauge(
-    "postflow.queue.held.back", description="1 while no commands are sent, by what holds them back"
-)
+_held_back = _meter.create_gauge("postflow.queue.held.back", description="1 while no commands are sent, by reason")
 
 
 class Hold(StrEnum):
     """Why no commands are sent."""
 
-    AWAY = "AWAY"
-    # As many commands are outstanding as Publisher may have.
+    UNREACHABLE = "AWAY"
+    # Publisher has as many outstanding commands as it may have.
     OUTSTANDING = "OUTSTANDING"
-    # The operator's limit of the stream is reached.
+    # A limit that the operator has set on the stream is reached.
     STREAM_FULL = "STREAM_FULL"
-    # The stream has refused commands, or has not answered.
+    # The stream has refused commands, or has not acknowledged them.
     UNSTORED = "UNSTORED"
 
 
 _MEANING = {
-    Hold.AWAY: "the stream is away",
+    Hold.UNREACHABLE: "the stream is unreachable",
     Hold.OUTSTANDING: "Publisher has as many as it may have",
-    Hold.STREAM_FULL: "the stream is full by its limits",
+    Hold.STREAM_FULL: "the stream is full",
     Hold.UNSTORED: "the stream does not store them",
 }
 
@@ -80,8 +78,8 @@ class CommandStream:
         stream: StreamSpec = PUBLISH,
         share: float = 0.5,
     ) -> None:
-        """`limit` is how many commands may be outstanding: a consumer that holds many more becomes slow. `share` is how
-        much of it one organization may have.
+        """`limit` is the number of outstanding commands, because a consumer that holds many more becomes slow. One
+        organization may have a `share` of it.
         """
         self._connection = connection
         self._publisher = publisher
@@ -91,7 +89,7 @@ class CommandStream:
         self._stream = stream
         self._room = limit
         self._held = 0
-        # By organization; None while all of them together are below the share of one.
+        # By organization; None while all of them together are below one's share.
         self._held_by: Counter[str] | None = None
         self._looked = float("-inf")
         self._connections = -1
@@ -107,9 +105,9 @@ class CommandStream:
             _held_back.set(0, {"reason": hold})
 
     async def room(self) -> Room:
-        """How many commands fit; none also while the stream is away. Between two looks what was sent is counted."""
+        """Returns how many commands may be sent; none while the stream is unreachable."""
         if not await self._refresh(_LOOK_PERIOD):
-            return self._hold_back(Hold.AWAY)
+            return self._hold_back(Hold.UNREACHABLE)
         if _now() < self._again_at:
             return self._hold_back(Hold.UNSTORED)
         if self._held >= self._limit:
@@ -122,22 +120,22 @@ class CommandStream:
         return Room(min(self._limit - self._held, self._room), filled)
 
     async def mark(self) -> StreamMark | None:
-        """How far the stream is; None while it is away."""
+        """Returns how far the stream is; None while it is unreachable."""
         return self._mark if await self._refresh(_LOOK_PERIOD if self._held else _IDLE_LOOK_PERIOD) else None
 
     @property
     def losses(self) -> int:
-        """How often this process has noticed that stored commands are gone."""
+        """Counts the losses of stored commands that this process has noticed."""
         return self._losses
 
     async def send(self, commands: Sequence[Command]) -> list[Command]:
-        """Returns those that the stream does not say it has."""
+        """Sends the commands. Returns those that the stream has not acknowledged."""
         before = self._mark
-        answers = await self._publisher.publish([wire.publish_command(each, self._max_attempts) for each in commands])
+        answers = await self._publisher.publish([publish_command(each, self._max_attempts) for each in commands])
         missing = [each for each, answer in zip(commands, answers, strict=True) if answer is None]
         stored = [answer.sequence for answer in answers if answer is not None and not answer.duplicate]
         if before and stored:
-            # A sequence that was given before: the stream has lost its tail and takes new commands in its place.
+            # A sequence that was given before: the stream has lost its tail, and new commands take its place.
             self._losses += min(stored) <= before.last_sequence
             self._mark = StreamMark(before.create_time, max(stored))
         self._count(each for each, answer in zip(commands, answers, strict=True) if answer is not None)
@@ -152,7 +150,7 @@ class CommandStream:
         if self._held_by is not None:
             self._held_by.update(added)
         elif self._held >= self._share:
-            self._looked = float("-inf")  # whose they are must be known from here on
+            self._looked = float("-inf")  # from here on the counts by organization are needed
 
     def _answered(self, missing: Sequence[Command]) -> None:
         if not missing:
@@ -164,7 +162,10 @@ class CommandStream:
             self._refusals += 1
 
     async def _refresh(self, period: float) -> bool:
-        """Looks at the stream when the last look is that old or was over another connection. False: it is away."""
+        """Looks at the stream if the last look is older than `period` or was over another connection.
+
+        Returns whether the stream is reachable.
+        """
         if not self._connection.is_connected:
             return False
         connections = self._connection.stats["reconnects"]
@@ -192,7 +193,7 @@ class CommandStream:
         return await js.stream_info(PUBLISH.name, subjects_filter=PUBLISH.subjects[0])
 
     def _learn(self, info: StreamInfo, before: StreamMark | None) -> None:
-        """`before` was known when the question was asked: what has been stored since may be missing in the answer."""
+        """Takes in an answer to a look. `before` is the mark before it: commands stored since may be missing."""
         self._held = info.state.messages
         _outstanding.set(self._held)
         self._room = _room_of(info)
@@ -221,15 +222,15 @@ class CommandStream:
         return NO_ROOM
 
     def _warn(self, hold: Hold) -> None:
-        """Once, also when a stream at its limit takes a few commands now and then. Work enough is no trouble."""
+        """Logs a reason once a minute at most. That Publisher has enough to do is no reason to warn."""
         if hold is Hold.OUTSTANDING or _now() < self._warned.get(hold, float("-inf")) + _WARN_PERIOD:
             return
         self._warned[hold] = _now()
-        _log.warning("no publish commands are sent: %s (%d outstanding)", _MEANING[hold], self._held)
+        _log.warning("sending no publish commands: %s (%d outstanding)", _MEANING[hold], self._held)
 
 
 def _room_of(info: StreamInfo) -> int:
-    """What the operator's limits leave."""
+    """Returns how many more commands the operator's limits allow."""
     state, config = info.state, info.config
     most, most_bytes = config.max_msgs or 0, config.max_bytes or 0
     return min(

@@ -1,14 +1,14 @@
-"""Drafts, asked for a draft whose announcement may not have come yet."""
+"""A client of Drafts, for a draft whose newest announcement may not have arrived yet."""
 
 import grpc
 
 from postflow.drafts.v1 import drafts_service_pb2, drafts_service_pb2_grpc
-from queue_service import wire
 from queue_service.domain.draft import Draft
+from queue_service.wire.drafts import draft
 from servicekit.rpc import calling
 
 _PATIENCE = 1.0
-"""Seconds, when the draft is known as it was announced last."""
+"""The timeout in seconds when the caller knows the draft as last announced."""
 
 
 class DraftsClient:
@@ -16,8 +16,8 @@ class DraftsClient:
         self._service = drafts_service_pb2_grpc.DraftsServiceStub(channel)
 
     async def get_draft(self, organization_id: str, draft_id: str, *, in_a_hurry: bool) -> Draft:
-        """`in_a_hurry`: the caller can do without the answer."""
+        """Reads a draft. With `in_a_hurry` the caller can do without the answer."""
         request = drafts_service_pb2.GetDraftRequest(organization_id=organization_id, draft_id=draft_id)
         with calling():
             found = await self._service.GetDraft(request, timeout=_PATIENCE if in_a_hurry else None)
-        return wire.draft(organization_id, found.draft)
+        return draft(organization_id, found.draft)

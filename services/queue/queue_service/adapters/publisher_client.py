@@ -1,4 +1,4 @@
-"""Publisher, asked for an account that it has not announced as connected here."""
+"""A client of Publisher, for accounts that it has not announced as connected yet."""
 
 import grpc
 
@@ -10,7 +10,7 @@ from postflow.publisher.v1 import (
 from servicekit.rpc import calling
 
 _PATIENCE = 1.0
-"""Seconds, with a Publisher that does not answer: a slot can be given without the answer."""
+"""The timeout in seconds: a slot can be given without the answer."""
 
 
 class PublisherClient:
@@ -18,7 +18,7 @@ class PublisherClient:
         self._service = social_account_service_pb2_grpc.SocialAccountServiceStub(channel)
 
     async def is_connected(self, organization_id: str, social_account_id: str) -> bool:
-        """NotFound: there is no such account. True also when Publisher is of the release before, which cannot tell."""
+        """Raises NotFound for an unknown account. A Publisher of the release before lacks the RPC: then True."""
         request = social_account_service_pb2.GetAccountRequest(
             organization_id=organization_id, social_account_id=social_account_id
         )

@@ -1,6 +1,6 @@
-"""Schedule, asked for the times of an account's weekly slots; what it said is kept for the next search.
+"""A client of Schedule, for the times of an account's weekly slots, with a cache.
 
-It is asked each time whether what is kept is still so: its announcement of a change may be on the way.
+Each call asks Schedule whether the cached times still hold: the announcement of a change may be on its way.
 """
 
 from collections import OrderedDict
@@ -9,14 +9,15 @@ from datetime import datetime
 import grpc
 
 from postflow.schedule.v1 import schedule_service_pb2, schedule_service_pb2_grpc
-from queue_service import wire
 from queue_service.domain.account import AccountQueue
 from queue_service.domain.slot_times import SlotTimes
+from queue_service.wire import schedules as wire
+from queue_service.wire.instants import timestamp
 from servicekit.faults import DeadlineExceeded, Unavailable
 from servicekit.rpc import calling
 
 _PATIENCE = 1.0
-"""Seconds, with a Schedule that does not answer, when what is kept will do."""
+"""The timeout in seconds when cached times can serve as the answer."""
 
 
 class ScheduleClient:
@@ -33,40 +34,41 @@ class ScheduleClient:
         horizon: datetime,
         count: int,
     ) -> SlotTimes:
-        """So many times from `start` on; from memory when nothing has changed, or when Schedule is away.
+        """Returns `count` times from `start` on; from the cache when they still hold, or when Schedule is unreachable.
 
-        The answer may follow another version, and may begin before `start`. NotFound: the account has no schedule.
+        They may be of another version than the queue's, and may begin before `start`. Raises NotFound for an account
+        without a schedule.
         """
         key = (organization_id, queue.social_account_id)
-        kept = self._cache.find(key)
-        if kept and not (kept.are_those_of(queue) and kept.covers(start)):
-            kept = None
+        cached = self._cache.find(key)
+        if cached and not (cached.are_those_of(queue) and cached.covers(start)):
+            cached = None
         request = schedule_service_pb2.FindSlotTimesRequest(
             organization_id=organization_id,
             social_account_id=queue.social_account_id,
-            after=wire.timestamp(start),
-            before=wire.timestamp(horizon),
+            after=timestamp(start),
+            before=timestamp(horizon),
             count=count,
-            known_schedule_version=kept.schedule_version if kept else 0,
-            known_tzdata_version=kept.tzdata_version if kept else "",
+            known_schedule_version=cached.schedule_version if cached else 0,
+            known_tzdata_version=cached.tzdata_version if cached else "",
         )
         try:
             with calling():
-                found = await self._service.FindSlotTimes(request, timeout=_PATIENCE if kept else None)
+                found = await self._service.FindSlotTimes(request, timeout=_PATIENCE if cached else None)
         except (Unavailable, DeadlineExceeded):
-            if kept is None:
+            if cached is None:
                 raise
-            return kept
-        if kept and found.unchanged:
-            return kept
+            return cached
+        if cached and found.unchanged:
+            return cached
         times = wire.slot_times(request, found)
-        # The last page ends at a horizon that moves on.
+        # The last page is not cached, because it ends at a horizon that moves on.
         self._cache.put(key, None if times.last else times)
         return times
 
 
 class _Cache:
-    """By account, least recently used first; bounded by the number of times in it."""
+    """Pages by account, least recently used first, bounded by the number of times in them."""
 
     def __init__(self, most_times: int) -> None:
         self._most_times = most_times

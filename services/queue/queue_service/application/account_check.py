@@ -1,4 +1,4 @@
-"""Whether accounts can post, before a draft gets its times on them."""
+"""Checking that accounts can post, before a draft gets slots on them."""
 
 import asyncio
 from collections.abc import Collection, Sequence
@@ -18,9 +18,9 @@ class AccountCheck:
     async def __call__(
         self, organization_id: str, accounts: Sequence[str], *, connected: Collection[str]
     ) -> Refused | None:
-        """Why a slot on one of the accounts is refused. Publisher is asked for those that are not known as `connected`.
+        """Returns why a slot on one of the accounts is refused. Asks Publisher about those that are not `connected`.
 
-        While it is away nothing is refused: a post that cannot go out is shown as BLOCKED.
+        While Publisher is down nothing is refused: a post that cannot be sent is shown as BLOCKED.
         """
         async with asyncio.TaskGroup() as group:
             asked = [

@@ -1,6 +1,6 @@
-"""Bringing slots up to the law that Schedule has told of, a few accounts at a time."""
+"""Moving slots to where the newest announced time zone data put them, a few accounts at a time."""
 
-from queue_service.adapters.postgres import relocation as store
+from queue_service.adapters.postgres.relocation import lock_behind
 from queue_service.application.slot_mover import SlotMover
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
@@ -16,11 +16,11 @@ class CatchUp:
         self._mover = mover
 
     async def __call__(self) -> bool:
-        """Whether there may be more to do."""
+        """Returns whether there may be more to do."""
         return await self._database.run(self._step)
 
     async def _step(self, tx: Transaction) -> bool:
-        accounts = await store.lock_behind(tx.connection, release=self._mover.release, limit=_ACCOUNTS)
+        accounts = await lock_behind(tx.connection, release=self._mover.release, limit=_ACCOUNTS)
         if accounts:
-            await self._mover.move(tx, accounts, await self._clock.now(tx.connection))
+            await self._mover.move_outdated(tx, accounts, await self._clock.now(tx.connection))
         return bool(accounts)

@@ -1,9 +1,9 @@
-"""Keeping which accounts can post, as Publisher announces it."""
+"""Keeping a copy of which accounts can post, as Publisher announces it."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
-from queue_service.adapters.postgres import account_store
+from queue_service.adapters.postgres.connections import save_connections
 from queue_service.domain.account import Connection
 from servicekit.pg.database import Transaction
 
@@ -14,4 +14,4 @@ async def follow_accounts(tx: Transaction, announced: Sequence[Connection], _now
         key = (each.organization_id, each.social_account_id)
         if key not in newest or newest[key].version < each.version:
             newest[key] = each
-    await account_store.save_connections(tx.connection, newest.values())
+    await save_connections(tx.connection, newest.values())

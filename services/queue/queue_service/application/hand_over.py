@@ -1,7 +1,7 @@
-"""Handing slots over to Publisher a little ahead of their time, and again while there is no answer.
+"""Handing slots over to Publisher a little ahead of their time, and repeating their commands until they are answered.
 
-Slots are claimed and committed first, then their commands are sent: the slot's row is the outbox of its commands.
-Whatever is lost after the commit, a slot without a durable answer is emitted again.
+Slots are claimed and committed first, then their commands are sent: the slot's row is the outbox of its commands. If a
+command is lost after the commit, it is repeated, because the slot has no durable answer.
 """
 
 import asyncio
@@ -27,25 +27,25 @@ from servicekit.run.zeros import from_zero
 CLAIMED = failpoints.declare("queue.dispatch.claimed")
 PUBLISHED = failpoints.declare("queue.dispatch.published")
 
-# What is due but locked by somebody else, or does not fit into the stream, is looked at again after this.
+# The pause before slots are looked at again that are due, but locked elsewhere or too many for the stream.
 _SOON = timedelta(milliseconds=250)
 
 _log = logging.getLogger(__name__)
-_tracer = trace.get_tracer("queue_service")
-_meter = metrics.get_meter("queue_service")
+_tracer = trace.get_tracer(__name__)
+_meter = metrics.get_meter(__name__)
 _batches = _meter.create_histogram(
     "postflow.queue.claim.size",
-    description="Commands of one claim",
+    description="Publish commands in one claim",
     explicit_bucket_boundaries_advisory=[1, 5, 10, 25, 50, 100, 250, 500, 1000],
 )
 _lateness = _meter.create_histogram(
     "postflow.queue.dispatch.lateness",
     unit="s",
-    description="How long after its time the latest command of a batch was handed over; 0 when it was ahead",
+    description="How long after its time the latest slot of a batch was handed over; 0 when it was ahead of it",
     explicit_bucket_boundaries_advisory=[0, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 600],
 )
 _repeated = from_zero(
-    _meter.create_counter("postflow.queue.commands.repeated", description="Publish commands that were sent again")
+    _meter.create_counter("postflow.queue.commands.repeated", description="Publish commands that were repeated")
 )
 
 
@@ -61,7 +61,7 @@ class HandOver:
     def __init__(
         self, *, database: Database, clock: DatabaseClock, commands: Commands, policy: Policy, wake: asyncio.Event
     ) -> None:
-        """`wake` calls for the next `dispatch`."""
+        """`wake` is set when `dispatch` should run next."""
         self._database = database
         self._clock = clock
         self._commands = commands
@@ -71,7 +71,7 @@ class HandOver:
         _repeated.add(0)
 
     async def dispatch(self) -> bool:
-        """Hands over a batch of slots that are due within the lead. True: call again at once."""
+        """Hands over a batch of slots that are due within the lead. Returns whether to call again at once."""
         async with self._database.read() as connection:
             now = await self._clock.now(connection)
             due = await dispatch.next_due_time(connection)
@@ -86,7 +86,7 @@ class HandOver:
         return False
 
     async def repeat(self) -> bool:
-        """Emits a batch of slots again whose answer is overdue. True: call again at once."""
+        """Repeats a batch of commands whose answer is overdue. Returns whether to call again at once."""
         async with self._database.read() as connection:
             now = await self._clock.now(connection)
             due = await dispatch.next_repeat_time(connection)
@@ -132,7 +132,7 @@ class HandOver:
             await self._database.run(lambda tx: dispatch.repeat_soon(tx.connection, missing, at=at))
 
     def _wake_in(self, delay: timedelta) -> None:
-        """The loop looks by itself every second; this is for what comes sooner."""
+        """Wakes the loop, which looks by itself every second only, for what is due sooner."""
         if self._alarm:
             self._alarm.cancel()
         seconds = min(delay.total_seconds(), 1.0)
@@ -140,13 +140,14 @@ class HandOver:
 
 
 def _warn_of(overdue: Collection[tuple[str, str]], commands: Sequence[Command]) -> None:
-    """Once for each slot: it becomes overdue once."""
+    """Logs slots that have become overdue, which each slot does once."""
     slots = {(each.organization_id, each.slot_id): each for each in commands}
-    for slot in overdue:
+    for key in overdue:
+        slot = slots[key]
         _log.warning(
-            "slot %s of account %s of %s has not ended though its latest time was %s: no report of Publisher ends it",
-            slots[slot].slot_id,
-            slots[slot].social_account_id,
-            slots[slot].organization_id,
-            slots[slot].not_after,
+            "slot %s of account %s of %s has not ended, though its latest time was %s: Publisher has reported no end",
+            slot.slot_id,
+            slot.social_account_id,
+            slot.organization_id,
+            slot.not_after,
         )

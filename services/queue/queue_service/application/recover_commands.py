@@ -1,6 +1,6 @@
-"""Sending commands again at once when the stream has lost them: wiped, put back to an older copy, or cut at its end.
+"""Repeating commands at once when the stream has lost them: wiped, restored from an older copy, or cut at its end.
 
-A command without an answer is sent again anyway, but only once its post is late.
+A command without an answer is repeated anyway, but only when its post is already late.
 """
 
 import asyncio
@@ -9,8 +9,8 @@ from typing import Protocol
 
 from opentelemetry import metrics
 
-from queue_service.adapters.postgres import dispatch, stream_store
-from queue_service.adapters.postgres.stream_store import KnownStream
+from queue_service.adapters.postgres.dispatch import advance_unanswered
+from queue_service.adapters.postgres.stream import KnownStream, find_stream, save_loss, save_mark, save_recovery
 from queue_service.domain.policy import Policy
 from queue_service.domain.stream import StreamMark
 from servicekit.pg.clock import DatabaseClock
@@ -21,10 +21,9 @@ from topology import PUBLISH
 _MOST_PAGES = 1000
 
 _log = logging.getLogger(__name__)
+_meter = metrics.get_meter(__name__)
 _losses = from_zero(
-    metrics.get_meter("queue_service").create_counter(
-        "postflow.queue.stream.losses", description="Times that the stream of commands had lost some"
-    )
+    _meter.create_counter("postflow.queue.stream.losses", description="How often the stream has lost commands")
 )
 
 
@@ -47,7 +46,7 @@ class RecoverCommands:
         policy: Policy,
         wake: asyncio.Event,
     ) -> None:
-        """`wake` calls for the emission of what is due."""
+        """`wake` is set when commands have been made due for a repeat."""
         self._database = database
         self._clock = clock
         self._commands = commands
@@ -62,53 +61,53 @@ class RecoverCommands:
         if mark is None or (mark == self._saved and noticed == self._handled):
             return
         async with self._database.read() as connection:
-            known = await stream_store.find_stream(connection, PUBLISH.name)
+            known = await find_stream(connection, PUBLISH.name)
         if known and self._is_loss(known, mark, is_noticed=noticed != self._handled):
             self._counted = await self._recover(known, mark)
         else:
-            await self._database.run(lambda tx: stream_store.save_mark(tx.connection, PUBLISH.name, mark))
+            await self._database.run(lambda tx: save_mark(tx.connection, PUBLISH.name, mark))
             self._counted = known.losses if known else 0
-        # Not before: a step that fails is made again.
+        # Only now: a step that fails is taken again.
         self._saved, self._handled = mark, noticed
 
     def _is_loss(self, known: KnownStream, mark: StreamMark, *, is_noticed: bool) -> bool:
-        """A process that has just started goes by what is stored, which also tells of one that died while it recovered.
-        Later, what another process has counted meanwhile is the loss that this one has noticed."""
+        """Returns whether this process has to recover a loss.
+
+        A process that has just started goes by the stored row, which also shows a recovery that another process did not
+        finish. Later, a loss that another process has counted meanwhile is the loss that this one has noticed.
+        """
         if self._counted is None:
             return known.is_recovering or mark.has_lost_since(known.mark)
         return is_noticed and self._counted == known.losses
 
     async def _recover(self, known: KnownStream, mark: StreamMark) -> int:
-        """Returns how many losses have been counted."""
+        """Recovers a loss, unless another process does. Returns how many losses have been counted."""
         losses, is_ours = await self._database.run(lambda tx: self._count(tx, known, mark))
         if is_ours:
             if self._counted is not None:
-                self._counted = losses  # not another's, should the rest of this step fail
+                self._counted = losses  # so that a retry of this step does not take the loss for another process's
             slots = await self._advance()
-            await self._database.run(lambda tx: stream_store.save_recovery(tx.connection, PUBLISH.name, losses))
+            await self._database.run(lambda tx: save_recovery(tx.connection, PUBLISH.name, losses))
             _losses.add(1)
-            _log.warning("the stream %s has lost commands: those of %d slots are sent again", PUBLISH.name, slots)
+            _log.warning("the stream %s has lost commands: repeating those of %d slots", PUBLISH.name, slots)
         return losses
 
     async def _count(self, tx: Transaction, known: KnownStream, mark: StreamMark) -> tuple[int, bool]:
-        """The losses counted, and whether this one was not counted by another process just before."""
-        newest = await stream_store.find_stream(tx.connection, PUBLISH.name, lock=True)
+        """Counts the loss. Returns the number of losses, and False if another process has just counted this one."""
+        newest = await find_stream(tx.connection, PUBLISH.name, lock=True)
         if newest is None or newest.losses != known.losses:
             return newest.losses if newest else 0, False
-        await stream_store.save_loss(tx.connection, PUBLISH.name, mark)
+        await save_loss(tx.connection, PUBLISH.name, mark)
         return known.losses + 1, True
 
     async def _advance(self) -> int:
-        """Page by page: settlement waits for no more than one."""
+        """Makes the commands of all unanswered slots due, in pages, because settlement waits for the locked rows."""
         async with self._database.read() as connection:
             now = await self._clock.now(connection)
         advanced, size = 0, self._policy.batch
 
-        async def advance(tx: Transaction) -> int:
-            return await dispatch.advance_unanswered(tx.connection, now=now, limit=size)
-
         for _ in range(_MOST_PAGES):
-            page = await self._database.run(advance)
+            page = await self._database.run(lambda tx: advance_unanswered(tx.connection, now=now, limit=size))
             advanced += page
             self._wake.set()
             if page < size:

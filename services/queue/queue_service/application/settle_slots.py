@@ -1,14 +1,16 @@
-"""Settling slots by what Publisher announces of their post jobs: a batch of events, two statements.
+"""Settling slots by what Publisher announces of their post jobs: a batch of events takes two statements.
 
-A slot is announced again, under its next revision, when a target has come back to it without its time.
+A slot is announced again, under its next revision, when a target has come back to it and its job lacks the slot's time.
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from queue_service import wire
-from queue_service.adapters.postgres import settlement, slot_store, statements
+from queue_service.adapters.postgres import settlement
+from queue_service.adapters.postgres.accounts import lock_queues, reopen_frontiers
+from queue_service.adapters.postgres.plans import pin_plans
+from queue_service.adapters.postgres.slots import find_slots
 from queue_service.domain.account import AccountQueue
 from queue_service.domain.allocation import reopened_by
 from queue_service.domain.frontier import Frontier
@@ -16,6 +18,7 @@ from queue_service.domain.job import ENDED, FINAL
 from queue_service.domain.policy import Policy
 from queue_service.domain.settlement import JobReport, Progress, has_lost_its_time, settle
 from queue_service.domain.slot import COUNTED, LIVE, SPACING
+from queue_service.wire.announcements import slot_scheduled
 from servicekit import failpoints
 from servicekit.failpoints import failpoint
 from servicekit.pg.database import Transaction
@@ -33,13 +36,14 @@ class SettleSlots:
         self._outbox = outbox
 
     async def __call__(self, tx: Transaction, reports: Sequence[JobReport], now: datetime) -> None:
-        # Accounts are locked before slots, here as everywhere. Reports of this kind give a place back; one that comes
-        # before its time may too, and locks late: should that ever meet a dispatcher, the transaction is run again.
-        await statements.pin_plans(tx.connection)
-        losses = {(each.organization_id, each.social_account_id) for each in reports if each.state in ENDED - FINAL}
-        queues = await settlement.lock_queues(tx.connection, losses)
+        # Accounts are locked before slots, here as everywhere. These reports free a place under the cap. A report that
+        # comes before the slot's time may free one too, and `_reopen` locks its account late: if that deadlocks with a
+        # dispatcher, the transaction is run again.
+        await pin_plans(tx.connection)
+        freeing = {(each.organization_id, each.social_account_id) for each in reports if each.state in ENDED - FINAL}
+        queues = await lock_queues(tx.connection, freeing)
         pairs = await _settle_by_slot(tx, reports, now)
-        pairs |= await _settle_by_draft(tx, _strangers(reports, pairs.values()), pairs, now)
+        pairs |= await _settle_by_draft(tx, _without_live_slot(reports, pairs.values()), pairs, now)
         changed = [(before, after) for before, after in pairs.values() if before != after]
         if changed:
             await settlement.save_progress(tx.connection, [after for _, after in changed], now=now)
@@ -50,13 +54,13 @@ class SettleSlots:
     async def _reopen(
         self, tx: Transaction, changed: Iterable[_Pair], queues: Mapping[_Key, AccountQueue], now: datetime
     ) -> None:
-        """Lets the next search find the times that are free again, as far as it could still give them out."""
+        """Lets the next search find the times that are free again, unless they are too near to be given out."""
         earliest = now + self._policy.notice
-        left = [(before, after) for before, after in changed if _may_reopen(before, after, earliest)]
-        others = {_account(slot) for slot, _ in left} - queues.keys()
-        locked = {**queues, **await settlement.lock_queues(tx.connection, others)}
+        reopening = [(before, after) for before, after in changed if _may_reopen(before, after, earliest)]
+        others = {_account(slot) for slot, _ in reopening} - queues.keys()
+        locked = {**queues, **await lock_queues(tx.connection, others)}
         frontiers: dict[_Key, Frontier] = {}
-        for before, after in left:
+        for before, after in reopening:
             queue = locked[_account(after)]
             reopened = reopened_by(
                 after.schedule_time,
@@ -67,14 +71,14 @@ class SettleSlots:
             )
             if reopened and reopened[1] > earliest:
                 frontiers[_account(after)] = frontiers.get(_account(after), queue.frontier).reopened(*reopened)
-        await settlement.save_frontiers(tx.connection, frontiers)
+        await reopen_frontiers(tx.connection, frontiers)
 
     async def _announce(self, tx: Transaction, slots: Collection[_Key], now: datetime) -> None:
         if slots:
             ordered = sorted(slots)
             await settlement.raise_revisions(tx.connection, ordered, now=now)
-            found = await slot_store.find_slots(tx.connection, ordered)
-            await self._outbox.append(tx, [wire.slot_scheduled(slot) for slot in found], now=now)
+            found = await find_slots(tx.connection, ordered)
+            await self._outbox.append(tx, [slot_scheduled(slot) for slot in found], now=now)
 
 
 async def _settle_by_slot(tx: Transaction, reports: Sequence[JobReport], now: datetime) -> dict[_Key, _Pair]:
@@ -89,9 +93,9 @@ async def _settle_by_slot(tx: Transaction, reports: Sequence[JobReport], now: da
 async def _settle_by_draft(
     tx: Transaction, reports: Sequence[JobReport], settled: Mapping[_Key, _Pair], now: datetime
 ) -> dict[_Key, _Pair]:
-    """A target that has gone out does not go out again, so a newer slot of the same draft ends by the old news.
+    """Settles newer slots of the same draft by reports about older ones: a target that was sent is not sent again.
 
-    `settled` are slots that have had reports of their own in this batch; what they say is not stored yet.
+    `settled` are the slots that have had reports of their own in this batch, which are not stored yet.
     """
     by_draft = defaultdict[tuple[str, str, str], list[JobReport]](list)
     for report in reports:
@@ -104,14 +108,14 @@ async def _settle_by_draft(
     return pairs
 
 
-def _strangers(reports: Sequence[JobReport], pairs: Iterable[_Pair]) -> list[JobReport]:
-    """Final reports whose own slot is not live (any more), or not known: a newer slot may wait for them."""
+def _without_live_slot(reports: Sequence[JobReport], pairs: Iterable[_Pair]) -> list[JobReport]:
+    """Returns final reports whose own slot is unknown or not live: a newer slot may wait for them."""
     live = {(before.organization_id, before.slot_id) for before, _ in pairs if before.state in LIVE}
     return [each for each in reports if each.state in FINAL and (each.organization_id, each.slot_id) not in live]
 
 
 def _may_reopen(before: Progress, after: Progress, earliest: datetime) -> bool:
-    """Cheap, and never wrongly false: a post that went out in time, like almost every one, gives nothing back."""
+    """Rules out most slots cheaply: one that was sent in time, like almost all, frees nothing. Never wrongly false."""
     if before.state is after.state:
         return False
     return after.state not in COUNTED or after.schedule_time + SPACING > earliest

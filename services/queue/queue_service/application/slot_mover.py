@@ -1,4 +1,4 @@
-"""Moving the slots of accounts whose zone has got another law: placed, announced, accounted for, in one transaction."""
+"""Moving slots after new time zone data: placed, announced and counted, in the caller's transaction."""
 
 import asyncio
 import logging
@@ -8,34 +8,32 @@ from datetime import datetime
 
 from opentelemetry import metrics
 
-from queue_service import wire
-from queue_service.adapters.postgres import relocation as store
-from queue_service.adapters.postgres.account_store import lock_accounts
+from queue_service.adapters.postgres import relocation
+from queue_service.adapters.postgres.accounts import lock_or_add_queues
 from queue_service.domain.account import AccountQueue
 from queue_service.domain.policy import Policy
-from queue_service.domain.relocation import Behind, Obstacle, Outdated, Relocated, relocate
+from queue_service.domain.relocation import Obstacle, OutdatedAccount, OutdatedSlot, Relocated, relocate
+from queue_service.wire.announcements import slot_moved
 from servicekit.pg.database import Transaction
 from servicekit.pg.outbox import Outbox
 from servicekit.run.zeros import from_zero
 
 _ANNOUNCED_AT_ONCE = 500
 _OBSTACLES = {
-    Obstacle.TAKEN: "another slot stands there",
+    Obstacle.TAKEN: "another slot has that time",
     Obstacle.NO_SUCH_DATE: "there is no such date any more",
     Obstacle.NO_SUCH_ZONE: "there is no such zone any more",
 }
 
 _log = logging.getLogger(__name__)
-_meter = metrics.get_meter("queue_service")
+_meter = metrics.get_meter(__name__)
 _moved = from_zero(
-    _meter.create_counter(
-        "postflow.queue.slots.moved", description="Slots that got another time because the law of their zone changed"
-    )
+    _meter.create_counter("postflow.queue.slots.moved", description="Slots that new time zone data have moved")
 )
 _obstructed = from_zero(
     _meter.create_counter(
         "postflow.queue.slots.obstructed",
-        description="Slots that could not have the time that they are meant for by a new law, by what stood in the way",
+        description="Slots that could not have their wall-clock time after new time zone data, by obstacle",
     ),
     *({"obstacle": obstacle.value} for obstacle in _OBSTACLES),
 )
@@ -43,58 +41,60 @@ _obstructed = from_zero(
 
 class SlotMover:
     def __init__(self, *, outbox: Outbox, policy: Policy, release: str) -> None:
-        """`release` of the IANA database is what this process has."""
+        """`release` is the tzdata release of this process."""
         self._outbox = outbox
         self._policy = policy
         self.release = release
 
-    async def move_those_of(
+    async def bring_up_to_date(
         self, tx: Transaction, organization_id: str, queues: Mapping[str, AccountQueue], now: datetime
     ) -> Mapping[str, AccountQueue]:
-        """Of these accounts, which are locked, as they are after it.
+        """Moves the outdated slots of locked accounts. Returns the accounts, read again.
 
-        Who adds a slot calls it first: at the instants of an older law times seem to be free that are not.
+        A call that adds a slot does this first: while slots stand at outdated instants, times seem free that are not.
         """
         behind = [
-            Behind(organization_id, account, queue.tzdata_version)
+            OutdatedAccount(
+                organization_id=organization_id, social_account_id=account, tzdata_version=queue.tzdata_version
+            )
             for account, queue in queues.items()
             if queue.slots_behind and queue.tzdata_version <= self.release
         ]
         if not behind:
             return queues
-        await self.move(tx, behind, now)
-        return await lock_accounts(tx.connection, organization_id, list(queues))
+        await self.move_outdated(tx, behind, now)
+        return await lock_or_add_queues(tx.connection, organization_id, list(queues))
 
-    async def move(self, tx: Transaction, accounts: Sequence[Behind], now: datetime) -> None:
-        """The accounts are locked."""
-        outdated = await store.lock_outdated(tx.connection, accounts)
+    async def move_outdated(self, tx: Transaction, accounts: Sequence[OutdatedAccount], now: datetime) -> None:
+        """Moves the outdated slots of locked accounts."""
+        outdated = await relocation.lock_outdated(tx.connection, accounts)
         relocated = await self._relocated(tx, accounts, outdated, now) if outdated else []
-        moved = await store.place(tx.connection, relocated, release=self.release, now=now) if relocated else []
+        moved = await relocation.place(tx.connection, relocated, release=self.release, now=now) if relocated else []
         changed = {(slot.organization_id, slot.social_account_id) for slot in moved}
-        await store.caught_up(tx.connection, accounts, changed=changed)
+        await relocation.mark_caught_up(tx.connection, accounts, changed=changed)
         for first in range(0, len(moved), _ANNOUNCED_AT_ONCE):
-            news = [wire.slot_moved(slot) for slot in moved[first : first + _ANNOUNCED_AT_ONCE]]
+            news = [slot_moved(slot) for slot in moved[first : first + _ANNOUNCED_AT_ONCE]]
             await self._outbox.append(tx, news, now=now)
-        tx.after_commit(lambda: _tell(relocated))
+        tx.after_commit(lambda: _report(relocated))
 
     async def _relocated(
-        self, tx: Transaction, accounts: Sequence[Behind], outdated: Iterable[Outdated], now: datetime
+        self, tx: Transaction, accounts: Sequence[OutdatedAccount], outdated: Iterable[OutdatedSlot], now: datetime
     ) -> list[Relocated]:
         standing = defaultdict[tuple[str, str], list[datetime]](list)
-        for account, moment in await store.find_standing(tx.connection, accounts):
+        for account, moment in await relocation.find_standing(tx.connection, accounts):
             standing[account].append(moment)
-        slots = defaultdict[tuple[str, str], list[Outdated]](list)
+        slots = defaultdict[tuple[str, str], list[OutdatedSlot]](list)
         for slot in outdated:
             slots[slot.organization_id, slot.social_account_id].append(slot)
         earliest = now + self._policy.notice
         relocated: list[Relocated] = []
         for account, theirs in slots.items():
             relocated += relocate(theirs, standing[account], earliest=earliest)
-            await asyncio.sleep(0)  # it takes milliseconds, and posts are due meanwhile
+            await asyncio.sleep(0)  # an account takes milliseconds, in which posts may be due
         return relocated
 
 
-def _tell(relocated: Sequence[Relocated]) -> None:
+def _report(relocated: Sequence[Relocated]) -> None:
     _moved.add(sum(each.is_moved for each in relocated))
     obstructed = [each for each in relocated if each.obstacle]
     for obstacle, number in Counter(each.obstacle for each in obstructed).items():

@@ -1,23 +1,25 @@
-"""Showing how late slots are handed over, and how many should have ended long ago: somebody must look at those."""
+"""Showing how late slots are handed over, and how many have not ended in time, which a person has to look into."""
 
 from opentelemetry import metrics
 
-from queue_service.adapters.postgres import dispatch
+from queue_service.adapters.postgres.dispatch import find_overdue, next_due_time
 from servicekit.ops import Number
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 
-_meter = metrics.get_meter("queue_service")
+_meter = metrics.get_meter(__name__)
 _slots = _meter.create_gauge(
-    "postflow.queue.slots.overdue", description="Slots that have not ended though their latest time is over"
+    "postflow.queue.slots.overdue", description="Slots that have not ended, though their latest time has passed"
 )
 _age = _meter.create_gauge(
-    "postflow.queue.slots.overdue.age", unit="s", description="Time since the latest time of the oldest overdue slot"
+    "postflow.queue.slots.overdue.age",
+    unit="s",
+    description="Time since the latest time of the oldest overdue slot; 0 while there is none",
 )
 _behind = _meter.create_gauge(
     "postflow.queue.dispatch.behind",
     unit="s",
-    description="Time since the earliest slot that has not been handed over was due; 0 while none is",
+    description="Time since the earliest slot that has not been handed over was due; 0 while none is due",
 )
 
 
@@ -33,11 +35,11 @@ class WatchOverdue:
             gauge.set(number.value)
 
     async def numbers(self) -> list[Number]:
-        """What the gauges show, and the stats of the process too."""
+        """Returns the values of the gauges, which `GetStats` shows as well."""
         async with self._database.read() as connection:
             now = await self._clock.now(connection)
-            overdue = await dispatch.find_overdue(connection)
-            due = await dispatch.next_due_time(connection)
+            overdue = await find_overdue(connection)
+            due = await next_due_time(connection)
         age = (now - overdue.oldest).total_seconds() if overdue.oldest else 0
         behind = max((now - due).total_seconds(), 0.0) if due else 0
         return [

@@ -1,4 +1,4 @@
-"""The queue of one account: what Schedule has told of it, and how far it is filled."""
+"""The queue of one account: its schedule as far as Schedule has announced it, and how far it is filled."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,10 +8,11 @@ from queue_service.domain.frontier import NOTHING_KNOWN, Frontier
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountQueue:
-    """`schedule_version` 0: Schedule has not told of a schedule (yet); without a zone: of one that is gone.
+    """One account's queue.
 
-    `tzdata_version` is the newest release of the IANA database by which Schedule has told times; with `slots_behind`
-    some of the account's slots may follow an older one.
+    `schedule_version` is 0 until Schedule has announced a schedule. After that an empty `time_zone` means that it was
+    deleted. `tzdata_version` is the newest tzdata release with which Schedule has computed times. With `slots_behind`
+    some slots may have been computed with an older one.
     """
 
     social_account_id: str
@@ -24,13 +25,13 @@ class AccountQueue:
     tzdata_version: str = ""
     slots_behind: bool = False
 
-    def learns_from(self, told: "ToldSchedule") -> bool:
-        return told.version > self.schedule_version or told.tzdata_version > self.tzdata_version
+    def learns_from(self, announced: "AnnouncedSchedule") -> bool:
+        return announced.version > self.schedule_version or announced.tzdata_version > self.tzdata_version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """Whether an account can post, as Publisher announced it; the version orders its announcements."""
+    """Whether an account can post, as Publisher announced it. The version orders its announcements."""
 
     organization_id: str
     social_account_id: str
@@ -39,10 +40,10 @@ class Connection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldSchedule:
-    """An account's schedule as Schedule has told of it. Without a zone: it has none any more.
+class AnnouncedSchedule:
+    """An account's schedule, by an event or an answer of Schedule. An empty `time_zone`: it was deleted.
 
-    Releases of the IANA database are in the order of their names: 2026a, 2026b, ...
+    Tzdata releases are in the order of their names: 2026a, 2026b, ...
     """
 
     organization_id: str

@@ -1,4 +1,4 @@
-"""Which slot time is the next free one."""
+"""Finding the next free slot time, and the times that a slot makes free again."""
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
@@ -11,15 +11,16 @@ from queue_service.domain.slot import COUNTED, LIVE, SPACING, SlotState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occupancy:
-    """What stands in the way of some slot times of an account: which of them are filled, because a live slot lies less
-    than a minute away, and how many slots their local days already count."""
+    """What makes slot times of an account unavailable."""
 
+    # Times with a live slot less than a minute away.
     filled: Set[datetime]
+    # Slots that use up the cap, by local day.
     counted: Mapping[date, int]
 
 
 def first_free(times: Iterable[datetime], occupancy: Occupancy, *, cap: int, time_zone: str) -> datetime | None:
-    """`cap` is the number of posts per local day; 0: as many as there are slot times."""
+    """Returns the first time that is not filled and whose local day has room. A `cap` of 0 is none."""
     zone = find_zone(time_zone)
     for time in times:
         if time in occupancy.filled:
@@ -31,7 +32,7 @@ def first_free(times: Iterable[datetime], occupancy: Occupancy, *, cap: int, tim
 
 
 def days_of(times: Iterable[datetime], time_zone: str) -> dict[date, tuple[datetime, datetime]]:
-    """The local days of the times, each with its first instant and the end of its last."""
+    """Returns the local days of the times, each with its first instant and the first of the next day."""
     zone = find_zone(time_zone)
     return {day: day_bounds(day, zone) for day in {local_day(time, zone) for time in times}}
 
@@ -39,9 +40,9 @@ def days_of(times: Iterable[datetime], time_zone: str) -> dict[date, tuple[datet
 def reopened_by(
     schedule_time: datetime, before: SlotState, after: SlotState, *, cap: int, time_zone: str
 ) -> tuple[datetime, datetime] | None:
-    """From when until when slot times may be free again once a slot has gone from one state to another.
+    """Returns the stretch in which slot times may be free again after a slot has changed its state.
 
-    The one place for this rule: whatever ends, moves or takes back a slot reopens the account's frontier by it.
+    This rule has one place: all code that ends a slot reopens the account's frontier by it.
     """
     start, end = schedule_time, schedule_time
     if before in LIVE and after not in LIVE:
@@ -53,7 +54,7 @@ def reopened_by(
 
 
 def _day_of(instant: datetime, time_zone: str) -> tuple[datetime, datetime]:
-    """Its local day; of a zone that is no more, what holds it whichever that was."""
+    """Returns the bounds of the local day; for a zone that tzdata has dropped, bounds wide enough for any zone."""
     if time_zone not in zone_names():
         return instant - 2 * DAY, instant + 2 * DAY
     zone = find_zone(time_zone)

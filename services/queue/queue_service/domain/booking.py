@@ -1,5 +1,6 @@
-"""Making a slot."""
+"""Making a slot for a draft at a place in an account's queue."""
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from civil.zones import stored_zone
@@ -12,6 +13,19 @@ from servicekit.faults import InvalidField
 _TOLERANCE = timedelta(minutes=1)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A free instant in the queue of an account, and where it comes from."""
+
+    queue: AccountQueue
+    schedule_time: datetime
+    origin: SlotOrigin
+    # The wall-clock time of the weekly slot, as far as it is known.
+    nominal: datetime | None = None
+    # The tzdata release by which instant and wall-clock time agree.
+    tzdata_version: str
+
+
 def check_exact_time(schedule_time: datetime, now: datetime) -> None:
     if schedule_time < now - _TOLERANCE:
         raise InvalidField("schedule_time", "lies more than a minute ago")
@@ -20,32 +34,23 @@ def check_exact_time(schedule_time: datetime, now: datetime) -> None:
 
 
 def book(
-    draft: Draft,
-    account: AccountQueue,
-    schedule_time: datetime,
-    *,
-    slot_id: str,
-    origin: SlotOrigin,
-    late_limit: timedelta,
-    traceparent: str,
-    now: datetime,
-    tzdata_version: str,
-    nominal: datetime | None = None,
+    draft: Draft, place: Place, *, slot_id: str, not_after: datetime, traceparent: str, now: datetime
 ) -> QueueSlot:
-    zone = stored_zone(account.time_zone)
-    local = schedule_time + zone.offset_at(schedule_time) if zone.is_known else None
-    targets = draft.targets_on(account.social_account_id)
+    """Makes a slot. It has local times only if this process knows the account's time zone."""
+    zone = stored_zone(place.queue.time_zone)
+    local = place.schedule_time + zone.offset_at(place.schedule_time) if zone.is_known else None
+    targets = draft.targets_on(place.queue.social_account_id)
     return QueueSlot(
         organization_id=draft.organization_id,
         id=slot_id,
         draft_id=draft.id,
-        social_account_id=account.social_account_id,
-        schedule_time=schedule_time,
+        social_account_id=place.queue.social_account_id,
+        schedule_time=place.schedule_time,
         state=SlotState.SCHEDULED,
-        origin=origin,
+        origin=place.origin,
         revision=1,
         targets=tuple(SlotTarget(channel=target.channel, destination=target.destination) for target in targets),
-        not_after=schedule_time + late_limit,
+        not_after=not_after,
         time_zone=zone.name if local else "",
         local_date=local.date() if local else None,
         local_time=local.time() if local else None,
@@ -53,6 +58,6 @@ def book(
         traceparent=traceparent,
         create_time=now,
         update_time=now,
-        nominal=nominal,
-        tzdata_version=tzdata_version if local else "",
+        nominal=place.nominal,
+        tzdata_version=place.tzdata_version if local else "",
     )

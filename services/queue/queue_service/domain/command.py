@@ -1,7 +1,7 @@
 """When the commands of a slot are sent to Publisher, and sent again.
 
-The stream may lose anything, so a slot that was handed over is emitted again until Publisher has given a durable
-answer for each of its targets; after that only now and then, so that nothing is stuck for ever.
+The stream may lose any command, so the commands of a slot that was handed over are repeated until Publisher has given a
+durable answer for each target. After that they are repeated only now and then, so that no slot is stuck forever.
 """
 
 from collections.abc import Sequence
@@ -10,22 +10,25 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from queue_service.domain.job import ANSWERED, ENDED, JobState
 
-# Counted from the slot's time (from the emission, when that is later): before the first repetition, the second, ...
+# Before the first repeat, the second, ...; counted from the slot's time, or from the last copy when that is later.
 REPEAT_DELAYS = tuple(timedelta(seconds=pause) for pause in (4, 8, 16, 30, 60, 120, 300))
 ANSWERED_DELAY = timedelta(minutes=5)
-# From the latest time on a slot is asked for at growing intervals, from ANSWERED_DELAY up to this one. Publisher ends
-# every command then, so the slot waits for a report that was lost, or for a Publisher that is away.
+# After a slot's latest time the intervals grow from ANSWERED_DELAY up to this one. Publisher ends every command then,
+# so the slot waits for a report that was lost, or for a Publisher that is down.
 LONGEST_DELAY = timedelta(hours=1)
-# A slot that has not ended so long after its latest time is overdue.
+# A slot that has not ended this long after its latest time is overdue.
 OVERDUE_GRACE = timedelta(minutes=5)
-# Before an account is looked at again that has as many slots open as it may have.
+# The pause before an account is looked at again that has as many open slots as it may have.
 HELD_DELAY = timedelta(seconds=1)
-# The stream has said that it did not take a command, or has said nothing.
+# The pause before a command is repeated that the stream has refused or not acknowledged.
 UNSTORED_DELAY = timedelta(seconds=1)
 
 
 class Command(NamedTuple):
-    """One command: please send this target at that instant. A tuple, because every post makes one."""
+    """Asks Publisher to send one target at one instant. `emission` numbers the copies of a slot's commands.
+
+    A tuple, because every post makes one, and frozen dataclasses cost three times as much to make.
+    """
 
     organization_id: str
     slot_id: str
@@ -39,7 +42,7 @@ class Command(NamedTuple):
     not_after: datetime
     content_revision: int
     traceparent: str
-    # Which of two slots of a draft on an account is the newer.
+    # The newer of two slots of a draft on an account has the greater one.
     slot_sequence: int
     time_zone: str
 
@@ -53,7 +56,7 @@ A = TypeVar("A", bound=Addressee)
 
 
 def still_wanted(targets: Sequence[A]) -> Sequence[A]:
-    """Of a slot's targets those that get a command: the ones without an answer, else the ones that have not ended."""
+    """Returns the targets that get a command: those without an answer, else those that have not ended."""
     if unanswered := [target for target in targets if target.job_state not in ANSWERED]:
         return unanswered
     return [target for target in targets if target.job_state not in ENDED]

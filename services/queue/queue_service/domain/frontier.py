@@ -1,8 +1,8 @@
-"""What is known of an account's weekly slot times: where a search for a free one may begin, and what it may pass over.
+"""How far an account's queue is known to be filled: where the search for a free slot time begins, and what it skips.
 
-A queue is filled from the front, so almost always everything before some instant is taken. When a slot in there comes
-free again, what lies behind it is still known to be taken: that is the second stretch. So neither a long queue nor a
-cancellation in its middle makes a search walk over filled slots.
+A queue is filled from the front, so almost always all slot times before some instant are taken. When one of them
+becomes free again, those behind it are still known to be taken: that is the second stretch. So no search walks over
+filled slots, in a long queue or after a cancellation in its middle.
 """
 
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ _Stretch = tuple[datetime, datetime]
 class Frontier:
     """No slot time before `search_from` is free, and none from `full_from` until `full_until`.
 
-    Taking a time leaves this true. Whatever sets a time free must say so by `reopened`, and a schedule that changes
-    starts from nothing.
+    Taking a time leaves this true. All code that frees a time must call `reopened`; a changed schedule starts from
+    `NOTHING_KNOWN`.
     """
 
     search_from: datetime = EPOCH
@@ -26,19 +26,19 @@ class Frontier:
     full_until: datetime = EPOCH
 
     def next_open(self, instant: datetime) -> datetime:
-        """The first instant, not before the given one, of which nothing is known."""
+        """Returns the first instant from the given one on that may be free."""
         start = max(instant, self.search_from)
         return max(start, self.full_until) if start >= self.full_from else start
 
     def passed(self, until: datetime) -> "Frontier":
-        """Somebody has looked: no slot time before `until` is free."""
+        """Records that no slot time before `until` is free."""
         search_from = max(self.search_from, until)
         if search_from < self.full_from:
             return Frontier(search_from=search_from, full_from=self.full_from, full_until=self.full_until)
         return _only(max(search_from, self.full_until))
 
     def reopened(self, start: datetime, end: datetime) -> "Frontier":
-        """Slot times from `start` until `end` may be free again."""
+        """Records that slot times from `start` until `end` may be free again."""
         search_from = min(self.search_from, start)
         still_full = [
             *_without((search_from, self.search_from), start, end),
@@ -56,7 +56,7 @@ def _only(search_from: datetime) -> Frontier:
 
 
 def _without(stretch: _Stretch, start: datetime, end: datetime) -> list[_Stretch]:
-    """What is left of a stretch when [start, end) is cut out of it."""
+    """Cuts [start, end) out of a stretch."""
     left, right = (stretch[0], min(stretch[1], start)), (max(stretch[0], end), stretch[1])
     return [piece for piece in (left, right) if piece[0] < piece[1]]
 

@@ -1,4 +1,4 @@
-"""What Publisher tells of a post job: one target of one draft."""
+"""The states of a post job, which sends one target of one draft, as Publisher announces them."""
 
 from enum import StrEnum
 
@@ -19,7 +19,7 @@ class JobState(StrEnum):
 
 
 ENDED = frozenset({JobState.PUBLISHED, JobState.FAILED, JobState.MISSED, JobState.CANCELED, JobState.NEEDS_ATTENTION})
-# The command has arrived and is written down over there.
+# Publisher has stored the command.
 ANSWERED = frozenset(JobState) - {JobState.PENDING, JobState.SCHEDULED}
-# No later run of the job comes without a person, whatever slot it was that it went out with.
+# Only a person can start another run of the job, no matter which slot it was sent for.
 FINAL = frozenset({JobState.PUBLISHED, JobState.NEEDS_ATTENTION})

@@ -1,4 +1,4 @@
-"""Which slots a list has, and where a page of it begins."""
+"""The slots that a list shows, and where a page of it begins."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +9,7 @@ from queue_service.domain.slot import SlotState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """An empty field, or no state, chooses all."""
+    """Selects slots. An empty field, or no state, selects all."""
 
     organization_id: str
     social_account_id: str = ""
@@ -19,7 +19,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """Of a slot in a list, which is in the order of times, then ids."""
+    """The place of a slot in a list, which is ordered by time, then id."""
 
     schedule_time: datetime = EPOCH
     slot_id: str = ""

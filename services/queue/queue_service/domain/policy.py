@@ -1,4 +1,4 @@
-"""What an operator may set; `settings` names it in the environment."""
+"""Limits and periods that an operator can set. `settings` describes them and names their variables."""
 
 from dataclasses import dataclass
 from datetime import timedelta

@@ -1,7 +1,7 @@
-"""Where slots stand by the law in force, when their instants were found by an older one.
+"""Moving slots whose instants were computed with older time zone data than the data in force.
 
-A slot means a time on the wall. When a government changes its clocks, that time becomes another instant, and the slot
-goes along, if it can.
+A weekly slot means a wall-clock time. When a government changes its clocks, that time becomes another instant, and the
+slot moves there if it can.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -16,16 +16,16 @@ from civil.zones import find_zone, zone_names
 from queue_service.domain.slot import SPACING
 
 
-class Behind(NamedTuple):
-    """An account some of whose slots may follow an older law than that of the release."""
+class OutdatedAccount(NamedTuple):
+    """An account some of whose slots may have been computed with older data than that of the release."""
 
     organization_id: str
     social_account_id: str
     tzdata_version: str
 
 
-class Outdated(NamedTuple):
-    """A slot that is not handed over yet, and whose instant was found by an older law."""
+class OutdatedSlot(NamedTuple):
+    """A slot that is not handed over yet, with an instant computed with older data."""
 
     organization_id: str
     social_account_id: str
@@ -34,23 +34,23 @@ class Outdated(NamedTuple):
     not_after: datetime
     time_zone: str
     nominal: datetime | None
-    """None: an instant of the caller's choice."""
+    """The wall-clock time; None for an instant of the caller's choice."""
 
 
 class Obstacle(StrEnum):
-    """Why a slot does not go out at its time."""
+    """Why a slot cannot have its wall-clock time."""
 
     NONE = ""
-    # Another slot stands there.
+    # Another slot has that time.
     TAKEN = "TAKEN"
-    # By the law in force its local date does not exist.
+    # The local date does not exist any more.
     NO_SUCH_DATE = "NO_SUCH_DATE"
-    # The release in force has no such zone any more.
+    # The zone does not exist any more.
     NO_SUCH_ZONE = "NO_SUCH_ZONE"
 
 
 class Relocated(NamedTuple):
-    slot: Outdated
+    slot: OutdatedSlot
     schedule_time: datetime
     obstacle: Obstacle = Obstacle.NONE
 
@@ -60,12 +60,12 @@ class Relocated(NamedTuple):
 
     @property
     def not_after(self) -> datetime:
-        """As late as before."""
+        """Moves along with the slot, which may be as late as before."""
         return self.slot.not_after + (self.schedule_time - self.slot.schedule_time)
 
     @property
     def local_date(self) -> date | None:
-        """None: as before."""
+        """None leaves it as it was."""
         return self._local.date() if self._local else None
 
     @property
@@ -81,7 +81,7 @@ class Relocated(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovedSlot:
-    """A slot with its new time, and all that is to be announced of it."""
+    """A slot with its new time and all that is announced of it."""
 
     organization_id: str
     id: str
@@ -95,43 +95,46 @@ class MovedSlot:
     time_zone: str
     nominal: datetime | None
     traceparent: str
-    # Channel and destination.
+    # As (channel, destination).
     targets: tuple[tuple[str, str], ...]
 
 
-def relocate(slots: Iterable[Outdated], standing: Iterable[datetime], *, earliest: datetime) -> list[Relocated]:
-    """The slots of one account, between those that stand fast. None goes out before `earliest` that did not already.
+def relocate(slots: Iterable[OutdatedSlot], standing: Iterable[datetime], *, earliest: datetime) -> list[Relocated]:
+    """Gives the outdated slots of one account their new times, around the `standing` instants of its other slots.
 
-    Who can have the time that it is meant for has it. Who finds it taken stays, or makes way to the next free minute
-    behind it for somebody who needs the old place. Who finds it over goes out as soon as may be.
+    A slot gets the instant of its wall-clock time if that is free. If it is taken, the slot stays where it is or, when
+    another slot needs that place, goes to the next free minute after its new instant. If it is nearer than `earliest`,
+    the slot goes out as soon as possible. No slot is moved to a time before `earliest`.
     """
     places = _Places(standing)
     relocated: list[Relocated] = []
-    moving: list[tuple[datetime, Outdated]] = []
+    moving: list[tuple[datetime, OutdatedSlot]] = []
     for slot in slots:
-        instant = _meant(slot)
+        instant = _nominal_instant(slot)
         if instant is None or instant == slot.schedule_time:
             places.take(slot.schedule_time)
             relocated.append(Relocated(slot, slot.schedule_time, Obstacle.NONE if instant else _obstacle(slot)))
         else:
             moving.append((instant, slot))
-    left: list[tuple[datetime, Outdated]] = []
+    unplaced: list[tuple[datetime, OutdatedSlot]] = []
     for instant, slot in sorted(moving):
         if instant >= earliest and places.is_free(instant):
             places.take(instant)
             relocated.append(Relocated(slot, instant))
         else:
-            left.append((instant, slot))
-    for instant, slot in left:
+            unplaced.append((instant, slot))
+    for instant, slot in unplaced:
         found = (
-            _as_soon_as_may_be(slot, instant, earliest, places) if instant < earliest else _aside(slot, instant, places)
+            _as_soon_as_possible(slot, instant, earliest, places)
+            if instant < earliest
+            else _aside(slot, instant, places)
         )
         places.take(found.schedule_time)
         relocated.append(found)
     return relocated
 
 
-def _meant(slot: Outdated) -> datetime | None:
+def _nominal_instant(slot: OutdatedSlot) -> datetime | None:
     if slot.nominal is None:
         return slot.schedule_time
     if slot.time_zone not in zone_names():
@@ -140,26 +143,26 @@ def _meant(slot: Outdated) -> datetime | None:
     return resolved.instant if resolved else None
 
 
-def _obstacle(slot: Outdated) -> Obstacle:
-    """To a slot that is meant for no instant."""
+def _obstacle(slot: OutdatedSlot) -> Obstacle:
+    """Returns why the wall-clock time of a slot is no instant."""
     return Obstacle.NO_SUCH_DATE if slot.time_zone in zone_names() else Obstacle.NO_SUCH_ZONE
 
 
-def _as_soon_as_may_be(slot: Outdated, instant: datetime, earliest: datetime, places: "_Places") -> Relocated:
+def _as_soon_as_possible(slot: OutdatedSlot, instant: datetime, earliest: datetime, places: "_Places") -> Relocated:
     place = places.first_free(earliest)
-    # It is late already: where it stands it goes out sooner.
+    # The slot is late already: it goes out sooner where it is.
     if instant <= slot.schedule_time <= place and places.is_free(slot.schedule_time):
         place = slot.schedule_time
     return Relocated(slot, place)
 
 
-def _aside(slot: Outdated, instant: datetime, places: "_Places") -> Relocated:
+def _aside(slot: OutdatedSlot, instant: datetime, places: "_Places") -> Relocated:
     stays = places.is_free(slot.schedule_time)
     return Relocated(slot, slot.schedule_time if stays else places.first_free(instant), Obstacle.TAKEN)
 
 
 class _Places:
-    """The instants at which slots of an account stand."""
+    """The instants of an account's slots."""
 
     def __init__(self, taken: Iterable[datetime]) -> None:
         self._taken = sorted(taken)
@@ -176,5 +179,5 @@ class _Places:
         return instant
 
     def _near(self, instant: datetime) -> Sequence[datetime]:
-        """Those less than a minute away."""
+        """Returns the instants less than a minute away."""
         return self._taken[bisect_right(self._taken, instant - SPACING) : bisect_left(self._taken, instant + SPACING)]

@@ -1,4 +1,4 @@
-"""The search for the next free slot time of one account, a window of times after the other."""
+"""The search for the next free slot time of one account, window by window."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ _JUST_AFTER = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """`frontier` is what has been learned on the way; `found` ends the search."""
+    """A search for a free time of one account. `frontier` is what it has learned so far; `found` ends it."""
 
     queue: AccountQueue
     times: SlotTimes
@@ -28,16 +28,16 @@ class Search:
 
     @property
     def is_exhausted(self) -> bool:
-        """There is no free time within the horizon."""
+        """Returns whether there is no free time within the horizon."""
         return self.times.last and self.start >= self.times.until
 
     @property
     def can_go_on(self) -> bool:
-        """False also when it takes slot times that have not been read."""
+        """Returns whether there is a window to look at; not when slot times have to be read first."""
         return self.found is None and self.times.covers(self.start)
 
     def window(self, size: int) -> tuple[datetime, ...]:
-        """The next times to look at; none when there is none before the next stretch that is known to be full."""
+        """Returns the next times to look at; none when the next stretch that is known to be full begins before them."""
         return tuple(time for time in self.times.window(self.start, size) if time < self._stop)
 
     def looked(self, window: tuple[datetime, ...], occupancy: Occupancy) -> "Search":
@@ -48,7 +48,7 @@ class Search:
         return replace(self, frontier=self.frontier.passed(window[-1] + _JUST_AFTER if window else self._stop))
 
     def taken(self) -> Frontier:
-        """What is known once a slot stands at the time found."""
+        """Returns the frontier after a slot has taken the time found."""
         assert self.found is not None
         return self.frontier.passed(self.found + SPACING)
 

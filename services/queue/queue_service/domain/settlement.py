@@ -1,6 +1,6 @@
-"""What the events of its post jobs make of a slot. Pure, and independent of the order in which they come.
+"""Settling a slot by the reports of its post jobs. The result does not depend on the order of the reports.
 
-The values are tuples: every post makes some of each, and dataclasses that are frozen cost three times as much to make.
+The values are tuples: every post makes some of each, and frozen dataclasses cost three times as much to make.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from queue_service.domain.slot import DRAFT_PUBLISHED, LIVE, SlotState
 
 
 class JobReport(NamedTuple):
-    """A post job as Publisher has announced it, as far as a slot is concerned."""
+    """A post job as Publisher has announced it, as far as its slot needs it."""
 
     organization_id: str
     slot_id: str
@@ -33,9 +33,9 @@ class JobReport(NamedTuple):
 
 
 class TargetProgress(NamedTuple):
-    """The job of one target as Publisher announced it; `news` is the report that this comes from until it is stored.
+    """The job of one target as Publisher announced it. `report` is the report that it comes from, until it is stored.
 
-    `of_another_slot`: the job ended with another slot of the draft, so this slot has nothing to send.
+    With `of_another_slot` the job ended with another slot of the draft, so this slot has nothing to send.
     """
 
     channel: str
@@ -45,7 +45,7 @@ class TargetProgress(NamedTuple):
     next_action_time: datetime | None
     publish_time: datetime | None
     of_another_slot: bool = False
-    news: JobReport | None = None
+    report: JobReport | None = None
 
 
 class Progress(NamedTuple):
@@ -67,11 +67,11 @@ class Progress(NamedTuple):
 
 
 def settle(slot: Progress, reports: Sequence[JobReport], *, now: datetime) -> Progress:
-    """The slot after the reports, which are about targets of it; the same value when they say nothing new."""
-    heard = [report for report in reports if _concerns(slot, report)]
-    if not heard:
+    """Applies reports about targets of the slot. Returns an equal value when they are not news."""
+    relevant = [report for report in reports if _concerns(slot, report)]
+    if not relevant:
         return slot
-    targets = _told(slot, heard)
+    targets = _reported(slot, relevant)
     state = _state(slot.state, targets)
     is_answered = all(target.job_state in ANSWERED for target in targets)
     return slot._replace(
@@ -86,17 +86,17 @@ def settle(slot: Progress, reports: Sequence[JobReport], *, now: datetime) -> Pr
 
 
 def has_lost_its_time(slot: Progress) -> bool:
-    """Whether a target came back to a slot that is still to be handed over, and its job does not have the slot's time.
+    """Returns whether a target came back to a slot that is not handed over yet, and its job lacks the slot's time.
 
-    Publisher cannot tell then whether the slot has outlived the target.
+    Publisher cannot know then whether the slot still lives.
     """
     return slot.state is SlotState.SCHEDULED and any(
-        target.news is not None and target.job_state is JobState.PENDING for target in slot.targets
+        target.report is not None and target.job_state is JobState.PENDING for target in slot.targets
     )
 
 
 def outcome(states: Iterable[JobState | None]) -> SlotState:
-    """Of a slot whose targets have all ended."""
+    """Returns the state of a slot whose targets have all ended."""
     ends = set(states)
     if JobState.NEEDS_ATTENTION in ends:
         return SlotState.NEEDS_ATTENTION
@@ -110,11 +110,11 @@ def outcome(states: Iterable[JobState | None]) -> SlotState:
 
 
 def _concerns(slot: Progress, report: JobReport) -> bool:
-    """An answer to another revision is none. But what has gone out has gone out, whichever slot asked for it."""
+    """Ignores answers to another slot or revision, unless they are final: a target that was sent is not sent again."""
     return report.state in FINAL or (report.slot_id == slot.slot_id and report.slot_revision == slot.revision)
 
 
-def _told(slot: Progress, reports: Sequence[JobReport]) -> tuple[TargetProgress, ...]:
+def _reported(slot: Progress, reports: Sequence[JobReport]) -> tuple[TargetProgress, ...]:
     newest: dict[tuple[str, str], JobReport] = {}
     for report in reports:
         key = (report.channel, report.destination)
@@ -129,21 +129,22 @@ def _updated(target: TargetProgress, report: JobReport | None, slot_id: str) -> 
     if report is None or report.version <= target.job_version:
         return target
     return TargetProgress(
-        target.channel,
-        target.destination,
-        report.state,
-        report.version,
-        report.next_action_time,
-        report.publish_time,
-        report.slot_id != slot_id,
-        report,
+        channel=target.channel,
+        destination=target.destination,
+        job_state=report.state,
+        job_version=report.version,
+        next_action_time=report.next_action_time,
+        publish_time=report.publish_time,
+        of_another_slot=report.slot_id != slot_id,
+        report=report,
     )
 
 
 def _state(state: SlotState, targets: tuple[TargetProgress, ...]) -> SlotState:
-    """A slot that has ended does not come back to life: its time may be another's by now. Its outcome may change.
+    """Returns the slot's next state.
 
-    What another slot sent is not this slot's outcome; with nothing else to send the slot gives its time back.
+    A slot that has ended never lives again, because another may have taken its time; its outcome may change. Targets
+    sent by another slot do not count. A slot with no other targets is CANCELED, which frees its time.
     """
     if not all(target.job_state in ENDED for target in targets):
         return state
@@ -152,7 +153,7 @@ def _state(state: SlotState, targets: tuple[TargetProgress, ...]) -> SlotState:
 
 
 def _reason(state: SlotState, targets: tuple[TargetProgress, ...]) -> str:
-    """Why a slot that sent nothing is CANCELED."""
+    """Returns why a slot that sent nothing is CANCELED."""
     elsewhere = {target.job_state for target in targets if target.of_another_slot}
     if state is not SlotState.CANCELED or not elsewhere:
         return ""
@@ -166,7 +167,7 @@ def _next_emit_at(
         return None
     if all(target.job_state in ANSWERED for target in targets):
         return now + ANSWERED_DELAY
-    # A job that was taken off and came back needs a command. One without a time has been taken off, heard of or not.
+    # A job that was taken off and came back needs a command. A job without a time was taken off, reported or not.
     return now if _came_back(slot.targets, targets) else slot.next_emit_at
 
 
@@ -189,8 +190,10 @@ def _expected(slot: Progress, targets: tuple[TargetProgress, ...]) -> datetime |
 
 
 def _published(slot: Progress, state: SlotState, targets: tuple[TargetProgress, ...], now: datetime) -> datetime | None:
-    told = [target.publish_time for target in targets if target.publish_time is not None and not target.of_another_slot]
-    if told:
-        return min(told)
-    went_out = state in {SlotState.PUBLISHED, SlotState.PARTIALLY_PUBLISHED}
-    return slot.publish_time or (now if went_out else None)
+    times = [
+        target.publish_time for target in targets if target.publish_time is not None and not target.of_another_slot
+    ]
+    if times:
+        return min(times)
+    was_sent = state in {SlotState.PUBLISHED, SlotState.PARTIALLY_PUBLISHED}
+    return slot.publish_time or (now if was_sent else None)

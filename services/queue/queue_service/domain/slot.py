@@ -27,19 +27,19 @@ class SlotOrigin(StrEnum):
     EXACT = "EXACT"
 
 
-# Still to go out: such a slot holds its time and the minute on either side.
+# Still to be sent: such a slot holds its time and the minute on either side.
 LIVE = frozenset({SlotState.SCHEDULED, SlotState.DISPATCHED})
-# Uses up a place under the daily cap: what is to go out, what went out, and what may have gone out.
+# Uses up a place under the daily cap: still to be sent, sent, and possibly sent.
 COUNTED = LIVE | {SlotState.PUBLISHED, SlotState.PARTIALLY_PUBLISHED, SlotState.NEEDS_ATTENTION}
 
 
-# Of a slot that sent nothing because its targets were out already, and of a call that asks for such a slot.
+# The reason of a slot that sent nothing because its targets had been sent, and of a refused call for such a slot.
 DRAFT_PUBLISHED = "DRAFT_PUBLISHED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotTarget:
-    """One target of a slot, and its job as Publisher announced it; `job_version` 0 and no state: not announced yet."""
+    """One target of a slot with its job as Publisher announced it. A job with `job_version` 0 was not announced yet."""
 
     channel: str
     destination: str
@@ -54,12 +54,21 @@ class SlotTarget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """A live slot that stands in the way."""
+class BlockingSlot:
+    """A live slot because of which another one is refused."""
 
     slot_id: str
     social_account_id: str
     schedule_time: datetime
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The slot as the metadata of a refusal."""
+        return {
+            "social_account_id": self.social_account_id,
+            "queue_slot_id": self.slot_id,
+            "schedule_time": self.schedule_time.isoformat().replace("+00:00", "Z"),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +81,7 @@ class QueueSlot:
     state: SlotState
     origin: SlotOrigin
     revision: int
-    # Of two slots of a draft on an account the newer has the greater one; given by the database when it is stored.
+    # The newer of two slots of a draft on an account has the greater one. The database assigns it on insert.
     sequence: int = 0
     targets: tuple[SlotTarget, ...]
     not_after: datetime
@@ -86,6 +95,6 @@ class QueueSlot:
     expected_time: datetime | None = None
     publish_time: datetime | None = None
     state_reason: str = ""
-    # What the weekly slot asked for on the wall, and the release of the IANA database that made an instant of it.
+    # The wall-clock time of the weekly slot, and the tzdata release that turned it into `schedule_time`.
     nominal: datetime | None = None
     tzdata_version: str = ""

@@ -1,25 +1,25 @@
-"""The times of an account's weekly slots, as far as they have been read from Schedule."""
+"""The times of an account's weekly slots, as read from Schedule."""
 
 from bisect import bisect_left
 from dataclasses import dataclass
 from datetime import datetime
 
-from queue_service.domain.account import AccountQueue, ToldSchedule
+from queue_service.domain.account import AccountQueue, AnnouncedSchedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotTimes:
-    """Every slot time from `after` until `until`, in order. `last`: there is none behind them within the horizon."""
+    """Every slot time from `after` until `until`, in order. With `last` there are no more within the horizon."""
 
     schedule_version: int
     after: datetime
     until: datetime
     times: tuple[datetime, ...]
-    # What each of them is by its weekly slot on the wall, as far as that is known.
+    # The wall-clock time of each by its weekly slot, as far as it is known.
     nominals: tuple[datetime | None, ...]
     last: bool
-    # What they follow; None when Schedule did not say.
-    schedule: ToldSchedule | None = None
+    # The schedule that they come from; None when Schedule is of the release before, which did not send it.
+    schedule: AnnouncedSchedule | None = None
 
     @property
     def tzdata_version(self) -> str:
@@ -29,13 +29,13 @@ class SlotTimes:
         return self.nominals[bisect_left(self.times, time)]
 
     def are_those_of(self, queue: AccountQueue) -> bool:
-        """As far as is known here."""
+        """Whether no newer schedule and no newer time zone data have been announced here."""
         return self.schedule_version == queue.schedule_version and self.tzdata_version >= queue.tzdata_version
 
     def covers(self, start: datetime) -> bool:
         return self.after <= start < self.until
 
     def window(self, start: datetime, size: int) -> tuple[datetime, ...]:
-        """The first so many times that are not before `start`."""
+        """Returns the first `size` times from `start` on."""
         first = bisect_left(self.times, start)
         return self.times[first : first + size]

@@ -1,4 +1,4 @@
-"""What Queue does by itself, and how often it looks whether there is something to do."""
+"""The loops of a Queue process and their periods."""
 
 import asyncio
 from datetime import timedelta
@@ -21,7 +21,7 @@ def loops(
     wake: asyncio.Event,
     wake_repeat: asyncio.Event,
 ) -> list[Loop]:
-    """`wake` is set when a slot is made that may be due at once, `wake_repeat` when commands must be sent again."""
+    """Lists the loops. `wake` is set for new slots, which may be due at once, `wake_repeat` for commands to repeat."""
     return [
         Loop("dispatch", hand_over.dispatch, timedelta(seconds=1), wake),
         Loop("repeat", hand_over.repeat, timedelta(seconds=1), wake_repeat),

@@ -13,11 +13,12 @@ from postflow.queue.v1.queue_service_pb2 import (
     ScheduleAtRequest,
     ScheduleAtResponse,
 )
-from queue_service import wire
 from queue_service.application.add_to_queue import AddToQueue, QueueOrder
 from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.schedule_at import ExactOrder, ScheduleAt
 from queue_service.domain.listing import Filter
+from queue_service.wire import slots as wire
+from queue_service.wire.instants import moment
 from servicekit.pg.ledger_by_hand import request_key
 from servicekit.rpc import next_page_token, read_page
 
@@ -42,7 +43,7 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         order = ExactOrder(
             organization_id=request.organization_id,
             draft_id=request.draft_id,
-            schedule_time=wire.moment(request.schedule_time),
+            schedule_time=moment(request.schedule_time),
             social_account_ids=tuple(request.social_account_ids),
         )
         return ScheduleAtResponse.FromString(await self._schedule_at(order, request_key("ScheduleAt", request)))
@@ -56,7 +57,5 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
             states=wire.states(request.states),
         )
         page = await self._list_queue_slots(wanted, after=wire.position(asked.after), size=asked.size)
-        return ListQueueSlotsResponse(
-            queue_slots=map(wire.queue_slot, page.slots),
-            next_page_token=next_page_token(request, wire.cursor(page.last)) if page.last else "",
-        )
+        token = next_page_token(request, wire.cursor(page.last)) if page.last else ""
+        return wire.list_queue_slots_response(page.slots, token)

@@ -1,8 +1,8 @@
-"""The statements of dispatch, which every post passes: claim, emit, emit again. All of them take batches.
+"""The statements of dispatch, which every post passes: claim slots, claim repeats. All of them take batches.
 
-Each was written to these rules, all of them measured: instants are parameters, never clock functions (an index bound
-must not be volatile); rows are found by key from one materialized list, and two such lists are never joined (that is
-quadratic in the batch); plans are pinned.
+They follow rules, each of them measured: instants are parameters, never clock functions (an index bound must not be
+volatile); rows are found by key from one materialized list, and two such lists are never joined (that is quadratic in
+the batch); plans are pinned.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,8 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_service.adapters.postgres.statements import pin_plans, rows_by_slot
+from queue_service.adapters.postgres.plans import pin_plans
+from queue_service.adapters.postgres.slots import by_slot
 from queue_service.domain.command import (
     ANSWERED_DELAY,
     HELD_DELAY,
@@ -29,8 +30,8 @@ from queue_service.domain.stream import Room
 _NEXT_DUE = text("select min(next_due_time) from account_queue where next_due_time is not null")
 _NEXT_REPEAT = text("select min(next_emit_at) from slot where next_emit_at is not null")
 
-# The oldest due accounts, dealt out over the organizations in turn. Nobody is waited for: what another dispatcher, or
-# a caller, has locked is passed over, and found by the next batch.
+# The oldest due accounts, dealt out over the organizations in turn. Accounts that another dispatcher or a caller has
+# locked are skipped: the next batch finds them.
 _LOCK_DUE = text("""
     select q.organization_id, q.social_account_id
     from (
@@ -51,13 +52,18 @@ _LOCK_DUE = text("""
     for update of q skip locked
 """)
 
+_COMMAND = """
+    c.organization_id, c.id, c.revision, c.emission, c.draft_id, c.social_account_id, t.channel, t.destination,
+    c.schedule_time, c.not_after, c.content_revision, c.traceparent, c.sequence, c.time_zone, t.job_state
+"""
+
 # A statement of its own, because its snapshot must be younger than the locks: a slot added in between would be
-# overlooked when the account's next due time is set. One more row than may be claimed is read per account; the first
-# one that is left is what the account is due for next. An account whose slots Publisher has not answered, as many as it
-# may have open, is looked at again at `retry_at`: one look for all that waits there. A slot past its latest time
-# does not count: Publisher ends it, and should that report be lost, the account goes on. "is true" leaves the planner
-# `slot_unanswered` alone: by statistics from before a backlog, every index of what is handed over looks empty.
-_CLAIM = text("""
+# overlooked when the account's next due time is set. One row more than may be claimed is read per account; the first
+# row that is left over gives the account's next due time. An account that has as many unanswered slots open as it may
+# is looked at again at `retry_at`: one look for all its waiting slots. A slot past its latest time does not count as
+# open: Publisher ends it, and if that report is lost, the account goes on. "is true" leaves the planner no index but
+# `slot_unanswered`: by statistics from before a backlog, every index of DISPATCHED slots looks empty.
+_CLAIM = text(f"""
     with waiting as materialized (
         select a.organization_id, a.social_account_id, s.id, s.schedule_time,
             s.schedule_time <= :horizon and s.turn > :open_slots - o.slots as is_held,
@@ -94,7 +100,7 @@ _CLAIM = text("""
         ) as remaining
         where q.organization_id = remaining.organization_id and q.social_account_id = remaining.social_account_id
     ),
-    emitted as (
+    claimed as (
         update slot s set
             state = 'DISPATCHED', emission = s.emission + 1, update_time = :now,
             next_emit_at = greatest(s.schedule_time, :now) + cast(:delay as interval)
@@ -102,19 +108,18 @@ _CLAIM = text("""
         where w.is_claimed and s.organization_id = w.organization_id and s.id = w.id and s.state = 'SCHEDULED'
         returning s.*
     )
-    select e.organization_id, e.id, e.revision, e.emission, e.draft_id, e.social_account_id, t.channel, t.destination,
-        e.schedule_time, e.not_after, e.content_revision, e.traceparent, e.sequence, e.time_zone, t.job_state
-    from emitted e join slot_target t on t.organization_id = e.organization_id and t.slot_id = e.id
+    select {_COMMAND}
+    from claimed c join slot_target t on t.organization_id = c.organization_id and t.slot_id = c.id
 """)
 
-_CLAIM_REPEATS = text("""
+_CLAIM_REPEATS = text(f"""
     with due as materialized (
         select organization_id, id from slot
         where next_emit_at <= :now and organization_id <> all(cast(:filled as text[]))
         order by next_emit_at limit :limit
         for update skip locked
     ),
-    emitted as (
+    claimed as (
         update slot s set
             emission = s.emission + 1,
             next_emit_at = greatest(s.schedule_time, :now) + case
@@ -131,13 +136,11 @@ _CLAIM_REPEATS = text("""
             and s.next_emit_at <= :now
         returning s.*
     )
-    select e.organization_id, e.id, e.revision, e.emission, e.draft_id, e.social_account_id, t.channel, t.destination,
-        e.schedule_time, e.not_after, e.content_revision, e.traceparent, e.sequence, e.time_zone, t.job_state,
-        e.overdue_time = :now as is_new_overdue
-    from emitted e join slot_target t on t.organization_id = e.organization_id and t.slot_id = e.id
+    select {_COMMAND}, c.overdue_time = :now as is_new_overdue
+    from claimed c join slot_target t on t.organization_id = c.organization_id and t.slot_id = c.id
 """)
 
-# Earliest first: what is due sooner gets an earlier instant, all of them before now.
+# Makes repeats due, in their order: what was due sooner gets an earlier instant, and all of them lie before now.
 _ADVANCE_UNANSWERED = text("""
     with page as materialized (
         select organization_id, id from slot
@@ -165,12 +168,9 @@ _REPEAT_SOON = text("""
 """)
 
 
-_FIELDS = len(Command._fields)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overdue:
-    """Slots that should have ended: how many, and the latest time of the oldest."""
+    """The number of slots that should have ended, and the latest time of the oldest of them."""
 
     slots: int
     oldest: datetime | None
@@ -184,7 +184,7 @@ async def next_due_time(connection: AsyncConnection) -> datetime | None:
 async def claim(
     connection: AsyncConnection, *, now: datetime, horizon: datetime, room: Room, policy: Policy
 ) -> list[Command]:
-    """Marks slots that are due until `horizon` as handed over. Returns their commands, to be sent after the commit."""
+    """Marks slots that are due until `horizon` as DISPATCHED. Returns their commands, to be sent after the commit."""
     await pin_plans(connection)
     limit = min(room.size, policy.batch)
     names = {"horizon": horizon, "pool": policy.pool, "limit": limit, "filled": list(room.filled)}
@@ -216,7 +216,7 @@ async def next_repeat_time(connection: AsyncConnection) -> datetime | None:
 async def claim_repeats(
     connection: AsyncConnection, *, now: datetime, room: Room, policy: Policy
 ) -> tuple[list[Command], set[tuple[str, str]]]:
-    """The commands of slots that have waited for an answer for too long, and the slots that are overdue since now."""
+    """Returns the next copies of commands whose answer is overdue, and the slots that have just become overdue."""
     await pin_plans(connection)
     names = {
         "now": now,
@@ -232,7 +232,7 @@ async def claim_repeats(
 
 
 async def repeat_soon(connection: AsyncConnection, commands: Iterable[Command], *, at: datetime) -> None:
-    """For slots of which a command did not get through."""
+    """Makes the slots of commands that the stream did not store due for a repeat at `at`."""
     slots = sorted({(each.organization_id, each.slot_id, each.emission) for each in commands})
     await pin_plans(connection)
     await connection.execute(
@@ -246,12 +246,8 @@ async def repeat_soon(connection: AsyncConnection, commands: Iterable[Command], 
     )
 
 
-def _commands(rows: Sequence[Any]) -> list[Command]:
-    return [Command._make(row[:_FIELDS]) for targets in rows_by_slot(rows) for row in still_wanted(targets)]
-
-
 async def advance_unanswered(connection: AsyncConnection, *, now: datetime, limit: int) -> int:
-    """Makes slots whose commands wait for an answer due for emission. Returns how many, at most `limit`."""
+    """Makes slots whose commands have no answer due for a repeat at once. Returns how many, at most `limit`."""
     await pin_plans(connection)
     result = await connection.execute(_ADVANCE_UNANSWERED, {"now": now, "limit": limit})
     return result.rowcount
@@ -260,3 +256,26 @@ async def advance_unanswered(connection: AsyncConnection, *, now: datetime, limi
 async def find_overdue(connection: AsyncConnection) -> Overdue:
     row = (await connection.execute(_OVERDUE)).one()
     return Overdue(slots=row.slots, oldest=row.oldest)
+
+
+def _commands(rows: Sequence[Any]) -> list[Command]:
+    return [
+        Command(
+            organization_id=row.organization_id,
+            slot_id=row.id,
+            revision=row.revision,
+            emission=row.emission,
+            draft_id=row.draft_id,
+            social_account_id=row.social_account_id,
+            channel=row.channel,
+            destination=row.destination,
+            schedule_time=row.schedule_time,
+            not_after=row.not_after,
+            content_revision=row.content_revision,
+            traceparent=row.traceparent,
+            slot_sequence=row.sequence,
+            time_zone=row.time_zone,
+        )
+        for targets in by_slot(rows)
+        for row in still_wanted(targets)
+    ]

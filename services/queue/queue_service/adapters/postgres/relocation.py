@@ -1,4 +1,4 @@
-"""Moving slots after a change of the law of their zone. Accounts are locked before their slots, here as everywhere."""
+"""Statements that move slots after new time zone data. Accounts are locked before their slots, here as everywhere."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,24 +7,25 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_service.adapters.postgres.statements import pin_plans
+from queue_service.adapters.postgres.plans import pin_plans
+from queue_service.adapters.postgres.slots import by_slot
 from queue_service.domain.frontier import EPOCH
-from queue_service.domain.relocation import Behind, MovedSlot, Outdated, Relocated
+from queue_service.domain.relocation import MovedSlot, OutdatedAccount, OutdatedSlot, Relocated
 
-# A thousand rows in Python take some ten milliseconds, in which no post is handed over.
+# A thousand rows block the loop for some ten milliseconds, in which no post is handed over.
 _PLACED_AT_ONCE = 500
 
-# What another process, or a caller, has locked is passed over, and found by the next step. An account that was told of
-# a release that this process does not have waits for one that has it.
+# Accounts that another process or a caller has locked are skipped: the next step finds them. An account whose announced
+# tzdata release is newer than this process's waits for a process that has it.
 _LOCK_BEHIND = text("""
     select organization_id, social_account_id, tzdata_version from account_queue
     where slots_behind and tzdata_version <= :release
     order by tzdata_version limit :limit for update skip locked
 """)
-# What was scheduled by the release before has no nominal time, and no release: its local time says what was meant.
+# A slot from before migration 0002 has neither nominal time nor tzdata release: its local time says what was meant.
 _LOCK_OUTDATED = text("""
     select s.organization_id, s.social_account_id, s.id, s.schedule_time, s.not_after, s.time_zone,
-        case when s.origin = 'QUEUE' then coalesce(s.nominal_local_time, s.local_date + s.local_time) end
+        case when s.origin = 'QUEUE' then coalesce(s.nominal_local_time, s.local_date + s.local_time) end as nominal
     from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:releases as text[]))
         as u (organization_id, social_account_id, release)
     join slot s on s.organization_id = u.organization_id and s.social_account_id = u.social_account_id
@@ -40,8 +41,8 @@ _STANDING = text("""
         and s.state in ('SCHEDULED', 'DISPATCHED')
     where s.state <> 'SCHEDULED' or s.time_zone = '' or coalesce(s.tzdata_version, '') >= u.release
 """)
-# A unique index looks at each row as it is written, and slots of one account mostly move onto each other's places: so
-# they are lifted out of the way first, all by the same length of time.
+# The unique index on live times checks each row as it is written, and the slots of an account mostly move onto each
+# other's places. So they are first lifted out of the way, all by the same length of time.
 _LIFT = text("""
     update slot s set
         schedule_time = s.schedule_time + interval '1000000 days', not_after = s.not_after + interval '1000000 days'
@@ -71,7 +72,7 @@ _PLACE = text("""
     where p.is_moved
     order by p.organization_id, p.id, t.channel, t.destination
 """)
-# Where slots have left there may be free times again, anywhere: nothing is known of the account any more.
+# Slots that have moved may have left free times anywhere, so the search starts from the front again.
 _CAUGHT_UP = text("""
     update account_queue q set
         slots_behind = false,
@@ -90,30 +91,47 @@ _CAUGHT_UP = text("""
 """)
 
 
-async def lock_behind(connection: AsyncConnection, *, release: str, limit: int) -> list[Behind]:
-    """Accounts whose slots a process with this release of the IANA database can bring up to date."""
-    names = {"release": release, "limit": limit}
-    return [Behind._make(row) for row in await connection.execute(_LOCK_BEHIND, names)]
+async def lock_behind(connection: AsyncConnection, *, release: str, limit: int) -> list[OutdatedAccount]:
+    """Locks accounts whose slots a process with this tzdata release can bring up to date."""
+    return [
+        OutdatedAccount(
+            organization_id=row.organization_id,
+            social_account_id=row.social_account_id,
+            tzdata_version=row.tzdata_version,
+        )
+        for row in await connection.execute(_LOCK_BEHIND, {"release": release, "limit": limit})
+    ]
 
 
-async def lock_outdated(connection: AsyncConnection, accounts: Sequence[Behind]) -> list[Outdated]:
-    """Of accounts that are locked: the slots that follow an older law than has been told of."""
+async def lock_outdated(connection: AsyncConnection, accounts: Sequence[OutdatedAccount]) -> list[OutdatedSlot]:
+    """Locks slots that were computed with older time zone data than Schedule has announced. The accounts are locked."""
     await pin_plans(connection)
-    return [Outdated._make(row) for row in await connection.execute(_LOCK_OUTDATED, _names(accounts))]
+    return [
+        OutdatedSlot(
+            organization_id=row.organization_id,
+            social_account_id=row.social_account_id,
+            slot_id=row.id,
+            schedule_time=row.schedule_time,
+            not_after=row.not_after,
+            time_zone=row.time_zone,
+            nominal=row.nominal,
+        )
+        for row in await connection.execute(_LOCK_OUTDATED, _names(accounts))
+    ]
 
 
 async def find_standing(
-    connection: AsyncConnection, accounts: Sequence[Behind]
+    connection: AsyncConnection, accounts: Sequence[OutdatedAccount]
 ) -> list[tuple[tuple[str, str], datetime]]:
-    """Account and instant of each live slot of theirs that is not outdated."""
+    """Returns account and instant of each live slot of the accounts that is not outdated."""
     found = await connection.execute(_STANDING, _names(accounts))
-    return [((organization, account), moment) for organization, account, moment in found]
+    return [((row.organization_id, row.social_account_id), row.schedule_time) for row in found]
 
 
 async def place(
     connection: AsyncConnection, relocated: Sequence[Relocated], *, release: str, now: datetime
 ) -> list[MovedSlot]:
-    """Returns those that have moved. All of them are locked, and follow the law of that release from now on."""
+    """Saves locked slots as computed with this tzdata release. Returns those that have moved."""
     moved = [each.slot for each in relocated if each.is_moved]
     if moved:
         names = {
@@ -125,22 +143,21 @@ async def place(
     for first in range(0, len(relocated), _PLACED_AT_ONCE):
         piece = relocated[first : first + _PLACED_AT_ONCE]
         result = await connection.execute(_PLACE, _places(piece) | {"release": release, "now": now})
-        slots: dict[tuple[str, str], list[Any]] = {}
-        for row in result:
-            slots.setdefault((row.organization_id, row.id), []).append(row)
-        placed += map(_moved, slots.values())
+        placed += map(_moved, by_slot(result))
     return placed
 
 
-async def caught_up(connection: AsyncConnection, accounts: Sequence[Behind], *, changed: set[tuple[str, str]]) -> None:
-    """The accounts are locked; of those in `changed` slots have moved."""
+async def mark_caught_up(
+    connection: AsyncConnection, accounts: Sequence[OutdatedAccount], *, changed: set[tuple[str, str]]
+) -> None:
+    """Records that the slots of locked accounts are up to date. Those of the accounts in `changed` have moved."""
     names = _names(accounts)
     del names["releases"]
     are_changed = [(each.organization_id, each.social_account_id) in changed for each in accounts]
     await connection.execute(_CAUGHT_UP, names | {"are_changed": are_changed, "epoch": EPOCH})
 
 
-def _names(accounts: Sequence[Behind]) -> dict[str, object]:
+def _names(accounts: Sequence[OutdatedAccount]) -> dict[str, object]:
     return {
         "organization_ids": [each.organization_id for each in accounts],
         "social_account_ids": [each.social_account_id for each in accounts],

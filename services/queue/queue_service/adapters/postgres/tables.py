@@ -1,4 +1,4 @@
-"""Queue's tables as the code knows them; the migrations make them, and a test holds the two together."""
+"""Queue's tables as the code knows them. The migrations create them; a test compares the two."""
 
 from sqlalchemy import (
     BigInteger,
@@ -42,8 +42,7 @@ account_queue = Table(
     Column("full_until", Timestamp, nullable=False),
     # Never later than the account's earliest SCHEDULED slot; null only when it has none.
     Column("next_due_time", Timestamp),
-    # The newest release of the IANA database that Schedule has used for the account. Behind: some slots may follow an
-    # older one.
+    # The newest tzdata release that Schedule has used for the account. Behind: some slots may have an older one.
     Column("tzdata_version", Text(collation="C"), nullable=False, server_default=""),
     Column("slots_behind", Boolean, nullable=False, server_default=text("false")),
     # The greatest sequence of the account's slots.
@@ -53,7 +52,7 @@ account_queue = Table(
 Index("account_queue_due", account_queue.c.next_due_time, postgresql_where=text("next_due_time is not null"))
 Index("account_queue_behind", account_queue.c.tzdata_version, postgresql_where=text("slots_behind"))
 
-# Whether accounts can post; one that Publisher has not announced is asked for.
+# Which accounts can post. Publisher is asked about one that it has not announced.
 social_account = Table(
     "social_account",
     metadata,
@@ -71,6 +70,7 @@ draft = Table(
     Column("id", Text, nullable=False),
     Column("version", BigInteger, nullable=False),
     Column("revision", BigInteger, nullable=False),
+    # Nobody reads it any more.
     Column("approved", Boolean, nullable=False),
     Column("targets", JSONB, nullable=False),
     PrimaryKeyConstraint("organization_id", "id"),
@@ -86,9 +86,9 @@ slot = Table(
     Column("schedule_time", Timestamp, nullable=False),
     Column("state", Text, nullable=False),
     Column("origin", Text, nullable=False),
-    # Grows whenever the time changes; an answer to an older revision is none.
+    # Grows whenever the time changes; answers to an older revision are ignored.
     Column("revision", BigInteger, nullable=False),
-    # Counts the copies of the slot's commands.
+    # The number of the newest copy of the slot's commands.
     Column("emission", Integer, nullable=False),
     Column("next_emit_at", Timestamp),
     Column("not_after", Timestamp, nullable=False),
@@ -101,17 +101,17 @@ slot = Table(
     Column("traceparent", Text, nullable=False),
     Column("create_time", Timestamp, nullable=False),
     Column("update_time", Timestamp, nullable=False),
-    # What the weekly slot asked for on the wall; null for a time of the caller's choice.
+    # The wall-clock time of the weekly slot; null for a time of the caller's choice.
     Column("nominal_local_time", DateTime),
-    # The release of the IANA database by which the instant and the wall agree.
+    # The tzdata release by which instant and wall-clock time agree.
     Column("tzdata_version", Text(collation="C")),
-    # Of two slots of a draft on an account the newer has the greater one. The default is for the release before.
+    # The newer of two slots of a draft on an account has the greater one. The default is for the release before.
     Column("sequence", BigInteger, nullable=False, server_default=text(_BY_THE_CLOCK)),
-    # Each target's job is READY or further: nobody waits for an answer to its commands.
+    # Each target's job is READY or further, so its command is answered.
     Column("is_answered", Boolean, nullable=False, server_default=text("false")),
     # Why a slot that sent nothing is CANCELED.
     Column("state_reason", Text, nullable=False, server_default=""),
-    # Since when it is known that the slot should have ended.
+    # When Queue noticed that the slot should have ended.
     Column("overdue_time", Timestamp),
     PrimaryKeyConstraint("organization_id", "id"),
 )
@@ -157,14 +157,14 @@ Index(
 )
 Index("slot_by_draft", slot.c.organization_id, slot.c.draft_id)
 
-# The PUBLISH stream as it was last seen: what is behind that has lost commands.
+# The PUBLISH stream as it was last seen: a stream that is behind that has lost commands.
 publish_stream = Table(
     "publish_stream",
     metadata,
     Column("name", Text, nullable=False),
     Column("create_time", Timestamp, nullable=False),
     Column("last_sequence", BigInteger, nullable=False),
-    # Counts the losses; while it recovers, slots without an answer are made due for emission.
+    # Counts the losses. During a recovery the commands of slots without an answer are made due for a repeat.
     Column("losses", BigInteger, nullable=False),
     Column("is_recovering", Boolean, nullable=False),
     PrimaryKeyConstraint("name"),
@@ -177,7 +177,7 @@ slot_target = Table(
     Column("slot_id", Text, nullable=False),
     Column("channel", Text, nullable=False),
     Column("destination", Text, nullable=False),
-    # What Publisher has told of the job; the version orders its news.
+    # The job as Publisher has announced it; the version orders its announcements.
     Column("post_job_id", Text, nullable=False),
     Column("job_state", Text),
     Column("job_version", BigInteger, nullable=False),

@@ -1,32 +1,31 @@
-"""Drafts in PostgreSQL, as far as Queue needs them: one function per question."""
+"""Statements on `draft`: the targets of the drafts that Drafts has announced, and what their slots need of them."""
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_service.adapters.postgres.statements import pin_plans
-from queue_service.domain.draft import Draft, PublishedTarget, SavedDraft, Target
-from queue_service.domain.slot import Found
+from queue_service.adapters.postgres.plans import pin_plans
+from queue_service.domain.draft import Draft, LockedDraft, PublishedTarget, SavedDraft, Target
+from queue_service.domain.slot import BlockingSlot
 
 _FIND_DRAFT = text("select revision, targets from draft where organization_id = :organization_id and id = :id")
 
-# Versions decide, not the order of arrival. A draft that is saved again takes its live slots along: their commands name
-# the newest revision that is known.
+# Versions decide, not the order of arrival. The live slots of a saved draft get its revision: their commands name the
+# newest one known. Nobody reads `approved`; the column stays until a migration drops it.
 _SAVE_DRAFTS = text("""
     with saved as (
-        insert into draft as d (organization_id, id, version, revision, approved, targets)
-        select * from unnest(
+        insert into draft as d (organization_id, id, version, revision, targets, approved)
+        select s.*, false from unnest(
             cast(:organization_ids as text[]), cast(:ids as text[]), cast(:versions as bigint[]),
-            cast(:revisions as bigint[]), cast(:approved as boolean[]), cast(:targets as jsonb[])
-        )
+            cast(:revisions as bigint[]), cast(:targets as jsonb[])
+        ) as s
         on conflict (organization_id, id) do update set
-            version = excluded.version, revision = excluded.revision, approved = excluded.approved,
-            targets = excluded.targets
+            version = excluded.version, revision = excluded.revision, targets = excluded.targets
         where d.version < excluded.version
         returning d.organization_id, d.id, d.revision
     ),
@@ -75,8 +74,8 @@ _EXTEND_SLOTS = text("""
     returning s.organization_id, s.id
 """)
 
-# The draft's row is locked against a save until the slot is there: a target that comes with it either is in the row, or
-# finds the slot.
+# The draft's row is locked against a save until the slot is committed: a target that a save adds is either in the row
+# by now, or finds the slot.
 _LOCK_DRAFT = text("""
     with known as materialized (
         select revision, targets from draft where organization_id = :organization_id and id = :id for share
@@ -101,15 +100,6 @@ _ADD_DRAFT = text("""
 """)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockedDraft:
-    """The newest targets of a draft; of the accounts in question a live slot, and what is out."""
-
-    draft: Draft
-    queued: Found | None
-    published: tuple[PublishedTarget, ...]
-
-
 async def find_draft(connection: AsyncConnection, organization_id: str, draft_id: str) -> Draft | None:
     row = (await connection.execute(_FIND_DRAFT, {"organization_id": organization_id, "id": draft_id})).one_or_none()
     if row is None:
@@ -118,9 +108,9 @@ async def find_draft(connection: AsyncConnection, organization_id: str, draft_id
 
 
 async def lock_draft(connection: AsyncConnection, draft: Draft, accounts: Sequence[str]) -> LockedDraft:
-    """Locks the draft's row against changes, and makes it when Drafts has not announced the draft here yet.
+    """Locks the draft's row against saves, and inserts it when its announcement has not arrived yet.
 
-    The accounts are locked, so their slots stay as they are.
+    The caller holds the accounts' locks, so their slots stay as they are.
     """
     names = {"organization_id": draft.organization_id, "id": draft.id, "social_account_ids": list(accounts)}
     rows = (await connection.execute(_LOCK_DRAFT, names)).all()
@@ -134,26 +124,13 @@ async def lock_draft(connection: AsyncConnection, draft: Draft, accounts: Sequen
         draft=replace(draft, revision=known.revision, targets=_decoded(known.targets))
         if known.revision > draft.revision
         else draft,
-        queued=next((_found(row) for row in found if row.is_live), None),
+        queued=next((_blocking(row) for row in found if row.is_live), None),
         published=tuple(_published(row) for row in found if not row.is_live),
     )
 
 
-async def extend_slots(
-    connection: AsyncConnection, drafts: Iterable[SavedDraft], *, now: datetime
-) -> list[tuple[str, str]]:
-    """Gives live slots of drafts that are locked the targets that their drafts got since; returns those slots."""
-    ordered = sorted((each.draft.organization_id, each.draft.id) for each in drafts)
-    names = {
-        "organization_ids": [organization for organization, _ in ordered],
-        "ids": [draft for _, draft in ordered],
-        "now": now,
-    }
-    return [(row.organization_id, row.id) for row in await connection.execute(_EXTEND_SLOTS, names)]
-
-
 async def save_drafts(connection: AsyncConnection, drafts: Iterable[SavedDraft]) -> None:
-    """In the order of their keys, so that two writers never wait for each other in a circle; each draft once."""
+    """Saves what is news, in the order of the keys, against deadlocks. Each draft occurs once."""
     ordered = sorted(drafts, key=lambda each: (each.draft.organization_id, each.draft.id))
     await pin_plans(connection)
     await connection.execute(
@@ -163,14 +140,26 @@ async def save_drafts(connection: AsyncConnection, drafts: Iterable[SavedDraft])
             "ids": [each.draft.id for each in ordered],
             "versions": [each.version for each in ordered],
             "revisions": [each.draft.revision for each in ordered],
-            "approved": [each.approved for each in ordered],
             "targets": [_encoded(each.draft.targets) for each in ordered],
         },
     )
 
 
-def _found(row: Row[Any]) -> Found:
-    return Found(slot_id=row.slot_id, social_account_id=row.social_account_id, schedule_time=row.schedule_time)
+async def extend_slots(
+    connection: AsyncConnection, drafts: Iterable[SavedDraft], *, now: datetime
+) -> list[tuple[str, str]]:
+    """Adds targets that drafts have gained to their live slots. Returns those slots. The drafts are locked."""
+    ordered = sorted((each.draft.organization_id, each.draft.id) for each in drafts)
+    names = {
+        "organization_ids": [organization for organization, _ in ordered],
+        "ids": [draft for _, draft in ordered],
+        "now": now,
+    }
+    return [(row.organization_id, row.id) for row in await connection.execute(_EXTEND_SLOTS, names)]
+
+
+def _blocking(row: Row[Any]) -> BlockingSlot:
+    return BlockingSlot(slot_id=row.slot_id, social_account_id=row.social_account_id, schedule_time=row.schedule_time)
 
 
 def _published(row: Row[Any]) -> PublishedTarget:

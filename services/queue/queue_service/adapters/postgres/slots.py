@@ -1,6 +1,6 @@
-"""Slots in PostgreSQL: one function per question. What runs for every post is in `dispatch` and `settlement`."""
+"""Statements on `slot` and `slot_target`. Those that every post passes are in `dispatch` and `settlement`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -8,10 +8,9 @@ from typing import Any
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_service.adapters.postgres.statements import rows_by_slot
 from queue_service.domain.job import JobState
 from queue_service.domain.listing import Filter, Position
-from queue_service.domain.slot import COUNTED, SPACING, Found, QueueSlot, SlotOrigin, SlotState, SlotTarget
+from queue_service.domain.slot import COUNTED, SPACING, BlockingSlot, QueueSlot, SlotOrigin, SlotState, SlotTarget
 
 # LIMIT keeps each of these a lookup by index: without it the planner may join with all live slots of the organization.
 _NEAR = text("""
@@ -39,8 +38,8 @@ _COUNTED = text("""
     ) as found
 """)
 
-# An insert needs the locks of the accounts, so that a claim never overlooks a slot and the numbers of an account grow.
-# Neither a clock that steps back nor a restore from a backup, which knows too few of them, stops them from growing.
+# The caller holds the locks of the accounts, so that no claim overlooks a slot and the sequences of an account grow.
+# They go on growing when a clock steps back, and after a restore from a backup, which has too small a last sequence.
 _INSERT_SLOTS = text("""
     with numbered as (
         update account_queue set
@@ -50,7 +49,7 @@ _INSERT_SLOTS = text("""
                     array_position(cast(:social_account_ids as text[]), social_account_id)
                 ]
             ),
-            -- Found by an older law than Schedule has told of meanwhile.
+            -- Computed with older time zone data than Schedule has announced meanwhile.
             slots_behind = slots_behind or (time_zone <> '' and tzdata_version > (cast(:tzdata_versions as text[]))[
                 array_position(cast(:social_account_ids as text[]), social_account_id)
             ]),
@@ -135,7 +134,7 @@ _LIST_OF_DRAFT = text(f"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Day:
-    """A local day of an account, and the instants between which it lasts."""
+    """A local day of an account, from its first instant to the first of the next day."""
 
     social_account_id: str
     local_date: date
@@ -145,8 +144,8 @@ class Day:
 
 async def find_near(
     connection: AsyncConnection, organization_id: str, times: Sequence[tuple[str, datetime]]
-) -> dict[tuple[str, datetime], Found]:
-    """For each (account, time) that has one: a live slot less than a minute away."""
+) -> dict[tuple[str, datetime], BlockingSlot]:
+    """Returns a live slot less than a minute away for each (account, time) that has one."""
     if not times:
         return {}
     result = await connection.execute(
@@ -159,7 +158,7 @@ async def find_near(
         },
     )
     return {
-        (row.social_account_id, row.wanted_time): Found(
+        (row.social_account_id, row.wanted_time): BlockingSlot(
             slot_id=row.id, social_account_id=row.social_account_id, schedule_time=row.schedule_time
         )
         for row in result
@@ -169,7 +168,7 @@ async def find_near(
 async def count_slots(
     connection: AsyncConnection, organization_id: str, days: Sequence[Day]
 ) -> dict[tuple[str, date], int]:
-    """How many slots the days count against the cap."""
+    """Counts the slots of each day that use up its cap."""
     if not days:
         return {}
     result = await connection.execute(
@@ -187,7 +186,7 @@ async def count_slots(
 
 
 async def insert_slots(connection: AsyncConnection, slots: Sequence[QueueSlot]) -> dict[str, int]:
-    """New slots of one draft, one per account, whose rows are locked. Returns their sequences, by their ids."""
+    """Inserts slots of one draft, one per account; the accounts are locked. Returns their sequences by slot id."""
     first = slots[0]
     targets = [(slot.id, target) for slot in slots for target in slot.targets]
     result = await connection.execute(
@@ -217,14 +216,14 @@ async def insert_slots(connection: AsyncConnection, slots: Sequence[QueueSlot]) 
 
 
 async def find_slots(connection: AsyncConnection, keys: Sequence[tuple[str, str]]) -> list[QueueSlot]:
-    """By organization and id."""
+    """Reads slots by organization and id."""
     names = {"organization_ids": [organization for organization, _ in keys], "ids": [slot for _, slot in keys]}
     rows = (await connection.execute(_FIND_SLOTS, names)).all()
-    return [_slot(group) for group in rows_by_slot(rows)]
+    return [_slot(targets) for targets in by_slot(rows)]
 
 
 async def list_slots(connection: AsyncConnection, wanted: Filter, *, after: Position, size: int) -> list[QueueSlot]:
-    """In the order of their times."""
+    """Reads a page of slots in the order of their times."""
     statement = _LIST_OF_DRAFT if wanted.draft_id else _LIST_OF_ACCOUNT if wanted.social_account_id else _LIST
     names: dict[str, object] = {
         "organization_id": wanted.organization_id,
@@ -237,10 +236,15 @@ async def list_slots(connection: AsyncConnection, wanted: Filter, *, after: Posi
         names["draft_id"] = wanted.draft_id
     if wanted.draft_id or wanted.social_account_id:
         names["social_account_id"] = wanted.social_account_id
-    rows: dict[str, list[Row[Any]]] = {}
-    for row in await connection.execute(statement, names):
-        rows.setdefault(row.id, []).append(row)
-    return [_slot(group) for group in rows.values()]
+    return [_slot(targets) for targets in by_slot(await connection.execute(statement, names))]
+
+
+def by_slot(rows: Iterable[Any]) -> Iterable[list[Any]]:
+    """Groups rows of slots joined with their targets by slot."""
+    slots: dict[tuple[str, str], list[Any]] = {}
+    for row in rows:
+        slots.setdefault((row.organization_id, row.id), []).append(row)
+    return slots.values()
 
 
 def _slot(rows: Sequence[Row[Any]]) -> QueueSlot:

@@ -1,4 +1,4 @@
-"""What is known of the PUBLISH stream: one row, so that every process and every restart knows the same."""
+"""Statements on `publish_stream`: how far the PUBLISH stream was, as one row that all processes and restarts share."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from queue_service.domain.stream import ROUNDING, StreamMark
 _FIND = "select create_time, last_sequence, losses, is_recovering from publish_stream where name = :name"
 _FIND_STREAM = text(_FIND)
 _LOCK_STREAM = text(f"{_FIND} for update")
-# A process that has looked earlier than another does not put the stream back.
+# A process that looked earlier than another does not set the mark back.
 _SAVE_MARK = text("""
     insert into publish_stream as p (name, create_time, last_sequence, losses, is_recovering)
     values (:name, :create_time, :last_sequence, 0, false)
@@ -29,6 +29,8 @@ _SAVE_RECOVERY = text("update publish_stream set is_recovering = false where nam
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownStream:
+    """The stream as some process has seen it last, and how often it has lost commands."""
+
     mark: StreamMark
     losses: int
     is_recovering: bool
@@ -48,10 +50,10 @@ async def save_mark(connection: AsyncConnection, name: str, mark: StreamMark) ->
 
 
 async def save_loss(connection: AsyncConnection, name: str, mark: StreamMark) -> None:
-    """The row is locked."""
+    """Counts a loss, whose recovery begins. The row is locked."""
     await connection.execute(_SAVE_LOSS, {"name": name} | mark._asdict())
 
 
 async def save_recovery(connection: AsyncConnection, name: str, losses: int) -> None:
-    """Of that loss; another one may have followed."""
+    """Ends the recovery of this loss, unless another loss has followed."""
     await connection.execute(_SAVE_RECOVERY, {"name": name, "losses": losses})

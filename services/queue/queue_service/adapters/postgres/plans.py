@@ -1,0 +1,17 @@
+"""How the planner is kept from walking over tables in statements that take batches."""
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+# A generic plan does not know the length of an array or a LIMIT, and a plan made while a table was small outlives that.
+# Batches need index scans that stop, and lookups by key: never a bitmap of all that is due, never a merge with a whole
+# index.
+_PIN_PLANS = text("""
+    select set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+        set_config('enable_mergejoin', 'off', true)
+""")
+
+
+async def pin_plans(connection: AsyncConnection) -> None:
+    """Pins the plans of all further statements of this transaction."""
+    await connection.execute(_PIN_PLANS)

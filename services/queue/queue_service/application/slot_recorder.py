@@ -1,0 +1,43 @@
+"""Recording new slots of a draft: stored, announced and handed to dispatch, in the caller's transaction."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from queue_service.adapters.postgres.slots import insert_slots
+from queue_service.domain.booking import Place, book
+from queue_service.domain.draft import Draft
+from queue_service.domain.policy import Policy
+from queue_service.domain.slot import QueueSlot
+from queue_service.wire.announcements import slot_scheduled
+from servicekit.ids import IdSource
+from servicekit.pg.database import Transaction
+from servicekit.pg.outbox import Outbox, current_traceparent
+
+
+class SlotRecorder:
+    def __init__(self, *, outbox: Outbox, ids: IdSource, policy: Policy, on_slots: Callable[[], None]) -> None:
+        """`on_slots` is called whenever new slots have been committed."""
+        self._outbox = outbox
+        self._ids = ids
+        self._policy = policy
+        self._on_slots = on_slots
+
+    async def __call__(self, tx: Transaction, draft: Draft, places: Iterable[Place], now: datetime) -> list[QueueSlot]:
+        """Records one slot of the draft for each place. The places' accounts are locked."""
+        booked = [
+            book(
+                draft,
+                place,
+                slot_id=self._ids.new(),
+                not_after=place.schedule_time + self._policy.late_limit,
+                traceparent=current_traceparent(),
+                now=now,
+            )
+            for place in places
+        ]
+        sequences = await insert_slots(tx.connection, booked)
+        slots = [replace(slot, sequence=sequences[slot.id]) for slot in booked]
+        await self._outbox.append(tx, [slot_scheduled(slot) for slot in slots], now=now)
+        tx.after_commit(self._on_slots)
+        return slots

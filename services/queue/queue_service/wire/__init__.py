@@ -1,0 +1,1 @@
+"""Protobuf <-> domain, both ways, by thing: the only place where both vocabularies meet."""

@@ -1,0 +1,63 @@
+"""Events about slots, as Queue announces them."""
+
+from datetime import datetime
+
+from postflow.queue.v1 import queue_events_pb2
+from queue_service.domain.relocation import MovedSlot
+from queue_service.domain.slot import QueueSlot
+from queue_service.wire.instants import timestamp
+from queue_service.wire.targets import target
+from servicekit.pg.outbox import Announcement
+from topology import events_subject
+
+
+def slot_scheduled(slot: QueueSlot) -> Announcement:
+    return Announcement(
+        subject=events_subject("queue", slot.organization_id, "slot"),
+        organization_id=slot.organization_id,
+        aggregate_id=slot.id,
+        message=queue_events_pb2.SlotScheduled(
+            organization_id=slot.organization_id,
+            slot_id=slot.id,
+            revision=slot.revision,
+            draft_id=slot.draft_id,
+            social_account_id=slot.social_account_id,
+            targets=[target(slot.social_account_id, each.channel, each.destination) for each in slot.targets],
+            schedule_time=timestamp(slot.schedule_time),
+            time_zone=slot.time_zone,
+            nominal_local_time=_nominal(slot.nominal),
+            slot_sequence=slot.sequence,
+            not_after=timestamp(slot.not_after),
+            content_revision=slot.content_revision,
+        ),
+        traceparent=slot.traceparent,
+    )
+
+
+def slot_moved(slot: MovedSlot) -> Announcement:
+    """Announces a slot moved by new time zone data, the only thing that moves slots."""
+    return Announcement(
+        subject=events_subject("queue", slot.organization_id, "slot"),
+        organization_id=slot.organization_id,
+        aggregate_id=slot.id,
+        message=queue_events_pb2.SlotMoved(
+            organization_id=slot.organization_id,
+            slot_id=slot.id,
+            revision=slot.revision,
+            draft_id=slot.draft_id,
+            social_account_id=slot.social_account_id,
+            targets=[target(slot.social_account_id, channel, destination) for channel, destination in slot.targets],
+            schedule_time=timestamp(slot.schedule_time),
+            previous_schedule_time=timestamp(slot.previous_schedule_time),
+            time_zone=slot.time_zone,
+            nominal_local_time=_nominal(slot.nominal),
+            reason=queue_events_pb2.SLOT_MOVE_REASON_ZONE_DATA,
+            slot_sequence=slot.sequence,
+            not_after=timestamp(slot.not_after),
+        ),
+        traceparent=slot.traceparent,
+    )
+
+
+def _nominal(nominal: datetime | None) -> str:
+    return nominal.isoformat(timespec="minutes") if nominal else ""

@@ -1,0 +1,42 @@
+"""Publish commands, as the PUBLISH stream carries them."""
+
+from functools import lru_cache
+from hashlib import blake2b
+
+from postflow.queue.v1 import publish_command_pb2
+from queue_service.domain.command import Command
+from queue_service.wire.instants import timestamp
+from queue_service.wire.targets import target
+from servicekit.bus.publisher import Outgoing
+from topology import publish_subject
+
+
+def publish_command(command: Command, max_attempts: int) -> Outgoing:
+    """Encodes a command. The message id names this copy, so that the stream drops a duplicate but no later copy."""
+    message = publish_command_pb2.PublishCommand(
+        organization_id=command.organization_id,
+        slot_id=command.slot_id,
+        slot_revision=command.revision,
+        emission=command.emission,
+        draft_id=command.draft_id,
+        target=target(command.social_account_id, command.channel, command.destination),
+        schedule_time=timestamp(command.schedule_time),
+        not_after=timestamp(command.not_after),
+        content_revision=command.content_revision,
+        max_attempts=max_attempts,
+        traceparent=command.traceparent,
+        slot_sequence=command.slot_sequence,
+        time_zone=command.time_zone,
+    )
+    return Outgoing(
+        subject=publish_subject(command.organization_id, command.social_account_id),
+        payload=message.SerializeToString(),
+        message_id=f"{command.slot_id}.{command.revision}."
+        f"{_digest(command.channel, command.destination)}.{command.emission}",
+    )
+
+
+@lru_cache(maxsize=4096)
+def _digest(channel: str, destination: str) -> str:
+    """Digests a target, because a destination may hold any text and a header may not."""
+    return blake2b(f"{channel}\0{destination}".encode(), digest_size=8).hexdigest()

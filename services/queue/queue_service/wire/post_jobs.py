@@ -1,0 +1,65 @@
+"""Post jobs, as Publisher announces them."""
+
+from postflow.publisher.v1 import post_job_pb2, publisher_events_pb2
+from queue_service.domain.job import JobState
+from queue_service.domain.settlement import JobReport
+from queue_service.wire.instants import moment
+from queue_service.wire.required import required
+from servicekit.faults import InvalidRequest
+
+_STATES = {
+    number: JobState(name.removeprefix("POST_JOB_STATE_"))
+    for name, number in post_job_pb2.PostJobState.items()
+    if number != post_job_pb2.POST_JOB_STATE_UNSPECIFIED
+}
+
+
+def job_report(message: publisher_events_pb2.PostJobChanged) -> JobReport:
+    """Refuses an unknown state: the consumer parks the event, and a newer release can take it up again."""
+    job = message.post_job
+    state = _STATES.get(job.state)
+    if state is None:
+        raise InvalidRequest("MALFORMED_EVENT", f"a PostJobChanged with the unknown state {job.state}")
+    target = job.target
+    return JobReport(
+        organization_id=required(message.organization_id, "organization_id"),
+        slot_id=job.slot_id,
+        slot_revision=job.slot_revision,
+        draft_id=required(job.draft_id, "draft_id"),
+        social_account_id=required(target.social_account_id, "social_account_id"),
+        channel=target.channel,
+        destination=target.destination,
+        job_id=required(job.id, "id"),
+        state=state,
+        version=job.version,
+        external_url=job.external_url,
+        error_message=job.error_message,
+        state_reason=job.state_reason,
+        next_action_time=moment(job.next_action_time) if job.HasField("next_action_time") else None,
+        publish_time=moment(job.publish_time) if job.HasField("publish_time") else None,
+    )
+
+
+def accepted_commands(message: publisher_events_pb2.CommandsAccepted) -> list[JobReport]:
+    """Reads one report per command: its job is READY."""
+    organization_id = required(message.organization_id, "organization_id")
+    return [
+        JobReport(
+            organization_id=organization_id,
+            slot_id=required(each.slot_id, "slot_id"),
+            slot_revision=each.slot_revision,
+            draft_id=required(each.draft_id, "draft_id"),
+            social_account_id=required(each.target.social_account_id, "social_account_id"),
+            channel=each.target.channel,
+            destination=each.target.destination,
+            job_id=required(each.post_job_id, "post_job_id"),
+            state=JobState.READY,
+            version=each.version,
+            external_url="",
+            error_message="",
+            state_reason="",
+            next_action_time=None,
+            publish_time=None,
+        )
+        for each in message.commands
+    ]

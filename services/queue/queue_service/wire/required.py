@@ -1,0 +1,10 @@
+"""Fields without which an event cannot be applied."""
+
+from servicekit.faults import InvalidRequest
+
+
+def required(value: str, field: str) -> str:
+    """Refuses an empty field: the consumer parks the event, and a newer release can take it up again."""
+    if not value:
+        raise InvalidRequest("MALFORMED_EVENT", f"an event without its {field}")
+    return value

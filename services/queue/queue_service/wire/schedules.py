@@ -1,0 +1,68 @@
+"""Accounts' schedules and their slot times, as Schedule answers and announces them."""
+
+from datetime import datetime
+
+from civil.zones import find_zone, zone_names
+from postflow.schedule.v1 import account_schedule_pb2, schedule_events_pb2, schedule_service_pb2
+from queue_service.domain.account import AnnouncedSchedule
+from queue_service.domain.slot_times import SlotTimes
+from queue_service.wire.instants import MICROSECOND, moment
+from queue_service.wire.required import required
+
+
+def slot_times(
+    asked: schedule_service_pb2.FindSlotTimesRequest, found: schedule_service_pb2.FindSlotTimesResponse
+) -> SlotTimes:
+    """Reads the answer to the request for `count` times from `after` until `before`."""
+    times = tuple(moment(each.time) for each in found.slot_times)
+    cut_off = len(times) >= asked.count
+    return SlotTimes(
+        schedule_version=found.schedule_version,
+        after=moment(asked.after),
+        until=times[-1] + MICROSECOND if cut_off else moment(asked.before),
+        times=times,
+        nominals=tuple(map(_nominal, found.slot_times)),
+        last=not cut_off,
+        schedule=_schedule(asked, found),
+    )
+
+
+def _nominal(found: account_schedule_pb2.SlotTime) -> datetime | None:
+    """Returns the wall-clock time, which is the local time unless it was shifted: the release before sends no other."""
+    if found.nominal_local_time:
+        return datetime.fromisoformat(found.nominal_local_time)
+    if found.shifted or not found.local_date:
+        return None
+    return datetime.fromisoformat(f"{found.local_date}T{found.local_time}")
+
+
+def _schedule(
+    asked: schedule_service_pb2.FindSlotTimesRequest, found: schedule_service_pb2.FindSlotTimesResponse
+) -> AnnouncedSchedule | None:
+    """Returns None if Schedule is of the release before, which sends no schedule, or knows a zone that we do not."""
+    if not found.tzdata_version or found.time_zone not in zone_names():
+        return None
+    return AnnouncedSchedule(
+        organization_id=asked.organization_id,
+        social_account_id=asked.social_account_id,
+        version=found.schedule_version,
+        time_zone=found.time_zone,
+        max_posts_per_day=found.max_posts_per_day,
+        enabled=found.enabled,
+        tzdata_version=found.tzdata_version,
+    )
+
+
+def changed_schedule(message: schedule_events_pb2.AccountScheduleChanged) -> AnnouncedSchedule:
+    schedule = message.account_schedule
+    is_deleted = message.deleted
+    return AnnouncedSchedule(
+        organization_id=required(message.organization_id, "organization_id"),
+        social_account_id=required(schedule.social_account_id, "social_account_id"),
+        version=schedule.version,
+        # An unknown zone stops this event, and not each of the account's posts.
+        time_zone="" if is_deleted else find_zone(schedule.time_zone).name,
+        max_posts_per_day=0 if is_deleted else schedule.max_posts_per_day,
+        enabled=schedule.enabled and not is_deleted,
+        tzdata_version=schedule.tzdata_version,
+    )

@@ -1,0 +1,133 @@
+"""What surrounds Queue's use cases: a clock that tests set, and fakes of Schedule, Drafts, Publisher and the stream."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from civil.weekly import Occurrence, WeeklySlot, occurrences
+from civil.zones import find_zone, tzdata_version
+from queue_service.domain.account import AccountQueue, AnnouncedSchedule
+from queue_service.domain.command import Command
+from queue_service.domain.draft import Draft
+from queue_service.domain.slot_times import SlotTimes
+from queue_service.domain.stream import Room
+from servicekit.faults import Fault, NotFound
+from servicekit.pg.clock import DatabaseClock
+from testkit.clocks import START
+
+
+class FrozenDatabaseClock(DatabaseClock):
+    """A database clock that tests set."""
+
+    def __init__(self, moment: datetime = START) -> None:
+        self.moment = moment
+
+    async def now(self, connection: AsyncConnection) -> datetime:
+        return self.moment
+
+
+@dataclass
+class FakeSchedule:
+    """Answers as Schedule does, page by page, from weekly slots, and counts the questions.
+
+    With `says_little` it is of the release that answers with times and versions only.
+    """
+
+    slots: dict[str, list[WeeklySlot]] = field(default_factory=dict)
+    schedules: dict[str, AnnouncedSchedule] = field(default_factory=dict)
+    zone: str = "UTC"
+    asked: int = 0
+    page: int = 1000
+    says_little: bool = False
+    # Its tzdata release, and how much later a slot comes by that than by the data in force.
+    release: str = tzdata_version()
+    shift: timedelta = timedelta(0)
+
+    async def slot_times(
+        self,
+        organization_id: str,
+        queue: AccountQueue,
+        *,
+        start: datetime,
+        horizon: datetime,
+        count: int,
+    ) -> SlotTimes:
+        self.asked += 1
+        if queue.social_account_id not in self.slots:
+            raise NotFound("SCHEDULE_NOT_FOUND", "no")
+        count = min(count, self.page)
+        after, until = start - self.shift - timedelta(microseconds=1), horizon - self.shift
+        found: list[Occurrence] = []
+        for each in occurrences(self.slots[queue.social_account_id], find_zone(self.zone), after=after, until=until):
+            if len(found) == count or each.instant >= until:
+                break
+            found.append(each)
+        cut_off = len(found) == count
+        times = tuple(each.instant + self.shift for each in found)
+        schedule = self.schedules[queue.social_account_id]
+        return SlotTimes(
+            schedule_version=schedule.version,
+            after=start,
+            until=times[-1] + timedelta(microseconds=1) if cut_off else horizon,
+            times=times,
+            nominals=tuple(None if self.says_little else each.nominal for each in found),
+            last=not cut_off,
+            schedule=None if self.says_little else replace(schedule, tzdata_version=self.release),
+        )
+
+
+@dataclass
+class FakeDrafts:
+    drafts: dict[str, Draft] = field(default_factory=dict)
+    asked: int = 0
+    fault: Fault | None = None
+
+    async def get_draft(self, organization_id: str, draft_id: str, *, in_a_hurry: bool) -> Draft:
+        self.asked += 1
+        if self.fault:
+            raise self.fault
+        draft = self.drafts.get(draft_id)
+        if draft is None or draft.organization_id != organization_id:
+            raise NotFound("DRAFT_NOT_FOUND", f"draft {draft_id} does not exist")
+        return draft
+
+
+@dataclass
+class FakeAccounts:
+    """Publisher's accounts: all exist and are connected, except those named."""
+
+    missing: set[str] = field(default_factory=set)
+    disconnected: set[str] = field(default_factory=set)
+    fault: Fault | None = None
+    asked: list[str] = field(default_factory=list)
+
+    async def is_connected(self, organization_id: str, social_account_id: str) -> bool:
+        self.asked.append(social_account_id)
+        if self.fault:
+            raise self.fault
+        if social_account_id in self.missing:
+            raise NotFound("ACCOUNT_NOT_FOUND", "no")
+        return social_account_id not in self.disconnected
+
+
+@dataclass
+class FakeStream:
+    """Stores commands, except those of the drafts in `loses`. Has room for `limit`, and none for those in `filled`."""
+
+    limit: int = 10_000
+    filled: frozenset[str] = frozenset()
+    sent: list[Command] = field(default_factory=list)
+    loses: set[str] = field(default_factory=set)
+
+    async def room(self) -> Room:
+        return Room(self.limit, self.filled)
+
+    async def send(self, commands: Sequence[Command]) -> list[Command]:
+        self.sent += [each for each in commands if each.draft_id not in self.loses]
+        return [each for each in commands if each.draft_id in self.loses]
+
+    def taken(self) -> list[Command]:
+        taken, self.sent = self.sent, []
+        return taken
