@@ -32,6 +32,7 @@ from postflow.drafts.v1.draft_pb2 import Draft, DraftState
 from postflow.drafts.v1.drafts_service_pb2 import UpdateDraftResponse
 from postflow.publisher.v1.publisher_service_pb2 import WithdrawContentResponse
 from postflow.queue.v1.publish_command_pb2 import PublishCommand
+from postflow.queue.v1.queue_service_pb2 import ScheduleAtRequest, ScheduleAtResponse
 from publisher_service.application.claim_jobs import ClaimJobs
 from publisher_service.application.late_evidence import LateEvidence
 from publisher_service.application.recover_jobs import RecoverJobs
@@ -59,12 +60,15 @@ from queue_service.domain.stream import Room
 from queue_service.entrypoints.events import routes as queue_routes
 from queue_service.wire.commands import publish_command
 from queue_service.wire.drafts import draft as queued_draft
+from queue_service.wire.slots import schedule_at_response
 from servicekit.clock import SystemClock
 from servicekit.faults import Fault, Refused, Unavailable
 from servicekit.ids import Uuid7Source
 from servicekit.messaging.routes import Received, Routes
 from servicekit.pg.clock import DatabaseClock, SteadyClock
 from servicekit.pg.database import Database
+from servicekit.pg.ledger import RequestLedger as Ledger
+from servicekit.pg.ledger import mutation
 from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox
 from testkit.clocks import START
@@ -170,9 +174,7 @@ class World:
     def _make_queue(self) -> None:
         site, policy = self.queue, QueuePolicy()
         self._at = ScheduleAt(
-            database=site.database,
-            clock=self.clock,
-            ledger=RequestLedger(),
+            ledger=Ledger(site.database, self.clock),
             find_draft=DraftFinder(database=site.database, drafts=self, check_accounts=AccountCheck(AllConnected())),
             mover=SlotMover(outbox=site.outbox, policy=policy, release="2026a"),
             record=SlotRecorder(outbox=site.outbox, ids=Uuid7Source(), policy=policy, on_slots=lambda: None),
@@ -236,7 +238,8 @@ class World:
 
     async def schedule(self, draft: str, due: datetime, *accounts: str) -> None:
         order = ExactOrder(organization_id=ORG, draft_id=draft, schedule_time=due, social_account_ids=accounts)
-        await self._at(order, self.key("At"))
+        request = ScheduleAtRequest(organization_id=ORG, request_id=f"r{next(self._numbers)}")
+        await self._at(mutation(request, ScheduleAtResponse, schedule_at_response), order)
 
     # what is carried between them
 

@@ -44,7 +44,7 @@ from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.dead_letters import DeadLetters
 from servicekit.pg.housekeeping import Housekeeping, Retention
-from servicekit.pg.ledger_by_hand import RequestLedger
+from servicekit.pg.ledger import RequestLedger
 from servicekit.pg.outbox import Outbox
 from servicekit.rpc import RpcServer, open_channel
 from servicekit.run import Process, run_main
@@ -76,7 +76,7 @@ async def compose(settings: Settings) -> Process:
     publisher_channel = open_channel(settings.publisher_target)
     new_slots, wake_repeat = asyncio.Event(), asyncio.Event()
     outbox = Outbox(ids, relay.offer)
-    ledger = RequestLedger()
+    ledger = RequestLedger(database, clock)
     find_draft = DraftFinder(
         database=database,
         drafts=DraftsClient(drafts_channel),
@@ -95,9 +95,7 @@ async def compose(settings: Settings) -> Process:
             record=record,
             policy=policy,
         ),
-        schedule_at=ScheduleAt(
-            database=database, clock=clock, ledger=ledger, find_draft=find_draft, mover=mover, record=record
-        ),
+        schedule_at=ScheduleAt(ledger=ledger, find_draft=find_draft, mover=mover, record=record),
         list_queue_slots=ListQueueSlots(database),
     )
     commands = CommandStream(

@@ -39,7 +39,6 @@ from queue_service.wire.announcements import slot_moved, slot_scheduled
 from queue_service.wire.commands import publish_command
 from queue_service.wire.connections import connection
 from queue_service.wire.drafts import saved_draft
-from queue_service.wire.instants import moment, timestamp
 from queue_service.wire.post_jobs import accepted_commands, job_report
 from queue_service.wire.schedules import changed_schedule, slot_times
 from queue_service.wire.slots import (
@@ -52,6 +51,7 @@ from queue_service.wire.slots import (
     states,
 )
 from servicekit.faults import InvalidRequest
+from servicekit.timestamps import timestamp
 
 SLOT_TARGET = target_pb2.Target(social_account_id="page", channel="facebook", destination="42")
 NOW = datetime(2026, 3, 2, 9, 0, 0, 123456, tzinfo=UTC)
@@ -119,14 +119,6 @@ COMMAND = Command(
     slot_sequence=0,
     time_zone="",
 )
-
-
-@given(moments)
-def test_an_instant_survives_the_wire(instant: datetime) -> None:
-    stamp = timestamp(instant)
-    assert stamp is not None
-    assert moment(stamp) == instant
-    assert stamp.ToDatetime(UTC) == instant
 
 
 @given(moments, st.text())

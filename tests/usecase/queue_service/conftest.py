@@ -20,7 +20,12 @@ from civil.weekly import WeeklySlot
 from civil.zones import tzdata_version
 from postflow.bus.v1 import bus_pb2
 from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
-from postflow.queue.v1.queue_service_pb2 import AddToQueueResponse, ScheduleAtResponse
+from postflow.queue.v1.queue_service_pb2 import (
+    AddToQueueRequest,
+    AddToQueueResponse,
+    ScheduleAtRequest,
+    ScheduleAtResponse,
+)
 from postflow.queue.v1.queue_slot_pb2 import QueueSlot
 from queue_service.application.account_check import AccountCheck
 from queue_service.application.add_to_queue import AddToQueue, QueueOrder
@@ -40,10 +45,12 @@ from queue_service.domain.draft import Draft, SavedDraft, Target
 from queue_service.domain.job import JobState
 from queue_service.domain.policy import Policy
 from queue_service.domain.settlement import JobReport
+from queue_service.wire.slots import add_to_queue_response, schedule_at_response
 from servicekit.ids import Uuid7Source
 from servicekit.pg.database import Database
-from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
+from servicekit.pg.ledger import RequestLedger, mutation
 from servicekit.pg.outbox import Outbox, OutboxRow
+from servicekit.timestamps import timestamp
 from testkit.eventually import eventually
 
 ORG = "acme"
@@ -110,7 +117,7 @@ class Queue:
         self.offered: list[OutboxRow] = []
         self.new_slots = asyncio.Event()
         outbox = Outbox(Uuid7Source(), self.offered.extend)
-        ledger = RequestLedger()
+        ledger = RequestLedger(database, self.clock)
         find_draft = DraftFinder(database=database, drafts=self.drafts, check_accounts=AccountCheck(self.accounts))
         mover = SlotMover(outbox=outbox, policy=policy, release=tzdata_version())
         record = SlotRecorder(outbox=outbox, ids=Uuid7Source(), policy=policy, on_slots=self.new_slots.set)
@@ -124,9 +131,7 @@ class Queue:
             record=record,
             policy=policy,
         )
-        self._at = ScheduleAt(
-            database=database, clock=self.clock, ledger=ledger, find_draft=find_draft, mover=mover, record=record
-        )
+        self._at = ScheduleAt(ledger=ledger, find_draft=find_draft, mover=mover, record=record)
         self.catch_up = self.catching_up(tzdata_version())
         self.list = ListQueueSlots(database)
         self.settle_slots = SettleSlots(policy, outbox)
@@ -225,16 +230,28 @@ class Queue:
     # calls
 
     async def add(self, draft_id: str, *accounts: str, request_id: str = "") -> list[QueueSlot]:
+        request = AddToQueueRequest(
+            organization_id=ORG, draft_id=draft_id, social_account_ids=accounts, request_id=request_id
+        )
         order = QueueOrder(organization_id=ORG, draft_id=draft_id, social_account_ids=accounts)
-        return decoded(AddToQueueResponse, await self._add(order, key("AddToQueue", request_id, repr(order))))
+        answer = await self._add(mutation(request, AddToQueueResponse, add_to_queue_response), order)
+        return list(answer.queue_slots)
 
     async def at(
         self, draft_id: str, moment: datetime, *accounts: str, request_id: str = "", organization_id: str = ORG
     ) -> list[QueueSlot]:
+        request = ScheduleAtRequest(
+            organization_id=organization_id,
+            draft_id=draft_id,
+            schedule_time=timestamp(moment),
+            social_account_ids=accounts,
+            request_id=request_id,
+        )
         order = ExactOrder(
             organization_id=organization_id, draft_id=draft_id, schedule_time=moment, social_account_ids=accounts
         )
-        return decoded(ScheduleAtResponse, await self._at(order, key("ScheduleAt", request_id, repr(order))))
+        answer = await self._at(mutation(request, ScheduleAtResponse, schedule_at_response), order)
+        return list(answer.queue_slots)
 
     # what it has stored
 
@@ -331,14 +348,6 @@ class Queue:
             "publish_time": command.schedule_time if state is JobState.PUBLISHED else None,
         }
         return JobReport(**facts | changes)
-
-
-def key(method: str, request_id: str, content: str) -> RequestKey:
-    return RequestKey(organization_id=ORG, method=method, request_id=request_id, request_digest=content.encode())
-
-
-def decoded(kind: type[AddToQueueResponse] | type[ScheduleAtResponse], answer: bytes) -> list[QueueSlot]:
-    return list(kind.FromString(answer).queue_slots)
 
 
 @pytest.fixture

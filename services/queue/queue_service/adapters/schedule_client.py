@@ -12,9 +12,9 @@ from postflow.schedule.v1 import schedule_service_pb2, schedule_service_pb2_grpc
 from queue_service.domain.account import AccountQueue
 from queue_service.domain.slot_times import SlotTimes
 from queue_service.wire import schedules as wire
-from queue_service.wire.instants import timestamp
 from servicekit.faults import DeadlineExceeded, Unavailable
 from servicekit.rpc import calling
+from servicekit.timestamps import timestamp
 
 _PATIENCE = 1.0
 """The timeout in seconds when cached times can serve as the answer."""

@@ -6,7 +6,7 @@ has not been announced here yet is learned from Schedule's answer.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
@@ -29,13 +29,12 @@ from queue_service.domain.booking import Place
 from queue_service.domain.draft import Draft
 from queue_service.domain.policy import Policy
 from queue_service.domain.search import Search
-from queue_service.domain.slot import HORIZON, SlotOrigin
+from queue_service.domain.slot import HORIZON, QueueSlot, SlotOrigin
 from queue_service.domain.slot_times import SlotTimes
-from queue_service.wire import slots as wire
 from servicekit.faults import Fault, NotFound, Refused, Unavailable
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
-from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
+from servicekit.pg.ledger import Answer, Call, RequestLedger
 
 _FEW_TIMES, _MANY_TIMES = 64, 1000
 _CHANGES = 20
@@ -95,10 +94,10 @@ class AddToQueue:
         self._record = record
         self._policy = policy
 
-    async def __call__(self, order: QueueOrder, key: RequestKey) -> bytes:
+    async def __call__(self, call: Call[Sequence[QueueSlot], Answer], order: QueueOrder) -> Answer:
         count, changes = _FEW_TIMES, 0
         while changes < _CHANGES:
-            match await self._read_and_book(order, key, count):
+            match await self._read_and_book(call, order, count):
                 case _Again.MORE_TIMES:
                     count = _MANY_TIMES
                 case _Again.CHANGED:
@@ -107,9 +106,11 @@ class AddToQueue:
                     return answer
         raise _changing()
 
-    async def _read_and_book(self, order: QueueOrder, key: RequestKey, count: int) -> bytes | _Again:
+    async def _read_and_book(
+        self, call: Call[Sequence[QueueSlot], Answer], order: QueueOrder, count: int
+    ) -> Answer | _Again:
         reading = await self._read(order, count)
-        return await self._database.run(lambda tx: self._book(tx, order, key, reading))
+        return await self._database.run(lambda tx: self._book(tx, call, order, reading))
 
     async def _read(self, order: QueueOrder, count: int) -> _Reading | Fault:
         """Returns faults instead of raising them: a repeated request gets its first answer, even if this fails now."""
@@ -151,12 +152,16 @@ class AddToQueue:
             return fault
 
     async def _book(
-        self, tx: Transaction, order: QueueOrder, key: RequestKey, reading: _Reading | Fault
-    ) -> bytes | _Again:
+        self,
+        tx: Transaction,
+        call: Call[Sequence[QueueSlot], Answer],
+        order: QueueOrder,
+        reading: _Reading | Fault,
+    ) -> Answer | _Again:
         now = await self._clock.now(tx.connection)
-        past = await self._ledger.recall(tx, key, now=now)
-        if past and past.response is not None:
-            return past.response
+        past = await self._ledger.recall(tx, call, now=now)
+        if past is not None:
+            return past
         if isinstance(reading, Fault):
             raise reading
         queues = await self._lock_and_learn(tx, order.organization_id, reading.times, now)
@@ -171,9 +176,7 @@ class AddToQueue:
         await advance_frontiers(
             tx.connection, order.organization_id, {account: search.taken() for account, search in searches.items()}
         )
-        answer = wire.add_to_queue_response(slots).SerializeToString()
-        await self._ledger.answer(tx, key, answer)
-        return answer
+        return await self._ledger.answer(tx, call, slots)
 
     async def _lock_and_learn(
         self, tx: Transaction, organization_id: str, times: Mapping[str, SlotTimes | Fault], now: datetime

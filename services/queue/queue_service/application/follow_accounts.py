@@ -6,12 +6,11 @@ from datetime import datetime
 from queue_service.adapters.postgres.connections import save_connections
 from queue_service.domain.account import Connection
 from servicekit.pg.database import Transaction
+from servicekit.versions import newest
 
 
 async def follow_accounts(tx: Transaction, announced: Sequence[Connection], _now: datetime) -> None:
-    newest: dict[tuple[str, str], Connection] = {}
-    for each in announced:
-        key = (each.organization_id, each.social_account_id)
-        if key not in newest or newest[key].version < each.version:
-            newest[key] = each
-    await save_connections(tx.connection, newest.values())
+    connections = newest(
+        announced, key=lambda each: (each.organization_id, each.social_account_id), version=lambda each: each.version
+    )
+    await save_connections(tx.connection, connections)

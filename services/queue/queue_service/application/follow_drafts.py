@@ -9,6 +9,7 @@ from queue_service.domain.draft import SavedDraft
 from queue_service.wire.announcements import slot_scheduled
 from servicekit.pg.database import Transaction
 from servicekit.pg.outbox import Outbox
+from servicekit.versions import newest
 
 
 class FollowDrafts:
@@ -17,13 +18,11 @@ class FollowDrafts:
 
     async def __call__(self, tx: Transaction, saved: Sequence[SavedDraft], now: datetime) -> None:
         """Saves the drafts. A target that a draft has gained joins its live slot, which is announced again."""
-        newest: dict[tuple[str, str], SavedDraft] = {}
-        for each in saved:
-            key = (each.draft.organization_id, each.draft.id)
-            if key not in newest or newest[key].version < each.version:
-                newest[key] = each
-        await save_drafts(tx.connection, newest.values())
-        extended = await extend_slots(tx.connection, newest.values(), now=now)
+        drafts = newest(
+            saved, key=lambda each: (each.draft.organization_id, each.draft.id), version=lambda each: each.version
+        )
+        await save_drafts(tx.connection, drafts)
+        extended = await extend_slots(tx.connection, drafts, now=now)
         if extended:
             slots = await find_slots(tx.connection, extended)
             await self._outbox.append(tx, [slot_scheduled(slot) for slot in slots], now=now)

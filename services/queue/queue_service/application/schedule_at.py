@@ -11,12 +11,10 @@ from queue_service.application.draft_finder import DraftFinder, FoundDraft
 from queue_service.application.slot_mover import SlotMover
 from queue_service.application.slot_recorder import SlotRecorder
 from queue_service.domain.booking import Place, check_exact_time
-from queue_service.domain.slot import SlotOrigin
-from queue_service.wire import slots as wire
+from queue_service.domain.slot import QueueSlot, SlotOrigin
 from servicekit.faults import Fault, Refused
-from servicekit.pg.clock import DatabaseClock
-from servicekit.pg.database import Database, Transaction
-from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
+from servicekit.pg.database import Transaction
+from servicekit.pg.ledger import Answer, Call, RequestLedger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,31 +27,20 @@ class ExactOrder:
 
 class ScheduleAt:
     def __init__(
-        self,
-        *,
-        database: Database,
-        clock: DatabaseClock,
-        ledger: RequestLedger,
-        find_draft: DraftFinder,
-        mover: SlotMover,
-        record: SlotRecorder,
+        self, *, ledger: RequestLedger, find_draft: DraftFinder, mover: SlotMover, record: SlotRecorder
     ) -> None:
-        self._database = database
-        self._clock = clock
         self._ledger = ledger
         self._find_draft = find_draft
         self._mover = mover
         self._record = record
 
-    async def __call__(self, order: ExactOrder, key: RequestKey) -> bytes:
+    async def __call__(self, call: Call[Sequence[QueueSlot], Answer], order: ExactOrder) -> Answer:
         found = await self._find_draft(order.organization_id, order.draft_id, order.social_account_ids)
-        return await self._database.run(lambda tx: self._schedule(tx, order, key, found))
+        return await self._ledger.once(call, lambda tx, now: self._schedule(tx, now, order, found))
 
-    async def _schedule(self, tx: Transaction, order: ExactOrder, key: RequestKey, found: FoundDraft | Fault) -> bytes:
-        now = await self._clock.now(tx.connection)
-        past = await self._ledger.recall(tx, key, now=now)
-        if past and past.response is not None:
-            return past.response
+    async def _schedule(
+        self, tx: Transaction, now: datetime, order: ExactOrder, found: FoundDraft | Fault
+    ) -> Sequence[QueueSlot]:
         check_exact_time(order.schedule_time, now)
         if isinstance(found, Fault):
             raise found
@@ -70,10 +57,7 @@ class ScheduleAt:
             )
             for account in found.accounts
         ]
-        slots = await self._record(tx, draft, places, now)
-        answer = wire.schedule_at_response(slots).SerializeToString()
-        await self._ledger.answer(tx, key, answer)
-        return answer
+        return await self._record(tx, draft, places, now)
 
 
 async def _refuse_taken(tx: Transaction, order: ExactOrder, accounts: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from queue_service.domain.command import ANSWERED_DELAY
 from queue_service.domain.job import ANSWERED, ENDED, FINAL, JobState
 from queue_service.domain.slot import DRAFT_PUBLISHED, LIVE, SlotState
+from servicekit.versions import newest
 
 
 class JobReport(NamedTuple):
@@ -115,13 +116,14 @@ def _concerns(slot: Progress, report: JobReport) -> bool:
 
 
 def _reported(slot: Progress, reports: Sequence[JobReport]) -> tuple[TargetProgress, ...]:
-    newest: dict[tuple[str, str], JobReport] = {}
-    for report in reports:
-        key = (report.channel, report.destination)
-        if key not in newest or newest[key].version < report.version:
-            newest[key] = report
+    by_target = {
+        (report.channel, report.destination): report
+        for report in newest(
+            reports, key=lambda each: (each.channel, each.destination), version=lambda each: each.version
+        )
+    }
     return tuple(
-        _updated(target, newest.get((target.channel, target.destination)), slot.slot_id) for target in slot.targets
+        _updated(target, by_target.get((target.channel, target.destination)), slot.slot_id) for target in slot.targets
     )
 
 

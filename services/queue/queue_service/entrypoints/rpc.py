@@ -18,9 +18,9 @@ from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.schedule_at import ExactOrder, ScheduleAt
 from queue_service.domain.listing import Filter
 from queue_service.wire import slots as wire
-from queue_service.wire.instants import moment
-from servicekit.pg.ledger_by_hand import request_key
+from servicekit.pg.ledger import mutation
 from servicekit.rpc import next_page_token, read_page
+from servicekit.timestamps import moment
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -37,7 +37,7 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
             draft_id=request.draft_id,
             social_account_ids=tuple(request.social_account_ids),
         )
-        return AddToQueueResponse.FromString(await self._add_to_queue(order, request_key("AddToQueue", request)))
+        return await self._add_to_queue(mutation(request, AddToQueueResponse, wire.add_to_queue_response), order)
 
     async def ScheduleAt(self, request: ScheduleAtRequest, context: Context) -> ScheduleAtResponse:
         order = ExactOrder(
@@ -46,7 +46,7 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
             schedule_time=moment(request.schedule_time),
             social_account_ids=tuple(request.social_account_ids),
         )
-        return ScheduleAtResponse.FromString(await self._schedule_at(order, request_key("ScheduleAt", request)))
+        return await self._schedule_at(mutation(request, ScheduleAtResponse, wire.schedule_at_response), order)
 
     async def ListQueueSlots(self, request: ListQueueSlotsRequest, context: Context) -> ListQueueSlotsResponse:
         asked = read_page(request)

@@ -5,9 +5,9 @@ from datetime import datetime
 from postflow.queue.v1 import queue_events_pb2
 from queue_service.domain.relocation import MovedSlot
 from queue_service.domain.slot import QueueSlot
-from queue_service.wire.instants import timestamp
 from queue_service.wire.targets import target
 from servicekit.pg.outbox import Announcement
+from servicekit.timestamps import timestamp
 from topology import events_subject
 
 

@@ -5,9 +5,9 @@ from hashlib import blake2b
 
 from postflow.queue.v1 import publish_command_pb2
 from queue_service.domain.command import Command
-from queue_service.wire.instants import timestamp
 from queue_service.wire.targets import target
 from servicekit.bus.publisher import Outgoing
+from servicekit.timestamps import timestamp
 from topology import publish_subject
 
 

@@ -3,9 +3,9 @@
 from postflow.publisher.v1 import post_job_pb2, publisher_events_pb2
 from queue_service.domain.job import JobState
 from queue_service.domain.settlement import JobReport
-from queue_service.wire.instants import moment
 from queue_service.wire.required import required
 from servicekit.faults import InvalidRequest
+from servicekit.timestamps import moment
 
 _STATES = {
     number: JobState(name.removeprefix("POST_JOB_STATE_"))

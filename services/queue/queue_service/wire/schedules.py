@@ -1,13 +1,15 @@
 """Accounts' schedules and their slot times, as Schedule answers and announces them."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from civil.zones import find_zone, zone_names
 from postflow.schedule.v1 import account_schedule_pb2, schedule_events_pb2, schedule_service_pb2
 from queue_service.domain.account import AnnouncedSchedule
 from queue_service.domain.slot_times import SlotTimes
-from queue_service.wire.instants import MICROSECOND, moment
 from queue_service.wire.required import required
+from servicekit.timestamps import moment
+
+_JUST_AFTER = timedelta(microseconds=1)
 
 
 def slot_times(
@@ -19,7 +21,7 @@ def slot_times(
     return SlotTimes(
         schedule_version=found.schedule_version,
         after=moment(asked.after),
-        until=times[-1] + MICROSECOND if cut_off else moment(asked.before),
+        until=times[-1] + _JUST_AFTER if cut_off else moment(asked.before),
         times=times,
         nominals=tuple(map(_nominal, found.slot_times)),
         last=not cut_off,

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from postflow.queue.v1 import queue_service_pb2, queue_slot_pb2
 from queue_service.domain.listing import Position
 from queue_service.domain.slot import QueueSlot, SlotState, SlotTarget
-from queue_service.wire.instants import EPOCH, MICROSECOND, timestamp
 from queue_service.wire.targets import target
+from servicekit.timestamps import from_micros, micros, timestamp
 
 _STATES = {
     number: SlotState(name.removeprefix("QUEUE_SLOT_STATE_"))
@@ -33,12 +33,12 @@ def position(cursor: tuple[str | int, ...] | None) -> Position:
     """Reads where a page begins, as `cursor` wrote it into the token."""
     if cursor is None:
         return Position()
-    micros, slot_id = cursor
-    return Position(schedule_time=EPOCH + int(micros) * MICROSECOND, slot_id=str(slot_id))
+    since, slot_id = cursor
+    return Position(schedule_time=from_micros(int(since)), slot_id=str(slot_id))
 
 
 def cursor(position: Position) -> tuple[int, str]:
-    return (position.schedule_time - EPOCH) // MICROSECOND, position.slot_id
+    return micros(position.schedule_time), position.slot_id
 
 
 def states(numbers: Iterable[int]) -> tuple[SlotState, ...]:
