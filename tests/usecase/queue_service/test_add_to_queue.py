@@ -1,7 +1,6 @@
-"""The next free weekly slot, on a real database."""
+"""AddToQueue gives a draft the next free weekly slot on each account."""
 
 import asyncio
-from dataclasses import replace
 from datetime import UTC, date, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -9,18 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from civil.weekly import WeeklySlot
-from queue_service.application.follow_schedules import follow_schedules
 from queue_service.domain.job import JobState
-from queue_service.domain.listing import Filter, Position
-from queue_service.wire.slots import queue_slot
-from servicekit.faults import InvalidField, NotFound, Refused, Unavailable
+from servicekit.faults import InvalidField, NotFound, Refused
 from testkit.clocks import START
 
 if TYPE_CHECKING:
-    from tests.usecase.queue_service.conftest import Queue, Statements
+    from tests.usecase.queue_service.conftest import Queue
 
 DAILY = [WeeklySlot(day=day, hour=12, minute=0) for day in range(7)]
+
 NOON = START.replace(hour=12)
+
 DAY = timedelta(days=1)
 
 
@@ -205,157 +203,6 @@ async def test_a_repeated_request_gets_the_first_answer_whatever_holds_now(queue
     with pytest.raises(InvalidField) as reused:
         await queue.add("d1", "page", request_id="r1")
     assert reused.value.reason == "REQUEST_ID_REUSED"
-
-
-async def test_a_schedule_is_followed_before_its_announcement_has_come(queue: "Queue") -> None:
-    twice = [*DAILY, *(WeeklySlot(day=day, hour=18, minute=0) for day in range(7))]
-    await queue.put_schedule("page", *twice, cap=1, announce=False)
-    for draft in ("d1", "d2", "d3"):
-        await queue.save_draft(draft, "page")
-    await queue.add("d1")
-    await queue.add("d2")
-    assert await queue.times() == [NOON, NOON + DAY]  # one a day
-    statement = "select schedule_version, time_zone, max_posts_per_day, enabled, search_from from account_queue"
-    [known] = await queue.rows(statement)
-    assert known[:4] == (1, "UTC", 1, True)
-    await queue.announce_schedule("page")
-    assert await queue.rows(statement) == [known]  # old news: what the search has learned is kept
-    await queue.put_schedule("page", *twice, cap=2, version=2, announce=False)
-    [slot] = await queue.add("d3")
-    assert queue.time_of(slot) == NOON.replace(hour=18)
-
-
-async def test_a_schedule_that_was_switched_off_a_moment_ago_gives_no_slot(queue: "Queue") -> None:
-    await queue.put_schedule("page", *DAILY)
-    await queue.put_schedule("page", version=2, enabled=False, announce=False)
-    await queue.save_draft("d1", "page")
-    with pytest.raises(Refused) as refused:
-        await queue.add("d1")
-    assert refused.value.reason == "SCHEDULE_DISABLED"
-
-
-async def test_a_schedule_service_that_does_not_tell_the_cap_makes_the_call_unavailable_until_it_announces_it(
-    queue: "Queue",
-) -> None:
-    queue.schedule.says_little = True
-    await queue.put_schedule("page", *DAILY)
-    await queue.put_schedule("page", *DAILY, version=2, announce=False)
-    await queue.save_draft("d1", "page")
-    with pytest.raises(Unavailable) as away:
-        await queue.add("d1")
-    assert away.value.reason == "SCHEDULE_CHANGING"
-    await queue.announce_schedule("page")
-    [slot] = await queue.add("d1")
-    assert queue.time_of(slot) == NOON
-    [row] = await queue.rows("select nominal_local_time, tzdata_version from slot")
-    assert row == (None, None)
-
-
-async def test_a_deleted_schedule_gives_no_slot_and_takes_none_away(queue: "Queue") -> None:
-    await queue.put_schedule("page", *DAILY)
-    for draft in ("d1", "d2"):
-        await queue.save_draft(draft, "page")
-    await queue.add("d1")
-    await queue.delete_schedule("page", version=2)
-    with pytest.raises(Refused) as refused:
-        await queue.add("d2")
-    assert refused.value.reason == "NO_SCHEDULE"
-    assert await queue.times() == [NOON]
-    [row] = await queue.rows("select schedule_version, time_zone, enabled from account_queue")
-    assert row == (2, "", False)
-
-
-async def test_what_was_announced_before_a_deletion_and_comes_after_it_is_old(queue: "Queue") -> None:
-    await queue.put_schedule("page", *DAILY)
-    schedule = queue.schedule.schedules["page"]
-    await queue.delete_schedule("page", version=3)
-    await queue.apply(follow_schedules, replace(schedule, version=2))
-    [row] = await queue.rows("select schedule_version, time_zone from account_queue")
-    assert row == (3, "")
-
-
-@pytest.mark.parametrize("announce", [True, False])
-async def test_a_schedule_that_is_made_again_gives_slots_again(queue: "Queue", announce: bool) -> None:
-    await queue.put_schedule("page", *DAILY)
-    for draft in ("d1", "d2", "exact"):
-        await queue.save_draft(draft, "page")
-    await queue.add("d1")
-    await queue.delete_schedule("page", version=2)
-    [exact] = await queue.at("exact", NOON + timedelta(hours=1))
-    assert (exact.time_zone, exact.local_date) == ("", "")
-    await queue.put_schedule("page", *DAILY, version=3, announce=announce)
-    [slot] = await queue.add("d2")
-    assert queue.time_of(slot) == NOON + DAY
-
-
-async def test_a_new_version_of_the_schedule_starts_from_its_own_times(queue: "Queue") -> None:
-    await queue.put_schedule("page", *DAILY)
-    for draft in ("d1", "d2"):
-        await queue.save_draft(draft, "page")
-    await queue.add("d1")
-    await queue.put_schedule("page", WeeklySlot(day=1, hour=9, minute=30), version=2)
-    [slot] = await queue.add("d2")
-    assert queue.time_of(slot) == START.replace(minute=30)
-    await queue.announce_schedule("page", version=1)  # late, and old
-    [row] = await queue.rows("select schedule_version from account_queue")
-    assert row.schedule_version == 2
-
-
-async def test_more_times_are_read_when_all_of_a_page_are_taken(queue: "Queue") -> None:
-    await queue.put_schedule("page", *DAILY)
-    for index in range(12):
-        await queue.save_draft(f"d{index}", "page")
-        await queue.at(f"d{index}", NOON + index * DAY)
-    await queue.save_draft("last", "page")
-    queue.schedule.page = 5
-    [slot] = await queue.add("last")
-    assert queue.time_of(slot) == NOON + 12 * DAY
-    assert queue.schedule.asked == 3
-
-
-async def test_what_a_search_has_learned_outlives_a_refusal(queue: "Queue") -> None:
-    """Here the last page refuses, but the pages before it are not walked again."""
-    await queue.put_schedule("page", *DAILY)
-    await queue.save_draft("d1", "page")
-    queue.schedule.page = 300
-    await queue.fill("page", NOON, DAY, 740)
-    for _ in range(2):
-        with pytest.raises(Refused) as refused:
-            await queue.add("d1")
-        assert refused.value.reason == "HORIZON_EXHAUSTED"
-    # 64, 300, 300 and the last 66 times; then 64 and 2 of those.
-    assert queue.schedule.asked == 4 + 2
-
-
-async def test_a_long_queue_costs_no_more_than_a_short_one(queue: "Queue", statements: "Statements") -> None:
-    hourly = [WeeklySlot(day=day, hour=hour, minute=0) for day in range(7) for hour in range(24)]
-    await queue.put_schedule("page", *hourly, cap=24)
-    for draft in ("d1", "d2", "d3", "d4", "d5"):
-        await queue.save_draft(draft, "page")
-    await queue.add("d1")
-    statements.clear()
-    await queue.add("d2")
-    cost, elements, asked = len(statements.texts), statements.elements, queue.schedule.asked
-    await queue.fill("page", START + timedelta(hours=3), timedelta(hours=1), 1998)
-    [found] = await queue.add("d3")  # walks to the end, once
-    assert queue.time_of(found) == START + timedelta(hours=2001)
-    assert queue.schedule.asked == asked + 3
-    statements.clear()
-    await queue.add("d4")
-    assert len(statements.texts) == cost
-    assert statements.elements <= elements + 4  # the window may reach into a second day
-    assert queue.schedule.asked == asked + 4
-    # Neither does a slot in the middle that comes free.
-    [first] = (await queue.list(Filter(organization_id="acme"), after=Position(), size=1)).slots
-    await queue.settle(queue.report_on(queue_slot(first), JobState.CANCELED))
-    [again] = await queue.add("d5")
-    assert queue.time_of(again) == first.schedule_time
-    await queue.save_draft("d6", "page")
-    statements.clear()
-    [last] = await queue.add("d6")
-    assert queue.time_of(last) == START + timedelta(hours=2003)
-    assert len(statements.texts) <= 2 * cost
-    assert statements.elements <= 5 * elements
 
 
 async def test_twenty_callers_at_once_get_twenty_times(queue: "Queue") -> None:

@@ -1,4 +1,4 @@
-"""Slots on accounts that cannot post."""
+"""Accounts that do not exist or are not connected get no slots."""
 
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue
 
 LATER = START + timedelta(hours=1)
+
 DAILY = [WeeklySlot(day=day, hour=12, minute=0) for day in range(7)]
 
 
@@ -53,14 +54,6 @@ async def test_an_account_that_was_announced_needs_no_question(queue: "Queue") -
     assert queue.accounts.asked == ["third"]
 
 
-async def test_the_newest_announcement_holds_in_any_order(queue: "Queue") -> None:
-    await queue.apply(follow_accounts, connection("page", 2, connected=False), connection("page", 3))
-    await queue.apply(follow_accounts, connection("page", 2, connected=False), connection("page", 1))
-    await queue.save_draft("d1", "page")
-    await queue.at("d1", LATER)
-    assert queue.accounts.asked == []
-
-
 async def test_an_account_that_was_just_connected_again_is_asked_for(queue: "Queue") -> None:
     await queue.apply(follow_accounts, connection("page", 2, connected=False))
     await queue.save_draft("d1", "page")
@@ -74,25 +67,8 @@ async def test_while_publisher_is_away_nothing_is_refused(queue: "Queue") -> Non
     assert len(await queue.at("d1", LATER)) == 1
 
 
-async def test_an_account_of_another_organization_is_another(queue: "Queue") -> None:
-    other = Connection(organization_id="umbrella", social_account_id="page", version=9, is_connected=True)
-    await queue.apply(follow_accounts, other)
-    queue.accounts.missing = {"page"}
-    await queue.save_draft("d1", "page")
-    with pytest.raises(Refused):
-        await queue.at("d1", LATER)
-
-
 async def test_a_repeated_request_is_answered_though_the_account_is_gone(queue: "Queue") -> None:
     await queue.save_draft("d1", "page")
     first = await queue.at("d1", LATER, request_id="r1")
     queue.accounts.missing = {"page"}
     assert await queue.at("d1", LATER, request_id="r1") == first
-
-
-async def test_disconnecting_leaves_the_slots(queue: "Queue") -> None:
-    await queue.save_draft("d1", "page")
-    await queue.at("d1", LATER)
-    await queue.apply(follow_accounts, connection("page", 2, connected=False))
-    queue.now = LATER
-    assert await queue.hand_over.dispatch()

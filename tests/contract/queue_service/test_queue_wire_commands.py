@@ -1,0 +1,60 @@
+"""Publish commands on the wire."""
+
+from datetime import UTC, datetime
+
+from postflow.queue.v1.publish_command_pb2 import PublishCommand
+from queue_service.domain.command import Command
+from queue_service.wire.commands import publish_command
+
+NOW = datetime(2026, 3, 2, 9, 0, 0, 123456, tzinfo=UTC)
+
+PUBLISH_COMMAND = bytes.fromhex(
+    "0a0461636d6512027331180220032a02643132140a0470616765120866616365626f6f6b1a0234323a0b0890a395cd06108094ef3a420b08"
+    "90a395cd06108094ef3a480450055a0a30302d303132332d3031"
+)
+
+COMMAND = Command(
+    organization_id="acme",
+    slot_id="s1",
+    revision=2,
+    emission=3,
+    draft_id="d1",
+    social_account_id="page",
+    channel="facebook",
+    destination="42",
+    schedule_time=NOW,
+    not_after=NOW,
+    content_revision=4,
+    traceparent="00-0123-01",
+    slot_sequence=0,
+    time_zone="",
+)
+
+
+def test_a_command_is_what_it_was() -> None:
+    outgoing = publish_command(COMMAND, 5)
+    assert PublishCommand.FromString(outgoing.payload) == PublishCommand.FromString(PUBLISH_COMMAND)
+    assert outgoing.subject == "publish.52.acme"
+
+
+def test_a_command_says_which_slot_is_the_newer_and_the_zone() -> None:
+    payload = publish_command(COMMAND._replace(slot_sequence=7, time_zone="Europe/Berlin"), 5).payload
+    command = PublishCommand.FromString(payload)
+    assert (command.slot_sequence, command.time_zone) == (7, "Europe/Berlin")
+
+
+def test_a_message_id_names_the_slot_its_revision_the_target_and_the_copy() -> None:
+    others = [
+        COMMAND,
+        COMMAND._replace(slot_id="s2"),
+        COMMAND._replace(revision=3),
+        COMMAND._replace(emission=4),
+        COMMAND._replace(channel="x"),
+        COMMAND._replace(destination="43"),
+        COMMAND._replace(channel="facebook4", destination="2"),
+    ]
+    ids = [publish_command(each, 5).message_id for each in others]
+    assert len(set(ids)) == len(ids)
+    assert publish_command(COMMAND._replace(traceparent=""), 5).message_id == ids[0]
+    strange = publish_command(COMMAND._replace(destination="a\r\nb"), 5).message_id
+    assert strange.isprintable()

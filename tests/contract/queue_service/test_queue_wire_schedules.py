@@ -1,0 +1,100 @@
+"""What Queue reads from Schedule."""
+
+from datetime import UTC, datetime, timedelta
+
+from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule, SlotTime
+from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged
+from postflow.schedule.v1.schedule_service_pb2 import FindSlotTimesRequest, FindSlotTimesResponse
+from queue_service.domain.account import AnnouncedSchedule
+from queue_service.wire.schedules import changed_schedule, slot_times
+from servicekit.timestamps import timestamp
+
+NOW = datetime(2026, 3, 2, 9, 0, 0, 123456, tzinfo=UTC)
+
+ASKED = FindSlotTimesRequest(
+    organization_id="acme",
+    social_account_id="page",
+    after=timestamp(NOW),
+    before=timestamp(NOW + timedelta(days=9)),
+    count=2,
+)
+
+FOUND = FindSlotTimesResponse(
+    slot_times=[
+        SlotTime(
+            time=timestamp(NOW + timedelta(days=day)),
+            local_date=f"2026-03-{day + 2:02}",
+            local_time="03:30",
+            shifted=day == 1,
+            nominal_local_time=f"2026-03-{day + 2:02}T02:30",
+        )
+        for day in range(3)
+    ],
+    time_zone="Europe/Berlin",
+    schedule_version=7,
+    max_posts_per_day=3,
+    enabled=True,
+    tzdata_version="2026b",
+)
+
+
+def test_slot_times_are_read_with_what_they_follow() -> None:
+    read = slot_times(ASKED, FOUND)
+    assert read.times == tuple(NOW + timedelta(days=day) for day in range(3))
+    assert read.nominals == tuple(datetime(2026, 3, day, 2, 30) for day in (2, 3, 4))
+    assert (read.after, read.until, read.last) == (NOW, read.times[-1] + timedelta(microseconds=1), False)
+    assert (read.schedule_version, read.tzdata_version) == (7, "2026b")
+    assert read.schedule == AnnouncedSchedule(
+        organization_id="acme",
+        social_account_id="page",
+        version=7,
+        time_zone="Europe/Berlin",
+        max_posts_per_day=3,
+        enabled=True,
+        tzdata_version="2026b",
+    )
+
+
+def test_slot_times_of_the_release_before_are_what_the_wall_shows_unless_they_were_shifted() -> None:
+    older = FindSlotTimesResponse(schedule_version=7, time_zone="Europe/Berlin")
+    for each in FOUND.slot_times:
+        older.slot_times.add(
+            time=each.time, local_date=each.local_date, local_time=each.local_time, shifted=each.shifted
+        )
+    older.slot_times.add(time=timestamp(NOW + timedelta(days=4)))
+    read = slot_times(ASKED, older)
+    assert read.nominals == (datetime(2026, 3, 2, 3, 30), None, datetime(2026, 3, 4, 3, 30), None)
+    assert (read.schedule, read.tzdata_version) == (None, "")
+
+
+def test_the_last_page_ends_at_the_horizon() -> None:
+    read = slot_times(ASKED, FindSlotTimesResponse(slot_times=FOUND.slot_times[:1]))
+    assert (read.until, read.last) == (NOW + timedelta(days=9), True)
+
+
+def test_a_schedule_in_a_zone_of_a_newer_release_is_not_followed_before_its_announcement() -> None:
+    newer = FindSlotTimesResponse()
+    newer.CopyFrom(FOUND)
+    newer.time_zone = "Mars/Olympus"
+    assert slot_times(ASKED, newer).schedule is None
+
+
+def test_a_deleted_schedule_leaves_nothing_but_its_version() -> None:
+    schedule = AccountSchedule(
+        social_account_id="page",
+        time_zone="Mars/Olympus",
+        max_posts_per_day=3,
+        enabled=True,
+        version=8,
+        tzdata_version="2026b",
+    )
+    told = changed_schedule(AccountScheduleChanged(organization_id="acme", account_schedule=schedule, deleted=True))
+    assert told == AnnouncedSchedule(
+        organization_id="acme",
+        social_account_id="page",
+        version=8,
+        time_zone="",
+        max_posts_per_day=0,
+        enabled=False,
+        tzdata_version="2026b",
+    )

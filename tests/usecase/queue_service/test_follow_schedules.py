@@ -1,0 +1,85 @@
+"""Announcements of schedules and of the time zone data that they come with."""
+
+from dataclasses import replace
+from datetime import time
+from typing import TYPE_CHECKING
+
+from tests.usecase.queue_service.tzdata import CURRENT, HOUR, NOON, OLD, announce_again, caught_up, is_behind, queued
+
+from civil.weekly import WeeklySlot
+from queue_service.application.follow_schedules import follow_schedules
+
+if TYPE_CHECKING:
+    from tests.usecase.queue_service.conftest import Queue
+
+
+async def test_a_batch_with_an_older_law_behind_a_newer_one_keeps_the_newer(queue: "Queue") -> None:
+    """While Schedule is being replaced, an old process of it may be the last to save a schedule."""
+    await queued(queue, "d1")
+    await queue.outdate("page", HOUR)
+    schedule = queue.schedule.schedules["page"]
+    await queue.apply(
+        follow_schedules,
+        replace(schedule, version=2, tzdata_version=CURRENT),
+        replace(schedule, version=3, tzdata_version=OLD, max_posts_per_day=5),
+    )
+    await caught_up(queue)
+    assert await queue.times() == [NOON]
+    await queue.announce_schedule("page", version=1, tzdata_version=CURRENT)
+    [row] = await queue.rows("select schedule_version, max_posts_per_day, tzdata_version from account_queue")
+    assert row == (3, 5, CURRENT)
+
+
+async def test_news_of_a_law_count_also_when_the_schedule_is_known_better(queue: "Queue") -> None:
+    await queued(queue, "d1")
+    await queue.outdate("page", HOUR)
+    await queue.announce_schedule("page", version=3, tzdata_version=OLD, max_posts_per_day=5)
+    assert not await is_behind(queue)
+    await queue.announce_schedule("page", version=2, tzdata_version=CURRENT)
+    assert await is_behind(queue)
+    [row] = await queue.rows("select schedule_version, max_posts_per_day, tzdata_version from account_queue")
+    assert row == (3, 5, CURRENT)
+
+
+async def test_only_the_law_moves_a_slot(queue: "Queue") -> None:
+    await queued(queue, "d1")
+    queue.schedule.zone = "Asia/Tokyo"
+    await queue.put_schedule("page", WeeklySlot(day=3, hour=8, minute=0), version=2, cap=1)
+    assert not await is_behind(queue)
+    assert not await queue.catch_up()
+    # Also when both change: the slot is meant for noon in UTC, where it was made.
+    await queue.outdate("page", HOUR)
+    await announce_again(queue, version=3)
+    await caught_up(queue)
+    assert await queue.times() == [NOON]
+    [row] = await queue.rows("select time_zone, local_time from slot")
+    assert row == ("UTC", time(12))
+
+
+async def test_an_announcement_by_a_law_older_than_ours_moves_what_is_older_still(queue: "Queue") -> None:
+    """Between its law and ours nothing may have changed for this zone: then no newer announcement would come."""
+    await queued(queue, "d1")
+    await queue.outdate("page", HOUR, release="2020a")
+    await queue.announce_schedule("page", version=2, tzdata_version="2021a")
+    await caught_up(queue)
+    [row] = await queue.rows("select schedule_time, tzdata_version from slot")
+    assert row == (NOON, CURRENT)
+
+
+async def test_an_announcement_by_a_law_older_than_the_slots_moves_nothing(queue: "Queue") -> None:
+    await queued(queue, "d1")
+    await queue.announce_schedule("page", version=2, tzdata_version=OLD)
+    assert not await is_behind(queue)
+    assert not await queue.catch_up()
+    [row] = await queue.rows("select schedule_version, tzdata_version from account_queue")
+    assert row == (2, CURRENT)  # and what comes by the older law again is known to be out of date
+
+
+async def test_the_slots_of_a_deleted_schedule_follow_the_law_too(queue: "Queue") -> None:
+    await queued(queue, "d1")
+    await queue.outdate("page", HOUR)
+    schedule = queue.schedule.schedules["page"]
+    queue.schedule.schedules["page"] = replace(schedule, tzdata_version=CURRENT)
+    await queue.delete_schedule("page", version=2)
+    await caught_up(queue)
+    assert await queue.times() == [NOON]

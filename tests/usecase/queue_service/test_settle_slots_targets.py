@@ -1,0 +1,106 @@
+"""Settling slots whose targets other slots have sent, or that come and go."""
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from civil.weekly import WeeklySlot
+from postflow.queue.v1.queue_slot_pb2 import QUEUE_SLOT_STATE_CANCELED, QUEUE_SLOT_STATE_PUBLISHED, QueueSlot
+from queue_service.domain.draft import Draft, SavedDraft, Target
+from queue_service.domain.job import JobState
+from queue_service.domain.listing import Filter, Position
+from queue_service.wire.slots import queue_slot
+from testkit.clocks import START
+
+if TYPE_CHECKING:
+    from tests.usecase.queue_service.conftest import Queue
+
+HOUR = timedelta(hours=1)
+
+FEED, STORY = ("page", "facebook", ""), ("page", "instagram_feed", "42")
+
+DAILY = [WeeklySlot(day=day, hour=12, minute=0) for day in range(7)]
+
+
+async def slots(queue: "Queue") -> list[QueueSlot]:
+    page = await queue.list(Filter(organization_id="acme", draft_id="d1"), after=Position(), size=9)
+    return [queue_slot(slot) for slot in page.slots]
+
+
+def channels(slot: QueueSlot) -> list[str]:
+    return [each.target.channel for each in slot.targets]
+
+
+async def test_late_news_of_an_older_post_cancels_the_slot_and_frees_its_time(queue: "Queue") -> None:
+    await queue.put_schedule("page", *DAILY)
+    for draft in ("d1", "d2"):
+        await queue.save_draft(draft, FEED)
+    await queue.at("d1", queue.now)
+    await queue.hand_over.dispatch()
+    [command] = queue.stream.taken()
+    await queue.settle(queue.report(command, JobState.FAILED, 3))
+    [again] = await queue.add("d1")
+    await queue.settle(queue.report(command, JobState.PUBLISHED, 4))
+    first, second = await slots(queue)
+    assert (first.state, second.id) == (QUEUE_SLOT_STATE_PUBLISHED, again.id)
+    assert (second.state, second.state_reason) == (QUEUE_SLOT_STATE_CANCELED, "DRAFT_PUBLISHED")
+    assert not second.HasField("publish_time")
+    [free] = await queue.add("d2")
+    assert free.schedule_time == again.schedule_time
+
+
+async def test_a_slot_without_targets_left_is_canceled_and_another_can_be_had(queue: "Queue") -> None:
+    await queue.save_draft("d1", FEED, STORY)
+    [slot] = await queue.at("d1", START + HOUR)
+    feed = queue.report_on(slot, JobState.CANCELED, 3)
+    await queue.settle(feed)
+    assert await queue.states() == {"d1": "SCHEDULED"}
+    await queue.settle(feed._replace(channel="instagram_feed", destination="42"))
+    assert await queue.states() == {"d1": "CANCELED"}
+    await queue.save_draft("d2", "page")
+    await queue.at("d2", START + HOUR)
+    await queue.save_draft("d1", FEED, revision=2, version=2)
+    [again] = await queue.at("d1", START + 2 * HOUR)
+    assert channels(again) == ["facebook"]
+
+
+async def test_a_slot_that_is_settled_while_a_target_joins_stays_open_for_it(queue: "Queue") -> None:
+    await queue.save_draft("d1", FEED)
+    await queue.at("d1", queue.now)
+    await queue.hand_over.dispatch()
+    [command] = queue.stream.taken()
+    async with asyncio.TaskGroup() as group, queue.database.transaction() as tx:
+        targets = (Target(social_account_id="page", channel="instagram_feed", destination="42"),)
+        draft = Draft(organization_id="acme", id="d1", revision=2, targets=targets)
+        await queue.follow_drafts(tx, [SavedDraft(draft=draft, version=2)], queue.now)
+        group.create_task(queue.settle(queue.report(command, JobState.PUBLISHED, 3)))
+        await queue.until_waiting()
+    assert await queue.states() == {"d1": "DISPATCHED"}
+    await queue.hand_over.repeat()
+    [joined] = [each for each in queue.stream.taken() if each.channel == "instagram_feed"]
+    await queue.settle(queue.report(joined, JobState.PUBLISHED, 3))
+    assert await queue.states() == {"d1": "PUBLISHED"}
+
+
+async def test_a_target_that_lost_the_time_of_a_slot_that_lives_gets_it_again(queue: "Queue") -> None:
+    """It came back before Queue had heard that it was gone."""
+    await queue.save_draft("d1", FEED)
+    [slot] = await queue.at("d1", START + HOUR)
+    await queue.settle(queue.report_on(slot, JobState.SCHEDULED, 2))
+    lost = queue.report_on(slot, JobState.PENDING, 4)
+    for _ in range(2):
+        await queue.settle(lost, queue.report_on(slot, JobState.CANCELED, 3))
+    first, again = await queue.announced()
+    assert (again.slot_id, again.slot_sequence, again.revision) == (first.slot_id, first.slot_sequence, 2)
+    assert (again.schedule_time, again.not_after) == (first.schedule_time, first.not_after)
+    await queue.settle(lost._replace(state=JobState.CANCELED, slot_revision=2, version=5))
+    assert await queue.states() == {"d1": "CANCELED"}
+
+
+async def test_a_target_that_came_back_to_no_slot_gets_no_time(queue: "Queue") -> None:
+    await queue.save_draft("d1", FEED)
+    [slot] = await queue.at("d1", START + HOUR)
+    await queue.settle(queue.report_on(slot, JobState.CANCELED, 3))
+    await queue.settle(queue.report_on(slot, JobState.PENDING, 4))
+    assert await queue.states() == {"d1": "CANCELED"}
+    assert len(await queue.announced()) == 1
