@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import sys
+from collections.abc import Callable
 
-from nats.aio.client import Client
+import grpc
 from opentelemetry import metrics
 
 from civil.zones import tzdata_version
@@ -30,23 +31,9 @@ from queue_service.entrypoints.events import CONSUMER, routes
 from queue_service.entrypoints.loops import loops
 from queue_service.entrypoints.rpc import QueueServicer
 from queue_service.settings import Settings
-from servicekit.bus.connection import close, connect
+from servicekit.backbone import Backbone
 from servicekit.bus.publisher import PipelinedPublisher
-from servicekit.bus.stream_view import StreamView
-from servicekit.bus.streams import ensure_stream
-from servicekit.clock import SystemClock
-from servicekit.ids import Uuid7Source
-from servicekit.messaging.consumer import EventConsumer, Patience
-from servicekit.messaging.relay import Relay
-from servicekit.ops import Operations, operations_servicer
-from servicekit.pg import migrations
-from servicekit.pg.clock import DatabaseClock
-from servicekit.pg.database import Database
-from servicekit.pg.dead_letters import DeadLetters
-from servicekit.pg.housekeeping import Housekeeping, Retention
-from servicekit.pg.ledger import RequestLedger
-from servicekit.pg.outbox import Outbox
-from servicekit.rpc import RpcServer, open_channel
+from servicekit.rpc import open_channel
 from servicekit.run import Process, run_main
 
 MIGRATIONS = "queue_service.adapters.postgres.migrations"
@@ -61,36 +48,63 @@ def main() -> int:
 
 
 async def compose(settings: Settings) -> Process:
-    clock, ids, policy = DatabaseClock(), Uuid7Source(), settings.policy
-    database = Database(settings.database_url.reveal(), application="queue", pool_size=settings.database_connections)
-    nats = Client()
-    jetstream = nats.jetstream()
-    relay = Relay(
-        database=database,
-        clock=clock,
-        publisher=PipelinedPublisher(nats),
-        stream=StreamView(jetstream, settings.events_stream),
-        connections=lambda: nats.stats["reconnects"],
-    )
-    schedule_channel, drafts_channel = open_channel(settings.schedule_target), open_channel(settings.drafts_target)
-    publisher_channel = open_channel(settings.publisher_target)
+    _report_tzdata()
+    backbone, policy = Backbone("queue", settings, migrations=MIGRATIONS), settings.policy
+    database, clock = backbone.database, backbone.clock
+    channels = {
+        "schedule": open_channel(settings.schedule_target),
+        "drafts": open_channel(settings.drafts_target),
+        "publisher": open_channel(settings.publisher_target),
+    }
     new_slots, wake_repeat = asyncio.Event(), asyncio.Event()
-    outbox = Outbox(ids, relay.offer)
-    ledger = RequestLedger(database, clock)
+    mover = SlotMover(outbox=backbone.outbox, policy=policy, release=tzdata_version())
+    servicer = _servicer(settings, backbone, channels, mover, new_slots.set)
+    commands = _command_stream(settings, backbone)
+    consumer = backbone.consumer(
+        CONSUMER,
+        routes(settle_slots=SettleSlots(policy, backbone.outbox), follow_drafts=FollowDrafts(backbone.outbox)),
+    )
+    watch_overdue = WatchOverdue(database=database, clock=clock)
+    return backbone.process(
+        servicers=[(add_QueueServiceServicer_to_server, servicer)],
+        operations=backbone.operations(consumer, numbers=watch_overdue.numbers),
+        consumers=[consumer],
+        loops=loops(
+            hand_over=HandOver(database=database, clock=clock, commands=commands, policy=policy, wake=new_slots),
+            recover_commands=RecoverCommands(
+                database=database, clock=clock, commands=commands, policy=policy, wake=wake_repeat
+            ),
+            catch_up=CatchUp(database=database, clock=clock, mover=mover),
+            watch_overdue=watch_overdue,
+            wake=new_slots,
+            wake_repeat=wake_repeat,
+        ),
+        starters={"publish stream": backbone.ensure_stream(settings.publish_stream)},
+        closers={f"channel to {service}": channel.close for service, channel in channels.items()},
+    )
+
+
+def _servicer(
+    settings: Settings,
+    backbone: Backbone,
+    channels: dict[str, grpc.aio.Channel],
+    mover: SlotMover,
+    on_slots: Callable[[], None],
+) -> QueueServicer:
+    database, ledger, policy = backbone.database, backbone.ledger, settings.policy
     find_draft = DraftFinder(
         database=database,
-        drafts=DraftsClient(drafts_channel),
-        check_accounts=AccountCheck(PublisherClient(publisher_channel)),
+        drafts=DraftsClient(channels["drafts"]),
+        check_accounts=AccountCheck(PublisherClient(channels["publisher"])),
     )
-    mover = SlotMover(outbox=outbox, policy=policy, release=tzdata_version())
-    record = SlotRecorder(outbox=outbox, ids=ids, policy=policy, on_slots=new_slots.set)
-    servicer = QueueServicer(
+    record = SlotRecorder(outbox=backbone.outbox, ids=backbone.ids, policy=policy, on_slots=on_slots)
+    return QueueServicer(
         add_to_queue=AddToQueue(
             database=database,
-            clock=clock,
+            clock=backbone.clock,
             ledger=ledger,
             find_draft=find_draft,
-            schedule=ScheduleClient(schedule_channel, cached_times=settings.slot_times_cached),
+            schedule=ScheduleClient(channels["schedule"], cached_times=settings.slot_times_cached),
             mover=mover,
             record=record,
             policy=policy,
@@ -98,75 +112,16 @@ async def compose(settings: Settings) -> Process:
         schedule_at=ScheduleAt(ledger=ledger, find_draft=find_draft, mover=mover, record=record),
         list_queue_slots=ListQueueSlots(database),
     )
-    commands = CommandStream(
-        nats,
-        PipelinedPublisher(nats),
+
+
+def _command_stream(settings: Settings, backbone: Backbone) -> CommandStream:
+    return CommandStream(
+        backbone.nats,
+        PipelinedPublisher(backbone.nats),
         limit=settings.outstanding_limit * settings.publish_durables,
         share=settings.organization_share,
         max_attempts=settings.max_attempts,
         stream=settings.publish_stream,
-    )
-    hand_over = HandOver(database=database, clock=clock, commands=commands, policy=policy, wake=new_slots)
-    dead_letters = DeadLetters(database, clock, ids)
-    consumer = EventConsumer(
-        connection=nats,
-        spec=CONSUMER,
-        routes=routes(settle_slots=SettleSlots(policy, outbox), follow_drafts=FollowDrafts(outbox)),
-        database=database,
-        clock=clock,
-        dead_letters=dead_letters,
-        ensure_stream=lambda: ensure_stream(jetstream, settings.events_stream),
-        patience=Patience(give_up_after=settings.park_poison_after),
-    )
-    watch_overdue = WatchOverdue(database=database, clock=clock)
-    operations = Operations(
-        service="queue",
-        migrations=MIGRATIONS,
-        database=database,
-        clock=clock,
-        system=SystemClock(),
-        dead_letters=dead_letters,
-        consumers=[consumer.applier],
-        numbers=watch_overdue.numbers,
-    )
-    _report_tzdata()
-    return Process(
-        name="queue",
-        server=RpcServer(
-            listen=settings.listen,
-            servicers=[(add_QueueServiceServicer_to_server, servicer), operations_servicer(operations)],
-            ids=ids,
-        ),
-        starters={
-            "database": lambda: migrations.check(database, MIGRATIONS),
-            "nats": lambda: connect(nats, settings.nats_url, name="queue"),
-            "events stream": lambda: ensure_stream(jetstream, settings.events_stream),
-            "publish stream": lambda: ensure_stream(jetstream, settings.publish_stream),
-        },
-        consumers=[consumer],
-        loops=[
-            relay,
-            *loops(
-                hand_over=hand_over,
-                catch_up=CatchUp(database=database, clock=clock, mover=mover),
-                recover_commands=RecoverCommands(
-                    database=database, clock=clock, commands=commands, policy=policy, wake=wake_repeat
-                ),
-                watch_overdue=watch_overdue,
-                housekeeping=Housekeeping(database, clock, Retention()),
-                wake=new_slots,
-                wake_repeat=wake_repeat,
-            ),
-        ],
-        closers={
-            "outbox relay": relay.flush,
-            "nats": lambda: close(nats),
-            "channel to schedule": schedule_channel.close,
-            "channel to drafts": drafts_channel.close,
-            "channel to publisher": publisher_channel.close,
-            "database": database.dispose,
-        },
-        grace=settings.grace,
     )
 
 

@@ -7,7 +7,6 @@ from queue_service.application.catch_up import CatchUp
 from queue_service.application.hand_over import HandOver
 from queue_service.application.recover_commands import RecoverCommands
 from queue_service.application.watch_overdue import WatchOverdue
-from servicekit.pg.housekeeping import Housekeeping
 from servicekit.run import Loop
 
 
@@ -17,7 +16,6 @@ def loops(
     catch_up: CatchUp,
     recover_commands: RecoverCommands,
     watch_overdue: WatchOverdue,
-    housekeeping: Housekeeping,
     wake: asyncio.Event,
     wake_repeat: asyncio.Event,
 ) -> list[Loop]:
@@ -28,5 +26,4 @@ def loops(
         Loop("recover commands", recover_commands, timedelta(milliseconds=250)),
         Loop("catch up", catch_up, timedelta(seconds=1)),
         Loop("watch overdue", watch_overdue, timedelta(seconds=15)),
-        Loop("housekeeping", housekeeping.step, timedelta(minutes=1)),
     ]
