@@ -23,7 +23,7 @@ from postflow.bus.v1 import bus_pb2
 from postflow.schedule.v1 import account_schedule_pb2, schedule_service_pb2
 from postflow.schedule.v1.schedule_events_pb2 import TimerFired
 from postflow.schedule.v1.schedule_service_pb2_grpc import ScheduleServiceStub
-from schedule_service.adapters.postgres.timer_engine import timer_jobs
+from schedule_service.adapters.postgres.due_timers import timer_jobs
 from servicekit.clock import SystemClock
 from servicekit.pg import migrations
 from servicekit.pg.clock import DatabaseClock

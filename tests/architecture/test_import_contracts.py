@@ -24,7 +24,7 @@ OFFENCES: dict[str, list[str]] = {
     "services/drafts/drafts_service/wire.py": ["schedule_service.wire"],
     "services/drafts/drafts_service/helpers.py": [],
     "services/drafts/drafts_service/domain/draft.py": ["drafts_service.wire"],
-    "services/schedule/schedule_service/application/find_slot_times.py": ["postflow.schedule.v1.schedule_service_pb2"],
+    "services/schedule/schedule_service/application/timers/get_timer.py": ["postflow.schedule.v1.timer_service_pb2"],
     "services/publisher/publisher_service/adapters/vault.py": ["postflow.drafts.v1.drafts_service_pb2_grpc"],
     "services/schedule/schedule_service/main.py": ["devstack.stack", "postflow.queue.v1.queue_service_pb2_grpc"],
     "services/drafts/drafts_service/adapters/publisher_client.py": ["postflow.queue.v1.queue_service_pb2"],

@@ -13,8 +13,8 @@ from civil.weekly import WeeklySlot
 from civil.zones import find_zone, zone_names
 from postflow.schedule.v1 import schedule_rule_pb2
 from postflow.schedule.v1.schedule_events_pb2 import ScheduleRuleChanged
-from schedule_service.domain.rule_targets import LONGEST_HORIZON, RuleTarget, Span
-from schedule_service.domain.schedule_rule import AssetPolicy, ScheduleRule, Terms, changed, created, deleted
+from schedule_service.domain.calendars.rule_targets import LONGEST_HORIZON, RuleTarget, Span
+from schedule_service.domain.calendars.schedule_rule import AssetPolicy, ScheduleRule, Terms, changed, created, deleted
 from schedule_service.wire import rules as wire
 from schedule_service.wire.civil_times import moment
 from servicekit.faults import InvalidField

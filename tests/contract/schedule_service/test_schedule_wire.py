@@ -15,8 +15,8 @@ from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
 from postflow.schedule.v1.account_schedule_pb2 import DAY_OF_WEEK_MONDAY, AccountSchedule
 from postflow.schedule.v1.account_schedule_pb2 import WeeklySlot as WeeklySlotMessage
 from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged
-from schedule_service.domain.account_schedule import Timetable, created, deleted
-from schedule_service.domain.upcoming_slot import UpcomingSlot
+from schedule_service.domain.calendars.account_schedule import Timetable, created, deleted
+from schedule_service.domain.calendars.upcoming_slot import UpcomingSlot
 from schedule_service.wire import account_schedules as wire
 from schedule_service.wire.civil_times import moment, not_before
 from schedule_service.wire.pages import fitting

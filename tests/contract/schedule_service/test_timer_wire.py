@@ -10,8 +10,8 @@ from civil.cron import Dst
 from civil.zones import zone_names
 from postflow.schedule.v1 import timer_pb2
 from postflow.schedule.v1.schedule_events_pb2 import TimerFired
-from schedule_service.domain.timer import Fired, MisfirePolicy, TimerState, paused
-from schedule_service.domain.timer_wish import Wish, created
+from schedule_service.domain.timers.timer import Fired, MisfirePolicy, TimerState, paused
+from schedule_service.domain.timers.timer_request import Wish, created
 from schedule_service.wire import timers as wire
 from schedule_service.wire.civil_times import moment
 

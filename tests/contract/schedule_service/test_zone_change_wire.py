@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 from civil.zones import tzdata_version
 from postflow.schedule.v1 import schedule_admin_service_pb2 as messages
-from schedule_service.domain.moved_times import MOST_LISTED, MovedTime
-from schedule_service.domain.zone_changes import Kind, Law, Place, ZoneChange
+from schedule_service.domain.zone_changes.moved_times import MOST_LISTED, MovedTime
+from schedule_service.domain.zone_changes.zone_change import Kind, Law, Place, ZoneChange
 from schedule_service.wire import zone_changes as wire
 from servicekit.rpc.edge import MAX_MESSAGE_BYTES
 from servicekit.rpc.paging import MAX_PAGE_SIZE

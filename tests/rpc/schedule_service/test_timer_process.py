@@ -21,8 +21,8 @@ from postflow.schedule.v1.timer_service_pb2 import (
     ResumeTimerRequest,
 )
 from postflow.schedule.v1.timer_service_pb2_grpc import TimerServiceStub
-from schedule_service.application.create_timer import CreateTimer
-from schedule_service.domain.timer_wish import Wish
+from schedule_service.application.timers.create_timer import CreateTimer
+from schedule_service.domain.timers.timer_request import Wish
 from schedule_service.main import compose
 from schedule_service.settings import Settings
 from servicekit.ids import Uuid7Source

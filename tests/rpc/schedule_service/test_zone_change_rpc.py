@@ -27,7 +27,7 @@ from postflow.schedule.v1.schedule_service_pb2_grpc import ScheduleServiceStub, 
 from postflow.schedule.v1.timer_pb2 import Timer
 from postflow.schedule.v1.timer_service_pb2 import CreateTimerRequest, GetTimerRequest
 from postflow.schedule.v1.timer_service_pb2_grpc import TimerServiceStub, add_TimerServiceServicer_to_server
-from schedule_service.application.apply_zone_changes import AppliedZoneChanges
+from schedule_service.application.zone_changes.apply_zone_changes import AppliedZoneChanges
 from schedule_service.entrypoints.admin_rpc import DEADLINES, ScheduleAdminServicer
 from schedule_service.main import admin_servicer, schedule_servicer, timer_servicer
 from servicekit.faults import Fault, InvalidRequest

@@ -8,7 +8,7 @@ import pytest
 from civil.weekly import WeeklySlot
 from civil.windows import SendWindow
 from civil.zones import find_zone, tzdata_version
-from schedule_service.domain.account_schedule import (
+from schedule_service.domain.calendars.account_schedule import (
     Timetable,
     created,
     deleted,

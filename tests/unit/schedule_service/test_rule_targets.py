@@ -12,8 +12,16 @@ import pytest
 from civil.recurrence import occurs
 from civil.weekly import WeeklySlot
 from civil.zones import find_zone
-from schedule_service.domain.rule_targets import HORIZON, LONGEST_HORIZON, RuleTarget, Span, page_of, span, targets
-from schedule_service.domain.schedule_rule import AssetPolicy, ScheduleRule, Terms, recurrence
+from schedule_service.domain.calendars.rule_targets import (
+    HORIZON,
+    LONGEST_HORIZON,
+    RuleTarget,
+    Span,
+    page_of,
+    span,
+    targets,
+)
+from schedule_service.domain.calendars.schedule_rule import AssetPolicy, ScheduleRule, Terms, recurrence
 from servicekit.faults import InvalidField
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from civil.weekly import WeeklySlot
 from civil.zones import find_zone
-from schedule_service.domain.rule_targets import Span, page_of, targets
-from schedule_service.domain.schedule_rule import AssetPolicy, ScheduleRule, Terms, checked
+from schedule_service.domain.calendars.rule_targets import Span, page_of, targets
+from schedule_service.domain.calendars.schedule_rule import AssetPolicy, ScheduleRule, Terms, checked
 from testkit.wall_clock import DAY, WallClock, changes_by_kind, clock, first_minutes, instant_of, moments
 
 MADE = datetime(2020, 1, 1, tzinfo=UTC)

@@ -8,7 +8,7 @@ import pytest
 
 from civil.weekly import WeeklySlot
 from civil.zones import find_zone, tzdata_version
-from schedule_service.domain.schedule_rule import (
+from schedule_service.domain.calendars.schedule_rule import (
     MOST_RULES,
     AssetPolicy,
     ScheduleRule,

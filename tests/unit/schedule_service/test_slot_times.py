@@ -7,8 +7,8 @@ import pytest
 
 from civil.weekly import WeeklySlot
 from civil.zones import find_zone
-from schedule_service.domain.account_schedule import Timetable
-from schedule_service.domain.slot_times import HORIZON, NOTICE, Search, search, slot_times
+from schedule_service.domain.calendars.account_schedule import Timetable
+from schedule_service.domain.calendars.slot_times import HORIZON, NOTICE, Search, search, slot_times
 from servicekit.faults import InvalidField
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

@@ -8,7 +8,7 @@ import pytest
 
 from civil.cron import Dst
 from civil.zones import Zone, find_zone, tzdata_version, zone_from_data
-from schedule_service.domain.timer import (
+from schedule_service.domain.timers.timer import (
     MisfirePolicy,
     Timer,
     TimerState,
@@ -19,7 +19,7 @@ from schedule_service.domain.timer import (
     rescheduled,
     resumed,
 )
-from schedule_service.domain.timer_wish import Wish, created
+from schedule_service.domain.timers.timer_request import Wish, created
 from servicekit.faults import Conflict, InvalidField, NotFound, Refused
 
 NOW = datetime(2026, 3, 2, 9, 0, 0, 250_000, tzinfo=UTC)

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from schedule_service.domain.upcoming_slot import (
+from schedule_service.domain.calendars.upcoming_slot import (
     MOST_COUNTED,
     SlotsAhead,
     UpcomingSlot,

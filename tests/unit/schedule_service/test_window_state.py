@@ -6,9 +6,9 @@ import pytest
 
 from civil.windows import SendWindow
 from civil.zones import LATEST, find_zone
-from schedule_service.domain.account_schedule import Timetable
-from schedule_service.domain.slot_times import HORIZON
-from schedule_service.domain.window_state import WindowState, window_state
+from schedule_service.domain.calendars.account_schedule import Timetable
+from schedule_service.domain.calendars.slot_times import HORIZON
+from schedule_service.domain.calendars.window_state import WindowState, window_state
 
 EVERY_DAY = frozenset(range(7))
 

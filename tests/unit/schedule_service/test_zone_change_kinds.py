@@ -11,14 +11,14 @@ from civil.cron import Dst, firings, parse_cron
 from civil.weekly import WeeklySlot
 from civil.windows import SendWindow
 from civil.zones import Zone, find_zone, tzdata_version, zone_data, zone_from_data
-from schedule_service.domain.account_schedule import AccountSchedule, Timetable, created
-from schedule_service.domain.moved_times import HORIZON, MovedTime
-from schedule_service.domain.rule_targets import targets
-from schedule_service.domain.schedule_rule import AssetPolicy, ScheduleRule, Terms
-from schedule_service.domain.timer import Timer
-from schedule_service.domain.timer_wish import Wish
-from schedule_service.domain.timer_wish import created as created_timer
-from schedule_service.domain.zone_changes import (
+from schedule_service.domain.calendars.account_schedule import AccountSchedule, Timetable, created
+from schedule_service.domain.calendars.rule_targets import targets
+from schedule_service.domain.calendars.schedule_rule import AssetPolicy, ScheduleRule, Terms
+from schedule_service.domain.timers.timer import Timer
+from schedule_service.domain.timers.timer_request import Wish
+from schedule_service.domain.timers.timer_request import created as created_timer
+from schedule_service.domain.zone_changes.moved_times import HORIZON, MovedTime
+from schedule_service.domain.zone_changes.zone_change import (
     Kind,
     announced_anew,
     can_have_moved,

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from civil.weekly import WeeklySlot, occurrences
 from civil.zones import Zone, find_zone, zone_data, zone_from_data, zone_names
-from schedule_service.domain.moved_times import (
+from schedule_service.domain.calendars.rule_targets import times_of_week
+from schedule_service.domain.zone_changes.moved_times import (
     HORIZON,
     MovedTime,
     NominalTimes,
@@ -19,7 +20,6 @@ from schedule_service.domain.moved_times import (
     laws_differ,
     moved_times,
 )
-from schedule_service.domain.rule_targets import times_of_week
 from testkit.compiled_zones import compiled_zone
 from testkit.wall_clock import DAY, EPOCH, WallClock, distinct_zones, instant_of
 from testkit.wall_clock import weekly_times as weekly_walk

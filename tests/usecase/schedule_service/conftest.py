@@ -18,21 +18,21 @@ from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule
 from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged, TimerFired
 from postflow.schedule.v1.timer_pb2 import Timer
 from postflow.schedule.v1.timer_service_pb2 import FireTimerResponse
-from schedule_service.application.create_timer import CreateTimer
-from schedule_service.application.delete_account_schedule import DeleteAccountSchedule
-from schedule_service.application.delete_finished_timers import DeleteFinishedTimers
-from schedule_service.application.delete_timer import DeleteTimer
-from schedule_service.application.fire_due_timers import FireDueTimers
-from schedule_service.application.fire_timer import FireTimer
-from schedule_service.application.follow_slots import ForgetPastSlots, follow_slots
-from schedule_service.application.get_account_schedule import GetAccountSchedule
-from schedule_service.application.get_timer import GetTimer
-from schedule_service.application.pause_timer import PauseTimer, ResumeTimer
-from schedule_service.application.put_account_schedule import PutAccountSchedule
-from schedule_service.domain.account_schedule import Timetable
-from schedule_service.domain.timer import MOST_TIMERS
-from schedule_service.domain.timer_wish import Wish
-from schedule_service.domain.upcoming_slot import UpcomingSlot
+from schedule_service.application.calendars.delete_account_schedule import DeleteAccountSchedule
+from schedule_service.application.calendars.follow_slots import ForgetPastSlots, follow_slots
+from schedule_service.application.calendars.get_account_schedule import GetAccountSchedule
+from schedule_service.application.calendars.put_account_schedule import PutAccountSchedule
+from schedule_service.application.timers.create_timer import CreateTimer
+from schedule_service.application.timers.delete_finished_timers import DeleteFinishedTimers
+from schedule_service.application.timers.delete_timer import DeleteTimer
+from schedule_service.application.timers.fire_due_timers import FireDueTimers
+from schedule_service.application.timers.fire_timer import FireTimer
+from schedule_service.application.timers.get_timer import GetTimer
+from schedule_service.application.timers.pause_timer import PauseTimer, ResumeTimer
+from schedule_service.domain.calendars.account_schedule import Timetable
+from schedule_service.domain.calendars.upcoming_slot import UpcomingSlot
+from schedule_service.domain.timers.timer import MOST_TIMERS
+from schedule_service.domain.timers.timer_request import Wish
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule
-from schedule_service.domain.upcoming_slot import MOST_COUNTED, UpcomingSlot
+from schedule_service.domain.calendars.upcoming_slot import MOST_COUNTED, UpcomingSlot
 from servicekit.faults import Conflict, Fault, InvalidField, NotFound, Refused
 from testkit.clocks import START
 

@@ -9,8 +9,8 @@ from civil.weekly import WeeklySlot
 from civil.zones import find_zone, tzdata_version
 from postflow.schedule.v1.schedule_service_pb2 import FindSlotTimesResponse
 from schedule_service.adapters.postgres import account_schedules as store
-from schedule_service.application.find_slot_times import FindSlotTimes
-from schedule_service.domain.account_schedule import Edition, Timetable, created
+from schedule_service.application.calendars.find_slot_times import FindSlotTimes
+from schedule_service.domain.calendars.account_schedule import Edition, Timetable, created
 from servicekit.faults import NotFound
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import text
 
-from schedule_service.domain.upcoming_slot import UpcomingSlot
+from schedule_service.domain.calendars.upcoming_slot import UpcomingSlot
 from servicekit.pg.database import Database
 from testkit.clocks import START
 

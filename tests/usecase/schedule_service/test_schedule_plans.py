@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import TextClause, text
 
 from schedule_service.adapters.postgres import account_schedules, upcoming_slots
-from schedule_service.domain.upcoming_slot import UpcomingSlot
+from schedule_service.domain.calendars.upcoming_slot import UpcomingSlot
 from servicekit.pg.database import Database
 from testkit.clocks import START
 from testkit.plans import nodes_of, planned

@@ -17,14 +17,14 @@ from postflow.bus.v1 import bus_pb2
 from postflow.schedule.v1.schedule_events_pb2 import ScheduleRuleChanged
 from postflow.schedule.v1.schedule_rule_pb2 import ScheduleRule
 from schedule_service.adapters.postgres import rules as store
-from schedule_service.application.create_schedule_rule import CreateScheduleRule
-from schedule_service.application.delete_schedule_rule import DeleteScheduleRule
-from schedule_service.application.get_schedule_rule import GetScheduleRule
-from schedule_service.application.list_rule_targets import ListRuleTargets
-from schedule_service.application.list_schedule_rules import ListScheduleRules
-from schedule_service.application.update_schedule_rule import UpdateScheduleRule
-from schedule_service.domain.rule_targets import Span, TargetPage
-from schedule_service.domain.schedule_rule import MOST_RULES, AssetPolicy, Terms
+from schedule_service.application.calendars.create_schedule_rule import CreateScheduleRule
+from schedule_service.application.calendars.delete_schedule_rule import DeleteScheduleRule
+from schedule_service.application.calendars.get_schedule_rule import GetScheduleRule
+from schedule_service.application.calendars.list_rule_targets import ListRuleTargets
+from schedule_service.application.calendars.list_schedule_rules import ListScheduleRules
+from schedule_service.application.calendars.update_schedule_rule import UpdateScheduleRule
+from schedule_service.domain.calendars.rule_targets import Span, TargetPage
+from schedule_service.domain.calendars.schedule_rule import MOST_RULES, AssetPolicy, Terms
 from servicekit.faults import AlreadyExists, Conflict, InvalidField, LimitReached, NotFound
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock

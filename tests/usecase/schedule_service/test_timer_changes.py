@@ -16,7 +16,7 @@ from postflow.schedule.v1.timer_pb2 import (
     TIMER_STATE_PAUSED,
 )
 from schedule_service.adapters.postgres import timers as store
-from schedule_service.domain.timer import MisfirePolicy
+from schedule_service.domain.timers.timer import MisfirePolicy
 from servicekit.faults import AlreadyExists, Conflict, InvalidField, NotFound, Refused
 from testkit.clocks import START
 

@@ -20,8 +20,8 @@ from postflow.schedule.v1.timer_pb2 import (
     TIMER_STATE_PAUSED,
 )
 from schedule_service.adapters.postgres import timers as store
-from schedule_service.application.fire_due_timers import FireDueTimers
-from schedule_service.domain.timer import MisfirePolicy, TimerState, rescheduled
+from schedule_service.application.timers.fire_due_timers import FireDueTimers
+from schedule_service.domain.timers.timer import MisfirePolicy, TimerState, rescheduled
 from servicekit.faults import NotFound, Refused
 from servicekit.pg.database import Database
 from testkit.clocks import START

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import TextClause, event, text
 
-from schedule_service.adapters.postgres import timer_engine, timer_room, timers
-from schedule_service.domain.timer import TimerState
+from schedule_service.adapters.postgres import due_timers, timer_room, timers
+from schedule_service.domain.timers.timer import TimerState
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from testkit.clocks import START
@@ -43,8 +43,8 @@ STATEMENTS: Mapping[str, tuple[TextClause, set[str]]] = {
     "list faulty": (timers._LISTS[False, TimerState.FAULTY], KEY),
     "list of topic": (timers._LISTS[True, None], KEY | {"topic"}),
     "list active of topic": (timers._LISTS[True, TimerState.ACTIVE], KEY | {"topic"}),
-    "settle": (timer_engine._SETTLE, JOB),
-    "remove": (timer_engine._REMOVE, JOB),
+    "settle": (due_timers._SETTLE, JOB),
+    "remove": (due_timers._REMOVE, JOB),
     "delete finished": (timers._DELETE_FINISHED, {"finish_time"}),
     "count": (timer_room._COUNT, {"organization_id"}),
 }
@@ -94,10 +94,10 @@ async def test_among_many_a_look_for_due_timers_reads_none_of_the_future(many: D
 
 
 async def test_among_many_a_dealt_batch_reads_what_is_due_and_then_its_own(many: Database) -> None:
-    dealt = timer_engine.timer_jobs(many, DatabaseClock(), only=[1, 2])
+    dealt = due_timers.timer_jobs(many, DatabaseClock(), only=[1, 2])
     lock = dealt._statements.lock_next(200, data_is_json=False)
     for statement, index, key in (
-        (timer_engine._DEAL, "timer_due", "sleep_until"),
+        (due_timers._DEAL, "timer_due", "sleep_until"),
         (lock, "timer_job_id_key", "job_id"),
     ):
         scans = [node for node in await planned(many, statement) if node.get("Relation Name") == "timer"]
@@ -109,7 +109,7 @@ async def test_among_many_a_dealt_batch_reads_what_is_due_and_then_its_own(many:
 async def check_the_look(database: Database, timers: "Timers") -> None:
     await timers.create("due", delay=timedelta(0))
     now = timers.clock.moment
-    jobs = timer_engine.timer_jobs(database, DatabaseClock())
+    jobs = due_timers.timer_jobs(database, DatabaseClock())
     asked: list[tuple[str, Any]] = []
     listener = "before_cursor_execute"
 

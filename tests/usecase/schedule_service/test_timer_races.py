@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from postflow.schedule.v1.timer_pb2 import TIMER_STATE_FINISHED, TIMER_STATE_PAUSED
-from schedule_service.domain.timer import MisfirePolicy
-from schedule_service.entrypoints.timer_engine import TimerEngine
+from schedule_service.domain.timers.timer import MisfirePolicy
+from schedule_service.engine.timer_engine import TimerEngine
 from servicekit.faults import Refused
 from servicekit.pg.clock import DatabaseClock
 from testkit.eventually import eventually

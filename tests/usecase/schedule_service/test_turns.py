@@ -15,11 +15,11 @@ from sqlalchemy import text
 from civil.weekly import WeeklySlot
 from civil.zones import find_zone, zone_data, zone_from_data, zone_names
 from schedule_service.adapters.postgres.zone_data import recorded_zones
-from schedule_service.application.find_slot_times import told
-from schedule_service.application.zone_laws import zones_of
-from schedule_service.domain.account_schedule import Timetable, created
-from schedule_service.domain.slot_times import search, slot_times
-from schedule_service.domain.zone_changes import Law
+from schedule_service.application.calendars.find_slot_times import told
+from schedule_service.application.zone_changes.compared_releases import zones_of
+from schedule_service.domain.calendars.account_schedule import Timetable, created
+from schedule_service.domain.calendars.slot_times import search, slot_times
+from schedule_service.domain.zone_changes.zone_change import Law
 from servicekit.pg.database import Database
 from testkit.clocks import START
 

@@ -7,7 +7,7 @@ from sqlalchemy import TextClause, text
 
 from civil.zones import tzdata_version
 from schedule_service.adapters.postgres import upcoming_slots, zone_changes, zone_data
-from schedule_service.domain.zone_changes import Kind, Law
+from schedule_service.domain.zone_changes.zone_change import Kind, Law
 from servicekit.pg.database import Database
 from testkit.plans import nodes_of, planned
 

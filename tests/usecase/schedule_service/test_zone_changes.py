@@ -18,18 +18,18 @@ from postflow.bus.v1 import bus_pb2
 from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged, ScheduleRuleChanged
 from schedule_service.adapters.postgres import account_schedules, rules, timers, upcoming_slots
 from schedule_service.adapters.postgres.zone_data import record_zones
-from schedule_service.application.apply_zone_changes import AppliedZoneChanges, ApplyZoneChanges
-from schedule_service.application.list_zone_changes import ListZoneChanges, Position
-from schedule_service.application.put_account_schedule import PutAccountSchedule
-from schedule_service.application.watch_zone_laws import WatchZoneLaws
-from schedule_service.domain.account_schedule import AccountSchedule, Timetable, created, deleted
-from schedule_service.domain.moved_times import MovedTime
-from schedule_service.domain.schedule_rule import AssetPolicy, ScheduleRule, Terms
-from schedule_service.domain.timer import Timer
-from schedule_service.domain.timer_wish import Wish
-from schedule_service.domain.timer_wish import created as created_timer
-from schedule_service.domain.upcoming_slot import UpcomingSlot
-from schedule_service.domain.zone_changes import Kind, Law, ZoneChange
+from schedule_service.application.calendars.put_account_schedule import PutAccountSchedule
+from schedule_service.application.zone_changes.apply_zone_changes import AppliedZoneChanges, ApplyZoneChanges
+from schedule_service.application.zone_changes.list_zone_changes import ListZoneChanges, Position
+from schedule_service.application.zone_changes.watch_tzdata import WatchZoneLaws
+from schedule_service.domain.calendars.account_schedule import AccountSchedule, Timetable, created, deleted
+from schedule_service.domain.calendars.schedule_rule import AssetPolicy, ScheduleRule, Terms
+from schedule_service.domain.calendars.upcoming_slot import UpcomingSlot
+from schedule_service.domain.timers.timer import Timer
+from schedule_service.domain.timers.timer_request import Wish
+from schedule_service.domain.timers.timer_request import created as created_timer
+from schedule_service.domain.zone_changes.moved_times import MovedTime
+from schedule_service.domain.zone_changes.zone_change import Kind, Law, ZoneChange
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database

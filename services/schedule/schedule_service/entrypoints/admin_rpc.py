@@ -9,8 +9,8 @@ import grpc
 
 from postflow.schedule.v1 import schedule_admin_service_pb2 as messages
 from postflow.schedule.v1 import schedule_admin_service_pb2_grpc
-from schedule_service.application.apply_zone_changes import ApplyZoneChanges
-from schedule_service.application.list_zone_changes import ListZoneChanges
+from schedule_service.application.zone_changes.apply_zone_changes import ApplyZoneChanges
+from schedule_service.application.zone_changes.list_zone_changes import ListZoneChanges
 from schedule_service.wire import zone_changes
 from servicekit.rpc import next_page_token, read_page
 from servicekit.run import context as call_context

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
-from schedule_service.application.follow_slots import follow_slots
+from schedule_service.application.calendars.follow_slots import follow_slots
 from schedule_service.wire.slots import upcoming_slot
 from servicekit.messaging.consumer import Received, Route
 from servicekit.pg.database import Transaction

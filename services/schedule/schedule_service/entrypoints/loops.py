@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 
-from schedule_service.application.delete_finished_timers import DeleteFinishedTimers
-from schedule_service.application.follow_slots import ForgetPastSlots
-from schedule_service.application.watch_zone_laws import WatchZoneLaws
+from schedule_service.application.calendars.follow_slots import ForgetPastSlots
+from schedule_service.application.timers.delete_finished_timers import DeleteFinishedTimers
+from schedule_service.application.zone_changes.watch_tzdata import WatchZoneLaws
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.housekeeping import Housekeeping, Retention

@@ -7,19 +7,19 @@ import grpc
 
 from postflow.schedule.v1 import schedule_service_pb2 as messages
 from postflow.schedule.v1 import schedule_service_pb2_grpc
-from schedule_service.application.check_send_window import CheckSendWindow
-from schedule_service.application.create_schedule_rule import CreateScheduleRule
-from schedule_service.application.delete_account_schedule import DeleteAccountSchedule
-from schedule_service.application.delete_schedule_rule import DeleteScheduleRule
-from schedule_service.application.find_slot_times import FindSlotTimes
-from schedule_service.application.get_account_schedule import GetAccountSchedule
-from schedule_service.application.get_schedule_rule import GetScheduleRule
-from schedule_service.application.list_account_schedules import ListAccountSchedules
-from schedule_service.application.list_rule_targets import ListRuleTargets
-from schedule_service.application.list_schedule_rules import ListScheduleRules
-from schedule_service.application.put_account_schedule import PutAccountSchedule
-from schedule_service.application.update_schedule_rule import UpdateScheduleRule
-from schedule_service.domain.account_schedule import Edition
+from schedule_service.application.calendars.check_send_window import CheckSendWindow
+from schedule_service.application.calendars.create_schedule_rule import CreateScheduleRule
+from schedule_service.application.calendars.delete_account_schedule import DeleteAccountSchedule
+from schedule_service.application.calendars.delete_schedule_rule import DeleteScheduleRule
+from schedule_service.application.calendars.find_slot_times import FindSlotTimes
+from schedule_service.application.calendars.get_account_schedule import GetAccountSchedule
+from schedule_service.application.calendars.get_schedule_rule import GetScheduleRule
+from schedule_service.application.calendars.list_account_schedules import ListAccountSchedules
+from schedule_service.application.calendars.list_rule_targets import ListRuleTargets
+from schedule_service.application.calendars.list_schedule_rules import ListScheduleRules
+from schedule_service.application.calendars.put_account_schedule import PutAccountSchedule
+from schedule_service.application.calendars.update_schedule_rule import UpdateScheduleRule
+from schedule_service.domain.calendars.account_schedule import Edition
 from schedule_service.wire import account_schedules, rules
 from schedule_service.wire.civil_times import moment, not_before, span
 from schedule_service.wire.pages import fitting

@@ -6,12 +6,12 @@ import grpc
 
 from postflow.schedule.v1 import timer_service_pb2 as messages
 from postflow.schedule.v1 import timer_service_pb2_grpc
-from schedule_service.application.create_timer import CreateTimer
-from schedule_service.application.delete_timer import DeleteTimer
-from schedule_service.application.fire_timer import FireTimer
-from schedule_service.application.get_timer import GetTimer
-from schedule_service.application.list_timers import ListTimers
-from schedule_service.application.pause_timer import PauseTimer, ResumeTimer
+from schedule_service.application.timers.create_timer import CreateTimer
+from schedule_service.application.timers.delete_timer import DeleteTimer
+from schedule_service.application.timers.fire_timer import FireTimer
+from schedule_service.application.timers.get_timer import GetTimer
+from schedule_service.application.timers.list_timers import ListTimers
+from schedule_service.application.timers.pause_timer import PauseTimer, ResumeTimer
 from schedule_service.wire import timers
 from schedule_service.wire.pages import fitting
 from servicekit.pg.ledger_by_hand import request_key

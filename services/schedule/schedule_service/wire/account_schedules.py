@@ -13,9 +13,9 @@ from postflow.schedule.v1.schedule_service_pb2 import (
     GetAccountScheduleResponse,
     PutAccountScheduleResponse,
 )
-from schedule_service.domain.account_schedule import AccountSchedule, Edition, Timetable, in_order_of_week
-from schedule_service.domain.slot_times import SlotTimes
-from schedule_service.domain.window_state import WindowState
+from schedule_service.domain.calendars.account_schedule import AccountSchedule, Edition, Timetable, in_order_of_week
+from schedule_service.domain.calendars.slot_times import SlotTimes
+from schedule_service.domain.calendars.window_state import WindowState
 from schedule_service.wire.civil_times import (
     send_window,
     send_window_message,

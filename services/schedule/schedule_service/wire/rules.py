@@ -14,10 +14,10 @@ from postflow.schedule.v1.schedule_service_pb2 import (
     GetScheduleRuleResponse,
     UpdateScheduleRuleResponse,
 )
-from schedule_service.domain.account_schedule import in_order_of_week
-from schedule_service.domain.known_zone import UNKNOWN
-from schedule_service.domain.rule_targets import LONGEST_HORIZON, RuleTarget, Span
-from schedule_service.domain.schedule_rule import AssetPolicy, ScheduleRule, Terms, in_order, known_channels
+from schedule_service.domain.calendars.account_schedule import in_order_of_week
+from schedule_service.domain.calendars.known_zone import UNKNOWN
+from schedule_service.domain.calendars.rule_targets import LONGEST_HORIZON, RuleTarget, Span
+from schedule_service.domain.calendars.schedule_rule import AssetPolicy, ScheduleRule, Terms, in_order, known_channels
 from schedule_service.wire.civil_times import clock, clock_message, weekly_slot_message, weekly_slots, zone
 from servicekit.faults import InvalidField
 from servicekit.pg.outbox import Announcement

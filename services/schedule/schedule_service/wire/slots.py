@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
-from schedule_service.domain.upcoming_slot import UpcomingSlot
+from schedule_service.domain.calendars.upcoming_slot import UpcomingSlot
 from schedule_service.wire.civil_times import moment
 from servicekit.faults import InvalidRequest
 

@@ -11,8 +11,8 @@ from postflow.schedule.v1.timer_service_pb2 import (
     PauseTimerResponse,
     ResumeTimerResponse,
 )
-from schedule_service.domain.timer import Fired, MisfirePolicy, Timer, TimerState
-from schedule_service.domain.timer_wish import Wish
+from schedule_service.domain.timers.timer import Fired, MisfirePolicy, Timer, TimerState
+from schedule_service.domain.timers.timer_request import Wish
 from schedule_service.wire.civil_times import moment, span
 from servicekit.pg.outbox import Announcement
 from topology import events_subject

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 
 from civil.zones import tzdata_version
 from postflow.schedule.v1 import schedule_admin_service_pb2 as messages
-from schedule_service.domain.moved_times import MovedTime
-from schedule_service.domain.zone_changes import Kind, Place, ZoneChange
+from schedule_service.domain.zone_changes.moved_times import MovedTime
+from schedule_service.domain.zone_changes.zone_change import Kind, Place, ZoneChange
 
 _KINDS = {kind: getattr(messages, f"ZONE_CHANGE_KIND_{kind}") for kind in Kind}
 

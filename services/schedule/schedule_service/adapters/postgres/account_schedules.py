@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from civil.windows import SendWindow
 from civil.zones import stored_zone
 from schedule_service.adapters.postgres.weekly_slots import minutes, slots
-from schedule_service.domain.account_schedule import AccountSchedule, Timetable
+from schedule_service.domain.calendars.account_schedule import AccountSchedule, Timetable
 
 _MINUTES_OF_DAY = 24 * 60
 

@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from civil.zones import stored_zone
 from schedule_service.adapters.postgres.weekly_slots import minutes, slots
-from schedule_service.domain.schedule_rule import AssetPolicy, ScheduleRule, Terms
+from schedule_service.domain.calendars.schedule_rule import AssetPolicy, ScheduleRule, Terms
 
 _RULES = """
     select organization_id, id, brand_id, name, time_zone, weekly_slots, rrule, start_minute, start_date, end_date,

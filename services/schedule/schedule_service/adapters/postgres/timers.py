@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from civil.cron import Dst
 from civil.zones import stored_zone
-from schedule_service.domain.timer import MisfirePolicy, Timer, TimerState
+from schedule_service.domain.timers.timer import MisfirePolicy, Timer, TimerState
 
 # Of payloads on one page; behind this nothing more fits into an answer.
 _ENOUGH_BYTES = 256 * 1024

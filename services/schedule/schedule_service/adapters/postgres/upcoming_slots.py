@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from schedule_service.domain.upcoming_slot import MOST_COUNTED, Meant, SlotsAhead, UpcomingSlot
+from schedule_service.domain.calendars.upcoming_slot import MOST_COUNTED, Meant, SlotsAhead, UpcomingSlot
 
 _SAVE = text("""
     insert into upcoming_slot as known (organization_id, slot_id, social_account_id, revision, schedule_time, time_zone,

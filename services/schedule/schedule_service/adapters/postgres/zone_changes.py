@@ -8,7 +8,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from civil.zones import tzdata_version
-from schedule_service.domain.zone_changes import Kind, Law, Place
+from schedule_service.domain.zone_changes.zone_change import Kind, Law, Place
 
 
 class _Rows(NamedTuple):

@@ -8,7 +8,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from civil.zones import Zone, find_zone, tzdata_version, zone_data, zone_from_data
-from schedule_service.domain.zone_changes import Law
+from schedule_service.domain.zone_changes.zone_change import Law
 
 _RECORD = text("""
     insert into zone_data (tzdata_version, time_zone, data)

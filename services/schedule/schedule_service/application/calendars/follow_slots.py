@@ -1,0 +1,28 @@
+"""Keeping the slots that lie ahead, as Queue announces them, and forgetting those whose time has passed."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from schedule_service.adapters.postgres import upcoming_slots
+from schedule_service.domain.calendars.upcoming_slot import UpcomingSlot, newest
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database, Transaction
+
+_KEPT = timedelta(hours=1)  # so that an older event that comes late finds the newer one
+_BATCH = 5000
+
+
+async def follow_slots(tx: Transaction, heard: Sequence[UpcomingSlot], _now: datetime) -> None:
+    await upcoming_slots.save(tx.connection, newest(heard))
+
+
+class ForgetPastSlots:
+    def __init__(self, *, database: Database, clock: DatabaseClock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def __call__(self) -> bool:
+        """True: there is more to forget."""
+        async with self._database.statement() as connection:
+            cutoff = await self._clock.now(connection) - _KEPT
+            return await upcoming_slots.forget(connection, cutoff=cutoff, limit=_BATCH) == _BATCH

@@ -1,0 +1,15 @@
+"""ListAccountSchedules: a page of an organization's schedules, in the order of their accounts' ids."""
+
+from schedule_service.adapters.postgres import account_schedules as store
+from schedule_service.domain.calendars.account_schedule import AccountSchedule
+from servicekit.pg.database import Database
+
+
+class ListAccountSchedules:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def __call__(self, *, organization_id: str, after: str, size: int) -> list[AccountSchedule]:
+        """Those behind the account `after`."""
+        async with self._database.read() as connection:
+            return await store.page(connection, organization_id, after=after, size=size)

@@ -1,0 +1,36 @@
+"""ListRuleTargets: when the rules of a brand want a draft to go out."""
+
+import asyncio
+from datetime import datetime, timedelta
+
+from schedule_service.adapters.postgres import rules as store
+from schedule_service.application.calendars.worker_threads import places
+from schedule_service.domain.calendars.rule_targets import Span, TargetPage, page_of, span
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database
+
+
+class ListRuleTargets:
+    def __init__(self, *, database: Database, clock: DatabaseClock) -> None:
+        self._database = database
+        self._clock = clock
+        self._places = places()
+
+    async def __call__(
+        self,
+        *,
+        organization_id: str,
+        brand_id: str,
+        after: datetime | None,
+        horizon: timedelta | None,
+        rest: Span | None,
+        size: int,
+    ) -> TargetPage:
+        """Without `after` from now on; but `rest`, which the page before left, stands for both ends."""
+        async with self._places:
+            async with self._database.read() as connection:
+                now = await self._clock.now(connection)
+                wanted = rest or span(after=after, horizon=horizon, now=now)
+                rules = await store.enabled(connection, organization_id, brand_id)
+            # The rules of a large brand take tens of milliseconds, which timers need not wait for.
+            return await asyncio.to_thread(page_of, rules, wanted, size=size)

@@ -1,0 +1,15 @@
+"""ListScheduleRules: a page of the rules of an organization or of one brand, in the order of their ids."""
+
+from schedule_service.adapters.postgres import rules as store
+from schedule_service.domain.calendars.schedule_rule import ScheduleRule
+from servicekit.pg.database import Database
+
+
+class ListScheduleRules:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def __call__(self, *, organization_id: str, brand_id: str, after: str, size: int) -> list[ScheduleRule]:
+        """Those behind the rule `after`; an empty brand means those of all."""
+        async with self._database.read() as connection:
+            return await store.page(connection, organization_id, brand_id=brand_id, after=after, size=size)

@@ -1,0 +1,18 @@
+"""Timers that have fired for the last time are kept for a while, and then deleted."""
+
+from schedule_service.adapters.postgres import timers as store
+from schedule_service.domain.timers.timer import KEPT
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database
+
+
+class DeleteFinishedTimers:
+    def __init__(self, *, database: Database, clock: DatabaseClock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def __call__(self) -> bool:
+        """A batch of them. True: there may be more."""
+        async with self._database.statement() as connection:
+            now = await self._clock.now(connection)
+            return await store.delete_finished(connection, before=now - KEPT)

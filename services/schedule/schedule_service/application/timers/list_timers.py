@@ -1,0 +1,19 @@
+"""ListTimers: a page of them, in the order of their ids."""
+
+from schedule_service.adapters.postgres import timers as store
+from schedule_service.domain.timers.timer import Timer, TimerState
+from servicekit.pg.database import Database
+
+
+class ListTimers:
+    def __init__(self, *, database: Database) -> None:
+        self._database = database
+
+    async def __call__(
+        self, *, organization_id: str, topic: str, state: TimerState | None, after: str, size: int
+    ) -> list[Timer]:
+        """Those behind `after`."""
+        async with self._database.read() as connection:
+            return await store.list_timers(
+                connection, organization_id, topic=topic, state=state, after=after, size=size
+            )

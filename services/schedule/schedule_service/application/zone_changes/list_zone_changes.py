@@ -1,0 +1,58 @@
+"""ListZoneChanges: what the law in force moves, as its times were announced with an older one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import dropwhile
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from schedule_service.adapters.postgres import zone_changes as store
+from schedule_service.application.zone_changes.compared_releases import compared_laws
+from schedule_service.application.zone_changes.zone_dependents import FOLLOWERS, Announced
+from schedule_service.domain.zone_changes.zone_change import Kind, Place, ZoneChange
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database
+
+Position = tuple[Kind, Place]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZoneChangePage:
+    changes: Sequence[ZoneChange]
+    last: Position | None
+    """Behind which the next page begins; None: there is none."""
+
+
+class ListZoneChanges:
+    def __init__(self, *, database: Database, clock: DatabaseClock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def __call__(self, *, organization_id: str, after: Position | None, size: int) -> ZoneChangePage:
+        """An empty `organization_id` means all. At most `size` are looked at, and those that have moved are shown."""
+        changes: list[ZoneChange] = []
+        left = size
+        async with self._database.read() as connection:
+            now = await self._clock.now(connection)
+            for kind in dropwhile(lambda each: after is not None and each != after[0], Kind):
+                behind = after[1] if after and kind == after[0] else None
+                found = await _announced(connection, kind, organization_id, behind, left, now)
+                for each in found:
+                    moved = await FOLLOWERS[kind].moved(connection, each, now)
+                    if moved is not None:
+                        changes.append(ZoneChange(kind, each.place, each.law, moved))
+                left -= len(found)
+                if not left:
+                    return ZoneChangePage(changes=changes, last=(kind, found[-1].place))
+        return ZoneChangePage(changes=changes, last=None)
+
+
+async def _announced(
+    connection: AsyncConnection, kind: Kind, organization_id: str, after: Place | None, size: int, now: datetime
+) -> list[Announced]:
+    laws = await compared_laws(connection, kind, now=now)
+    found = await store.page(
+        connection, kind, list(laws.differing), organization_id=organization_id, after=after, size=size, now=now
+    )
+    return [Announced(place, law, laws.zone_by(law)) for place, law in found]

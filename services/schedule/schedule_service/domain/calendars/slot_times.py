@@ -1,0 +1,62 @@
+"""The search for the times of weekly slots. Which of them are taken is Queue's to know."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+
+from civil.weekly import Occurrence, occurrences
+from civil.zones import EARLIEST, LATEST
+from schedule_service.domain.calendars.account_schedule import Timetable
+from servicekit.faults import InvalidField
+
+NOTICE = timedelta(seconds=60)
+"""How far ahead of now a slot must lie to be given out."""
+
+HORIZON = timedelta(days=730)
+"""How far a search reaches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """For the first `count` times at or after `start` and before `end`."""
+
+    start: datetime
+    end: datetime
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotTimes:
+    times: tuple[Occurrence, ...]
+    searched_until: datetime
+    """No time lies between the last one and this; it is the last one itself when the search found all it was to."""
+
+
+def search(*, after: datetime | None, before: datetime | None, count: int, now: datetime) -> Search:
+    """What a caller asks for who may leave out either end."""
+    start = now + NOTICE if after is None else after
+    require_in_reach(start, "after")
+    horizon = start + HORIZON
+    end = horizon if before is None else min(before, horizon)
+    if end <= start:
+        begin = "`after`" if after else f"now + {NOTICE.seconds} s, where a search without `after` begins"
+        raise InvalidField("before", f"must be later than {begin}")
+    return Search(start=start, end=end, count=count)
+
+
+def require_in_reach(instant: datetime, field: str) -> None:
+    """The calendar ends on either side, and a search must have room."""
+    if not EARLIEST <= instant <= LATEST - HORIZON:
+        raise InvalidField(field, f"must be an instant of the years {EARLIEST.year} to {LATEST.year - 3}")
+
+
+def slot_times(timetable: Timetable, wanted: Search) -> SlotTimes:
+    slots = timetable.weekly_slots if timetable.enabled else ()
+    within = occurrences(slots, timetable.zone, after=_just_before(wanted.start), until=_just_before(wanted.end))
+    times = tuple(islice(within, wanted.count))
+    is_full = len(times) == wanted.count
+    return SlotTimes(times=times, searched_until=times[-1].instant if is_full else wanted.end)
+
+
+def _just_before(instant: datetime) -> datetime:
+    return instant - timedelta.resolution
