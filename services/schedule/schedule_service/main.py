@@ -29,18 +29,17 @@ from schedule_service.application.calendars.update_schedule_rule import UpdateSc
 from schedule_service.application.timers.create_timer import CreateTimer
 from schedule_service.application.timers.delete_finished_timers import DeleteFinishedTimers
 from schedule_service.application.timers.delete_timer import DeleteTimer
-from schedule_service.application.timers.fire_due_timers import FireDueTimers
 from schedule_service.application.timers.fire_timer import FireTimer
 from schedule_service.application.timers.get_timer import GetTimer
 from schedule_service.application.timers.list_timers import ListTimers
 from schedule_service.application.timers.pause_timer import PauseTimer, ResumeTimer
 from schedule_service.application.zone_changes.apply_zone_changes import ApplyZoneChanges
 from schedule_service.application.zone_changes.list_zone_changes import ListZoneChanges
-from schedule_service.application.zone_changes.watch_tzdata import WatchZoneLaws
-from schedule_service.engine.timer_engine import TimerEngine
+from schedule_service.application.zone_changes.watch_tzdata import WatchTzdata
+from schedule_service.engine.timer_engine import TimerEngine, due_timer_jobs
 from schedule_service.entrypoints.admin_rpc import DEADLINES, ScheduleAdminServicer
 from schedule_service.entrypoints.events import CONSUMER, routes
-from schedule_service.entrypoints.loops import finished_timers, forget_past_slots, housekeeping, zone_laws
+from schedule_service.entrypoints.loops import finished_timers, forget_past_slots, housekeeping, tzdata_watch
 from schedule_service.entrypoints.rpc import AccountSchedules, ScheduleRules, ScheduleServicer
 from schedule_service.entrypoints.timer_rpc import TimerServicer
 from schedule_service.settings import Settings
@@ -166,7 +165,7 @@ def account_schedules(parts: Parts) -> AccountSchedules:
 
 def timer_engine(parts: Parts, settings: Settings) -> TimerEngine:
     return TimerEngine(
-        FireDueTimers(database=parts.database, clock=parts.clock, outbox=parts.outbox),
+        due_timer_jobs(database=parts.database, clock=parts.clock, outbox=parts.outbox),
         poll=settings.timer_poll,
         batch=settings.timer_batch,
         lock=settings.timer_lock,
@@ -214,12 +213,12 @@ def loops(parts: Parts) -> list[Loop]:
         housekeeping(database, clock),
         forget_past_slots(ForgetPastSlots(database=database, clock=clock)),
         finished_timers(DeleteFinishedTimers(database=database, clock=clock)),
-        zone_laws(WatchZoneLaws(database=database)),
+        tzdata_watch(WatchTzdata(database=database)),
     ]
 
 
 def _tell_tzdata() -> None:
     """Processes that disagree about it disagree about next month's slots."""
     _log.info("time zones are those of tzdata %s", tzdata_version())
-    gauge = metrics.get_meter(SERVICE).create_gauge("postflow.tzdata", description="The tzdata release in use")
+    gauge = metrics.get_meter(__name__).create_gauge("postflow.tzdata", description="The tzdata release in use")
     gauge.set(1, {"version": tzdata_version()})

@@ -10,8 +10,9 @@ from civil.cron import Dst
 from civil.zones import zone_names
 from postflow.schedule.v1 import timer_pb2
 from postflow.schedule.v1.schedule_events_pb2 import TimerFired
-from schedule_service.domain.timers.timer import Fired, MisfirePolicy, TimerState, paused
-from schedule_service.domain.timers.timer_request import Wish, created
+from schedule_service.domain.timers.occurrence import Fired
+from schedule_service.domain.timers.timer import MisfirePolicy, TimerState, paused
+from schedule_service.domain.timers.timer_request import TimerRequest, created
 from schedule_service.wire import timers as wire
 from schedule_service.wire.civil_times import moment
 
@@ -38,8 +39,8 @@ schedules = st.one_of(
         },
     ),
 )
-wishes = st.builds(
-    lambda schedule, misfire, payload, auto_remove: Wish(
+fields = st.builds(
+    lambda schedule, misfire, payload, auto_remove: TimerRequest(
         topic="drafts.generate", payload=payload, auto_remove=auto_remove, **schedule, **misfire
     ),
     schedules,
@@ -63,11 +64,11 @@ FIRED = bytes.fromhex(
 )
 
 
-@given(wishes)
-def test_a_timer_could_be_made_again_from_what_is_shown(wish: Wish) -> None:
-    timer = created("acme", "t", wish, now=NOW)
+@given(fields)
+def test_a_timer_could_be_made_again_from_what_is_shown(request: TimerRequest) -> None:
+    timer = created("acme", "t", request, now=NOW)
     message = timer_pb2.Timer.FromString(wire.shown(timer).SerializeToString())
-    again = created("acme", "t", wire.wish(message), now=NOW)
+    again = created("acme", "t", wire.timer_request(message), now=NOW)
     assert again == timer
     assert message.etag == timer.etag
     assert message.state == timer_pb2.TIMER_STATE_ACTIVE
@@ -77,13 +78,13 @@ def test_a_timer_could_be_made_again_from_what_is_shown(wish: Wish) -> None:
 
 def test_every_state_and_policy_has_its_own_number() -> None:
     assert {wire.state(number) for number in timer_pb2.TimerState.values()} == {None, *TimerState}
-    misfire = {wire.wish(timer_pb2.Timer(misfire_policy=each)).misfire_policy for each in MISFIRE_NUMBERS}
+    misfire = {wire.timer_request(timer_pb2.Timer(misfire_policy=each)).misfire_policy for each in MISFIRE_NUMBERS}
     assert misfire == {None, *MisfirePolicy}
-    assert {wire.wish(timer_pb2.Timer(dst_policy=each)).dst_policy for each in DST_NUMBERS} == {None, *Dst}
+    assert {wire.timer_request(timer_pb2.Timer(dst_policy=each)).dst_policy for each in DST_NUMBERS} == {None, *Dst}
 
 
 def test_a_paused_timer_shows_when_it_would_be_due() -> None:
-    timer = paused(created("acme", "t", Wish(topic="t", cron="@daily"), now=NOW), now=NOW)
+    timer = paused(created("acme", "t", TimerRequest(topic="t", cron="@daily"), now=NOW), now=NOW)
     message = wire.shown(timer)
     assert message.state == timer_pb2.TIMER_STATE_PAUSED
     assert moment(message.next_fire_time) == datetime(2026, 3, 3, tzinfo=UTC)

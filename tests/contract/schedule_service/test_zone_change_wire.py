@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 from civil.zones import tzdata_version
 from postflow.schedule.v1 import schedule_admin_service_pb2 as messages
 from schedule_service.domain.zone_changes.moved_times import MOST_LISTED, MovedTime
-from schedule_service.domain.zone_changes.zone_change import Kind, Law, Place, ZoneChange
+from schedule_service.domain.zone_changes.zone_change import Kind, Place, ZoneChange
+from schedule_service.domain.zone_release import ZoneRelease
 from schedule_service.wire import zone_changes as wire
 from servicekit.rpc.edge import MAX_MESSAGE_BYTES
 from servicekit.rpc.paging import MAX_PAGE_SIZE
@@ -16,7 +17,7 @@ NOW = datetime(2026, 11, 2, 16, 0, tzinfo=UTC)
 
 def test_a_time_that_never_was_or_is_no_more_is_left_out() -> None:
     moved = (MovedTime(NOMINAL, None, NOW), MovedTime(NOMINAL, NOW, None))
-    change = ZoneChange(Kind.SCHEDULE_RULE, Place("acme", "rule"), Law("2024a", "America/Vancouver"), moved)
+    change = ZoneChange(Kind.SCHEDULE_RULE, Place("acme", "rule"), ZoneRelease("2024a", "America/Vancouver"), moved)
     (shown,) = wire.listed([change]).zone_changes
     appeared, gone = shown.moved_times
     assert (appeared.nominal_local_time, appeared.HasField("old_time")) == ("2026-11-02T09:00", False)
@@ -28,7 +29,7 @@ def test_a_time_that_never_was_or_is_no_more_is_left_out() -> None:
 
 def test_every_kind_has_its_number() -> None:
     numbers = [
-        wire.listed([ZoneChange(kind, Place("acme", "x"), Law("2024a", "UTC"), ())]).zone_changes[0].kind
+        wire.listed([ZoneChange(kind, Place("acme", "x"), ZoneRelease("2024a", "UTC"), ())]).zone_changes[0].kind
         for kind in Kind
     ]
     assert numbers == [number for number in messages.ZoneChangeKind.values() if number]
@@ -37,7 +38,7 @@ def test_every_kind_has_its_number() -> None:
 def test_the_longest_page_fits_into_an_answer() -> None:
     at = NOW.replace(microsecond=999_999)
     moved = tuple(MovedTime(NOMINAL, at, at + timedelta(hours=n)) for n in range(MOST_LISTED))
-    change = ZoneChange(Kind.TIMER, Place("o" * 64, "i" * 64), Law("2024a", "z" * 64), moved)
+    change = ZoneChange(Kind.TIMER, Place("o" * 64, "i" * 64), ZoneRelease("2024a", "z" * 64), moved)
     response = wire.listed([change] * MAX_PAGE_SIZE)
     response.next_page_token = "t" * 1024
     assert response.ByteSize() < MAX_MESSAGE_BYTES

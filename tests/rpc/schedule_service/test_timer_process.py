@@ -22,7 +22,7 @@ from postflow.schedule.v1.timer_service_pb2 import (
 )
 from postflow.schedule.v1.timer_service_pb2_grpc import TimerServiceStub
 from schedule_service.application.timers.create_timer import CreateTimer
-from schedule_service.domain.timers.timer_request import Wish
+from schedule_service.domain.timers.timer_request import TimerRequest
 from schedule_service.main import compose
 from schedule_service.settings import Settings
 from servicekit.ids import Uuid7Source
@@ -117,7 +117,7 @@ async def store_silently(settings: Settings, timer_id: str) -> None:
         database=database, clock=DatabaseClock(), ids=Uuid7Source(), ledger=RequestLedger(), wake=lambda _ahead: None
     )
     key = RequestKey(organization_id="acme", method="CreateTimer", request_id="", request_digest=b"")
-    await create(key, timer_id=timer_id, wish=Wish(topic="test", delay=timedelta(0)))
+    await create(key, timer_id=timer_id, request=TimerRequest(topic="test", delay=timedelta(0)))
     await database.dispose()
 
 

@@ -8,18 +8,18 @@ import pytest
 
 from civil.cron import Dst
 from civil.zones import Zone, find_zone, tzdata_version, zone_from_data
+from schedule_service.domain.timers.occurrence import occurrence_key
 from schedule_service.domain.timers.timer import (
     MisfirePolicy,
     Timer,
     TimerState,
     found,
-    occurrence_key,
     paused,
     require_etag,
     rescheduled,
     resumed,
 )
-from schedule_service.domain.timers.timer_request import Wish, created
+from schedule_service.domain.timers.timer_request import TimerRequest, created
 from servicekit.faults import Conflict, InvalidField, NotFound, Refused
 
 NOW = datetime(2026, 3, 2, 9, 0, 0, 250_000, tzinfo=UTC)
@@ -29,13 +29,13 @@ NEW_YORK = find_zone("America/New_York")
 BERLIN = find_zone("Europe/Berlin")
 
 
-def timer(**wishes: Any) -> Timer:
-    return created("acme", "nightly", Wish(topic="drafts.generate", **wishes), now=NOW)
+def timer(**fields: Any) -> Timer:
+    return created("acme", "nightly", TimerRequest(topic="drafts.generate", **fields), now=NOW)
 
 
-def refusal(**wishes: Any) -> InvalidField:
+def refusal(**fields: Any) -> InvalidField:
     with pytest.raises(InvalidField) as refused:
-        timer(**wishes)
+        timer(**fields)
     return refused.value
 
 
@@ -73,8 +73,8 @@ def test_what_fires_within_five_years_is_taken() -> None:
 
 
 def test_the_choice_of_what_a_jump_of_the_clocks_does_is_kept() -> None:
-    wish = Wish(topic="t", cron="30 2 * * *", time_zone="America/New_York", dst_policy=Dst.ONCE)
-    made = created("acme", "t", wish, now=at("2026-03-07T12:00"))
+    request = TimerRequest(topic="t", cron="30 2 * * *", time_zone="America/New_York", dst_policy=Dst.ONCE)
+    made = created("acme", "t", request, now=at("2026-03-07T12:00"))
     assert made.due_time == at("2026-03-08T07:30")
     assert occurrence_key(made.cron, made.zone, made.dst_policy, made.due_time) == "2026-03-08T02:30"
 
@@ -87,10 +87,10 @@ def test_a_zone_in_the_expression_becomes_the_zone_of_the_timer(prefix: str) -> 
 
 
 @pytest.mark.parametrize(
-    "wishes", [{"cron": "@daily", "time_zone": "localtime"}, {"cron": "CRON_TZ=localtime @daily"}], ids=str
+    "fields", [{"cron": "@daily", "time_zone": "localtime"}, {"cron": "CRON_TZ=localtime @daily"}], ids=str
 )
-def test_an_unknown_zone_has_one_reason_wherever_it_stands(wishes: dict[str, Any]) -> None:
-    assert refusal(**wishes).reason == "UNKNOWN_TIME_ZONE"
+def test_an_unknown_zone_has_one_reason_wherever_it_stands(fields: dict[str, Any]) -> None:
+    assert refusal(**fields).reason == "UNKNOWN_TIME_ZONE"
 
 
 def test_a_zone_is_said_once() -> None:
@@ -100,7 +100,7 @@ def test_a_zone_is_said_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "field", "said"),
+    ("fields", "field", "said"),
     [
         ({}, "timer.schedule", "one of"),
         ({"cron": ""}, "timer.cron", "5 fields"),
@@ -139,8 +139,8 @@ def test_a_zone_is_said_once() -> None:
         ),
     ],
 )
-def test_a_wish_that_makes_no_sense_is_refused_by_field(wishes: dict[str, Any], field: str, said: str) -> None:
-    fault = refusal(**wishes)
+def test_a_request_that_makes_no_sense_is_refused_by_field(fields: dict[str, Any], field: str, said: str) -> None:
+    fault = refusal(**fields)
     assert [violation.field for violation in fault.violations] == [field]
     assert said in fault.message
 
@@ -151,8 +151,8 @@ def test_the_last_instant_of_a_repetition_is_part_of_it() -> None:
 
 
 def test_only_what_fires_once_is_traced_back_to_its_creation() -> None:
-    once = created("acme", "t", Wish(topic="t", delay=timedelta(0)), now=NOW, traceparent="00-ab")
-    again = created("acme", "t", Wish(topic="t", cron="@daily"), now=NOW, traceparent="00-ab")
+    once = created("acme", "t", TimerRequest(topic="t", delay=timedelta(0)), now=NOW, traceparent="00-ab")
+    again = created("acme", "t", TimerRequest(topic="t", cron="@daily"), now=NOW, traceparent="00-ab")
     assert (once.traceparent, again.traceparent) == ("00-ab", "")
 
 

@@ -15,19 +15,19 @@ from schedule_service.domain.calendars.account_schedule import AccountSchedule, 
 from schedule_service.domain.calendars.rule_targets import targets
 from schedule_service.domain.calendars.schedule_rule import AssetPolicy, ScheduleRule, Terms
 from schedule_service.domain.timers.timer import Timer
-from schedule_service.domain.timers.timer_request import Wish
+from schedule_service.domain.timers.timer_request import TimerRequest
 from schedule_service.domain.timers.timer_request import created as created_timer
 from schedule_service.domain.zone_changes.moved_times import HORIZON, MovedTime
 from schedule_service.domain.zone_changes.zone_change import (
     Kind,
-    announced_anew,
     can_have_moved,
-    follow,
-    is_in_hand,
+    is_due,
     moved_rule,
     moved_schedule,
     moved_timer,
-    stamped,
+    reannounced,
+    with_current_release,
+    with_current_zone,
     zone_of,
 )
 from testkit.compiled_zones import compiled_zone
@@ -80,7 +80,7 @@ def rule(**changes: object) -> ScheduleRule:
 
 def timer(cron: str, law: Zone, *, after: datetime, dst: Dst = Dst.ONCE, **changes: object) -> Timer:
     """As it was made under that law, waiting for its first time after an instant."""
-    made = created_timer("acme", "t", Wish(topic="t", cron=cron, time_zone=law.name, dst_policy=dst), now=NOW)
+    made = created_timer("acme", "t", TimerRequest(topic="t", cron=cron, time_zone=law.name, dst_policy=dst), now=NOW)
     due = next(firings(parse_cron(cron), law, after=after, dst=dst)).instant
     return replace(made, due_time=due, sleep_until=due, tzdata_version="2024a", **changes)  # type: ignore[arg-type]
 
@@ -126,12 +126,12 @@ def test_a_law_that_nobody_knows_moves_without_saying_what() -> None:
 def test_what_is_announced_anew_has_a_new_version_and_what_stands_has_not() -> None:
     before = schedule(weekly_slots=(MONDAY_NINE,))
     later = NOW + HOUR
-    assert announced_anew(before, now=later) == replace(
+    assert reannounced(before, now=later) == replace(
         before, version=2, update_time=later, tzdata_version=tzdata_version()
     )
-    assert announced_anew(before, now=later).etag != before.etag
-    assert stamped(before) == replace(before, tzdata_version=tzdata_version())
-    assert stamped(before).etag == before.etag
+    assert reannounced(before, now=later).etag != before.etag
+    assert with_current_release(before) == replace(before, tzdata_version=tzdata_version())
+    assert with_current_release(before).etag == before.etag
 
 
 def test_each_kind_knows_its_zone() -> None:
@@ -201,7 +201,7 @@ def test_a_timer_moves_with_the_time_that_it_waits_for(dst: Dst) -> None:
     assert moved_timer(waits, BEFORE, now=NOW) == (
         MovedTime(datetime(2026, 11, 2, 9, 0), utc(2026, 11, 2, 17), utc(2026, 11, 2, 16)),
     )
-    following = follow(waits, BEFORE, now=NOW)
+    following = with_current_zone(waits, BEFORE, now=NOW)
     assert following.due_time == following.sleep_until == utc(2026, 11, 2, 16)
     assert following.tzdata_version == tzdata_version()
     assert following.fence > waits.fence
@@ -210,21 +210,21 @@ def test_a_timer_moves_with_the_time_that_it_waits_for(dst: Dst) -> None:
 def test_a_timer_whose_later_times_move_only_stays_in_hand() -> None:
     waits = timer("0 9 * * 1", BEFORE, after=NOW, fence=3)
     assert moved_timer(waits, BEFORE, now=NOW) is None
-    assert follow(waits, BEFORE, now=NOW) == replace(waits, tzdata_version=tzdata_version())
+    assert with_current_zone(waits, BEFORE, now=NOW) == replace(waits, tzdata_version=tzdata_version())
 
 
 def test_a_timer_keeps_its_instant_when_nobody_knows_the_law() -> None:
     waits = timer("0 9 * * 1", BEFORE, after=utc(2026, 11, 1, 12))
     assert moved_timer(waits, None, now=NOW) is None
-    assert follow(waits, None, now=NOW) == replace(waits, tzdata_version=tzdata_version())
+    assert with_current_zone(waits, None, now=NOW) == replace(waits, tzdata_version=tzdata_version())
 
 
 def test_a_timer_is_in_hand_from_its_time_on_unless_it_rests() -> None:
     waits = timer("0 9 * * 1", BEFORE, after=utc(2026, 11, 1, 12))
     due = utc(2026, 11, 2, 17)
-    assert [is_in_hand(waits, now=now) for now in (due - HOUR, due, due + HOUR)] == [False, True, True]
-    assert not is_in_hand(replace(waits, paused=True), now=due + HOUR)
-    assert not is_in_hand(replace(waits, sleep_until=None), now=due + HOUR)
+    assert [is_due(waits, now=now) for now in (due - HOUR, due, due + HOUR)] == [False, True, True]
+    assert not is_due(replace(waits, paused=True), now=due + HOUR)
+    assert not is_due(replace(waits, sleep_until=None), now=due + HOUR)
 
 
 def test_timers_are_looked_at_as_far_as_they_can_wait() -> None:

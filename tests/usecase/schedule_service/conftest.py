@@ -1,4 +1,4 @@
-"""The use cases of account schedules on a real database, with a clock that the test sets."""
+"""The use cases of account schedules and timers on a real database, with a clock that the test sets."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -25,14 +25,14 @@ from schedule_service.application.calendars.put_account_schedule import PutAccou
 from schedule_service.application.timers.create_timer import CreateTimer
 from schedule_service.application.timers.delete_finished_timers import DeleteFinishedTimers
 from schedule_service.application.timers.delete_timer import DeleteTimer
-from schedule_service.application.timers.fire_due_timers import FireDueTimers
 from schedule_service.application.timers.fire_timer import FireTimer
 from schedule_service.application.timers.get_timer import GetTimer
 from schedule_service.application.timers.pause_timer import PauseTimer, ResumeTimer
 from schedule_service.domain.calendars.account_schedule import Timetable
 from schedule_service.domain.calendars.upcoming_slot import UpcomingSlot
 from schedule_service.domain.timers.timer import MOST_TIMERS
-from schedule_service.domain.timers.timer_request import Wish
+from schedule_service.domain.timers.timer_request import TimerRequest
+from schedule_service.engine.timer_engine import TimerJobs, due_timer_jobs
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
@@ -67,7 +67,7 @@ class SetClock(DatabaseClock):
 
 
 class Announced:
-    """Takes the place of the relay."""
+    """Stands in for the relay."""
 
     def __init__(self) -> None:
         self.subjects: list[str] = []
@@ -130,13 +130,13 @@ class Schedules:
         key = RequestKey(organization_id=organization_id, method="Delete", request_id=request_id, request_digest=digest)
         await self._delete(key, social_account_id="page", etag=etag, force=force)
 
-    async def hear(self, *slots: UpcomingSlot) -> None:
-        """One batch."""
+    async def receive(self, *slots: UpcomingSlot) -> None:
+        """Applies one batch of Queue's events."""
         await self.database.run(lambda tx: follow_slots(tx, slots, self.clock.moment))
 
 
 class Fired:
-    """Takes the place of the relay: what timers have announced."""
+    """Stands in for the relay: keeps what timers announced."""
 
     def __init__(self) -> None:
         self.events: list[TimerFired] = []
@@ -156,10 +156,10 @@ class Fired:
 
 
 class Timers:
-    """The use cases of timers, and their engine, which works when it is told to."""
+    """The use cases of timers, and their engine, which runs when `fire_due` is called."""
 
     def __init__(self, database: Database, *, live: bool = False, most: int = MOST_TIMERS) -> None:
-        """`live`: by the clock of the database, instead of that which a test sets. `most` of an organization."""
+        """`live` uses the clock of the database instead of one that a test sets. `most` limits an organization."""
         self.database = database
         self.clock = SetClock()
         self._clock = DatabaseClock() if live else self.clock
@@ -178,10 +178,10 @@ class Timers:
         self.outbox = outbox
 
     async def create(
-        self, timer_id: str = "t", *, organization_id: str = "acme", request_id: str = "", **wishes: object
+        self, timer_id: str = "t", *, organization_id: str = "acme", request_id: str = "", **fields: object
     ) -> Timer:
-        wish = Wish(**({"topic": "drafts.generate"} | wishes))  # type: ignore[arg-type]
-        answer = await self._create(_key(organization_id, "Create", request_id), timer_id=timer_id, wish=wish)
+        request = TimerRequest(**({"topic": "drafts.generate"} | fields))  # type: ignore[arg-type]
+        answer = await self._create(_key(organization_id, "Create", request_id), timer_id=timer_id, request=request)
         return answer.timer
 
     async def get(self, timer_id: str = "t", *, organization_id: str = "acme") -> Timer:
@@ -209,12 +209,12 @@ class Timers:
     ) -> None:
         await self._delete(_key(organization_id, "Delete", request_id), timer_id=timer_id, etag=etag)
 
-    def engine(self) -> FireDueTimers:
-        """Of another replica each time."""
-        return FireDueTimers(database=self.database, clock=self._clock, outbox=self.outbox)
+    def jobs(self) -> TimerJobs:
+        """Returns those of another replica each time."""
+        return due_timer_jobs(database=self.database, clock=self._clock, outbox=self.outbox)
 
-    async def fire_due(self, engine: FireDueTimers | None = None, *, batch: int = 100) -> list[str]:
-        """Until nothing is due any more; the keys of what fired, in the order in which it did."""
+    async def fire_due(self, jobs: TimerJobs | None = None, *, batch: int = 100) -> list[str]:
+        """Runs until nothing is due; returns the keys of what fired, in order."""
         before = len(self.fired.keys)
         idle, stop = asyncio.Event(), asyncio.Event()
 
@@ -224,10 +224,10 @@ class Timers:
         async def note(error: SchedulerError) -> None:
             self.errors.append(error)
 
-        engine = engine or self.engine()
+        jobs = jobs or self.jobs()
         config = Config(
-            store=engine,
-            on_batch=engine.on_batch,
+            store=jobs.store,
+            on_batch=jobs.handler,
             on_idle=done,
             on_error=note,
             batch=batch,
@@ -265,7 +265,7 @@ def timers(schedule_database: Database) -> Timers:
 
 @pytest.fixture
 def three_timers(schedule_database: Database) -> Timers:
-    """So many may an organization have."""
+    """Timers of a service whose limit is three per organization."""
     return Timers(schedule_database, most=3)
 
 

@@ -69,7 +69,7 @@ async def test_an_etag_from_before_the_deletion_opens_nothing_after_it(schedules
 async def test_a_stale_etag_deletes_nothing(schedules: "Schedules", a_slot: MakeSlot) -> None:
     first = await schedules.put()
     second = await schedules.put(replace(schedules.timetable, enabled=False))
-    await schedules.hear(a_slot())
+    await schedules.receive(a_slot())
     for force in (False, True):
         with pytest.raises(Conflict) as refusal:
             await schedules.delete(etag=first.etag, force=force)
@@ -80,7 +80,7 @@ async def test_a_stale_etag_deletes_nothing(schedules: "Schedules", a_slot: Make
 
 async def test_slots_ahead_keep_a_schedule(schedules: "Schedules", a_slot: MakeSlot) -> None:
     schedule = await schedules.put()
-    await schedules.hear(a_slot(), a_slot(slot_id="s2", schedule_time=START + timedelta(days=40, seconds=30)))
+    await schedules.receive(a_slot(), a_slot(slot_id="s2", schedule_time=START + timedelta(days=40, seconds=30)))
     with pytest.raises(Refused) as refusal:
         await schedules.delete()
     assert refusal.value.reason == "SCHEDULE_HAS_SLOTS"
@@ -95,7 +95,7 @@ async def test_slots_ahead_keep_a_schedule(schedules: "Schedules", a_slot: MakeS
 
 async def test_force_deletes_also_with_slots_ahead(schedules: "Schedules", a_slot: MakeSlot) -> None:
     await schedules.put()
-    await schedules.hear(a_slot())
+    await schedules.receive(a_slot())
     await schedules.delete(force=True)
     with pytest.raises(NotFound):
         await schedules.get()
@@ -103,7 +103,7 @@ async def test_force_deletes_also_with_slots_ahead(schedules: "Schedules", a_slo
 
 async def test_slots_of_others_and_of_the_past_keep_nothing(schedules: "Schedules", a_slot: MakeSlot) -> None:
     await schedules.put()
-    await schedules.hear(
+    await schedules.receive(
         a_slot(organization_id="umbrella"),
         a_slot(slot_id="s2", social_account_id="other"),
         a_slot(slot_id="s3", schedule_time=START),
@@ -113,7 +113,7 @@ async def test_slots_of_others_and_of_the_past_keep_nothing(schedules: "Schedule
 
 async def test_a_slot_keeps_the_schedule_until_its_time(schedules: "Schedules", a_slot: MakeSlot) -> None:
     await schedules.put()
-    await schedules.hear(a_slot())
+    await schedules.receive(a_slot())
     schedules.clock.moment = START + timedelta(hours=1) - 2 * timedelta.resolution
     with pytest.raises(Refused):
         await schedules.delete()
@@ -124,7 +124,7 @@ async def test_a_slot_keeps_the_schedule_until_its_time(schedules: "Schedules", 
 async def test_counting_ends_where_the_number_makes_no_difference(schedules: "Schedules", a_slot: MakeSlot) -> None:
     await schedules.put()
     many = range(MOST_COUNTED + 5)
-    await schedules.hear(
+    await schedules.receive(
         *(a_slot(slot_id=f"s{n}", schedule_time=START + timedelta(minutes=1 + n)) for n in many),
     )
     with pytest.raises(Refused) as refusal:
@@ -147,7 +147,7 @@ async def test_a_repeated_deletion_is_answered_as_the_first_time(schedules: "Sch
 
 async def test_a_refused_deletion_is_not_remembered(schedules: "Schedules", a_slot: MakeSlot) -> None:
     await schedules.put()
-    await schedules.hear(a_slot())
+    await schedules.receive(a_slot())
     with pytest.raises(Refused):
         await schedules.delete(request_id="r1")
     schedules.clock.moment = START + timedelta(hours=3)

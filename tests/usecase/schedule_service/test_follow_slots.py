@@ -37,25 +37,25 @@ async def test_the_newest_revision_wins_in_every_order(schedules: "Schedules", a
     ]
     random.Random(7).shuffle(told)
     for first in range(0, len(told), 20):
-        await schedules.hear(*told[first : first + 20])
+        await schedules.receive(*told[first : first + 20])
     assert await known(schedules.database) == sorted(
         ("acme", f"s{number}", "page", 3, START + timedelta(hours=number, days=3)) for number in range(30)
     )
 
 
 async def test_slots_of_two_organizations_may_have_one_id(schedules: "Schedules", a_slot: MakeSlot) -> None:
-    await schedules.hear(a_slot(revision=5), a_slot(organization_id="umbrella"))
+    await schedules.receive(a_slot(revision=5), a_slot(organization_id="umbrella"))
     assert [(row[0], row[3]) for row in await known(schedules.database)] == [("acme", 5), ("umbrella", 1)]
 
 
 async def test_a_repetition_changes_nothing(schedules: "Schedules", a_slot: MakeSlot) -> None:
-    await schedules.hear(a_slot(), a_slot())
-    await schedules.hear(a_slot())
+    await schedules.receive(a_slot(), a_slot())
+    await schedules.receive(a_slot())
     assert len(await known(schedules.database)) == 1
 
 
 async def test_a_slot_is_forgotten_an_hour_after_its_time(schedules: "Schedules", a_slot: MakeSlot) -> None:
-    await schedules.hear(
+    await schedules.receive(
         a_slot(), a_slot(slot_id="s2", schedule_time=START + timedelta(hours=1, seconds=1)), a_slot(slot_id="s3")
     )
     schedules.clock.moment = START + timedelta(hours=2) - timedelta.resolution
@@ -67,7 +67,7 @@ async def test_a_slot_is_forgotten_an_hour_after_its_time(schedules: "Schedules"
 
 async def test_the_past_is_forgotten_in_batches_oldest_first(schedules: "Schedules", a_slot: MakeSlot) -> None:
     old = [a_slot(slot_id=f"s{n:04}", schedule_time=START - timedelta(days=1, seconds=n)) for n in range(5001)]
-    await schedules.hear(*old, a_slot(slot_id="ahead"))
+    await schedules.receive(*old, a_slot(slot_id="ahead"))
     assert await schedules.forget()
     assert [row[1] for row in await known(schedules.database)] == ["ahead", "s0000"]
     assert not await schedules.forget()
@@ -77,7 +77,7 @@ async def test_the_past_is_forgotten_in_batches_oldest_first(schedules: "Schedul
 async def test_a_slot_that_is_being_told_is_not_waited_for(schedules: "Schedules", a_slot: MakeSlot) -> None:
     """It is in somebody's hands, because it has moved: the clean-up passes over it."""
     past = START - timedelta(days=1)
-    await schedules.hear(a_slot(schedule_time=past), a_slot(slot_id="s2", schedule_time=past))
+    await schedules.receive(a_slot(schedule_time=past), a_slot(slot_id="s2", schedule_time=past))
     async with schedules.database.transaction() as tx:
         await tx.connection.execute(text("select from upcoming_slot where slot_id = 's1' for update"))
         assert not await schedules.forget()
@@ -86,5 +86,5 @@ async def test_a_slot_that_is_being_told_is_not_waited_for(schedules: "Schedules
 
 @pytest.mark.parametrize("size", [0, 1])
 async def test_small_batches_are_batches(schedules: "Schedules", a_slot: MakeSlot, size: int) -> None:
-    await schedules.hear(*[a_slot()] * size)
+    await schedules.receive(*[a_slot()] * size)
     assert len(await known(schedules.database)) == size

@@ -22,7 +22,7 @@ async def small(schedules: "Schedules", a_slot: Callable[..., UpcomingSlot]) -> 
     """A few rows, and statistics that say so: reading all of them is cheaper than a single look into an index."""
     for number in range(5):
         await schedules.put(social_account_id=f"page-{number}")
-        await schedules.hear(a_slot(slot_id=f"s{number}"))
+        await schedules.receive(a_slot(slot_id=f"s{number}"))
     async with schedules.database.statement() as connection:
         await connection.execute(text("vacuum analyze"))
     return schedules.database
@@ -67,7 +67,7 @@ INDEX_SCANS = {"Index Scan", "Index Only Scan"}
 async def test_a_deletion_looks_at_no_more_slots_than_it_counts(
     schedules: "Schedules", a_slot: Callable[..., UpcomingSlot]
 ) -> None:
-    await schedules.hear(
+    await schedules.receive(
         *(a_slot(slot_id=f"s{n}", schedule_time=START + timedelta(minutes=n - 5000)) for n in range(10_000))
     )
     names = {"organization_id": "acme", "social_account_id": "page", "now": START, "most": 1000}

@@ -20,8 +20,9 @@ from postflow.schedule.v1.timer_pb2 import (
     TIMER_STATE_PAUSED,
 )
 from schedule_service.adapters.postgres import timers as store
-from schedule_service.application.timers.fire_due_timers import FireDueTimers
 from schedule_service.domain.timers.timer import MisfirePolicy, TimerState, rescheduled
+from schedule_service.engine.batch import BatchHandler
+from schedule_service.engine.timer_engine import TimerJobs
 from servicekit.faults import NotFound, Refused
 from servicekit.pg.database import Database
 from testkit.clocks import START
@@ -38,19 +39,19 @@ def at(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-async def lock_all(timers: "Timers", engine: FireDueTimers) -> list[Job]:
+async def lock_all(timers: "Timers", replica: TimerJobs) -> list[Job]:
     """As a worker that then stalls: the locks last for ten seconds."""
     now = timers.clock.moment
-    jobs = await engine.lock_next(now, now + timedelta(seconds=10), 100)
-    assert await engine.on_batch(jobs) == [Done()] * len(jobs)
+    jobs = await replica.store.lock_next(now, now + timedelta(seconds=10), 100)
+    assert await replica.handler(jobs) == [Done()] * len(jobs)
     return jobs
 
 
-async def settle(engine: FireDueTimers, jobs: Sequence[Job]) -> set[object]:
+async def settle(replica: TimerJobs, jobs: Sequence[Job]) -> set[object]:
     """As a worker that has come to again; the ids of the timers that it could still write."""
     next_year = START + 365 * DAY
     update = JobUpdate(due_time=next_year, sleep_until=next_year, attempts=0, last_error=None)
-    return {lock.id for lock in await engine.update([(job.lock, update) for job in jobs])}
+    return {lock.id for lock in await replica.store.update([(job.lock, update) for job in jobs])}
 
 
 async def test_a_due_timer_fires_once_and_is_finished(timers: "Timers") -> None:
@@ -174,7 +175,7 @@ async def test_what_a_dead_worker_had_in_hand_is_skipped_as_well(timers: "Timers
     await timers.create("recurring", cron="0 * * * *", misfire_policy=MisfirePolicy.SKIP)
     await timers.create("single", delay=HOUR, misfire_policy=MisfirePolicy.SKIP, auto_remove=auto_remove)
     timers.clock.moment = at("2026-03-02T10:00:01")
-    assert len(await lock_all(timers, timers.engine())) == 2
+    assert len(await lock_all(timers, timers.jobs())) == 2
     timers.clock.moment = at("2026-03-02T12:30")
     assert await timers.fire_due() == []
     after = await timers.get("recurring")
@@ -185,10 +186,10 @@ async def test_what_a_dead_worker_had_in_hand_is_skipped_as_well(timers: "Timers
 async def test_a_worker_that_stood_still_skips_what_has_become_too_late(timers: "Timers") -> None:
     await timers.create(cron="0 * * * *", misfire_policy=MisfirePolicy.SKIP, skip_after=timedelta(seconds=5))
     timers.clock.moment = at("2026-03-02T10:00")
-    engine = timers.engine()
-    jobs = await lock_all(timers, engine)
+    replica = timers.jobs()
+    jobs = await lock_all(timers, replica)
     timers.clock.moment = at("2026-03-02T10:00:06")
-    assert len(await settle(engine, jobs)) == 1
+    assert len(await settle(replica, jobs)) == 1
     assert timers.fired.keys == []
 
 
@@ -284,10 +285,10 @@ async def test_a_paused_timer_does_not_fire_and_goes_on_by_its_policy(timers: "T
 async def test_a_pause_before_the_firing_is_written_prevents_it(timers: "Timers") -> None:
     await timers.create(cron="0 * * * *")
     timers.clock.moment = at("2026-03-02T10:00")
-    engine = timers.engine()
-    jobs = await lock_all(timers, engine)
+    replica = timers.jobs()
+    jobs = await lock_all(timers, replica)
     resting = await timers.pause()
-    assert await settle(engine, jobs) == set()
+    assert await settle(replica, jobs) == set()
     assert timers.fired.keys == []
     assert await timers.get() == resting
     assert resting.state == TIMER_STATE_PAUSED
@@ -310,21 +311,21 @@ async def test_what_is_deleted_in_the_hands_of_the_engine_fires_no_more(timers: 
     await timers.create(cron="0 * * * *")
     await timers.create("gone", delay=timedelta(0), auto_remove=True)
     timers.clock.moment = at("2026-03-02T10:00")
-    engine = timers.engine()
-    jobs = await lock_all(timers, engine)
+    replica = timers.jobs()
+    jobs = await lock_all(timers, replica)
     await timers.delete()
     await timers.delete("gone")
-    assert await settle(engine, jobs) == set()
-    assert await engine.remove([job.lock for job in jobs]) == frozenset()
+    assert await settle(replica, jobs) == set()
+    assert await replica.store.remove([job.lock for job in jobs]) == frozenset()
     assert timers.fired.keys == []
 
 
 async def test_a_timer_that_removes_itself_stays_when_it_is_paused_in_time(timers: "Timers") -> None:
     await timers.create(delay=timedelta(0), auto_remove=True)
-    engine = timers.engine()
-    jobs = await lock_all(timers, engine)
+    replica = timers.jobs()
+    jobs = await lock_all(timers, replica)
     resting = await timers.pause()
-    assert await engine.remove([job.lock for job in jobs]) == frozenset()
+    assert await replica.store.remove([job.lock for job in jobs]) == frozenset()
     assert timers.fired.keys == []
     assert await timers.get() == resting
 
@@ -332,10 +333,10 @@ async def test_a_timer_that_removes_itself_stays_when_it_is_paused_in_time(timer
 async def test_a_firing_by_hand_in_between_does_not_disturb_the_one_in_hand(timers: "Timers") -> None:
     await timers.create(cron="0 * * * *")
     timers.clock.moment = at("2026-03-02T10:00")
-    engine = timers.engine()
-    jobs = await lock_all(timers, engine)
+    replica = timers.jobs()
+    jobs = await lock_all(timers, replica)
     await timers.fire(request_id="r")
-    assert len(await settle(engine, jobs)) == 1
+    assert len(await settle(replica, jobs)) == 1
     assert timers.fired.keys == ["manual/r", "2026-03-02T10:00"]
     assert (await timers.get()).fire_count == 2
 
@@ -343,7 +344,7 @@ async def test_a_firing_by_hand_in_between_does_not_disturb_the_one_in_hand(time
 async def test_a_worker_that_died_has_fired_nothing_and_another_takes_over(timers: "Timers") -> None:
     await timers.create(cron="0 * * * *")
     timers.clock.moment = at("2026-03-02T10:00")
-    dead = timers.engine()
+    dead = timers.jobs()
     jobs = await lock_all(timers, dead)
     assert timers.fired.keys == []
     timers.clock.moment += timedelta(seconds=9)
@@ -360,10 +361,10 @@ async def test_a_write_that_was_committed_without_anybody_knowing_is_not_repeate
     await timers.create("recurring", cron="0 * * * *")
     await timers.create("single", delay=HOUR)
     timers.clock.moment = at("2026-03-02T10:00:30")
-    engine = timers.engine()
-    jobs = await lock_all(timers, engine)
-    assert len(await settle(engine, jobs)) == 2
-    assert await settle(engine, jobs) == set()
+    replica = timers.jobs()
+    jobs = await lock_all(timers, replica)
+    assert len(await settle(replica, jobs)) == 2
+    assert await settle(replica, jobs) == set()
     assert len(timers.fired.keys) == 2
 
 
@@ -371,12 +372,12 @@ async def test_an_extension_that_was_under_way_does_not_wake_what_has_been_settl
     await timers.create("going", cron="0 * * * *")
     await timers.create("finished", delay=HOUR)
     timers.clock.moment = at("2026-03-02T10:00:01")
-    engine = timers.engine()
-    (going, finished) = jobs = await lock_all(timers, engine)
+    replica = timers.jobs()
+    (going, finished) = jobs = await lock_all(timers, replica)
     end = JobUpdate(due_time=None, sleep_until=None, attempts=0, last_error=None, finish_time=timers.clock.moment)
-    assert await settle(engine, [going]) == {going.id}
-    assert await engine.update([(finished.lock, end)]) == {finished.lock}
-    assert await engine.extend([job.lock for job in jobs], timers.clock.moment) == frozenset()
+    assert await settle(replica, [going]) == {going.id}
+    assert await replica.store.update([(finished.lock, end)]) == {finished.lock}
+    assert await replica.store.extend([job.lock for job in jobs], timers.clock.moment) == frozenset()
     assert await timers.fire_due() == []
 
 
@@ -393,10 +394,10 @@ async def test_a_failed_transaction_leaves_no_trace_and_is_repeated(timers: "Tim
     timers.clock.moment = at("2026-03-02T10:00")
     async with timers.database.statement() as connection:
         await connection.execute(text("alter table outbox rename to away"))
-    engine = timers.engine()
-    jobs = await lock_all(timers, engine)
+    replica = timers.jobs()
+    jobs = await lock_all(timers, replica)
     with pytest.raises(Exception, match="outbox"):
-        await settle(engine, jobs)
+        await settle(replica, jobs)
     assert (await timers.get()).fire_count == 0
     async with timers.database.statement() as connection:
         await connection.execute(text("alter table away rename to outbox"))
@@ -408,13 +409,14 @@ async def test_a_late_write_is_told(timers: "Timers") -> None:
     await timers.create(cron="0 * * * *")
     timers.clock.moment = at("2026-03-02T10:00")
 
-    class Pausing(FireDueTimers):
-        async def on_batch(self, jobs: Sequence[Job]) -> list[Done]:
+    class Pausing(BatchHandler):
+        async def __call__(self, jobs: Sequence[Job]) -> list[Done]:
             await timers.pause()
-            return await super().on_batch(jobs)
+            return await super().__call__(jobs)
 
-    engine = Pausing(database=timers.database, clock=timers.clock, outbox=timers.outbox)
-    assert await timers.fire_due(engine) == []
+    replica = timers.jobs()
+    replica = replica._replace(handler=Pausing(replica.handler._occurrences, replica.handler._batch))
+    assert await timers.fire_due(replica) == []
     assert [type(error) for error in timers.errors] == [LateWrite]
 
 
@@ -465,15 +467,15 @@ async def test_a_batch_that_its_worker_has_left_takes_no_firing_from_the_next_on
     await follows_an_older_law(timers.database, zone_data("America/Halifax"), at("2026-03-03T13:00"))
     await timers.create("next", fire_time=at("2026-03-03T13:00"))
     timers.clock.moment = at("2026-03-03T13:00")
-    engine = timers.engine()
+    replica = timers.jobs()
     now = timers.clock.moment
-    jobs = {job.data["id"]: job for job in await engine.lock_next(now, now + timedelta(seconds=10), 100)}
+    jobs = {job.data["id"]: job for job in await replica.store.lock_next(now, now + timedelta(seconds=10), 100)}
     async with asyncio.TaskGroup() as group:
         # It waits for the law that its timer follows, and ends after the other.
-        group.create_task(engine.on_batch([jobs["left"]]))
+        group.create_task(replica.handler([jobs["left"]]))
         await asyncio.sleep(0)
-        await engine.on_batch([jobs["next"]])
-    await settle(engine, [jobs["next"]])
+        await replica.handler([jobs["next"]])
+    await settle(replica, [jobs["next"]])
     assert [event.timer_id for event in timers.fired.events] == ["next"]
 
 
@@ -482,14 +484,14 @@ async def test_a_timer_under_a_new_law_fires_at_its_local_time(timers: "Timers")
     law = zone_from_data(NEW_YORK, zone_data("America/Phoenix"))
     await follows_an_older_law(timers.database, law.data, at("2026-03-03T16:00"))
     timers.clock.moment = at("2026-03-03T14:00")
-    engine = timers.engine()
+    replica = timers.jobs()
     async with timers.database.transaction() as tx:
         before = await store.lock(tx.connection, "acme", "t")
         assert before is not None
         moved = rescheduled(before, law, find_zone(NEW_YORK), now=timers.clock.moment)
         assert await store.save(tx.connection, moved, before=before)
         assert not await store.save(tx.connection, replace(moved, due_time=None, finish_time=START), before=before)
-    assert await timers.fire_due(engine) == ["2026-03-03T09:00"]
+    assert await timers.fire_due(replica) == ["2026-03-03T09:00"]
     assert (await timers.get()).next_fire_time.ToDatetime(UTC) == at("2026-03-04T14:00")
 
 

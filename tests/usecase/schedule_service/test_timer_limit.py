@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 HOUR = timedelta(hours=1)
 
 
-async def fill(timers: "Timers", **wishes: object) -> None:
+async def fill(timers: "Timers", **fields: object) -> None:
     for number in range(3):
-        await timers.create(f"t{number}", **({"cron": "@hourly"} | wishes))  # type: ignore[arg-type]
+        await timers.create(f"t{number}", **({"cron": "@hourly"} | fields))  # type: ignore[arg-type]
 
 
 async def assert_full(timers: "Timers") -> None:

@@ -34,7 +34,7 @@ STATEMENTS: Mapping[str, tuple[TextClause, set[str]]] = {
     "get": (timers._GET, KEY),
     "lock": (timers._LOCK, KEY),
     "save": (timers._SAVE, KEY),
-    "fired by hand": (timers._FIRED_BY_HAND, KEY),
+    "record manual firing": (timers._RECORD_MANUAL_FIRING, KEY),
     "delete": (timers._DELETE, KEY),
     "list": (timers._LISTS[False, None], KEY),
     "list active": (timers._LISTS[False, TimerState.ACTIVE], KEY),

@@ -41,7 +41,7 @@ async def test_each_occurrence_fires_once_whoever_interferes(live_timers: "Timer
     stop = asyncio.Event()
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         for _ in range(2):
-            engine = TimerEngine(timers.engine(), poll=SECOND / 20, batch=5, lock=10 * SECOND)
+            engine = TimerEngine(timers.jobs(), poll=SECOND / 20, batch=5, lock=10 * SECOND)
             group.create_task(engine.run(stop))
         by_hand = 0
         while await now(timers) < end:
@@ -64,7 +64,7 @@ async def test_each_occurrence_fires_once_whoever_interferes(live_timers: "Timer
 async def test_a_line_about_a_timer_names_it(live_timers: "Timers", caplog: pytest.LogCaptureFixture) -> None:
     long_ago = datetime(2020, 1, 1, tzinfo=UTC)
     await live_timers.create("late", fire_time=long_ago, misfire_policy=MisfirePolicy.SKIP)
-    engine, stop = TimerEngine(live_timers.engine(), poll=SECOND / 20, batch=5, lock=10 * SECOND), asyncio.Event()
+    engine, stop = TimerEngine(live_timers.jobs(), poll=SECOND / 20, batch=5, lock=10 * SECOND), asyncio.Event()
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         with caplog.at_level(logging.INFO, logger="schedule_service"):
             group.create_task(engine.run(stop))

@@ -15,11 +15,11 @@ from sqlalchemy import text
 from civil.weekly import WeeklySlot
 from civil.zones import find_zone, zone_data, zone_from_data, zone_names
 from schedule_service.adapters.postgres.zone_data import recorded_zones
-from schedule_service.application.calendars.find_slot_times import told
-from schedule_service.application.zone_changes.compared_releases import zones_of
+from schedule_service.application.calendars.find_slot_times import encoded
+from schedule_service.application.zone_changes.compared_releases import current_zones
 from schedule_service.domain.calendars.account_schedule import Timetable, created
 from schedule_service.domain.calendars.slot_times import search, slot_times
-from schedule_service.domain.zone_changes.zone_change import Law
+from schedule_service.domain.zone_release import ZoneRelease
 from servicekit.pg.database import Database
 from testkit.clocks import START
 
@@ -49,13 +49,13 @@ def longest_stretch(seen: list[int]) -> int:
 
 async def test_zones_are_read_one_at_a_time() -> None:
     async with bystander(lambda: sum(find_zone.cache_info()[:2])) as seen:
-        found = await zones_of(Law("2024a", name) for name in ZONES)
+        found = await current_zones(ZoneRelease("2024a", name) for name in ZONES)
     assert [zone.name for zone in found] == ZONES
     assert longest_stretch(seen) == 1
 
 
 async def test_recorded_zones_are_read_one_at_a_time(schedule_database: Database) -> None:
-    laws = [Law("2024a", name) for name in ZONES]
+    laws = [ZoneRelease("2024a", name) for name in ZONES]
     statement = text("insert into zone_data values ('2024a', :zone, :law)")
     async with schedule_database.transaction() as tx:
         for name in ZONES:
@@ -78,7 +78,7 @@ async def test_a_long_answer_is_written_in_pieces(count: int, turns: int) -> Non
     async with bystander(lambda: 0) as seen:
         await asyncio.sleep(0)
         seen.clear()
-        answer = await told(schedule, slot_times(schedule.timetable, wanted))
+        answer = await encoded(schedule, slot_times(schedule.timetable, wanted))
         assert len(seen) == turns
     assert len(answer.slot_times) == count
 

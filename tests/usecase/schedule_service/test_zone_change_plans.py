@@ -7,12 +7,13 @@ from sqlalchemy import TextClause, text
 
 from civil.zones import tzdata_version
 from schedule_service.adapters.postgres import upcoming_slots, zone_changes, zone_data
-from schedule_service.domain.zone_changes.zone_change import Kind, Law
+from schedule_service.domain.zone_changes.zone_change import Kind
+from schedule_service.domain.zone_release import ZoneRelease
 from servicekit.pg.database import Database
 from testkit.plans import nodes_of, planned
 
 NOW = datetime(2026, 10, 20, tzinfo=UTC)
-OLD = Law("2024a", "America/Vancouver")
+OLD = ZoneRelease("2024a", "America/Vancouver")
 ELSEWHERE = ("account_schedule_elsewhere", "upcoming_slot_by_account")
 SCANS = {"Index Scan", "Index Only Scan", "Tid Scan"}
 
@@ -60,7 +61,10 @@ async def many(schedule_database: Database) -> Database:
 
 
 STATEMENTS: dict[str, tuple[TextClause, set[str]]] = {
-    **{f"laws of {kind}": (statement, {f"{kind.lower()}_by_law"}) for kind, statement in zone_changes._LAWS.items()},
+    **{
+        f"zone releases of {kind}": (statement, {f"{kind.lower()}_by_law"})
+        for kind, statement in zone_changes._ZONE_RELEASES.items()
+    },
     **{
         f"page of {kind}{' of one organization' * of_one}": (
             statement,
@@ -75,7 +79,7 @@ STATEMENTS: dict[str, tuple[TextClause, set[str]]] = {
     **{f"count {kind}": (statement, {f"{kind.lower()}_by_law"}) for kind, statement in zone_changes._COUNT.items()},
     "recorded zones": (zone_data._FIND_SOME, {"zone_data_pkey"}),
     "slots within": (upcoming_slots._ANY_WITHIN, {"upcoming_slot_by_account"}),
-    "meant slots": (upcoming_slots._MEANT, {"upcoming_slot_by_account"}),
+    "meant slots": (upcoming_slots._WITH_NOMINAL_TIMES, {"upcoming_slot_by_account"}),
 }
 
 
@@ -87,14 +91,14 @@ async def test_everything_is_found_by_its_index_also_in_a_plan_made_for_few_rows
     assert {node["Node Type"] for node in reads} <= SCANS
     assert {node["Index Name"] for node in reads if "Index Name" in node} == indexes
     for node in reads:
-        assert node["Node Type"] == "Tid Scan" or "Index Cond" in node or name.startswith("laws"), node
+        assert node["Node Type"] == "Tid Scan" or "Index Cond" in node or name.startswith("zone releases"), node
 
 
 @pytest.mark.parametrize("kind", Kind)
 async def test_laws_are_found_without_reading_all_that_follow_them(many: Database, kind: Kind) -> None:
-    explained = text(f"explain (analyze, format json) {zone_changes._LAWS[kind].text}")
+    explained = text(f"explain (analyze, format json) {zone_changes._ZONE_RELEASES[kind].text}")
     async with many.statement() as connection:
-        assert len(await zone_changes.laws_in_use(connection, kind)) == 20
+        assert len(await zone_changes.zone_releases_in_use(connection, kind)) == 20
         (top,) = (await connection.execute(explained)).scalar_one()
     rows = [node["Actual Rows"] * node["Actual Loops"] for node in nodes_of(top["Plan"]) if node.get("Index Name")]
     assert sum(rows) <= 40
@@ -102,10 +106,10 @@ async def test_laws_are_found_without_reading_all_that_follow_them(many: Databas
 
 @pytest.mark.parametrize("kind", Kind)
 async def test_marking_goes_on_in_steps_until_nothing_is_left(many: Database, kind: Kind) -> None:
-    law = Law(OLD.tzdata_version, "Zone/7")
+    law = ZoneRelease(OLD.tzdata_version, "Zone/7")
     async with many.statement() as connection:
         marked = [await zone_changes.mark(connection, kind, law, organization_id="", limit=400) for _ in range(4)]
         assert marked == [400, 400, 200, 0]
-        assert Law(tzdata_version(), "Zone/7") in await zone_changes.laws_in_use(connection, kind)
+        assert ZoneRelease(tzdata_version(), "Zone/7") in await zone_changes.zone_releases_in_use(connection, kind)
         assert await zone_changes.count_of_older_releases(connection, kind, most=100) == 100
         assert await zone_changes.count_of_older_releases(connection, kind, most=100_000) == 19_000

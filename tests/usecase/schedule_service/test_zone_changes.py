@@ -21,15 +21,16 @@ from schedule_service.adapters.postgres.zone_data import record_zones
 from schedule_service.application.calendars.put_account_schedule import PutAccountSchedule
 from schedule_service.application.zone_changes.apply_zone_changes import AppliedZoneChanges, ApplyZoneChanges
 from schedule_service.application.zone_changes.list_zone_changes import ListZoneChanges, Position
-from schedule_service.application.zone_changes.watch_tzdata import WatchZoneLaws
+from schedule_service.application.zone_changes.watch_tzdata import WatchTzdata
 from schedule_service.domain.calendars.account_schedule import AccountSchedule, Timetable, created, deleted
 from schedule_service.domain.calendars.schedule_rule import AssetPolicy, ScheduleRule, Terms
 from schedule_service.domain.calendars.upcoming_slot import UpcomingSlot
 from schedule_service.domain.timers.timer import Timer
-from schedule_service.domain.timers.timer_request import Wish
+from schedule_service.domain.timers.timer_request import TimerRequest
 from schedule_service.domain.timers.timer_request import created as created_timer
 from schedule_service.domain.zone_changes.moved_times import MovedTime
-from schedule_service.domain.zone_changes.zone_change import Kind, Law, ZoneChange
+from schedule_service.domain.zone_changes.zone_change import Kind, ZoneChange
+from schedule_service.domain.zone_release import ZoneRelease
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
@@ -165,8 +166,8 @@ class Drift:
         law: bytes = VANCOUVER_LAW,
         **changes: object,
     ) -> Timer:
-        wish = Wish(topic="t", cron="0 9 * * 1", time_zone=VANCOUVER, dst_policy=Dst.ONCE)
-        made = created_timer(organization, timer_id, wish, now=NOW)
+        request = TimerRequest(topic="t", cron="0 9 * * 1", time_zone=VANCOUVER, dst_policy=Dst.ONCE)
+        made = created_timer(organization, timer_id, request, now=NOW)
         zone = zone_from_data(VANCOUVER, law)
         after = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
         due = next(firings(parse_cron("0 9 * * 1"), zone, after=after, dst=Dst.ONCE)).instant
@@ -248,7 +249,7 @@ async def test_exactly_the_schedules_whose_times_move_are_listed(drift: Drift) -
         await account_schedules.save(tx.connection, gone)
     changes = await drift.listed()
     assert ids(changes) == [("ACCOUNT_SCHEDULE", "acme", "moves"), ("ACCOUNT_SCHEDULE", "acme", "off")]
-    assert changes[0].law == (OLD, VANCOUVER)
+    assert changes[0].zone_release == (OLD, VANCOUVER)
     assert changes[0].moved_times[0] == MOVED
     assert len(changes[0].moved_times) == 10
     assert {moved.old - moved.new for moved in changes[0].moved_times if moved.old and moved.new} == {
@@ -334,7 +335,7 @@ async def test_posts_in_a_zone_that_a_schedule_no_longer_has_move_too(drift: Dri
     assert await drift.listed() == []
     await hears(drift, nominal, old)
     (change,) = await drift.listed()
-    assert (change.law, change.moved_times) == (Law(OLD, BERLIN), ())
+    assert (change.zone_release, change.moved_times) == (ZoneRelease(OLD, BERLIN), ())
     assert await drift.listed("umbrella") == []
     drift.news.schedules.clear()
     assert (await drift.apply("acme")).moved[Kind.ACCOUNT_SCHEDULE] == 1
@@ -433,15 +434,15 @@ async def test_rules_move_by_their_own_targets(drift: Drift) -> None:
 async def test_a_timer_is_listed_with_the_time_that_it_waits_for(drift: Drift) -> None:
     await drift.timer()
     (change,) = await drift.listed()
-    assert (change.kind, change.place, change.law) == (Kind.TIMER, ("acme", "timer"), (OLD, VANCOUVER))
+    assert (change.kind, change.place, change.zone_release) == (Kind.TIMER, ("acme", "timer"), (OLD, VANCOUVER))
     assert change.moved_times == (MOVED,)
 
 
 async def test_timers_that_no_law_moves_are_not_listed(drift: Drift) -> None:
     due = NOW + timedelta(days=30)
-    once = replace(created_timer("acme", "once", Wish(topic="t", fire_time=due), now=NOW), tzdata_version=OLD)
-    wish = Wish(topic="t", cron="@every 1h", time_zone=VANCOUVER)
-    every = replace(created_timer("acme", "every", wish, now=NOW), tzdata_version=OLD)
+    once = replace(created_timer("acme", "once", TimerRequest(topic="t", fire_time=due), now=NOW), tzdata_version=OLD)
+    request = TimerRequest(topic="t", cron="@every 1h", time_zone=VANCOUVER)
+    every = replace(created_timer("acme", "every", request, now=NOW), tzdata_version=OLD)
     async with drift.database.transaction() as tx:
         for timer in (once, every):
             assert await timers.insert(tx.connection, timer)
@@ -661,7 +662,7 @@ async def test_a_zone_that_is_no_more_keeps_no_other_from_being_applied(
         assert ids(await drift.listed()) == [("ACCOUNT_SCHEDULE", "acme", "page")]
     assert "US/Pacific-New" in caplog.text
     assert (await drift.apply()).moved[Kind.ACCOUNT_SCHEDULE] == 1
-    watch = WatchZoneLaws(database=drift.database)
+    watch = WatchTzdata(database=drift.database)
     assert not await watch()
 
 
@@ -710,7 +711,7 @@ async def test_posts_of_a_deleted_schedule_move_also_when_its_zone_is_no_more(dr
 async def test_rows_without_a_release_count_as_announced_with_this_one(drift: Drift) -> None:
     before = await drift.schedule(release="")
     assert await drift.listed() == []
-    watch = WatchZoneLaws(database=drift.database)
+    watch = WatchTzdata(database=drift.database)
     assert not await watch()
     assert await drift.stored_schedule() == replace(before, tzdata_version=NEW)
     assert (await drift.apply()).moved.total() == 0
@@ -727,7 +728,7 @@ async def test_the_watch_marks_any_number_of_rows_in_steps(drift: Drift) -> None
             """),
             {"now": NOW},
         )
-    watch = WatchZoneLaws(database=drift.database)
+    watch = WatchTzdata(database=drift.database)
     assert await watch()
     assert not await watch()
     async with drift.database.read() as connection:
@@ -738,7 +739,7 @@ async def test_the_watch_marks_any_number_of_rows_in_steps(drift: Drift) -> None
 async def test_the_watch_records_laws_of_rows_that_were_there_before(drift: Drift) -> None:
     await drift.schedule(release=NEW)
     await drift.schedule("berlin", BERLIN, release="")
-    watch = WatchZoneLaws(database=drift.database)
+    watch = WatchTzdata(database=drift.database)
     await watch()
     await watch()
     async with drift.database.read() as connection:
@@ -752,7 +753,7 @@ async def test_the_watch_warns_once_when_something_follows_an_older_release(
     drift: Drift, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    watch = WatchZoneLaws(database=drift.database)
+    watch = WatchTzdata(database=drift.database)
     await watch()
     assert not caplog.records
     await drift.schedule()

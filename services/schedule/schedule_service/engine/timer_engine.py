@@ -1,8 +1,9 @@
-"""The part of the process that watches the clock: jobkit's scheduler over the table of timers."""
+"""The timer engine: jobkit's scheduler on the table of timers."""
 
 import asyncio
 import logging
 from datetime import timedelta
+from typing import NamedTuple
 
 from opentelemetry import metrics
 
@@ -21,36 +22,57 @@ from jobkit.errors import (
 from jobkit.retry import RetryPolicy
 from jobkit.scheduler import Config, Scheduler
 from schedule_service.application.timers.fire_due_timers import FireDueTimers
+from schedule_service.engine.batch import BatchHandler, CurrentBatch
+from schedule_service.engine.occurrences import Occurrences
+from schedule_service.engine.timer_store import TimerStore
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database
+from servicekit.pg.outbox import Outbox
 from servicekit.run import is_transient
 from servicekit.run.zeros import from_zero
 
-# A timer is never given up: what keeps it from firing passes, or ends the process.
+# A timer is retried forever: what keeps it from firing is transient, or ends the process.
 _RETRY = RetryPolicy(max_attempts=2**31 - 1, first=timedelta(seconds=1), cap=timedelta(minutes=1))
-# Nothing is wrong: they are what pauses, deletions, other replicas and policies look like from here.
+# Effects of pauses, deletions, other replicas and misfire policies: nothing is wrong.
 _EXPECTED = (LateWrite, LockLost, OccurrenceSkipped)
 
 _log = logging.getLogger(__name__)
+_meter = metrics.get_meter(__name__)
 _troubles = from_zero(
-    metrics.get_meter("schedule_service").create_counter(
-        "postflow.timer.troubles", description="What kept timers from firing, by kind"
-    ),
+    _meter.create_counter("postflow.timer.troubles", description="Errors that kept timers from firing, by kind"),
     *({"kind": kind.__name__} for kind in (StoreFailed, RunTimedOut, RunLost, LoopBlocked, InvalidJob)),
 )
+
+
+class TimerJobs(NamedTuple):
+    """The two sides that jobkit's scheduler works on."""
+
+    store: TimerStore
+    handler: BatchHandler
+
+
+def due_timer_jobs(*, database: Database, clock: DatabaseClock, outbox: Outbox) -> TimerJobs:
+    batch = CurrentBatch()
+    fire = FireDueTimers(database=database, clock=clock, outbox=outbox)
+    return TimerJobs(
+        store=TimerStore(database=database, clock=clock, fire=fire, batch=batch),
+        handler=BatchHandler(Occurrences(database), batch),
+    )
 
 
 class TimerEngine:
     name = "timers"
 
-    def __init__(self, fire: FireDueTimers, *, poll: timedelta, batch: int, lock: timedelta) -> None:
-        """`poll` is how late another replica's new timer may be seen, `lock` how long a batch may take at most."""
+    def __init__(self, jobs: TimerJobs, *, poll: timedelta, batch: int, lock: timedelta) -> None:
+        """`poll` is how late a new timer of another replica is found; `lock` is the most that a batch may take."""
         self._poll = poll
         self._failure: Exception | None = None
         self._halt = asyncio.Event()
         self._scheduler = Scheduler(
             Config(
-                store=fire,
+                store=jobs.store,
                 name=self.name,
-                on_batch=fire.on_batch,
+                on_batch=jobs.handler,
                 on_error=self._on_error,
                 idle_delay=poll,
                 lock_duration=lock,
@@ -60,7 +82,7 @@ class TimerEngine:
         )
 
     def wake(self, ahead: timedelta) -> None:
-        """A timer has come that is due so far ahead. What is due later than the next poll is found by it."""
+        """Wakes the engine for a new timer that is due in `ahead`. The next poll finds one that is due later."""
         if ahead <= self._poll:
             self._scheduler.wake()
 
@@ -86,7 +108,7 @@ class TimerEngine:
 
 
 def _timer(error: SchedulerError) -> dict[str, str]:
-    """Which one it is about, as callers name it; what jobkit calls a job is a number of ours."""
+    """Returns the organization and id of the timer concerned: callers do not know jobkit's job id."""
     if not isinstance(error, JobError):
         return {}
     return {"organization_id": error.job.data["organization_id"], "timer_id": error.job.data["id"]}

@@ -1,4 +1,4 @@
-"""What Schedule answers about timers."""
+"""Serves TimerService."""
 
 from typing import Any, TypeAlias
 
@@ -42,7 +42,7 @@ class TimerServicer(timer_service_pb2_grpc.TimerServiceServicer):
 
     async def CreateTimer(self, request: messages.CreateTimerRequest, context: Context) -> messages.CreateTimerResponse:
         key = request_key("CreateTimer", request)
-        return await self._create(key, timer_id=request.timer_id, wish=timers.wish(request.timer))
+        return await self._create(key, timer_id=request.timer_id, request=timers.timer_request(request.timer))
 
     async def GetTimer(self, request: messages.GetTimerRequest, context: Context) -> messages.GetTimerResponse:
         return await self._get(organization_id=request.organization_id, timer_id=request.timer_id)

@@ -11,8 +11,9 @@ from postflow.schedule.v1.timer_service_pb2 import (
     PauseTimerResponse,
     ResumeTimerResponse,
 )
-from schedule_service.domain.timers.timer import Fired, MisfirePolicy, Timer, TimerState
-from schedule_service.domain.timers.timer_request import Wish
+from schedule_service.domain.timers.occurrence import Fired
+from schedule_service.domain.timers.timer import MisfirePolicy, Timer, TimerState
+from schedule_service.domain.timers.timer_request import TimerRequest
 from schedule_service.wire.civil_times import moment, span
 from servicekit.pg.outbox import Announcement
 from topology import events_subject
@@ -28,7 +29,7 @@ __all__ = [
     "shown",
     "state",
     "timer_fired",
-    "wish",
+    "timer_request",
 ]
 
 _STATES = {getattr(timer_pb2, f"TIMER_STATE_{state}"): state for state in TimerState}
@@ -37,8 +38,8 @@ _DST_NUMBERS = {policy: number for number, policy in _DST_POLICIES.items()}
 _MISFIRE_POLICIES = {getattr(timer_pb2, f"MISFIRE_POLICY_{policy}"): policy for policy in MisfirePolicy}
 
 
-def wish(message: timer_pb2.Timer) -> Wish:
-    return Wish(
+def timer_request(message: timer_pb2.Timer) -> TimerRequest:
+    return TimerRequest(
         topic=message.topic,
         payload=message.payload,
         fire_time=moment(message.fire_time) if message.HasField("fire_time") else None,
@@ -55,12 +56,12 @@ def wish(message: timer_pb2.Timer) -> Wish:
 
 
 def state(number: int) -> TimerState | None:
-    """None: any."""
+    """Returns the state to list; None: any."""
     return _STATES.get(number)
 
 
 def shown(timer: Timer) -> timer_pb2.Timer:
-    """The timer as its readers see it. What it does not need it does not show, so it could be created again from it."""
+    """Returns the timer as callers see it, without fields that do not apply: it can be created again from it."""
     message = timer_pb2.Timer(
         id=timer.id,
         topic=timer.topic,

@@ -42,8 +42,8 @@ def _shown(change: ZoneChange) -> messages.ZoneChange:
         organization_id=change.place.organization_id,
         kind=_KINDS[change.kind],
         id=change.place.id,
-        time_zone=change.law.time_zone,
-        announced_tzdata_version=change.law.tzdata_version,
+        time_zone=change.zone_release.time_zone,
+        announced_tzdata_version=change.zone_release.tzdata_version,
         moved_times=map(_moved_time, change.moved_times),
     )
 

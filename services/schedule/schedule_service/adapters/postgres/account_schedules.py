@@ -1,4 +1,4 @@
-"""The SQL of account schedules: one method per question."""
+"""The SQL of account schedules."""
 
 from datetime import time
 from typing import Any
@@ -25,7 +25,7 @@ _PAGE = text(f"""
     {_SELECT} where organization_id = :organization_id and social_account_id > :after and delete_time is null
     order by social_account_id limit :size
 """)
-# On the name and not the row, because the row may not be there yet.
+# Locks the name and not the row, because the row may not exist yet.
 _LOCK = text("""
     select pg_advisory_xact_lock(hashtextextended(:organization_id || '/' || :social_account_id, 0))
 """)
@@ -56,21 +56,23 @@ async def find(connection: AsyncConnection, organization_id: str, social_account
 async def find_last(
     connection: AsyncConnection, organization_id: str, social_account_id: str
 ) -> AccountSchedule | None:
-    """Live or deleted."""
+    """Returns the last schedule of the account, live or deleted."""
     names = {"organization_id": organization_id, "social_account_id": social_account_id}
     row = (await connection.execute(_LAST, names)).one_or_none()
     return _schedule(row) if row else None
 
 
 async def page(connection: AsyncConnection, organization_id: str, *, after: str, size: int) -> list[AccountSchedule]:
-    """In the order of the accounts' ids, those behind `after`."""
+    """Lists live schedules in the order of their account ids, beginning after `after`."""
     names = {"organization_id": organization_id, "after": after, "size": size}
     return [_schedule(row) for row in await connection.execute(_PAGE, names)]
 
 
 async def lock(connection: AsyncConnection, organization_id: str, social_account_id: str) -> AccountSchedule | None:
-    """The last schedule of the account, live or deleted, or that it never had one: it stays so until the end of the
-    transaction."""
+    """Locks the account's schedule until the end of the transaction, even if there is none yet.
+
+    Returns the last one, live or deleted.
+    """
     names = {"organization_id": organization_id, "social_account_id": social_account_id}
     await connection.execute(_LOCK, names)
     return await find_last(connection, organization_id, social_account_id)

@@ -1,4 +1,4 @@
-"""What the engine asks of the table of timers: the jobs of jobkit, and one statement for what became of them."""
+"""The SQL of due timers: jobkit's store of them, and one statement that writes the outcome of a batch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from civil.zones import tzdata_version
 from jobkit.job import Job, JobUpdate, Lock
 from jobkit.stores.columns import SqlColumns
 from jobkit.stores.sql import SqlStore
-from schedule_service.domain.timers.timer import Fired
+from schedule_service.domain.timers.occurrence import Fired, Occurrence
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 
@@ -44,7 +44,7 @@ _DEAL = text(f"""
     order by turn, sleep_until, job_id limit :limit
 """)
 
-# The limit is the number of the changes: a planner that does not know it expects one, and looks each up by its key.
+# The limit equals the number of changes. It makes the planner expect one row, and look each timer up by its key.
 _SETTLE = text("""
     update timer set
         due_time = c.due_time, sleep_until = c.sleep_until, attempts = c.attempts, finish_time = c.finish_time,
@@ -77,32 +77,22 @@ _REMOVE = text("""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
-    """An occurrence that came up in the hands of the engine."""
-
-    due_time: datetime
-    occurrence_key: str | None  # None: it has been fired before
-    not_after: datetime | None  # None: it is never too late
-    traceparent: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
-    """What was written for the locks that held."""
+class SettledBatch:
+    """The timers that were written: those whose locks still held."""
 
     locks: frozenset[Lock]
     fired: list[Fired]
     zones: frozenset[str]
-    """Those in which the next times of recurring timers were computed."""
+    """Zones in which the next times of recurring timers were computed."""
     skipped: int
-    """Occurrences that it had become too late for."""
+    """Number of occurrences that did not fire because it was too late."""
 
 
 class DueTimers:
-    """Which timers are taken in hand next: the longest waiting; in a rush, not those of one organization alone.
+    """Locks the timers that have waited longest, and shares a rush between organizations.
 
-    While batches are full, every fourth is dealt out over the organizations in turn, of the oldest that are due. So who
-    has few timers does not wait for the end of somebody's thousands; the other batches cost what they always do.
+    While batches are full, every fourth takes the oldest due timers by turns of their organizations. So the few timers
+    of one do not wait for the thousands of another, and the other three batches cost no more than usual.
     """
 
     def __init__(self, database: Database, clock: DatabaseClock) -> None:
@@ -124,7 +114,7 @@ class DueTimers:
 
 
 def timer_jobs(database: Database, clock: DatabaseClock, *, only: Sequence[int] | None = None) -> SqlStore:
-    """All, or only these."""
+    """Returns jobkit's store of all timers, or only of these."""
     condition = "true" if only is None else "job_id = any(cast(:only as bigint[]))"
     parameters = {} if only is None else {"only": only}
     return SqlStore(
@@ -133,18 +123,18 @@ def timer_jobs(database: Database, clock: DatabaseClock, *, only: Sequence[int] 
 
 
 async def settle(
-    connection: AsyncConnection, changes: Sequence[tuple[Lock, JobUpdate, Made | None]], *, now: datetime
-) -> Settled:
-    """Writes when the timers fire next, and that those with a key, if it is not too late, have fired."""
+    connection: AsyncConnection, changes: Sequence[tuple[Lock, JobUpdate, Occurrence | None]], *, now: datetime
+) -> SettledBatch:
+    """Writes when the timers fire next, and fires the occurrences that have a key and are not too late."""
     locks = [lock for lock, _, _ in changes]
-    made = [each for _, _, each in changes]
+    occurrences = [each for _, _, each in changes]
     updates = [update for _, update, _ in changes]
-    in_time = _in_time(made, now)
+    in_time = _in_time(occurrences, now)
     rows = await connection.execute(
         _SETTLE,
         {
             **_keys(locks),
-            "keys": [each.occurrence_key if each else None for each in in_time],
+            "keys": [each.key if each else None for each in in_time],
             "due_times": [update.due_time for update in updates],
             "sleep_untils": [update.sleep_until for update in updates],
             "attempts": [update.attempts for update in updates],
@@ -154,37 +144,39 @@ async def settle(
         },
     )
     written = rows.all()
-    return Settled(
+    return SettledBatch(
         locks=_held(locks, written),
         fired=_fired(in_time, written, now),
-        # Without a next time it has ended, or rests because its row makes no sense: perhaps there is no such zone.
+        # A timer without a next time has finished, or is faulty: its zone may not exist.
         zones=frozenset(row.time_zone for row in written if row.cron and updates[row.place - 1].sleep_until),
-        skipped=_skipped(made, in_time, written),
+        skipped=_skipped(occurrences, in_time, written),
     )
 
 
 async def remove(
-    connection: AsyncConnection, removals: Sequence[tuple[Lock, Made | None]], *, now: datetime
-) -> Settled:
-    """Deletes the timers; those with a key, if it is not too late, have fired."""
+    connection: AsyncConnection, removals: Sequence[tuple[Lock, Occurrence | None]], *, now: datetime
+) -> SettledBatch:
+    """Deletes the timers, and fires the occurrences that have a key and are not too late."""
     locks = [lock for lock, _ in removals]
-    made = [each for _, each in removals]
-    in_time = _in_time(made, now)
+    occurrences = [each for _, each in removals]
+    in_time = _in_time(occurrences, now)
     written = (await connection.execute(_REMOVE, _keys(locks))).all()
-    return Settled(
+    return SettledBatch(
         locks=_held(locks, written),
         fired=_fired(in_time, written, now),
         zones=frozenset(),
-        skipped=_skipped(made, in_time, written),
+        skipped=_skipped(occurrences, in_time, written),
     )
 
 
-def _in_time(made: Sequence[Made | None], now: datetime) -> list[Made | None]:
-    return [None if each and each.not_after and each.not_after < now else each for each in made]
+def _in_time(occurrences: Sequence[Occurrence | None], now: datetime) -> list[Occurrence | None]:
+    return [None if each and each.is_too_late(now) else each for each in occurrences]
 
 
-def _skipped(made: Sequence[Made | None], in_time: Sequence[Made | None], written: Sequence[Row[Any]]) -> int:
-    return sum(made[row.place - 1] is not in_time[row.place - 1] for row in written)
+def _skipped(
+    occurrences: Sequence[Occurrence | None], in_time: Sequence[Occurrence | None], written: Sequence[Row[Any]]
+) -> int:
+    return sum(occurrences[row.place - 1] is not in_time[row.place - 1] for row in written)
 
 
 def _keys(locks: Sequence[Lock]) -> dict[str, object]:
@@ -195,18 +187,18 @@ def _held(locks: Sequence[Lock], written: Sequence[Row[Any]]) -> frozenset[Lock]
     return frozenset(locks[row.place - 1] for row in written)
 
 
-def _fired(made: Sequence[Made | None], written: Sequence[Row[Any]], now: datetime) -> list[Fired]:
-    """In the order of the locks, which is that of the due times."""
+def _fired(occurrences: Sequence[Occurrence | None], written: Sequence[Row[Any]], now: datetime) -> list[Fired]:
+    """Returns the firings in the order of the locks, which is that of the due times."""
     return [
         Fired(
             organization_id=row.organization_id,
             timer_id=row.id,
             topic=row.topic,
             payload=row.payload,
-            occurrence_key=occurrence.occurrence_key,
+            occurrence_key=occurrence.key,
             due_time=occurrence.due_time,
             fire_time=now,
         )
         for row in sorted(written, key=lambda row: int(row.place))
-        if (occurrence := made[row.place - 1]) and occurrence.occurrence_key is not None
+        if (occurrence := occurrences[row.place - 1]) and occurrence.key is not None
     ]

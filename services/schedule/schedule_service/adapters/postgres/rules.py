@@ -1,4 +1,4 @@
-"""The SQL of schedule rules: one method per question. A deleted rule keeps its row, and no question finds it."""
+"""The SQL of schedule rules. A deleted rule keeps its row, but no query here returns it."""
 
 from datetime import time
 from typing import Any
@@ -17,7 +17,7 @@ _RULES = """
 """
 _FIND = text(f"{_RULES} and id = :id")
 _LOCK = text(f"{_RULES} and id = :id for update")
-# About what a rule takes in an answer; behind so much of it nothing more fits.
+# Roughly what a rule takes in a response; a page ends where no further rule would fit.
 _BYTES = "5 * cardinality(weekly_slots) + 12 * cardinality(excluded_dates)"
 _ENOUGH_BYTES = 256 * 1024
 _PAGE = f"""
@@ -31,7 +31,7 @@ _LIST = text(_PAGE % "")
 _LIST_OF_BRAND = text(_PAGE % "and brand_id = :brand_id")
 _ENABLED = text(f"{_RULES} and brand_id = :brand_id and enabled and id > :after order by id limit :size")
 _STEP = 10
-# On the name and not the rows, because there may be none yet.
+# Locks the name and not the rows, because there may be none yet.
 _LOCK_BRAND = text("""
     select pg_advisory_xact_lock(hashtextextended('brand/' || :organization_id || '/' || :brand_id, 0))
 """)
@@ -64,7 +64,7 @@ async def find(connection: AsyncConnection, organization_id: str, rule_id: str) 
 
 
 async def lock(connection: AsyncConnection, organization_id: str, rule_id: str) -> ScheduleRule | None:
-    """The rule, which stays as it is until the end of the transaction."""
+    """Locks the rule until the end of the transaction."""
     row = (await connection.execute(_LOCK, {"organization_id": organization_id, "id": rule_id})).one_or_none()
     return _rule(row) if row else None
 
@@ -72,9 +72,9 @@ async def lock(connection: AsyncConnection, organization_id: str, rule_id: str) 
 async def page(
     connection: AsyncConnection, organization_id: str, *, brand_id: str, after: str, size: int
 ) -> list[ScheduleRule]:
-    """In the order of their ids, from the one behind `after` on; an empty brand means those of all.
+    """Lists rules in the order of their ids, beginning after `after`; an empty brand means those of all.
 
-    Fewer when they are large: as many as no answer holds.
+    Returns fewer when they are large, but always more than fit into one response.
     """
     wanted = {"organization_id": organization_id, "after": after, "size": size}
     if brand_id:
@@ -85,9 +85,10 @@ async def page(
 
 
 async def enabled(connection: AsyncConnection, organization_id: str, brand_id: str) -> list[ScheduleRule]:
-    """In the order of their ids. Read in steps: half a million excluded dates at once would hold up every call.
+    """Lists the enabled rules of a brand in the order of their ids.
 
-    Ten rules of the largest kind take some two milliseconds, and other calls have their turn between them.
+    Reads ten at a time: half a million excluded dates at once would block every other call. Ten rules of the largest
+    size take about two milliseconds, and other calls run in between.
     """
     names = {"organization_id": organization_id, "brand_id": brand_id, "size": _STEP}
     rules: list[ScheduleRule] = []
@@ -99,7 +100,7 @@ async def enabled(connection: AsyncConnection, organization_id: str, brand_id: s
 
 
 async def lock_brand(connection: AsyncConnection, organization_id: str, brand_id: str) -> None:
-    """Until the end of the transaction nobody else inserts a rule of this brand."""
+    """Keeps others from inserting rules of this brand until the end of the transaction."""
     await connection.execute(_LOCK_BRAND, {"organization_id": organization_id, "brand_id": brand_id})
 
 
@@ -109,7 +110,7 @@ async def count(connection: AsyncConnection, organization_id: str, brand_id: str
 
 
 async def insert(connection: AsyncConnection, rule: ScheduleRule) -> bool:
-    """False: its id is in use, or was once."""
+    """Returns False if the id is in use, or was once."""
     inserted = await connection.execute(_INSERT, _columns(rule) | {"create_time": rule.create_time})
     return inserted.rowcount == 1
 

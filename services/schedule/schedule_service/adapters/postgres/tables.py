@@ -1,4 +1,4 @@
-"""Schedule's tables as the code knows them; the migrations make them, and a test holds the two together."""
+"""The tables of Schedule as the code knows them. Migrations create them, and a test compares the two."""
 
 from sqlalchemy import (
     BigInteger,
@@ -46,11 +46,11 @@ account_schedule = Table(
     Column("window_start", SmallInteger, nullable=False),
     Column("window_end", SmallInteger, nullable=False),
     Column("min_spacing", Interval, nullable=False),
-    # The release of tzdata that the schedule was announced with.
+    # The tzdata release that the schedule was announced with.
     Column("tzdata_version", Text, nullable=False),
-    # The row stays, so that the versions of an account's schedules only grow.
+    # A deleted schedule keeps its row, so that the versions of an account's schedules only grow.
     Column("delete_time", Timestamp),
-    # Slots of the account may follow another zone than this, which it had before, or had when it was deleted.
+    # Slots of the account may be in another zone: one that the schedule had before, or had when it was deleted.
     Column("slots_elsewhere", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("organization_id", "social_account_id"),
 )
@@ -69,7 +69,7 @@ upcoming_slot = Table(
     Column("social_account_id", Text, nullable=False),
     Column("revision", BigInteger, nullable=False),
     Column("schedule_time", Timestamp, nullable=False),
-    # What the slot means on the wall. Without a zone: nobody said. Without a time: it is an instant.
+    # The wall-clock time that the slot keeps. Empty zone: unknown. No time: the slot is a plain instant.
     Column("time_zone", Text, nullable=False, server_default=""),
     Column("nominal_local_time", DateTime),
     PrimaryKeyConstraint("organization_id", "slot_id"),
@@ -105,7 +105,7 @@ schedule_rule = Table(
     Column("version", BigInteger, nullable=False),
     Column("create_time", Timestamp, nullable=False),
     Column("update_time", Timestamp, nullable=False),
-    # The row stays: its id names targets for ever.
+    # A deleted rule keeps its row, because its id names targets forever.
     Column("delete_time", Timestamp),
     PrimaryKeyConstraint("organization_id", "id"),
 )
@@ -122,11 +122,11 @@ timer = Table(
     metadata,
     Column("organization_id", Text, nullable=False),
     Column("id", Text, nullable=False),
-    # The one name by which the scheduler knows the row.
+    # The id of the row for jobkit.
     Column("job_id", BigInteger, Identity(always=True), nullable=False),
     Column("topic", Text, nullable=False),
     Column("payload", LargeBinary, nullable=False),
-    # Of a timer that fires once; the others have a cron expression.
+    # Set for a timer that fires once; the others have a cron expression.
     Column("fire_time", Timestamp),
     Column("cron", Text, nullable=False),
     Column("time_zone", Text, nullable=False),
@@ -137,9 +137,9 @@ timer = Table(
     Column("skip_after", Interval, nullable=False),
     Column("auto_remove", Boolean, nullable=False),
     Column("paused", Boolean, nullable=False),
-    # The occurrence in hand; null when there is none any more.
+    # The current occurrence; null when there are no more.
     Column("due_time", Timestamp),
-    # When the row is looked at next; null when paused or finished.
+    # When the engine looks at the row next; null when paused, finished or faulty.
     Column("sleep_until", Timestamp),
     Column("fence", BigInteger, nullable=False),
     Column("attempts", Integer, nullable=False),
@@ -148,7 +148,7 @@ timer = Table(
     Column("last_occurrence_key", Text, nullable=False),
     Column("finish_time", Timestamp),
     Column("tzdata_version", Text, nullable=False),
-    # Of the call that made it, if that was sampled and it fires once.
+    # Of the call that created it, if that call was sampled and the timer fires once.
     Column("traceparent", Text, nullable=False),
     Column("version", BigInteger, nullable=False),
     Column("create_time", Timestamp, nullable=False),
@@ -183,11 +183,11 @@ timer_room = Table(
     "timer_room",
     metadata,
     Column("organization_id", Text, primary_key=True),
-    # So many timers may be made before those that have not finished are counted again.
+    # How many timers may be created before the unfinished ones are counted again.
     Column("room", Integer, nullable=False),
 )
 
-# What follows the laws of zones, by release and zone.
+# What depends on time zone data, by tzdata release and zone.
 Index(
     "account_schedule_by_law",
     *account_schedule.c["tzdata_version", "time_zone", "organization_id", "social_account_id"],
@@ -209,7 +209,7 @@ Index(
     postgresql_where=text("cron <> '' and due_time is not null"),
 )
 
-# The compiled zones (TZif) that times were announced with.
+# The compiled zones (TZif) that times were computed with.
 zone_data = Table(
     "zone_data",
     metadata,

@@ -1,8 +1,8 @@
-"""How many timers an organization may still make, without counting them each time.
+"""The number of timers that an organization may still create, without counting them each time.
 
-The row says how much room there was when they were last counted, less what was made since. What has been deleted since,
-or has fired for the last time, has left more room than it says: that is found when the room is used up, and they
-are counted again. So the engine, and whoever deletes, has nothing to do with the row.
+The row holds the room at the last count, minus the timers created since. Timers deleted or finished since then leave
+more room than it says. That is found when the room is used up and the timers are counted again, so neither the engine
+nor a deletion has to update the row.
 """
 
 from sqlalchemy import text
@@ -14,8 +14,8 @@ _LOCK = text("""
     on conflict (organization_id) do update set room = timer_room.room
     returning room
 """)
-# Within an index that has `finish_time`, past those that have finished: an index on the others would be written to
-# whenever a timer fires, a tenth of all that work, for a question that is asked once in thousands of creations.
+# Scans an index that includes `finish_time` and skips the finished ones. An index on the unfinished ones alone would be
+# written whenever a timer fires, a tenth of that work, for a count that is needed once in thousands of creations.
 _COUNT = text("""
     select count(*) from (
         select from timer where organization_id = :organization_id and finish_time is null limit :limit
@@ -25,15 +25,15 @@ _SET = text("update timer_room set room = :room where organization_id = :organiz
 
 
 async def take(connection: AsyncConnection, organization_id: str, *, most: int) -> bool:
-    """For a timer that this transaction has made; False: it is one too many.
+    """Takes room for a timer that this transaction has created. Returns False if it is one too many.
 
-    Until the transaction ends nobody else takes room, so what is counted is all that will be there.
+    No other transaction takes room before this one ends, so the count includes every timer.
     """
     of_organization = {"organization_id": organization_id}
     if (await connection.execute(_TAKE, of_organization)).rowcount:
         return True
     room: int = (await connection.execute(_LOCK, of_organization)).scalar_one()
-    if room > 0:  # somebody has counted while this transaction waited
+    if room > 0:  # another transaction counted while this one waited
         left = room - 1
     else:
         counted = await connection.execute(_COUNT, of_organization | {"limit": most + 1})

@@ -1,4 +1,4 @@
-"""The SQL of timers: one method per question. What the engine asks while a timer is due stands in `timer_engine`."""
+"""The SQL of timers for calls. The engine's statements are in `due_timers`."""
 
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from civil.cron import Dst
 from civil.zones import stored_zone
 from schedule_service.domain.timers.timer import MisfirePolicy, Timer, TimerState
 
-# Of payloads on one page; behind this nothing more fits into an answer.
+# Payload bytes on one page; no further timer would fit into a response.
 _ENOUGH_BYTES = 256 * 1024
 _MOST_LISTED = 201
 _DELETED_AT_ONCE = 5000
@@ -36,7 +36,7 @@ _SAVE = text("""
         finish_time = :finish_time, tzdata_version = :tzdata_version, version = :version, update_time = :update_time
     where organization_id = :organization_id and id = :id and fence = :fence_before
 """)
-_FIRED_BY_HAND = text(f"""
+_RECORD_MANUAL_FIRING = text(f"""
     update timer set fire_count = fire_count + 1, last_fire_time = :now
     where organization_id = :organization_id and id = :id returning {_COLUMNS}
 """)
@@ -47,8 +47,8 @@ _DELETE_FINISHED = text(f"""
         for update skip locked
     ))
 """)
-# The ids of a page stand in an index, in their order; then each timer is looked up, until there are enough. A planner
-# that expects few timers would else rather read all that could be meant, and sort them.
+# Reads the ids of a page from an index, in order, and then looks up each timer until the page is full. Otherwise a
+# planner that expects few timers reads all candidates and sorts them.
 _PAGE = f"""
     select {_COLUMNS} from (
         select page_id, timer.*, sum(octet_length(payload))
@@ -66,11 +66,11 @@ _PAGE = f"""
 """
 _OF_TOPIC = " and topic = :topic"
 _FAULTY = " and sleep_until is null and not paused and finish_time is null"
-# In the words of the indexes on what does not run. "is true" and "is false" hide the rest from the planner, which might
-# otherwise read all that ever finished.
+# Repeats the conditions of the indexes on idle timers word for word. "is true" and "is false" hide the rest of the
+# condition from the planner, which might otherwise read every finished timer.
 _IN_STATE = {
     None: "",
-    # The faulty ones, hardly any, are looked up apart: else each row would be, for a column that its index has not.
+    # The few faulty timers are looked up separately: else each row is read for a column that the index lacks.
     TimerState.ACTIVE: f"""
         and (paused or finish_time is not null) is false
         and id not in (select id from timer where organization_id = :organization_id{_FAULTY})
@@ -92,27 +92,27 @@ async def find(connection: AsyncConnection, organization_id: str, timer_id: str)
 
 
 async def lock(connection: AsyncConnection, organization_id: str, timer_id: str) -> Timer | None:
-    """The timer, which stays as it is until the end of the transaction."""
+    """Locks the timer until the end of the transaction."""
     row = (await connection.execute(_LOCK, {"organization_id": organization_id, "id": timer_id})).one_or_none()
     return _timer(row) if row else None
 
 
 async def insert(connection: AsyncConnection, timer: Timer) -> bool:
-    """False: its id is in use."""
+    """Returns False if the id is in use."""
     return (await connection.execute(_INSERT, _values(timer))).rowcount == 1
 
 
 async def save(connection: AsyncConnection, timer: Timer, *, before: Timer) -> bool:
-    """What people and laws change of it. False: since `before` was read somebody else has, or the engine took it."""
+    """Saves what calls and zone changes alter. Returns False if the timer changed or was locked since `before`."""
     return (await connection.execute(_SAVE, _values(timer) | {"fence_before": before.fence})).rowcount == 1
 
 
-async def fired_by_hand(
+async def record_manual_firing(
     connection: AsyncConnection, organization_id: str, timer_id: str, *, now: datetime
 ) -> Timer | None:
-    """The timer afterwards; its schedule is left alone, and by which occurrence the engine knows it again."""
+    """Counts a manual firing and returns the timer. Its schedule and `last_occurrence_key` stay as they are."""
     names = {"organization_id": organization_id, "id": timer_id, "now": now}
-    row = (await connection.execute(_FIRED_BY_HAND, names)).one_or_none()
+    row = (await connection.execute(_RECORD_MANUAL_FIRING, names)).one_or_none()
     return _timer(row) if row else None
 
 
@@ -121,14 +121,14 @@ async def delete(connection: AsyncConnection, timer: Timer) -> None:
 
 
 async def delete_finished(connection: AsyncConnection, *, before: datetime) -> bool:
-    """True: there may be more of them."""
+    """Deletes a batch of finished timers. Returns True if there may be more."""
     return (await connection.execute(_DELETE_FINISHED, {"before": before})).rowcount == _DELETED_AT_ONCE
 
 
 async def list_timers(
     connection: AsyncConnection, organization_id: str, *, topic: str, state: TimerState | None, after: str, size: int
 ) -> list[Timer]:
-    """At most 201, in the order of their ids; fewer than there are only when one answer cannot hold their payloads."""
+    """Lists at most 201 timers in the order of their ids; fewer if a response cannot hold their payloads."""
     names: dict[str, object] = {"organization_id": organization_id, "after": after, "size": size}
     if topic:
         names["topic"] = topic

@@ -1,4 +1,4 @@
-"""The SQL of the slots that lie ahead."""
+"""The SQL of upcoming slots, as Queue announced them."""
 
 from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from schedule_service.domain.calendars.upcoming_slot import MOST_COUNTED, Meant, SlotsAhead, UpcomingSlot
+from schedule_service.domain.calendars.upcoming_slot import MOST_COUNTED, NominalSlot, SlotsAhead, UpcomingSlot
 
 _SAVE = text("""
     insert into upcoming_slot as known (organization_id, slot_id, social_account_id, revision, schedule_time, time_zone,
@@ -33,7 +33,7 @@ _AHEAD = text("""
         order by schedule_time desc limit 1
     ) as last_time
 """)
-# Rows are compared as a whole, because a span by itself would be looked up among the slots of all accounts.
+# Whole rows are compared because a span alone would be looked up among the slots of all accounts.
 _ANY_WITHIN = text("""
     select exists (
         select from unnest(cast(:starts as timestamptz[]), cast(:ends as timestamptz[])) as span (starts, ends)
@@ -47,7 +47,7 @@ _ANY_WITHIN = text("""
         ) as slot
     )
 """)
-_MEANT = text("""
+_WITH_NOMINAL_TIMES = text("""
     select schedule_time, time_zone, nominal_local_time from upcoming_slot
     where (organization_id, social_account_id, schedule_time) > (:organization_id, :social_account_id, :after)
         and (organization_id, social_account_id, schedule_time) < (:organization_id, :social_account_id, 'infinity')
@@ -55,7 +55,7 @@ _MEANT = text("""
     order by organization_id, social_account_id, schedule_time fetch first :size rows with ties
 """)
 _AT_ONCE = 500
-# What somebody holds is news, and no longer past.
+# A locked row is being changed by a newer event, so it may no longer be past.
 _FORGET = text("""
     delete from upcoming_slot where ctid = any(array(
         select ctid from upcoming_slot where schedule_time < :cutoff
@@ -65,7 +65,7 @@ _FORGET = text("""
 
 
 async def save(connection: AsyncConnection, slots: Sequence[UpcomingSlot]) -> None:
-    """Each slot once, in the order of their keys: two writers never wait for each other in a circle."""
+    """Saves each slot once, in the order of their keys, so that two writers cannot deadlock."""
     await connection.execute(
         _SAVE,
         {
@@ -99,7 +99,7 @@ async def any_within(
     social_account_id: str,
     spans: Sequence[tuple[datetime, datetime]],
 ) -> bool:
-    """Whether a slot stands in one of the spans, each with its start and without its end."""
+    """Returns whether a slot lies in one of the spans. Each includes its start, but not its end."""
     names = {
         "organization_id": organization_id,
         "social_account_id": social_account_id,
@@ -109,12 +109,14 @@ async def any_within(
     return bool((await connection.execute(_ANY_WITHIN, names)).scalar_one())
 
 
-async def meant(
+async def with_nominal_times(
     connection: AsyncConnection, organization_id: str, social_account_id: str, *, after: datetime
-) -> AsyncGenerator[list[Meant], None]:
-    """The slots of an account that have a time on the wall to keep, in the order of their instants, some at a time."""
+) -> AsyncGenerator[list[NominalSlot], None]:
+    """Yields, in batches and in order of time, the slots of an account that have to keep a wall-clock time."""
     names = {"organization_id": organization_id, "social_account_id": social_account_id, "size": _AT_ONCE}
-    while slots := [Meant._make(row) for row in await connection.execute(_MEANT, names | {"after": after})]:
+    while slots := [
+        NominalSlot._make(row) for row in await connection.execute(_WITH_NOMINAL_TIMES, names | {"after": after})
+    ]:
         yield slots
         after = slots[-1].schedule_time
 

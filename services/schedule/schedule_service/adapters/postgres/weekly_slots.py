@@ -1,4 +1,4 @@
-"""Weekly slots as columns keep them: minutes since Sunday 00:00, local."""
+"""Weekly slots as database columns: minutes since Sunday 00:00, local."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -18,5 +18,6 @@ def slots(minutes: Iterable[int]) -> tuple[WeeklySlot, ...]:
 
 @cache
 def _slot(minute: int) -> WeeklySlot:
-    # A week has few, and a page of large schedules a hundred thousand: to make each anew would hold up every call.
+    # A week has only 10,080 minutes, but a page of large schedules has 100,000 slots: constructing each of them again
+    # would block every other call.
     return WeeklySlot(day=minute // _MINUTES_OF_DAY, hour=minute // 60 % 24, minute=minute % 60)

@@ -1,4 +1,4 @@
-"""The SQL of what was announced with older laws than those in force: schedules, rules and timers alike."""
+"""The SQL of schedules, rules and timers announced with an older tzdata release than the current one."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,14 +8,15 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from civil.zones import tzdata_version
-from schedule_service.domain.zone_changes.zone_change import Kind, Law, Place
+from schedule_service.domain.zone_changes.zone_change import Kind, Place
+from schedule_service.domain.zone_release import ZoneRelease
 
 
 class _Rows(NamedTuple):
     table: str
     id: str
     live: str
-    """In the words of the index by law."""
+    """The condition of the partial index on release and zone, word for word."""
 
 
 _ROWS = {
@@ -23,28 +24,29 @@ _ROWS = {
     Kind.SCHEDULE_RULE: _Rows("schedule_rule", "id", "delete_time is null"),
     Kind.TIMER: _Rows("timer", "id", "cron <> '' and due_time is not null"),
 }
-# One step in the index per law, however many rows there are of each.
-_LAWS = {
+# Reads one index entry per zone and release, however many rows there are of each.
+_ZONE_RELEASES = {
     kind: text(f"""
-        with recursive law as (
+        with recursive zone_release as (
             (
                 select tzdata_version, time_zone from {rows.table} where {rows.live}
                 order by tzdata_version, time_zone limit 1
             )
             union all
-            select following.tzdata_version, following.time_zone from law cross join lateral (
+            select following.tzdata_version, following.time_zone from zone_release cross join lateral (
                 select tzdata_version, time_zone from {rows.table}
-                where {rows.live} and (tzdata_version, time_zone) > (law.tzdata_version, law.time_zone)
+                where {rows.live}
+                    and (tzdata_version, time_zone) > (zone_release.tzdata_version, zone_release.time_zone)
                 order by tzdata_version, time_zone limit 1
             ) as following
         )
-        select tzdata_version, time_zone from law
+        select tzdata_version, time_zone from zone_release
     """)
     for kind, rows in _ROWS.items()
 }
 _OF_ORGANIZATION = "and organization_id = :organization_id"
-# One at least of the slots ahead has a time on the wall to keep that is not one in the schedule's zone. Rows are
-# compared as a whole, because a time by itself would be looked up among the slots of all accounts.
+# Schedules with an upcoming slot whose wall-clock time belongs to another zone than the schedule's. Whole rows are
+# compared because a time alone would be looked up among the slots of all accounts.
 _ELSEWHERE = """
     (
         select schedule.organization_id, schedule.social_account_id, schedule.tzdata_version, schedule.time_zone
@@ -71,10 +73,11 @@ _PAGE = {
             (
                 select found.organization_id, found.id, found.tzdata_version, found.time_zone
                 from unnest(cast(:tzdata_versions as text[]), cast(:time_zones as text[]))
-                    as law (tzdata_version, time_zone)
+                    as zone_release (tzdata_version, time_zone)
                 cross join lateral (
                     select organization_id, {rows.id} as id, tzdata_version, time_zone from {rows.table}
-                    where {rows.live} and tzdata_version = law.tzdata_version and time_zone = law.time_zone
+                    where {rows.live} and tzdata_version = zone_release.tzdata_version
+                        and time_zone = zone_release.time_zone
                         {_OF_ORGANIZATION if of_one else ""}
                         and (organization_id, {rows.id}) > (:after_organization_id, :after_id)
                     order by organization_id, {rows.id} limit :size
@@ -110,31 +113,32 @@ _COUNT = {
 }
 
 
-async def laws_in_use(connection: AsyncConnection, kind: Kind) -> list[Law]:
-    return [Law(row.tzdata_version, row.time_zone) for row in await connection.execute(_LAWS[kind])]
+async def zone_releases_in_use(connection: AsyncConnection, kind: Kind) -> list[ZoneRelease]:
+    rows = await connection.execute(_ZONE_RELEASES[kind])
+    return [ZoneRelease(row.tzdata_version, row.time_zone) for row in rows]
 
 
 async def page(
     connection: AsyncConnection,
     kind: Kind,
-    laws: Sequence[Law],
+    zone_releases: Sequence[ZoneRelease],
     *,
     organization_id: str,
     after: Place | None,
     size: int,
     now: datetime,
-) -> list[tuple[Place, Law]]:
-    """The first `size` behind `after` that were announced with these laws; an empty organization means all.
+) -> list[tuple[Place, ZoneRelease]]:
+    """Lists the first `size` rows after `after` that were announced with these; an empty organization means all.
 
-    And schedules announced with any older release, deleted ones among them, of whose zone slots ahead are not.
+    Includes schedules of any older release, also deleted ones, that have upcoming slots in another zone than theirs.
     """
     since = after or Place("", "")
     elsewhere = {"now": now, "current": tzdata_version()} if kind is Kind.ACCOUNT_SCHEDULE else {}
     rows = await connection.execute(
         _PAGE[kind, bool(organization_id)],
         {
-            "tzdata_versions": [law.tzdata_version for law in laws],
-            "time_zones": [law.time_zone for law in laws],
+            "tzdata_versions": [each.tzdata_version for each in zone_releases],
+            "time_zones": [each.time_zone for each in zone_releases],
             "after_organization_id": since.organization_id,
             "after_id": since.id,
             "size": size,
@@ -142,14 +146,16 @@ async def page(
         | elsewhere
         | _of(organization_id),
     )
-    return [(Place(row.organization_id, row.id), Law(row.tzdata_version, row.time_zone)) for row in rows]
+    return [(Place(row.organization_id, row.id), ZoneRelease(row.tzdata_version, row.time_zone)) for row in rows]
 
 
-async def mark(connection: AsyncConnection, kind: Kind, law: Law, *, organization_id: str, limit: int) -> int:
-    """Up to `limit` rows of this law follow the one in force from now on; returns how many."""
+async def mark(
+    connection: AsyncConnection, kind: Kind, zone_release: ZoneRelease, *, organization_id: str, limit: int
+) -> int:
+    """Marks up to `limit` rows of this zone and release as using the current release; returns how many."""
     marked = await connection.execute(
         _MARK[kind, bool(organization_id)],
-        {"current": tzdata_version(), "limit": limit, **law._asdict()} | _of(organization_id),
+        {"current": tzdata_version(), "limit": limit, **zone_release._asdict()} | _of(organization_id),
     )
     return marked.rowcount
 

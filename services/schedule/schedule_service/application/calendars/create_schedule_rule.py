@@ -4,7 +4,7 @@ import asyncio
 
 from schedule_service.adapters.postgres import rules as store
 from schedule_service.adapters.postgres.zone_data import record_zones
-from schedule_service.application.calendars.worker_threads import places
+from schedule_service.application.calendars.worker_threads import worker_slots
 from schedule_service.domain.calendars.schedule_rule import Terms, created, require_room
 from schedule_service.wire import rules as wire
 from servicekit.faults import AlreadyExists
@@ -24,13 +24,13 @@ class CreateScheduleRule:
         self._ids = ids
         self._ledger = ledger
         self._outbox = outbox
-        self._places = places()
+        self._worker_slots = worker_slots()
 
     async def __call__(
         self, key: RequestKey, *, rule_id: str, brand_id: str, terms: Terms
     ) -> wire.CreateScheduleRuleResponse:
         """Without an id the rule gets one."""
-        async with self._places:
+        async with self._worker_slots:
             return await self._database.run(lambda tx: self._create(tx, key, rule_id, brand_id, terms))
 
     async def _create(

@@ -37,10 +37,10 @@ class FindSlotTimes:
         require_times(schedule)
         if edition(schedule) == known:
             return wire.unchanged(known)
-        return await told(schedule, slot_times(schedule.timetable, wanted))
+        return await encoded(schedule, slot_times(schedule.timetable, wanted))
 
 
-async def told(schedule: AccountSchedule, found: SlotTimes) -> wire.FindSlotTimesResponse:
+async def encoded(schedule: AccountSchedule, found: SlotTimes) -> wire.FindSlotTimesResponse:
     """A thousand times take milliseconds to write down: others have their turn in between."""
     answer = wire.found_slot_times(schedule, found)
     for first in range(0, len(found.times), _AT_ONCE):

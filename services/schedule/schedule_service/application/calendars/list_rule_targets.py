@@ -4,7 +4,7 @@ import asyncio
 from datetime import datetime, timedelta
 
 from schedule_service.adapters.postgres import rules as store
-from schedule_service.application.calendars.worker_threads import places
+from schedule_service.application.calendars.worker_threads import worker_slots
 from schedule_service.domain.calendars.rule_targets import Span, TargetPage, page_of, span
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
@@ -14,7 +14,7 @@ class ListRuleTargets:
     def __init__(self, *, database: Database, clock: DatabaseClock) -> None:
         self._database = database
         self._clock = clock
-        self._places = places()
+        self._worker_slots = worker_slots()
 
     async def __call__(
         self,
@@ -27,7 +27,7 @@ class ListRuleTargets:
         size: int,
     ) -> TargetPage:
         """Without `after` from now on; but `rest`, which the page before left, stands for both ends."""
-        async with self._places:
+        async with self._worker_slots:
             async with self._database.read() as connection:
                 now = await self._clock.now(connection)
                 wanted = rest or span(after=after, horizon=horizon, now=now)

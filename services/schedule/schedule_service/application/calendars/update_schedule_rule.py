@@ -6,7 +6,7 @@ from typing import Any
 
 from schedule_service.adapters.postgres import rules as store
 from schedule_service.adapters.postgres.zone_data import record_zones
-from schedule_service.application.calendars.worker_threads import places
+from schedule_service.application.calendars.worker_threads import worker_slots
 from schedule_service.domain.calendars.schedule_rule import changed, found, require_etag
 from schedule_service.wire import rules as wire
 from servicekit.pg.clock import DatabaseClock
@@ -21,13 +21,13 @@ class UpdateScheduleRule:
         self._clock = clock
         self._ledger = ledger
         self._outbox = outbox
-        self._places = places()
+        self._worker_slots = worker_slots()
 
     async def __call__(
         self, key: RequestKey, *, rule_id: str, changes: Mapping[str, Any], etag: str
     ) -> wire.UpdateScheduleRuleResponse:
         """An empty `etag` is no precondition. What is there already is not announced again."""
-        async with self._places:
+        async with self._worker_slots:
             return await self._database.run(lambda tx: self._update(tx, key, rule_id, changes, etag))
 
     async def _update(

@@ -1,11 +1,17 @@
-"""Rules that take long to reckon are reckoned in threads, which timers and cheap calls need not wait for."""
+"""Limits how many calls expand rules in worker threads.
+
+Expensive rules are expanded in threads, so that timers and other calls are not blocked.
+"""
 
 import asyncio
 
 _AT_ONCE = 2
 
 
-def places() -> asyncio.Semaphore:
-    """For the calls of one kind. More at once would only take turns on one interpreter, and with everything else that
-    waits for it. It is taken before the database is: who waits for a place holds no connection."""
+def worker_slots() -> asyncio.Semaphore:
+    """Returns the limit for the calls of one kind.
+
+    More threads would only share one interpreter with each other and with the event loop. Callers acquire it before
+    they open a connection, so that a waiting call holds none.
+    """
     return asyncio.Semaphore(_AT_ONCE)

@@ -1,4 +1,4 @@
-"""CreateTimer: a new timer, set going."""
+"""CreateTimer: stores a timer and starts it."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -7,7 +7,7 @@ from schedule_service.adapters.postgres import timer_room
 from schedule_service.adapters.postgres import timers as store
 from schedule_service.adapters.postgres.zone_data import record_zones
 from schedule_service.domain.timers.timer import MOST_TIMERS, full, taken
-from schedule_service.domain.timers.timer_request import Wish, created
+from schedule_service.domain.timers.timer_request import TimerRequest, created
 from schedule_service.wire import timers as wire
 from servicekit.ids import IdSource
 from servicekit.pg.clock import DatabaseClock
@@ -27,7 +27,7 @@ class CreateTimer:
         wake: Callable[[timedelta], None],
         most: int = MOST_TIMERS,
     ) -> None:
-        """`wake` tells the engine how far ahead the timer is due. `most` timers of an organization."""
+        """`wake` gets how far ahead the new timer is due. `most` limits the timers of an organization."""
         self._database = database
         self._clock = clock
         self._ids = ids
@@ -35,17 +35,19 @@ class CreateTimer:
         self._wake = wake
         self._most = most
 
-    async def __call__(self, key: RequestKey, *, timer_id: str, wish: Wish) -> wire.CreateTimerResponse:
-        """Without an id the timer gets one."""
-        return await self._database.run(lambda tx: self._create(tx, key, timer_id, wish))
+    async def __call__(self, key: RequestKey, *, timer_id: str, request: TimerRequest) -> wire.CreateTimerResponse:
+        """Creates the timer; it gets an id if none is given."""
+        return await self._database.run(lambda tx: self._create(tx, key, timer_id, request))
 
-    async def _create(self, tx: Transaction, key: RequestKey, timer_id: str, wish: Wish) -> wire.CreateTimerResponse:
+    async def _create(
+        self, tx: Transaction, key: RequestKey, timer_id: str, request: TimerRequest
+    ) -> wire.CreateTimerResponse:
         now = await self._clock.now(tx.connection)
         past = await self._ledger.recall(tx, key, now=now)
         if past and past.response is not None:
             return wire.CreateTimerResponse.FromString(past.response)
         timer = created(
-            key.organization_id, timer_id or self._ids.new(), wish, now=now, traceparent=current_traceparent()
+            key.organization_id, timer_id or self._ids.new(), request, now=now, traceparent=current_traceparent()
         )
         if not await store.insert(tx.connection, timer):
             raise taken(timer.id)
@@ -56,7 +58,7 @@ class CreateTimer:
         tx.after_commit(lambda: self._wake(ahead))
         response = wire.CreateTimerResponse(timer=wire.shown(timer))
         await self._ledger.answer(tx, key, response.SerializeToString())
-        # At the end: all who create timers of the organization at this moment wait for each other from here on.
+        # Last, because from here on this organization's concurrent creations wait for this transaction.
         if not await timer_room.take(tx.connection, timer.organization_id, most=self._most):
             raise full(self._most)
         return response

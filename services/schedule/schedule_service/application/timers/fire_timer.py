@@ -1,7 +1,8 @@
-"""FireTimer: once more than the schedule says, which goes on as before."""
+"""FireTimer: fires a timer in addition to its schedule, which stays as it is."""
 
 from schedule_service.adapters.postgres import timers as store
-from schedule_service.domain.timers.timer import Fired, found, manual_key
+from schedule_service.domain.timers.occurrence import Fired, manual_key
+from schedule_service.domain.timers.timer import found
 from schedule_service.wire import timers as wire
 from servicekit.ids import IdSource
 from servicekit.pg.clock import DatabaseClock
@@ -29,7 +30,7 @@ class FireTimer:
         if past and past.response is not None:
             return wire.FireTimerResponse.FromString(past.response)
         occurrence_key = manual_key(key.request_id or self._ids.new())
-        stored = await store.fired_by_hand(tx.connection, key.organization_id, timer_id, now=now)
+        stored = await store.record_manual_firing(tx.connection, key.organization_id, timer_id, now=now)
         timer = found(stored, timer_id)
         fired = Fired(
             organization_id=timer.organization_id,

@@ -1,4 +1,4 @@
-"""ApplyZoneChanges: what the law in force moves is announced anew; the rest is marked as following it."""
+"""ApplyZoneChanges: announces again what the current tzdata release moves, and marks the rest as unmoved."""
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
@@ -8,28 +8,33 @@ from functools import partial
 
 from schedule_service.adapters.postgres import zone_changes as store
 from schedule_service.adapters.postgres.zone_data import record_zones
-from schedule_service.application.zone_changes.compared_releases import ComparedLaws, compared_laws, zones_of
-from schedule_service.application.zone_changes.zone_dependents import FOLLOWERS, Announced
-from schedule_service.domain.zone_changes.zone_change import Kind, Law, Place
+from schedule_service.application.zone_changes.compared_releases import (
+    ComparedReleases,
+    compare_releases,
+    current_zones,
+)
+from schedule_service.application.zone_changes.zone_dependents import DEPENDENTS, Announced
+from schedule_service.domain.zone_changes.zone_change import Kind, Place
+from schedule_service.domain.zone_release import ZoneRelease
 from servicekit.clock import Clock
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox
 
-_FOLLOW_AT_ONCE = 200
-# Marking is one statement; its locks hold up timers that come due meanwhile.
-_MARK_AT_ONCE = 1000
+_UPDATED_AT_ONCE = 200
+# Marking is one statement, whose locks hold up timers that come due meanwhile.
+_MARKED_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppliedZoneChanges:
     moved: Counter[Kind]
     done: bool
-    """Nothing is left."""
+    """Nothing is left to apply."""
 
 
 class ApplyZoneChanges:
-    """In batches, each committed by itself: who is interrupted calls again, and several may call at once."""
+    """Works in batches that commit one by one: an interrupted call is repeated, and several may run at once."""
 
     def __init__(self, *, database: Database, clock: DatabaseClock, outbox: Outbox, process_clock: Clock) -> None:
         self._database = database
@@ -38,7 +43,7 @@ class ApplyZoneChanges:
         self._process_clock = process_clock
 
     async def __call__(self, *, organization_id: str, patience: float) -> AppliedZoneChanges:
-        """An empty `organization_id` means all. After `patience` seconds no other batch is begun."""
+        """Starts no further batch after `patience` seconds. An empty `organization_id` means all."""
         until = self._process_clock.monotonic() + patience
         moved = Counter[Kind]()
         async with aclosing(self._batches(organization_id)) as batches:
@@ -49,47 +54,49 @@ class ApplyZoneChanges:
         return AppliedZoneChanges(moved=moved, done=True)
 
     async def _batches(self, organization_id: str) -> AsyncGenerator[tuple[Kind, int], None]:
-        """After each: of which kind it was, and how many of them had moved. Those come first, the marks can wait."""
+        """Yields the kind of each batch and how many of it had moved. What has moved goes first; the marks can wait."""
         compared = {kind: await self._database.run(partial(self._compare, kind)) for kind in Kind}
-        for kind, laws in compared.items():
+        for kind, releases in compared.items():
             after: Place | None = None
-            while batch := await self._next(kind, laws, organization_id, after):
-                yield kind, await self._database.run(partial(self._follow, kind, batch))
+            while batch := await self._next(kind, releases, organization_id, after):
+                yield kind, await self._database.run(partial(self._update, kind, batch))
                 after = batch[-1].place
-        for kind, laws in compared.items():
-            for law in laws.agreeing:
-                marked = _MARK_AT_ONCE
-                while marked == _MARK_AT_ONCE:
-                    marked = await self._database.run(partial(self._mark, kind, law, organization_id))
+        for kind, releases in compared.items():
+            for zone_release in releases.agreeing:
+                marked = _MARKED_AT_ONCE
+                while marked == _MARKED_AT_ONCE:
+                    marked = await self._database.run(partial(self._mark, kind, zone_release, organization_id))
                     yield kind, 0
 
-    async def _compare(self, kind: Kind, tx: Transaction) -> ComparedLaws:
-        laws = await compared_laws(tx.connection, kind, now=await self._clock.now(tx.connection))
-        # Committed before any row is locked: those who save a row record its zone while they hold it.
-        await record_zones(tx.connection, await zones_of((*laws.agreeing, *laws.differing)))
-        return laws
+    async def _compare(self, kind: Kind, tx: Transaction) -> ComparedReleases:
+        compared = await compare_releases(tx.connection, kind, now=await self._clock.now(tx.connection))
+        # Committed before any row is locked: a transaction that saves a row records its zone while it holds the row.
+        await record_zones(tx.connection, await current_zones((*compared.agreeing, *compared.differing)))
+        return compared
 
-    async def _mark(self, kind: Kind, law: Law, organization_id: str, tx: Transaction) -> int:
-        return await store.mark(tx.connection, kind, law, organization_id=organization_id, limit=_MARK_AT_ONCE)
+    async def _mark(self, kind: Kind, zone_release: ZoneRelease, organization_id: str, tx: Transaction) -> int:
+        return await store.mark(
+            tx.connection, kind, zone_release, organization_id=organization_id, limit=_MARKED_AT_ONCE
+        )
 
     async def _next(
-        self, kind: Kind, laws: ComparedLaws, organization_id: str, after: Place | None
+        self, kind: Kind, compared: ComparedReleases, organization_id: str, after: Place | None
     ) -> Sequence[Announced]:
         async with self._database.read() as connection:
             found = await store.page(
                 connection,
                 kind,
-                list(laws.differing),
+                list(compared.differing),
                 organization_id=organization_id,
                 after=after,
-                size=_FOLLOW_AT_ONCE,
+                size=_UPDATED_AT_ONCE,
                 now=await self._clock.now(connection),
             )
-        return [Announced(place, law, laws.zone_by(law)) for place, law in found]
+        return [Announced(place, zone_release, compared.zone_in(zone_release)) for place, zone_release in found]
 
-    async def _follow(self, kind: Kind, batch: Sequence[Announced], tx: Transaction) -> int:
+    async def _update(self, kind: Kind, batch: Sequence[Announced], tx: Transaction) -> int:
         now = await self._clock.now(tx.connection)
-        followed = [await FOLLOWERS[kind].follow(tx.connection, each, now) for each in batch]
-        news = [each.announcement for each in followed if each and each.announcement]
-        await self._outbox.append(tx, news, now=now)
-        return sum(each.has_moved for each in followed if each)
+        updated = [await DEPENDENTS[kind].update(tx.connection, each, now) for each in batch]
+        announcements = [each.announcement for each in updated if each and each.announcement]
+        await self._outbox.append(tx, announcements, now=now)
+        return sum(each.has_moved for each in updated if each)

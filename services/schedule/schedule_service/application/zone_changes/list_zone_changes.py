@@ -1,4 +1,4 @@
-"""ListZoneChanges: what the law in force moves, as its times were announced with an older one."""
+"""ListZoneChanges: which announced times the current tzdata release moves."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from itertools import dropwhile
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schedule_service.adapters.postgres import zone_changes as store
-from schedule_service.application.zone_changes.compared_releases import compared_laws
-from schedule_service.application.zone_changes.zone_dependents import FOLLOWERS, Announced
+from schedule_service.application.zone_changes.compared_releases import compare_releases
+from schedule_service.application.zone_changes.zone_dependents import DEPENDENTS, Announced
 from schedule_service.domain.zone_changes.zone_change import Kind, Place, ZoneChange
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
@@ -21,7 +21,7 @@ Position = tuple[Kind, Place]
 class ZoneChangePage:
     changes: Sequence[ZoneChange]
     last: Position | None
-    """Behind which the next page begins; None: there is none."""
+    """The position after which the next page begins; None: this is the last page."""
 
 
 class ListZoneChanges:
@@ -30,7 +30,7 @@ class ListZoneChanges:
         self._clock = clock
 
     async def __call__(self, *, organization_id: str, after: Position | None, size: int) -> ZoneChangePage:
-        """An empty `organization_id` means all. At most `size` are looked at, and those that have moved are shown."""
+        """Examines at most `size` rows and lists those that have moved. An empty `organization_id` means all."""
         changes: list[ZoneChange] = []
         left = size
         async with self._database.read() as connection:
@@ -39,9 +39,9 @@ class ListZoneChanges:
                 behind = after[1] if after and kind == after[0] else None
                 found = await _announced(connection, kind, organization_id, behind, left, now)
                 for each in found:
-                    moved = await FOLLOWERS[kind].moved(connection, each, now)
+                    moved = await DEPENDENTS[kind].moved(connection, each, now)
                     if moved is not None:
-                        changes.append(ZoneChange(kind, each.place, each.law, moved))
+                        changes.append(ZoneChange(kind, each.place, each.zone_release, moved))
                 left -= len(found)
                 if not left:
                     return ZoneChangePage(changes=changes, last=(kind, found[-1].place))
@@ -51,8 +51,8 @@ class ListZoneChanges:
 async def _announced(
     connection: AsyncConnection, kind: Kind, organization_id: str, after: Place | None, size: int, now: datetime
 ) -> list[Announced]:
-    laws = await compared_laws(connection, kind, now=now)
+    compared = await compare_releases(connection, kind, now=now)
     found = await store.page(
-        connection, kind, list(laws.differing), organization_id=organization_id, after=after, size=size, now=now
+        connection, kind, list(compared.differing), organization_id=organization_id, after=after, size=size, now=now
     )
-    return [Announced(place, law, laws.zone_by(law)) for place, law in found]
+    return [Announced(place, zone_release, compared.zone_in(zone_release)) for place, zone_release in found]

@@ -1,4 +1,4 @@
-"""What the two use cases about zone changes do with a schedule, a rule and a timer."""
+"""Moves schedules, rules and timers whose zone has new data."""
 
 from collections.abc import Mapping
 from contextlib import aclosing
@@ -15,104 +15,104 @@ from schedule_service.domain.timers.timer import Timer
 from schedule_service.domain.zone_changes.moved_times import differences
 from schedule_service.domain.zone_changes.zone_change import (
     Kind,
-    Law,
     Moved,
     Place,
-    announced_anew,
-    follow,
-    is_in_hand,
+    is_due,
     moved_rule,
     moved_schedule,
     moved_timer,
-    stamped,
+    reannounced,
+    with_current_release,
+    with_current_zone,
     zone_of,
 )
+from schedule_service.domain.zone_release import ZoneRelease
 from schedule_service.wire.account_schedules import account_schedule_changed
 from schedule_service.wire.rules import schedule_rule_changed
 from servicekit.pg.outbox import Announcement
 
 
 class Announced(NamedTuple):
-    """What was announced with a law, and the zone as it then was; None: nobody knows."""
+    """A row announced with an older release, and its zone as it was then; None: no record of it exists."""
 
     place: Place
-    law: Law
+    zone_release: ZoneRelease
     zone: Zone | None
 
 
-class Followed(NamedTuple):
-    """It follows the law in force now."""
+class Updated(NamedTuple):
+    """A row that now has the times of the current release."""
 
     has_moved: bool
     announcement: Announcement | None = None
 
 
-UNMOVED = Followed(has_moved=False)
+UNMOVED = Updated(has_moved=False)
 
 
-class Followers(Protocol):
-    """All of one kind. About what does not stand any more as it was announced the answer is None."""
+class Dependents(Protocol):
+    """All rows of one kind. Both methods return None for a row that has changed since it was announced."""
 
     async def moved(self, connection: AsyncConnection, announced: Announced, now: datetime) -> Moved: ...
 
-    async def follow(self, connection: AsyncConnection, announced: Announced, now: datetime) -> Followed | None:
-        """In a transaction: it is locked until its end."""
+    async def update(self, connection: AsyncConnection, announced: Announced, now: datetime) -> Updated | None:
+        """Moves the row to the current release, in a transaction that keeps it locked."""
         ...
 
 
 class _AccountSchedules:
     async def moved(self, connection: AsyncConnection, announced: Announced, now: datetime) -> Moved:
         schedule = await account_schedules.find_last(connection, *announced.place)
-        if not _stands(schedule, announced) or _waits(schedule):
+        if not _is_unchanged(schedule, announced) or _needs_zone(schedule):
             return None
         return await _moved_schedule(connection, schedule, announced, now)
 
-    async def follow(self, connection: AsyncConnection, announced: Announced, now: datetime) -> Followed | None:
+    async def update(self, connection: AsyncConnection, announced: Announced, now: datetime) -> Updated | None:
         schedule = await account_schedules.lock(connection, *announced.place)
-        if not _stands(schedule, announced) or _waits(schedule):
+        if not _is_unchanged(schedule, announced) or _needs_zone(schedule):
             return None
         if await _moved_schedule(connection, schedule, announced, now) is None:
-            await account_schedules.save(connection, stamped(schedule))
+            await account_schedules.save(connection, with_current_release(schedule))
             return UNMOVED
-        anew = announced_anew(schedule, now=now)
-        await account_schedules.save(connection, anew)
-        return Followed(has_moved=True, announcement=account_schedule_changed(anew))
+        moved = reannounced(schedule, now=now)
+        await account_schedules.save(connection, moved)
+        return Updated(has_moved=True, announcement=account_schedule_changed(moved))
 
 
 class _ScheduleRules:
     async def moved(self, connection: AsyncConnection, announced: Announced, now: datetime) -> Moved:
         rule = await rules.find(connection, *announced.place)
-        return moved_rule(rule, announced.zone, now=now) if _stands(rule, announced) else None
+        return moved_rule(rule, announced.zone, now=now) if _is_unchanged(rule, announced) else None
 
-    async def follow(self, connection: AsyncConnection, announced: Announced, now: datetime) -> Followed | None:
+    async def update(self, connection: AsyncConnection, announced: Announced, now: datetime) -> Updated | None:
         rule = await rules.lock(connection, *announced.place)
-        if not _stands(rule, announced):
+        if not _is_unchanged(rule, announced):
             return None
         if moved_rule(rule, announced.zone, now=now) is None:
-            await rules.save(connection, stamped(rule))
+            await rules.save(connection, with_current_release(rule))
             return UNMOVED
-        anew = announced_anew(rule, now=now)
-        await rules.save(connection, anew)
-        return Followed(has_moved=True, announcement=schedule_rule_changed(anew))
+        moved = reannounced(rule, now=now)
+        await rules.save(connection, moved)
+        return Updated(has_moved=True, announcement=schedule_rule_changed(moved))
 
 
 class _Timers:
     async def moved(self, connection: AsyncConnection, announced: Announced, now: datetime) -> Moved:
         timer = await timers.find(connection, *announced.place)
-        if not _stands(timer, announced) or is_in_hand(timer, now=now):
+        if not _is_unchanged(timer, announced) or is_due(timer, now=now):
             return None
         return moved_timer(timer, announced.zone, now=now)
 
-    async def follow(self, connection: AsyncConnection, announced: Announced, now: datetime) -> Followed | None:
+    async def update(self, connection: AsyncConnection, announced: Announced, now: datetime) -> Updated | None:
         timer = await timers.lock(connection, *announced.place)
-        if not _stands(timer, announced) or is_in_hand(timer, now=now):
+        if not _is_unchanged(timer, announced) or is_due(timer, now=now):
             return None
-        following = follow(timer, announced.zone, now=now)
-        await timers.save(connection, following, before=timer)
-        return Followed(has_moved=following.due_time != timer.due_time)
+        moved = with_current_zone(timer, announced.zone, now=now)
+        await timers.save(connection, moved, before=timer)
+        return Updated(has_moved=moved.due_time != timer.due_time)
 
 
-FOLLOWERS: Mapping[Kind, Followers] = {
+DEPENDENTS: Mapping[Kind, Dependents] = {
     Kind.ACCOUNT_SCHEDULE: _AccountSchedules(),
     Kind.SCHEDULE_RULE: _ScheduleRules(),
     Kind.TIMER: _Timers(),
@@ -121,27 +121,27 @@ FOLLOWERS: Mapping[Kind, Followers] = {
 _Row = TypeVar("_Row", AccountSchedule, ScheduleRule, Timer)
 
 
-def _stands(row: _Row | None, announced: Announced) -> TypeGuard[_Row]:
-    return row is not None and announced.law == Law(row.tzdata_version, zone_of(row).name)
+def _is_unchanged(row: _Row | None, announced: Announced) -> TypeGuard[_Row]:
+    return row is not None and announced.zone_release == ZoneRelease(row.tzdata_version, zone_of(row).name)
 
 
-def _waits(schedule: AccountSchedule) -> bool:
-    """For somebody who gives it another zone: by its own, which is no more, Queue could not follow it."""
+def _needs_zone(schedule: AccountSchedule) -> bool:
+    """Returns whether a person must give the schedule another zone: tzdata dropped its own, so Queue has no times."""
     return schedule.delete_time is None and not schedule.timetable.zone.is_known
 
 
 async def _moved_schedule(
     connection: AsyncConnection, schedule: AccountSchedule, announced: Announced, now: datetime
 ) -> Moved:
-    law = announced.zone
-    moved = moved_schedule(schedule, law, now=now) if live(schedule) else None
+    old_zone = announced.zone
+    moved = moved_schedule(schedule, old_zone, now=now) if live(schedule) else None
     if moved is not None:
         return moved
-    # Posts may stand at times of weekly slots, and in zones, that the account had before.
-    spans = differences(law, schedule.timetable.zone, now=now) if law else []
+    # Posts may still have times of weekly slots, and in zones, that the account had before.
+    spans = differences(old_zone, schedule.timetable.zone, now=now) if old_zone else []
     if spans and await upcoming_slots.any_within(connection, *announced.place, spans):
         return ()
-    async with aclosing(upcoming_slots.meant(connection, *announced.place, after=now)) as found:
+    async with aclosing(upcoming_slots.with_nominal_times(connection, *announced.place, after=now)) as found:
         async for slots in found:
             if any(slot.has_moved for slot in slots):
                 return ()

@@ -1,4 +1,4 @@
-"""The slots that Queue has given out, as far as Schedule must know of them: a schedule with slots ahead is kept."""
+"""The slots that Queue has allocated, as far as Schedule needs them: a schedule with upcoming slots is kept."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from civil.zones import find_zone, zone_names
 from servicekit.faults import Refused
 
 MOST_COUNTED = 1000
-"""Beyond this many slots the number makes no difference to anybody."""
+"""Counting stops here: a larger number would tell the caller no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,14 +18,14 @@ class UpcomingSlot:
     organization_id: str
     slot_id: str
     social_account_id: str
-    revision: int  # orders what is heard of one slot
+    revision: int  # orders the events of one slot
     schedule_time: datetime
-    time_zone: str = ""  # empty: Queue did not say, or the account had no schedule
-    nominal: datetime | None = None  # what its weekly slot asked for on the wall; None: it is no weekly slot's
+    time_zone: str = ""  # empty: Queue did not send it, or the account had no schedule
+    nominal: datetime | None = None  # the wall-clock time of its weekly slot; None: it comes from no weekly slot
 
 
-class Meant(NamedTuple):
-    """A slot that has a time on the wall to keep."""
+class NominalSlot(NamedTuple):
+    """A slot that has to keep a wall-clock time."""
 
     schedule_time: datetime
     time_zone: str
@@ -33,7 +33,7 @@ class Meant(NamedTuple):
 
     @property
     def has_moved(self) -> bool:
-        """By the law in force it would stand elsewhere. Of a zone that is not known here a newer release can tell."""
+        """Returns whether the current tzdata moves the slot. A zone that it lacks is left to a newer release."""
         if self.time_zone not in zone_names():
             return False
         resolved = resolve(self.nominal, find_zone(self.time_zone))
@@ -42,16 +42,16 @@ class Meant(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotsAhead:
-    """Those of one account whose time has not come."""
+    """The upcoming slots of one account."""
 
     count: int  # MOST_COUNTED stands for that many or more
     last_time: datetime | None
 
 
-def newest(heard: Iterable[UpcomingSlot]) -> list[UpcomingSlot]:
-    """Each slot as its highest revision tells it, whatever the order in which they were heard."""
+def newest(received: Iterable[UpcomingSlot]) -> list[UpcomingSlot]:
+    """Returns each slot once, in its highest revision, in any order of arrival."""
     slots: dict[tuple[str, str], UpcomingSlot] = {}
-    for slot in heard:
+    for slot in received:
         key = (slot.organization_id, slot.slot_id)
         if key not in slots or slots[key].revision < slot.revision:
             slots[key] = slot
@@ -65,7 +65,7 @@ def require_none_ahead(ahead: SlotsAhead, social_account_id: str) -> None:
     raise Refused(
         "SCHEDULE_HAS_SLOTS",
         f"the account has {_counted(ahead.count)} ahead, the last at {last_time}; "
-        "what was given out keeps its time when the schedule is deleted with force",
+        "allocated slots keep their times when the schedule is deleted with force",
         metadata={
             "social_account_id": social_account_id,
             "slot_count": str(ahead.count),

@@ -1,4 +1,4 @@
-"""A timer: which occurrence is in hand, and what people and new laws change about it."""
+"""A timer: its current occurrence, and what calls and new time zone data change."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -11,9 +11,9 @@ from civil.zones import DAY, Zone, tzdata_version
 from servicekit.faults import AlreadyExists, Conflict, LimitReached, NotFound, Refused
 
 KEPT = timedelta(days=7)
-"""How long a timer that has fired for the last time is kept."""
+"""A timer that has fired for the last time is kept this long."""
 MOST_TIMERS = 100_000
-"""Of an organization, not counting those that have fired for the last time."""
+"""The limit of an organization. Timers that have fired for the last time do not count."""
 
 
 class TimerState(StrEnum):
@@ -25,7 +25,7 @@ class TimerState(StrEnum):
 
 
 class MisfirePolicy(StrEnum):
-    """What becomes of times that passed while nothing could fire."""
+    """The rule for times that passed while nothing could fire."""
 
     FIRE_ONCE = "FIRE_ONCE"
     SKIP = "SKIP"
@@ -38,8 +38,8 @@ class Timer:
     id: str
     topic: str
     payload: bytes
-    fire_time: datetime | None  # of one that fires once; None: `cron` says when
-    cron: str  # read in `zone`; it names none itself
+    fire_time: datetime | None  # set for a timer that fires once; None: `cron` says when
+    cron: str  # evaluated in `zone`; it names no zone itself
     zone: Zone
     dst_policy: Dst
     repeat_until: datetime | None
@@ -48,16 +48,16 @@ class Timer:
     skip_after: timedelta
     auto_remove: bool
     paused: bool = False
-    due_time: datetime | None  # the occurrence in hand; None: there is none any more
-    sleep_until: datetime | None  # when the engine looks at it next; None: it does not
-    fence: int = 0  # grows when the engine takes it in hand, and when anybody else changes what the engine writes
+    due_time: datetime | None  # the current occurrence; None: there are no more
+    sleep_until: datetime | None  # when the engine looks at it next; None: never
+    fence: int = 0  # grows when the engine locks the timer, and when anyone else changes what the engine writes
     fire_count: int = 0
     last_fire_time: datetime | None = None
-    last_occurrence_key: str = ""  # of its own schedule
+    last_occurrence_key: str = ""  # of the last scheduled firing; manual ones do not count
     finish_time: datetime | None = None
-    tzdata_version: str  # the law that `due_time` follows
+    tzdata_version: str  # the tzdata release that `due_time` was computed with
     traceparent: str = ""
-    version: int = 1  # grows with every change that a person makes
+    version: int = 1  # grows with every change by a call
     create_time: datetime
     update_time: datetime
 
@@ -71,18 +71,18 @@ class Timer:
 
     @property
     def fault(self) -> str:
-        """Why it cannot fire, or does not although it could; empty: nothing is wrong with it."""
+        """The reason why the timer cannot fire, or does not although it could; empty: nothing is wrong with it."""
         if self.state is TimerState.FINISHED:
             return ""
         if unreadable := self.unreadable:
             return unreadable
         if self.state is TimerState.FAULTY:
-            return "could not be read when it came due; this release can read it, and ResumeTimer sets it going"
+            return "could not be read when it came due; this release can read it: ResumeTimer starts it again"
         return ""
 
     @property
     def unreadable(self) -> str:
-        """What the release in use cannot make sense of; empty: it can. Of one that fires once nothing is asked."""
+        """The part of a cron timer that this release cannot read; empty: it can read all of it."""
         if not self.cron:
             return ""
         if not self.zone.is_known:
@@ -95,27 +95,13 @@ class Timer:
 
     @property
     def etag(self) -> str:
-        # The creation time tells it from a timer that had its id before it.
+        # The creation time distinguishes it from an earlier timer with the same id.
         edition = f"{self.id} {self.create_time.isoformat()} {self.version}"
         return sha256(edition.encode()).hexdigest()[:16]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fired:
-    """One occurrence of a timer, made."""
-
-    organization_id: str
-    timer_id: str
-    topic: str
-    payload: bytes
-    occurrence_key: str
-    due_time: datetime
-    fire_time: datetime
-    manual: bool = False
-
-
 def paused(timer: Timer, *, now: datetime) -> Timer:
-    """The timer at rest; itself when it is already. A firing in hand can no longer be written down."""
+    """Returns the paused timer; the same object if it is paused already. A firing in flight can no longer commit."""
     _require_unfinished(timer)
     if timer.paused:
         return timer
@@ -130,7 +116,7 @@ def paused(timer: Timer, *, now: datetime) -> Timer:
 
 
 def resumed(timer: Timer, *, now: datetime) -> Timer:
-    """The timer going again, with the occurrence that it had; itself when it is going already."""
+    """Returns the active timer with the occurrence that it had; the same object if it is active already."""
     _require_unfinished(timer)
     if timer.state is TimerState.ACTIVE:
         return timer
@@ -146,15 +132,15 @@ def resumed(timer: Timer, *, now: datetime) -> Timer:
     )
 
 
-def rescheduled(timer: Timer, law: Zone, zone: Zone, *, now: datetime) -> Timer:
-    """The timer with the occurrence in hand at its nominal local time under another law than that of its `due_time`.
+def rescheduled(timer: Timer, old_zone: Zone, zone: Zone, *, now: datetime) -> Timer:
+    """Moves the current occurrence to the instant that its nominal local time has in `zone`.
 
-    `law` is the zone as it was when `due_time` was computed, `zone` as it is. What the new law jumps over is the next
-    one instead; without any the timer is finished.
+    `old_zone` is the zone as it was when `due_time` was computed. If the local time no longer exists, the next
+    occurrence takes its place; if there is none, the timer is finished.
     """
     if timer.due_time is None:
         return timer
-    due = _moved(timer, timer.due_time, law, zone)
+    due = _moved(timer, timer.due_time, old_zone, zone)
     if due is not None and timer.repeat_until is not None and due > timer.repeat_until:
         due = None
     return replace(
@@ -168,16 +154,6 @@ def rescheduled(timer: Timer, law: Zone, zone: Zone, *, now: datetime) -> Timer:
     )
 
 
-def occurrence_key(timer_cron: str, zone: Zone, dst_policy: Dst, due_time: datetime) -> str:
-    """Names an occurrence among all of its timer: by its nominal local time, or else by its instant."""
-    firing = _firing_at(timer_cron, zone, dst_policy, due_time)
-    return firing.key if firing else f"{due_time.replace(tzinfo=None).isoformat()}Z"
-
-
-def manual_key(request_id: str) -> str:
-    return f"manual/{request_id}"
-
-
 def require_etag(timer: Timer, etag: str) -> None:
     """An empty etag is no precondition."""
     if etag and etag != timer.etag:
@@ -185,7 +161,7 @@ def require_etag(timer: Timer, etag: str) -> None:
 
 
 def found(timer: Timer | None, timer_id: str) -> Timer:
-    """Another organization's timer and one that never was look the same."""
+    """Raises NotFound for None. Another organization's timer looks like one that never existed."""
     if timer is None:
         raise NotFound("TIMER_NOT_FOUND", "there is no such timer", metadata={"timer_id": timer_id})
     return timer
@@ -194,7 +170,7 @@ def found(timer: Timer | None, timer_id: str) -> Timer:
 def full(most: int) -> LimitReached:
     return LimitReached(
         "TIMERS_PER_ORGANIZATION",
-        f"an organization has {most} timers at most that have not fired for the last time",
+        f"an organization may have at most {most} unfinished timers",
         metadata={"limit": str(most)},
     )
 
@@ -208,8 +184,11 @@ def _require_unfinished(timer: Timer) -> None:
         raise Refused("TIMER_FINISHED", "the timer has fired for the last time", metadata={"timer_id": timer.id})
 
 
-def _firing_at(cron: str, zone: Zone, dst: Dst, instant: datetime) -> Firing | None:
-    """None also for what fires once and for `@every`, whose firings no clock on the wall decides."""
+def firing_at(cron: str, zone: Zone, dst: Dst, instant: datetime) -> Firing | None:
+    """Returns the firing of the expression at this instant.
+
+    None also for a timer that fires once, and for `@every`, which does not depend on the wall-clock time.
+    """
     if not cron or not _is_readable(cron) or _parsed(cron).every is not None:
         return None
     firing = next(firings(_parsed(cron), zone, after=instant - datetime.resolution, dst=dst), None)
@@ -217,18 +196,18 @@ def _firing_at(cron: str, zone: Zone, dst: Dst, instant: datetime) -> Firing | N
 
 
 def _is_readable(cron: str) -> bool:
-    """An expression of another release may not be: the engine puts its timer to rest, others must not stumble on it."""
+    """Returns whether this release can read the expression. Another release may have accepted it."""
     try:
         return bool(_parsed(cron))
     except InvalidCron:
         return False
 
 
-def _moved(timer: Timer, due: datetime, law: Zone, zone: Zone) -> datetime | None:
-    before = _firing_at(timer.cron, law, timer.dst_policy, due)
-    if before is None or law == zone:
+def _moved(timer: Timer, due: datetime, old_zone: Zone, zone: Zone) -> datetime | None:
+    before = firing_at(timer.cron, old_zone, timer.dst_policy, due)
+    if before is None or old_zone == zone:
         return due
-    # No two laws are more than a day apart, but for those of islands that changed sides of the date line.
+    # Two versions of a zone are at most a day apart, but for islands that moved across the date line.
     around = firings(_parsed(timer.cron), zone, after=due - 2 * DAY, dst=timer.dst_policy)
     later = None
     for firing in around:

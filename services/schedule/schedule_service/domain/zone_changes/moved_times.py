@@ -1,7 +1,7 @@
-"""What a new law of a zone moves: the local times that have become other instants.
+"""The local times that become other instants when a time zone's data changes.
 
-Two laws are compared first, over the time that matters; what recurs in a zone is looked at only around the stretches
-in which they differ.
+The two versions of the zone are compared first, over the period that matters. Recurring times are then expanded only
+around the stretches in which the versions differ.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,39 +16,39 @@ HORIZON = timedelta(days=730)
 """How far ahead a time counts as announced."""
 
 MOST_LISTED = 10
-"""Of one schedule, rule or timer."""
+"""The most moved times listed for one schedule, rule or timer."""
 
-# What a local time means depends on the offsets within two days of it; it lies within a day of its instant.
+# A local time is resolved by the offsets within two days of it, and lies within a day of its instant.
 _REACH = 3 * DAY
 
 
 class MovedTime(NamedTuple):
     nominal: datetime
-    """What the clock on the wall is to show, naive."""
+    """The wall-clock time that was asked for, naive."""
     old: datetime | None
-    """When that was, in UTC; None: never."""
+    """Its instant by the old data, in UTC; None: it did not exist."""
     new: datetime | None
-    """When it is now; None: never."""
+    """Its instant by the current data, in UTC; None: it does not exist."""
 
 
 NominalTimes: TypeAlias = Callable[[datetime, datetime], Iterable[datetime]]
-"""The local times asked for (naive), from the first argument on and before the second, in order."""
+"""Returns the requested local times (naive) from the first argument until before the second, in order."""
 
 
-def laws_differ(old: Zone, new: Zone, *, start: datetime, end: datetime) -> bool:
-    """Whether any local time that is an instant between the two can have moved."""
+def zones_differ(old: Zone, new: Zone, *, start: datetime, end: datetime) -> bool:
+    """Returns whether any local time with an instant between `start` and `end` may have moved."""
     return any(True for _ in _differences(old, new, start - _REACH, end + _REACH))
 
 
 def differences(old: Zone, new: Zone, *, now: datetime) -> list[tuple[datetime, datetime]]:
-    """The stretches of time ahead in which the two show different times, each with its start and without its end."""
+    """Lists the stretches ahead in which the two show different times. Each includes its start, but not its end."""
     return list(_differences(old, new, now, now + HORIZON))
 
 
 def moved_times(
     nominal_times: NominalTimes, old: Zone, new: Zone, *, start: datetime, end: datetime
 ) -> Iterator[MovedTime]:
-    """Those that were, or now are, an instant from `start` on and before `end`: in the order of the wall and lazily."""
+    """Yields the moved times whose old or new instant is between `start` and `end`, lazily and in local order."""
     reached = _naive(start - 2 * _REACH)
     for since, until in _differences(old, new, start - _REACH, end + _REACH):
         first, reached = max(reached, _naive(since - _REACH)), _naive(until + _REACH)
@@ -68,12 +68,12 @@ def _instant(nominal: datetime, zone: Zone, nominal_times: NominalTimes) -> date
         return None
     own = nominal + found.shift
     if found.shift and any(True for _ in nominal_times(own, own + datetime.resolution)):
-        return None  # the clocks jump over it, to a time that is asked for anyway
+        return None  # The clocks jump over it, to a time that is requested anyway.
     return found.instant
 
 
 def _differences(old: Zone, new: Zone, start: datetime, end: datetime) -> Iterator[tuple[datetime, datetime]]:
-    """The stretches of time in which the two show different times, in order and lazily; they may adjoin."""
+    """Yields the stretches in which the two show different times, lazily and in order; stretches may adjoin."""
     if old.data == new.data:
         return
     olds, news = old.stretches(start, end), new.stretches(start, end)

@@ -1,4 +1,4 @@
-"""What becomes of schedules, rules and timers whose zone has got another law since their times were announced."""
+"""Changes that a new tzdata release makes to schedules, rules and timers announced with an older one."""
 
 from dataclasses import replace
 from datetime import datetime, time, timedelta
@@ -14,125 +14,117 @@ from schedule_service.domain.calendars.account_schedule import AccountSchedule
 from schedule_service.domain.calendars.rule_targets import local_times, times_of_week
 from schedule_service.domain.calendars.schedule_rule import ScheduleRule
 from schedule_service.domain.timers.timer import Timer, TimerState, rescheduled
-from schedule_service.domain.zone_changes.moved_times import HORIZON, MovedTime, first_moved, laws_differ
+from schedule_service.domain.zone_changes.moved_times import HORIZON, MovedTime, first_moved, zones_differ
+from schedule_service.domain.zone_release import ZoneRelease
 
-UNKNOWN = ""
-"""The release of what was saved before releases were noted."""
-
-# The occurrence in hand of a timer may be long over, when it is paused, or five years away.
+# The current occurrence of a timer may be long past, when it is paused, or five years away.
 _TIMERS_BEHIND, _TIMERS_AHEAD = timedelta(days=366), timedelta(days=6 * 366)
 
 
 class Kind(StrEnum):
-    """What follows the laws of zones; listed in this order."""
+    """Kinds of rows that depend on time zone data, in the order of listings."""
 
     ACCOUNT_SCHEDULE = "ACCOUNT_SCHEDULE"
     SCHEDULE_RULE = "SCHEDULE_RULE"
     TIMER = "TIMER"
 
 
-class Law(NamedTuple):
-    """A zone as one release of the database has it."""
-
-    tzdata_version: str
-    time_zone: str
-
-
 class Place(NamedTuple):
-    """Where something of a kind stands."""
+    """The key of a schedule, rule or timer among those of its kind."""
 
     organization_id: str
     id: str
 
 
 class ZoneChange(NamedTuple):
-    """Something whose times have moved."""
+    """A schedule, rule or timer whose times have moved."""
 
     kind: Kind
     place: Place
-    law: Law
-    """That its times were announced with."""
+    zone_release: ZoneRelease
+    """The zone and the tzdata release that its times were announced with."""
     moved_times: tuple[MovedTime, ...]
 
 
 Moved: TypeAlias = tuple[MovedTime, ...] | None
-"""The first times that have moved; None: nothing has. Empty: something has, but nothing that can be listed."""
+"""The first times that have moved; None: none has. Empty: some have moved, but they cannot be listed."""
 
 Announced = TypeVar("Announced", AccountSchedule, ScheduleRule)
-Follower = TypeVar("Follower", AccountSchedule, ScheduleRule, Timer)
+Dependent = TypeVar("Dependent", AccountSchedule, ScheduleRule, Timer)
 
 
-def zone_of(follower: AccountSchedule | ScheduleRule | Timer) -> Zone:
-    match follower:
+def zone_of(dependent: AccountSchedule | ScheduleRule | Timer) -> Zone:
+    match dependent:
         case AccountSchedule():
-            return follower.timetable.zone
+            return dependent.timetable.zone
         case ScheduleRule():
-            return follower.terms.time_zone
+            return dependent.terms.time_zone
         case Timer():
-            return follower.zone
+            return dependent.zone
 
 
 def can_have_moved(kind: Kind, old: Zone, new: Zone, *, now: datetime) -> bool:
-    """Whether the times of anything of this kind may differ. The dearer question is asked only then."""
+    """Returns whether times of this kind may differ at all: the cheap check before each row is looked at."""
     if kind is Kind.TIMER:
-        return laws_differ(old, new, start=now - _TIMERS_BEHIND, end=now + _TIMERS_AHEAD)
-    return laws_differ(old, new, start=now, end=now + HORIZON)
+        return zones_differ(old, new, start=now - _TIMERS_BEHIND, end=now + _TIMERS_AHEAD)
+    return zones_differ(old, new, start=now, end=now + HORIZON)
 
 
-def moved_schedule(schedule: AccountSchedule, law: Zone | None, *, now: datetime) -> Moved:
-    """By its weekly slots, else by its send window, also while it is switched off: what was given out keeps its time.
+def moved_schedule(schedule: AccountSchedule, old_zone: Zone | None, *, now: datetime) -> Moved:
+    """Compares the weekly slots, then the edges of the send window.
 
-    A law that nobody knows may have moved anything.
+    A disabled schedule counts too, because slots already given out keep their times. Without the old zone anything
+    may have moved.
     """
-    if law is None:
+    if old_zone is None:
         return ()
     timetable = schedule.timetable
     for times in (timetable.weekly_slots, _edges(timetable.send_window)):
-        if moved := first_moved(partial(times_of_week, times), law, timetable.zone, now=now):
+        if moved := first_moved(partial(times_of_week, times), old_zone, timetable.zone, now=now):
             return moved
     return None
 
 
-def moved_rule(rule: ScheduleRule, law: Zone | None, *, now: datetime) -> Moved:
-    """Also while it is switched off: drafts that it brought about have its times."""
-    if law is None:
+def moved_rule(rule: ScheduleRule, old_zone: Zone | None, *, now: datetime) -> Moved:
+    """Compares the targets of a rule. A disabled rule counts too: drafts made for its targets have their times."""
+    if old_zone is None:
         return ()
-    return first_moved(partial(local_times, rule.terms), law, rule.terms.time_zone, now=now) or None
+    return first_moved(partial(local_times, rule.terms), old_zone, rule.terms.time_zone, now=now) or None
 
 
-def moved_timer(timer: Timer, law: Zone | None, *, now: datetime) -> Moved:
-    """By the occurrence that it waits for. Of a law that nobody knows it keeps the instant."""
-    after = follow(timer, law, now=now)
+def moved_timer(timer: Timer, old_zone: Zone | None, *, now: datetime) -> Moved:
+    """Compares the occurrence that the timer waits for. Without the old zone it keeps its instant."""
+    after = with_current_zone(timer, old_zone, now=now)
     if timer.due_time is None or after.due_time == timer.due_time:
         return None
-    assert law is not None, "without a law the occurrence stays"
+    assert old_zone is not None, "without the old zone the occurrence keeps its instant"
     just_before = timer.due_time - datetime.resolution
-    firing = next(firings(parse_cron(timer.cron), law, after=just_before, dst=timer.dst_policy))
+    firing = next(firings(parse_cron(timer.cron), old_zone, after=just_before, dst=timer.dst_policy))
     return (MovedTime(firing.nominal, timer.due_time, after.due_time),)
 
 
-def is_in_hand(timer: Timer, *, now: datetime) -> bool:
-    """It fires at this moment: the occurrence stays as it is, and the next one follows the law in force anyway."""
+def is_due(timer: Timer, *, now: datetime) -> bool:
+    """Returns whether the timer is about to fire: this occurrence stays, and the next uses the current data anyway."""
     return timer.state is TimerState.ACTIVE and timer.due_time is not None and timer.due_time <= now
 
 
-def follow(timer: Timer, law: Zone | None, *, now: datetime) -> Timer:
-    after = rescheduled(timer, law or timer.zone, timer.zone, now=now)
-    # Who has it in hand need not lose it for nothing.
-    return stamped(timer) if after.due_time == timer.due_time else after
+def with_current_zone(timer: Timer, old_zone: Zone | None, *, now: datetime) -> Timer:
+    after = rescheduled(timer, old_zone or timer.zone, timer.zone, now=now)
+    # An engine that holds the timer keeps its lock when nothing moved.
+    return with_current_release(timer) if after.due_time == timer.due_time else after
 
 
-def announced_anew(announced: Announced, *, now: datetime) -> Announced:
+def reannounced(announced: Announced, *, now: datetime) -> Announced:
     return replace(announced, version=announced.version + 1, update_time=now, tzdata_version=tzdata_version())
 
 
-def stamped(unmoved: Follower) -> Follower:
-    """Its times are those that the law in force gives, too."""
+def with_current_release(unmoved: Dependent) -> Dependent:
+    """Marks something whose times are the same by the current tzdata release."""
     return replace(unmoved, tzdata_version=tzdata_version())
 
 
 def _edges(window: SendWindow | None) -> list[WeeklySlot]:
-    """When the window opens and closes, in the order of the week; the end of a day is the start of the next."""
+    """Returns when the window opens and closes, in the order of the week; the end of a day is the start of the next."""
     if window is None:
         return []
     opens, closes, days_on = window.start, window.end or time(), 0 if window.end else 1
