@@ -1,4 +1,4 @@
-"""What Schedule answers."""
+"""Serves ScheduleService."""
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias

@@ -1,4 +1,4 @@
-"""Account schedules: protobuf <-> domain, both ways."""
+"""Translates account schedules between protobuf and the domain."""
 
 from collections.abc import Iterable
 
@@ -56,7 +56,7 @@ def timetable(message: account_schedule_pb2.AccountSchedule) -> Timetable:
 
 
 def shown(schedule: AccountSchedule) -> account_schedule_pb2.AccountSchedule:
-    """The schedule as its readers see it."""
+    """Returns the schedule as callers see it."""
     timetable = schedule.timetable
     return account_schedule_pb2.AccountSchedule(
         social_account_id=schedule.social_account_id,

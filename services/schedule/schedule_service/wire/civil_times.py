@@ -1,4 +1,4 @@
-"""Zones, days and times of the wall, instants, and spans of time. `field` is where the caller wrote what is read."""
+"""Translates zones, weekly slots, windows, instants and durations. `field` is where the caller wrote a value."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, time, timedelta
@@ -23,7 +23,7 @@ DAYS = (
     account_schedule_pb2.DAY_OF_WEEK_FRIDAY,
     account_schedule_pb2.DAY_OF_WEEK_SATURDAY,
 )
-"""In the order of civil: 0 is Sunday."""
+"""Days in the order of `civil`: 0 is Sunday."""
 
 
 def moment(timestamp: Timestamp) -> datetime:
@@ -32,7 +32,7 @@ def moment(timestamp: Timestamp) -> datetime:
 
 
 def not_before(timestamp: Timestamp) -> datetime:
-    """The first instant that a datetime can tell and that is not before it: for the ends of a range."""
+    """Rounds up to microseconds, the precision of a datetime: for the ends of a range."""
     earlier = moment(timestamp)
     if timestamp.nanos % 1000 == 0 or earlier == _LATEST:
         return earlier
@@ -70,7 +70,7 @@ def send_window(message: account_schedule_pb2.SendWindow, field: str) -> SendWin
     days = _days(message.days_of_week, f"{field}.days_of_week")
     start, end = clock(message.start), clock(message.end) if message.HasField("end") else None
     if end is not None and end <= start:
-        raise InvalidField(f"{field}.end", "must be later than `start`; left out it is the end of the day")
+        raise InvalidField(f"{field}.end", "must be later than `start`; leave it out for the end of the day")
     return SendWindow(days=days, start=start, end=end)
 
 

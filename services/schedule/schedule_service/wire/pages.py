@@ -1,4 +1,4 @@
-"""How much of a listing one answer holds."""
+"""The size of a page in a response."""
 
 from collections.abc import Iterable
 from typing import TypeVar
@@ -11,7 +11,7 @@ _ROOM = 192 * 1024  # bytes, of the 256 KiB that a message may have
 
 
 def fitting(found: Iterable[M], size: int) -> tuple[list[M], bool]:
-    """The first `size` of them, or fewer when these are large; and whether any are left over."""
+    """Returns at most `size` messages, fewer when they are large, and whether any are left."""
     page: list[M] = []
     room = _ROOM
     for message in found:

@@ -1,4 +1,4 @@
-"""Schedule rules and their targets: protobuf <-> domain, both ways."""
+"""Translates schedule rules and their targets between protobuf and the domain."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -48,7 +48,7 @@ def terms(message: schedule_rule_pb2.ScheduleRule) -> Terms:
 
 
 def changes(message: schedule_rule_pb2.ScheduleRule, mask: FieldMask) -> Mapping[str, Any]:
-    """By name, the terms that the mask names; those left out of the message have their defaults."""
+    """Returns the terms that the mask names, by name. A term that the message leaves out gets its default."""
     if not mask.paths:
         raise InvalidField("update_mask", f"names no field; {', '.join(_READERS)} can be changed")
     for path in mask.paths:
@@ -58,7 +58,7 @@ def changes(message: schedule_rule_pb2.ScheduleRule, mask: FieldMask) -> Mapping
 
 
 def shown(rule: ScheduleRule) -> schedule_rule_pb2.ScheduleRule:
-    """The rule as its readers see it."""
+    """Returns the rule as callers see it."""
     terms = rule.terms
     return schedule_rule_pb2.ScheduleRule(
         id=rule.id,
@@ -121,12 +121,12 @@ def cursor(rest: Span) -> tuple[int, str, int]:
 
 
 def rest(position: tuple[str | int, ...] | None) -> Span | None:
-    """What the page before left, as `cursor` wrote it into a token."""
+    """Returns the span that the previous page left, which `cursor` wrote into a token."""
     if position is None:
         return None
     start, behind, end = position
     since = _EPOCH + int(start) * _MICROSECOND
-    # No token of ours reaches further, and nobody's shall.
+    # Our tokens reach no further. A forged one must not either.
     until = min(_EPOCH + int(end) * _MICROSECOND, since + LONGEST_HORIZON)
     return Span(start=since, end=until, behind=str(behind))
 
@@ -141,7 +141,7 @@ def _date(text: str, field: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise InvalidField(field, "is a date that no calendar has") from None
+        raise InvalidField(field, "is not a date of the calendar") from None
 
 
 def _text(date: date | None) -> str:
@@ -174,4 +174,4 @@ _READERS: Mapping[str, Callable[[schedule_rule_pb2.ScheduleRule], Any]] = {
     "asset_policy": lambda rule: _POLICIES.get(rule.asset_policy, AssetPolicy.OPTIONAL),
     "enabled": lambda rule: rule.enabled if rule.HasField("enabled") else True,
 }
-"""What a caller decides, by the name of the field, which is also that of the term."""
+"""Reads each term from the field of the same name."""

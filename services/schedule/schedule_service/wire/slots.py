@@ -1,4 +1,4 @@
-"""What Queue tells of its slots."""
+"""Translates Queue's slot events."""
 
 from datetime import datetime
 from typing import TypeAlias
@@ -21,14 +21,14 @@ def upcoming_slot(event: SlotEvent) -> UpcomingSlot:
         revision=event.revision,
         schedule_time=moment(event.schedule_time),
         time_zone=event.time_zone,
-        nominal=_wall(event.nominal_local_time),
+        nominal=_nominal(event.nominal_local_time),
     )
 
 
-def _wall(text: str) -> datetime | None:
+def _nominal(text: str) -> datetime | None:
     if not text:
         return None
     try:
-        return datetime.strptime(text, "%Y-%m-%dT%H:%M")  # noqa: DTZ007 - a time on the wall has no zone
+        return datetime.strptime(text, "%Y-%m-%dT%H:%M")  # noqa: DTZ007 - a wall-clock time has no zone
     except ValueError as error:
-        raise InvalidRequest("MALFORMED_EVENT", f"a slot at {text!r} on the wall") from error
+        raise InvalidRequest("MALFORMED_EVENT", f"a slot with the wall-clock time {text!r}") from error

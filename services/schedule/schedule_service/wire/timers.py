@@ -1,4 +1,4 @@
-"""Timers: protobuf <-> domain, both ways."""
+"""Translates timers between protobuf and the domain."""
 
 from civil.cron import Dst
 from postflow.schedule.v1 import schedule_events_pb2, timer_pb2

@@ -1,4 +1,4 @@
-"""Zone changes: domain -> protobuf."""
+"""Translates zone changes to protobuf."""
 
 from collections.abc import Iterable, Mapping
 
@@ -30,7 +30,7 @@ def cursor(position: tuple[Kind, Place]) -> tuple[str, str, str]:
 
 
 def position(cursor: tuple[str | int, ...] | None) -> tuple[Kind, Place] | None:
-    """As `cursor` wrote it into a token."""
+    """Returns the position that `cursor` wrote into a token."""
     if cursor is None:
         return None
     kind, organization_id, id_ = map(str, cursor)

@@ -1,4 +1,4 @@
-"""When posts of one account may go out: its recurring times, and the rules by which they are replaced and go away."""
+"""The schedule of one account: its recurring times, and how it is replaced and deleted."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from servicekit.faults import Conflict, InvalidField, NotFound
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timetable:
-    """What the user decides."""
+    """The part of a schedule that the user chooses."""
 
     name: str
     zone: Zone
@@ -31,27 +31,27 @@ class AccountSchedule:
     organization_id: str
     social_account_id: str
     timetable: Timetable
-    version: int  # grows with every change, also from a deleted schedule to the next one of the account
-    tzdata_version: str  # of the times as they were announced last
+    version: int  # grows with every change, and from a deleted schedule to the next one of the account
+    tzdata_version: str  # the tzdata release that the times were last announced with
     create_time: datetime
     update_time: datetime
     delete_time: datetime | None = None
     slots_elsewhere: bool = False
-    """Queue's slots of the account may follow another zone: the schedule had one, or was deleted, at some time."""
+    """Allocated slots of the account may be in another zone: the schedule once had one, or was deleted."""
 
     @property
     def etag(self) -> str:
-        # The creation time tells a schedule from one of the same account that was there before it.
+        # The creation time distinguishes a schedule from an earlier one of the same account.
         edition = f"{self.social_account_id} {self.create_time.isoformat()} {self.version}"
         return sha256(edition.encode()).hexdigest()[:16]
 
 
 class Edition(NamedTuple):
-    """What the times of an account's slots rest on: with the same edition they are the same."""
+    """The inputs of an account's slot times: the same edition means the same times."""
 
     version: int
     tzdata_version: str
-    """Of the process that tells them; the schedule may have been announced with an older one."""
+    """The release of the process that answers; the schedule may have been announced with an older one."""
 
 
 def edition(schedule: AccountSchedule) -> Edition:
@@ -66,7 +66,7 @@ def created(
     now: datetime,
     last: AccountSchedule | None = None,
 ) -> AccountSchedule:
-    """`last` is the deleted one that the account had before, if any."""
+    """Creates a schedule. `last` is the deleted one that the account had before, if any."""
     return AccountSchedule(
         organization_id=organization_id,
         social_account_id=social_account_id,
@@ -80,7 +80,7 @@ def created(
 
 
 def replaced(schedule: AccountSchedule, timetable: Timetable, *, now: datetime) -> AccountSchedule:
-    """The schedule with this timetable; itself when it has it already."""
+    """Returns the schedule with this timetable; the same object if it has it already."""
     if timetable == schedule.timetable:
         return schedule
     return replace(
@@ -98,12 +98,12 @@ def deleted(schedule: AccountSchedule, *, now: datetime) -> AccountSchedule:
 
 
 def live(schedule: AccountSchedule | None) -> AccountSchedule | None:
-    """A deleted schedule counts as none."""
+    """Returns None for a deleted schedule."""
     return None if schedule is None or schedule.delete_time else schedule
 
 
 def require_etag(schedule: AccountSchedule | None, etag: str, social_account_id: str) -> None:
-    """An empty etag is no precondition; with one the schedule must exist, and be in the state that it names."""
+    """Raises Conflict unless the schedule exists in the state that the etag names. An empty etag is no precondition."""
     if etag and (schedule is None or schedule.etag != etag):
         raise Conflict(
             "ETAG_MISMATCH",
@@ -113,7 +113,7 @@ def require_etag(schedule: AccountSchedule | None, etag: str, social_account_id:
 
 
 def found(schedule: AccountSchedule | None, social_account_id: str) -> AccountSchedule:
-    """Another organization's schedule and one that never was look the same."""
+    """Raises NotFound for None. Another organization's schedule looks like one that never existed."""
     if schedule is None:
         raise NotFound(
             "SCHEDULE_NOT_FOUND", "the account has no schedule", metadata={"social_account_id": social_account_id}
@@ -122,13 +122,13 @@ def found(schedule: AccountSchedule | None, social_account_id: str) -> AccountSc
 
 
 def require_times(schedule: AccountSchedule) -> None:
-    """Of a zone that is no more nobody can tell them."""
+    """Raises Refused if tzdata no longer has the schedule's zone, so that its times are unknown."""
     account = schedule.social_account_id
     require_known(schedule.timetable.zone, f"the schedule of account {account}", {"social_account_id": account})
 
 
 def in_order_of_week(slots: Sequence[WeeklySlot], field: str) -> tuple[WeeklySlot, ...]:
-    """`field` is where the caller wrote them."""
+    """Sorts the slots and refuses duplicates. `field` is where the caller wrote them."""
     first_places: dict[WeeklySlot, int] = {}
     for place, slot in enumerate(slots):
         if (first := first_places.setdefault(slot, place)) != place:

@@ -1,4 +1,4 @@
-"""Zones that a release of the IANA database has dropped: what was kept in one is shown, and tells no times."""
+"""Zones that a tzdata release has dropped: what was saved in one is shown, but has no times."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ UNKNOWN = "UNKNOWN_TIME_ZONE"
 
 
 def require_known(zone: Zone, what: str, metadata: Mapping[str, str]) -> None:
-    """`what` was kept with the zone, and `metadata` names it."""
+    """Raises Refused for an unknown zone. `what` was saved with it, and `metadata` identifies that."""
     if not zone.is_known:
         raise Refused(
             UNKNOWN,

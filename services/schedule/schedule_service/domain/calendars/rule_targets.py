@@ -1,9 +1,9 @@
-"""The times at which the rules of a brand want a draft to go out.
+"""The targets of a brand: the times at which its rules want a draft to go out.
 
-A rule names local times; start, end and exclusions are about *their* dates. So the times are chosen first, and then
-found on the clock, with the policy of weekly slots: a time that the clocks jump over is shifted forward by the length
-of the jump, of a time that they show twice the first counts, a time on a date that does not exist is dropped, and of
-two that come to lie at one instant the unshifted one is kept.
+A rule names local times; its start, end and excluded dates apply to *their* dates. So the local times are chosen first
+and then resolved to instants, with the policy of weekly slots: a time that the clocks jump over is shifted forward by
+the length of the jump, the first of two passes counts, a time on a date that does not exist is dropped, and of two
+times at one instant the unshifted one is kept.
 """
 
 from bisect import bisect_left, bisect_right
@@ -23,7 +23,7 @@ from schedule_service.domain.calendars.schedule_rule import ScheduleRule, Terms,
 from servicekit.faults import InvalidField
 
 HORIZON = timedelta(days=30)
-"""How far a listing reaches unless told otherwise."""
+"""The default length of a listing."""
 
 LONGEST_HORIZON = timedelta(days=366)
 
@@ -31,25 +31,25 @@ _LAST_YEAR = LATEST.year - 3
 
 
 class RuleTarget(NamedTuple):
-    """Compares as listings are ordered: by the instant, then by the key."""
+    """A time for a draft. Targets compare in the order of listings: by instant, then by key."""
 
     instant: datetime
     """In UTC."""
     key: str
-    """The same for ever, wherever a new law moves the instant."""
+    """Stays the same when new time zone data moves the instant."""
     offset: timedelta
     shift: timedelta
     rule: ScheduleRule
 
     @property
     def local(self) -> datetime:
-        """What the wall shows at the instant, naive."""
+        """The wall-clock time at the instant, naive."""
         return (self.instant + self.offset).replace(tzinfo=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """The targets from `start` on and before `end`; of those at `start` the ones with keys behind `behind`."""
+    """Selects the targets from `start` until before `end`; of those at `start` only the keys after `behind`."""
 
     start: datetime
     end: datetime
@@ -60,13 +60,13 @@ class Span:
 class TargetPage:
     targets: tuple[RuleTarget, ...]
     rest: Span | None
-    """Where the next page looks; None: there is none."""
+    """The span of the next page; None: this is the last page."""
     skipped: tuple[ScheduleRule, ...]
-    """In a zone that is no more: nobody can tell their targets."""
+    """Rules whose zone tzdata has dropped, so that their targets are unknown."""
 
 
 def span(*, after: datetime | None, horizon: timedelta | None, now: datetime) -> Span:
-    """What a caller asks for who may leave out either."""
+    """Returns the span that a caller asks for, who may leave out either value."""
     start = now if after is None else after
     if not EARLIEST.year <= start.year <= _LAST_YEAR:
         raise InvalidField("after", f"must be an instant of the years {EARLIEST.year} to {_LAST_YEAR}")
@@ -74,7 +74,7 @@ def span(*, after: datetime | None, horizon: timedelta | None, now: datetime) ->
 
 
 def page_of(rules: Iterable[ScheduleRule], wanted: Span, *, size: int) -> TargetPage:
-    """The first `size` targets of the span; no more of them are computed than are shown, and one."""
+    """Returns the first `size` targets of the span. Computes only one more than it returns."""
     rules = tuple(rules)
     skipped = tuple(rule for rule in rules if not rule.terms.time_zone.is_known)
     known = (rule for rule in rules if rule.terms.time_zone.is_known)
@@ -90,30 +90,30 @@ def page_of(rules: Iterable[ScheduleRule], wanted: Span, *, size: int) -> Target
 
 
 def targets(rule: ScheduleRule, *, start: datetime, end: datetime) -> Iterator[RuleTarget]:
-    """Those of one rule from `start` on and before `end`, in time order and lazily."""
+    """Yields the targets of one rule from `start` until before `end`, lazily and in time order."""
     if not rule.terms.enabled:
         return
-    first, past = _walls(rule.terms.time_zone, start, end)
+    first, past = _local_bounds(rule.terms.time_zone, start, end)
     nominal = local_times(rule.terms, first, past)
-    for asked, found in _on_the_clock(nominal, rule.terms.time_zone):
+    for asked, found in _resolved(nominal, rule.terms.time_zone):
         if found.instant >= end:
             return
         if found.instant >= start:
             yield RuleTarget(found.instant, _key(rule, asked), found.offset, found.shift, rule)
 
 
-def _walls(zone: Zone, start: datetime, end: datetime) -> tuple[datetime, datetime]:
-    """Between these local times (naive) lie all that can come to lie between the instants.
+def _local_bounds(zone: Zone, start: datetime, end: datetime) -> tuple[datetime, datetime]:
+    """Returns bounds (naive) of all local times that can resolve to an instant between `start` and `end`.
 
-    Where clocks went forward just before `start`, a time from before it may be shifted behind it; where they went back
-    just before `end`, they had been further than they are. A jump reaches a day at most.
+    If the clocks went forward just before `start`, an earlier local time may be shifted past it; if they went back just
+    before `end`, they had shown a later time. A jump is at most a day long.
     """
     first, past = ([(at + zone.offset_at(seen)).replace(tzinfo=None) for seen in (at - DAY, at)] for at in (start, end))
     return min(first), max(past)
 
 
 def local_times(terms: Terms, first: datetime, past: datetime) -> Iterator[datetime]:
-    """The local times (naive) that the rule asks for from `first` on and before `past`."""
+    """Yields the local times (naive) that the rule asks for, from `first` until before `past`."""
     if terms.start_date:
         first = max(first, datetime.combine(terms.start_date, time()))
     if terms.end_date:
@@ -125,7 +125,7 @@ def local_times(terms: Terms, first: datetime, past: datetime) -> Iterator[datet
     while first < past:
         for nominal in _recurring(terms, first, past):
             if nominal.date() in excluded:
-                # On to the next date at once: an rrule may name every minute of a year that is excluded.
+                # Skip the whole date: an rrule may name every minute of an excluded year.
                 first = _next_midnight(nominal.date(), excluded)
                 break
             yield nominal
@@ -146,7 +146,7 @@ def _recurring(terms: Terms, first: datetime, past: datetime) -> Iterator[dateti
 
 
 def times_of_week(slots: Iterable[WeeklySlot], first: datetime, past: datetime) -> Iterator[datetime]:
-    """The local times (naive) of slots in the order of the week, from `first` on and before `past`."""
+    """Yields the local times (naive) of slots in the order of the week, from `first` until before `past`."""
     times: dict[int, list[time]] = defaultdict(list)
     for slot in slots:
         times[slot.day].append(time(slot.hour, slot.minute))
@@ -159,15 +159,15 @@ def times_of_week(slots: Iterable[WeeklySlot], first: datetime, past: datetime) 
         day += DAY
 
 
-def _on_the_clock(nominal: Iterable[datetime], zone: Zone) -> Iterator[tuple[datetime, Resolved]]:
-    """Where the local times, given in order, come to lie, in time order."""
+def _resolved(nominal: Iterable[datetime], zone: Zone) -> Iterator[tuple[datetime, Resolved]]:
+    """Resolves local times, given in order, and yields them in the order of their instants."""
     shifted: deque[tuple[datetime, Resolved]] = deque()
     for asked in nominal:
         found = resolve(asked, zone)
         if found is None:
             continue
         if found.shift:
-            # Others that come later by the wall may lie earlier.
+            # A later local time may have an earlier instant.
             shifted.append((asked, found))
             continue
         while shifted and shifted[0][1].instant < found.instant:

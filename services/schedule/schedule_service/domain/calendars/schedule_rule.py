@@ -1,4 +1,4 @@
-"""When a brand wants to post, where, and about what: its rules, and how they are changed."""
+"""The rules of a brand: when, where and about what it wants to post."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from schedule_service.domain.calendars.known_zone import require_known
 from servicekit.faults import Conflict, InvalidField, LimitReached, NotFound
 
 MOST_RULES = 500
-"""Of one brand: every page of its targets asks each of them."""
+"""The limit of one brand: every page of its targets expands each of them."""
 
 _TIME_PARTS = frozenset({"BYHOUR", "BYMINUTE"})
 
@@ -30,11 +30,11 @@ class AssetPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What the user decides; the fields are named as callers name them."""
+    """The part of a rule that the user chooses; the fields have the names of the proto."""
 
     name: str
     time_zone: Zone
-    weekly_slots: tuple[WeeklySlot, ...]  # in the order of the week, no two alike; none: the times are those of `rrule`
+    weekly_slots: tuple[WeeklySlot, ...]  # in the order of the week, no two alike; empty: `rrule` gives the times
     rrule: str
     start_time: time | None
     start_date: date | None  # never None with `rrule`
@@ -55,7 +55,7 @@ class ScheduleRule:
     version: int  # grows with every change, the deletion included
     create_time: datetime
     update_time: datetime
-    tzdata_version: str  # of the law that the rule was announced with last
+    tzdata_version: str  # the tzdata release that the rule was last announced with
     delete_time: datetime | None = None
 
     @property
@@ -78,10 +78,10 @@ def created(organization_id: str, rule_id: str, brand_id: str, terms: Terms, *, 
 
 
 def changed(rule: ScheduleRule, changes: Mapping[str, Any], *, now: datetime) -> ScheduleRule:
-    """The rule with these of its terms; itself when it has them already."""
+    """Returns the rule with these terms changed; the same object if it has them already."""
     wanted = replace(rule.terms, **changes)
     if not wanted.rrule and "start_time" not in changes:
-        wanted = replace(wanted, start_time=None)  # it went with the rrule
+        wanted = replace(wanted, start_time=None)  # It was only valid with the rrule.
     require_known(wanted.time_zone, f"schedule rule {rule.id}", {"schedule_rule_id": rule.id})
     terms = checked(wanted, made_on=local_day(rule.create_time, wanted.time_zone))
     if terms == rule.terms:
@@ -94,7 +94,7 @@ def deleted(rule: ScheduleRule, *, now: datetime) -> ScheduleRule:
 
 
 def found(rule: ScheduleRule | None, rule_id: str) -> ScheduleRule:
-    """Another organization's rule, a deleted one and one that never was look the same."""
+    """Raises NotFound for None. A deleted rule and another organization's look like one that never existed."""
     if rule is None:
         raise NotFound(
             "SCHEDULE_RULE_NOT_FOUND", "there is no such schedule rule", metadata={"schedule_rule_id": rule_id}
@@ -103,7 +103,7 @@ def found(rule: ScheduleRule | None, rule_id: str) -> ScheduleRule:
 
 
 def require_etag(rule: ScheduleRule, etag: str) -> None:
-    """An empty etag is no precondition."""
+    """Raises Conflict if the rule is not in the state that the etag names. An empty etag is no precondition."""
     if etag and etag != rule.etag:
         raise Conflict(
             "ETAG_MISMATCH",
@@ -113,25 +113,25 @@ def require_etag(rule: ScheduleRule, etag: str) -> None:
 
 
 def require_room(brand_id: str, rules: int) -> None:
-    """`rules` that the brand would have."""
+    """Raises LimitReached if the brand would have too many rules; `rules` includes the new one."""
     if rules > MOST_RULES:
         raise LimitReached(
             "RULES_PER_BRAND",
-            f"a brand has {MOST_RULES} schedule rules at most",
+            f"a brand may have at most {MOST_RULES} schedule rules",
             metadata={"brand_id": brand_id, "limit": str(MOST_RULES)},
         )
 
 
 def checked(terms: Terms, *, made_on: date) -> Terms:
-    """The terms as they are kept: recurring in one way, with an rrule in its canonical form and with a start."""
+    """Returns the terms as stored: with one kind of recurrence, and an rrule in canonical form with a start date."""
     if not terms.channels:
-        raise InvalidField("schedule_rule.channels", "is required: a rule posts somewhere")
+        raise InvalidField("schedule_rule.channels", "is required")
     if not terms.weekly_slots and not terms.rrule:
         raise InvalidField("schedule_rule.weekly_slots", "is required, unless there is an rrule")
     if terms.weekly_slots and terms.rrule:
         raise InvalidField("schedule_rule.rrule", "a rule has weekly_slots or an rrule, not both")
     if terms.start_time is not None and not terms.rrule:
-        raise InvalidField("schedule_rule.start_time", "goes with an rrule only; weekly_slots name their own times")
+        raise InvalidField("schedule_rule.start_time", "is valid only with an rrule; weekly_slots name their own times")
     if terms.rrule and terms.start_date is None:
         terms = replace(terms, start_date=made_on)
     if terms.start_date and terms.end_date and terms.end_date < terms.start_date:
@@ -140,14 +140,14 @@ def checked(terms: Terms, *, made_on: date) -> Terms:
 
 
 def recurrence(terms: Terms) -> Recurrence:
-    """Of terms with an rrule."""
+    """Parses the rrule, which the terms must have."""
     assert terms.start_date is not None, "an rrule counts from its start date"
     return _parsed(terms.rrule, datetime.combine(terms.start_date, terms.start_time or time()))
 
 
 @lru_cache(maxsize=4096)
 def _parsed(rrule: str, start: datetime) -> Recurrence:
-    # Kept, because to read a COUNT is to count.
+    # Cached, because parsing an rrule with COUNT means counting its occurrences.
     return parse_recurrence(rrule, start=start)
 
 
@@ -168,7 +168,7 @@ def _parts(recurrence: Recurrence) -> set[str]:
 
 
 def known_channels(names: Sequence[str], field: str) -> tuple[str, ...]:
-    """The one spelling of each, in the order given, each once; `field` is where the caller wrote them."""
+    """Returns the canonical names in the given order, each once; `field` is where the caller wrote them."""
     return tuple(dict.fromkeys(_known_channel(name, f"{field}[{place}]") for place, name in enumerate(names)))
 
 
@@ -180,5 +180,5 @@ def _known_channel(name: str, field: str) -> str:
 
 
 def in_order(dates: Iterable[date]) -> tuple[date, ...]:
-    """Each once."""
+    """Returns the dates in order, each once."""
     return tuple(sorted(set(dates)))

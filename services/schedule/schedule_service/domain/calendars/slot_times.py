@@ -1,4 +1,4 @@
-"""The search for the times of weekly slots. Which of them are taken is Queue's to know."""
+"""The search for the times of weekly slots. Queue knows which of them are taken."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,15 +10,15 @@ from schedule_service.domain.calendars.account_schedule import Timetable
 from servicekit.faults import InvalidField
 
 NOTICE = timedelta(seconds=60)
-"""How far ahead of now a slot must lie to be given out."""
+"""The least time from now to a slot that can be allocated."""
 
 HORIZON = timedelta(days=730)
-"""How far a search reaches."""
+"""The longest period of a search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """For the first `count` times at or after `start` and before `end`."""
+    """A search for the first `count` times at or after `start` and before `end`."""
 
     start: datetime
     end: datetime
@@ -29,11 +29,11 @@ class Search:
 class SlotTimes:
     times: tuple[Occurrence, ...]
     searched_until: datetime
-    """No time lies between the last one and this; it is the last one itself when the search found all it was to."""
+    """No time lies between the last one and this; it is the last one itself when the search found `count` times."""
 
 
 def search(*, after: datetime | None, before: datetime | None, count: int, now: datetime) -> Search:
-    """What a caller asks for who may leave out either end."""
+    """Returns the search that a caller asks for, who may leave out either end."""
     start = now + NOTICE if after is None else after
     require_in_reach(start, "after")
     horizon = start + HORIZON
@@ -45,7 +45,7 @@ def search(*, after: datetime | None, before: datetime | None, count: int, now: 
 
 
 def require_in_reach(instant: datetime, field: str) -> None:
-    """The calendar ends on either side, and a search must have room."""
+    """Raises InvalidField near the ends of the calendar, where a search would not fit."""
     if not EARLIEST <= instant <= LATEST - HORIZON:
         raise InvalidField(field, f"must be an instant of the years {EARLIEST.year} to {LATEST.year - 3}")
 

@@ -1,4 +1,4 @@
-"""Whether posts of an account may be sent at an instant."""
+"""The state of an account's send window at an instant."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,8 +12,8 @@ from schedule_service.domain.calendars.account_schedule import Timetable
 class WindowState:
     time: datetime
     open: bool
-    open_time: datetime | None = None  # of a closed window
-    close_time: datetime | None = None  # of an open one; None: it never closes
+    open_time: datetime | None = None  # set for a closed window
+    close_time: datetime | None = None  # set for an open one; None: it never closes
 
 
 def window_state(timetable: Timetable, instant: datetime) -> WindowState:
