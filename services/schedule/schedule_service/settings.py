@@ -17,4 +17,4 @@ class Settings(StreamSettings):
     database_connections: Count = 8  # for writing, kept open at most; half as many more for reading
     timer_poll: Period = timedelta(seconds=1)  # how late another replica sees a new timer that is due at once
     timer_batch: Count = 200  # timers fired in one transaction
-    timer_lock: Period = timedelta(seconds=10)  # after which others fire what a dead process had in hand
+    timer_lock: Period = timedelta(seconds=10)  # after which others fire the timers that a dead process had locked

@@ -33,6 +33,8 @@ from schedule_service.domain.calendars.upcoming_slot import UpcomingSlot
 from schedule_service.domain.timers.timer import MOST_TIMERS
 from schedule_service.domain.timers.timer_request import TimerRequest
 from schedule_service.engine.timer_engine import TimerJobs, due_timer_jobs
+from schedule_service.wire import account_schedules
+from schedule_service.wire import timers as wire_timers
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
@@ -116,7 +118,9 @@ class Schedules:
         ).account_schedule
 
     async def get(self, *, organization_id: str = "acme", social_account_id: str = "page") -> AccountSchedule:
-        return (await self._get(organization_id=organization_id, social_account_id=social_account_id)).account_schedule
+        return account_schedules.shown(
+            await self._get(organization_id=organization_id, social_account_id=social_account_id)
+        )
 
     async def delete(
         self,
@@ -185,7 +189,7 @@ class Timers:
         return answer.timer
 
     async def get(self, timer_id: str = "t", *, organization_id: str = "acme") -> Timer:
-        return (await self._get(organization_id=organization_id, timer_id=timer_id)).timer
+        return wire_timers.shown(await self._get(organization_id=organization_id, timer_id=timer_id))
 
     async def pause(
         self, timer_id: str = "t", *, organization_id: str = "acme", etag: str = "", request_id: str = ""

@@ -1,6 +1,8 @@
-"""Slot times of stored schedules."""
+"""Slot times of stored schedules, as callers see them."""
 
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any, TypeAlias
 
 import pytest
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -11,10 +13,12 @@ from postflow.schedule.v1.schedule_service_pb2 import FindSlotTimesResponse
 from schedule_service.adapters.postgres import account_schedules as store
 from schedule_service.application.calendars.find_slot_times import FindSlotTimes
 from schedule_service.domain.calendars.account_schedule import Edition, Timetable, created
+from schedule_service.wire.account_schedules import find_slot_times_response
 from servicekit.faults import NotFound
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 
+Find: TypeAlias = Callable[..., Awaitable[FindSlotTimesResponse]]
 NOW = datetime(2024, 3, 9, 12, 0, tzinfo=UTC)
 """The Saturday before clocks go forward in New York."""
 
@@ -25,7 +29,7 @@ class FixedDatabaseClock(DatabaseClock):
 
 
 @pytest.fixture
-async def find(schedule_database: Database) -> FindSlotTimes:
+async def find(schedule_database: Database) -> Find:
     timetable = Timetable(
         name="",
         zone=find_zone("America/New_York"),
@@ -35,10 +39,15 @@ async def find(schedule_database: Database) -> FindSlotTimes:
     )
     async with schedule_database.transaction() as tx:
         await store.save(tx.connection, created("acme", "page", timetable, now=NOW))
-    return FindSlotTimes(database=schedule_database, clock=FixedDatabaseClock())
+    find_slot_times = FindSlotTimes(database=schedule_database, clock=FixedDatabaseClock())
+
+    async def find(**arguments: Any) -> FindSlotTimesResponse:
+        return await find_slot_times_response(*await find_slot_times(**arguments))
+
+    return find
 
 
-async def test_times_come_with_what_the_wall_shows(find: FindSlotTimes) -> None:
+async def test_times_come_with_their_wall_clock_times(find: Find) -> None:
     answer = await find(organization_id="acme", social_account_id="page", after=None, before=None, count=2)
     before_gap, in_gap = answer.slot_times
     assert before_gap.time.ToDatetime(UTC) == datetime(2024, 3, 10, 6, 30, tzinfo=UTC)
@@ -51,32 +60,32 @@ async def test_times_come_with_what_the_wall_shows(find: FindSlotTimes) -> None:
     assert answer.searched_until == in_gap.time
 
 
-async def test_an_empty_range_says_how_far_it_was_searched(find: FindSlotTimes) -> None:
+async def test_an_empty_range_says_how_far_it_was_searched(find: Find) -> None:
     before = NOW + timedelta(hours=3)
     answer = await find(organization_id="acme", social_account_id="page", after=NOW, before=before, count=10)
     assert not answer.slot_times
     assert answer.searched_until.ToDatetime(UTC) == before
 
 
-async def test_who_has_the_times_of_what_is_in_force_gets_none(find: FindSlotTimes) -> None:
+async def test_a_caller_that_knows_the_current_edition_gets_no_times(find: Find) -> None:
     async def ask(version: int, release: str) -> FindSlotTimesResponse:
         known = Edition(version, release)
         return await find(
             organization_id="acme", social_account_id="page", after=None, before=None, count=2, known=known
         )
 
-    told = await ask(0, "")
-    assert (len(told.slot_times), told.unchanged) == (2, False)
+    all_times = await ask(0, "")
+    assert (len(all_times.slot_times), all_times.unchanged) == (2, False)
     assert await ask(1, tzdata_version()) == FindSlotTimesResponse(
         schedule_version=1, tzdata_version=tzdata_version(), unchanged=True
     )
     for other in ((2, tzdata_version()), (0, tzdata_version()), (1, "2024a"), (1, "")):
-        assert await ask(*other) == told
+        assert await ask(*other) == all_times
 
 
 @pytest.mark.parametrize(("organization_id", "social_account_id"), [("acme", "other"), ("umbrella", "page")])
 async def test_an_account_without_a_schedule_is_not_found(
-    find: FindSlotTimes, organization_id: str, social_account_id: str
+    find: Find, organization_id: str, social_account_id: str
 ) -> None:
     with pytest.raises(NotFound) as refusal:
         await find(

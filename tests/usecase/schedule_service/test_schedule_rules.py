@@ -25,6 +25,7 @@ from schedule_service.application.calendars.list_schedule_rules import ListSched
 from schedule_service.application.calendars.update_schedule_rule import UpdateScheduleRule
 from schedule_service.domain.calendars.rule_targets import Span, TargetPage
 from schedule_service.domain.calendars.schedule_rule import MOST_RULES, AssetPolicy, Terms
+from schedule_service.wire import rules as wire
 from servicekit.faults import AlreadyExists, Conflict, InvalidField, LimitReached, NotFound
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
@@ -133,7 +134,7 @@ class Rules:
         return (await self._create(key, rule_id=rule_id, brand_id=brand_id, terms=terms)).schedule_rule
 
     async def get(self, rule_id: str = "r1", *, organization_id: str = "acme") -> ScheduleRule:
-        return (await self._get(organization_id=organization_id, rule_id=rule_id)).schedule_rule
+        return wire.shown(await self._get(organization_id=organization_id, rule_id=rule_id))
 
     async def update(
         self,

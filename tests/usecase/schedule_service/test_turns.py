@@ -15,11 +15,11 @@ from sqlalchemy import text
 from civil.weekly import WeeklySlot
 from civil.zones import find_zone, zone_data, zone_from_data, zone_names
 from schedule_service.adapters.postgres.zone_data import recorded_zones
-from schedule_service.application.calendars.find_slot_times import encoded
 from schedule_service.application.zone_changes.compared_releases import current_zones
 from schedule_service.domain.calendars.account_schedule import Timetable, created
 from schedule_service.domain.calendars.slot_times import search, slot_times
 from schedule_service.domain.zone_release import ZoneRelease
+from schedule_service.wire.account_schedules import find_slot_times_response
 from servicekit.pg.database import Database
 from testkit.clocks import START
 
@@ -78,7 +78,7 @@ async def test_a_long_answer_is_written_in_pieces(count: int, turns: int) -> Non
     async with bystander(lambda: 0) as seen:
         await asyncio.sleep(0)
         seen.clear()
-        answer = await encoded(schedule, slot_times(schedule.timetable, wanted))
+        answer = await find_slot_times_response(schedule, slot_times(schedule.timetable, wanted))
         assert len(seen) == turns
     assert len(answer.slot_times) == count
 

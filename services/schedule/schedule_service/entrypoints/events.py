@@ -1,4 +1,4 @@
-"""What Schedule listens to, and which use case takes it."""
+"""Events that Schedule consumes, and the use case of each."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -74,9 +74,10 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
     async def GetAccountSchedule(
         self, request: messages.GetAccountScheduleRequest, context: Context
     ) -> messages.GetAccountScheduleResponse:
-        return await self._account_schedules.get(
+        schedule = await self._account_schedules.get(
             organization_id=request.organization_id, social_account_id=request.social_account_id
         )
+        return messages.GetAccountScheduleResponse(account_schedule=account_schedules.shown(schedule))
 
     async def ListAccountSchedules(
         self, request: messages.ListAccountSchedulesRequest, context: Context
@@ -105,16 +106,17 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
     async def CheckSendWindow(
         self, request: messages.CheckSendWindowRequest, context: Context
     ) -> messages.CheckSendWindowResponse:
-        return await self._account_schedules.check_send_window(
+        checked = await self._account_schedules.check_send_window(
             organization_id=request.organization_id,
             social_account_id=request.social_account_id,
             time=moment(request.time) if request.HasField("time") else None,
         )
+        return account_schedules.check_send_window_response(checked.schedule, checked.state)
 
     async def FindSlotTimes(
         self, request: messages.FindSlotTimesRequest, context: Context
     ) -> messages.FindSlotTimesResponse:
-        return await self._account_schedules.find_slot_times(
+        found = await self._account_schedules.find_slot_times(
             organization_id=request.organization_id,
             social_account_id=request.social_account_id,
             after=not_before(request.after) if request.HasField("after") else None,
@@ -122,6 +124,7 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
             count=request.count or _DEFAULT_COUNT,
             known=Edition(request.known_schedule_version, request.known_tzdata_version),
         )
+        return await account_schedules.find_slot_times_response(found.schedule, found.times)
 
     async def CreateScheduleRule(
         self, request: messages.CreateScheduleRuleRequest, context: Context
@@ -138,7 +141,8 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
     async def GetScheduleRule(
         self, request: messages.GetScheduleRuleRequest, context: Context
     ) -> messages.GetScheduleRuleResponse:
-        return await self._schedule_rules.get(organization_id=request.organization_id, rule_id=request.schedule_rule_id)
+        rule = await self._schedule_rules.get(organization_id=request.organization_id, rule_id=request.schedule_rule_id)
+        return messages.GetScheduleRuleResponse(schedule_rule=rules.shown(rule))
 
     async def UpdateScheduleRule(
         self, request: messages.UpdateScheduleRuleRequest, context: Context

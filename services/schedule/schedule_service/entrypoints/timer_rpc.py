@@ -45,7 +45,8 @@ class TimerServicer(timer_service_pb2_grpc.TimerServiceServicer):
         return await self._create(key, timer_id=request.timer_id, request=timers.timer_request(request.timer))
 
     async def GetTimer(self, request: messages.GetTimerRequest, context: Context) -> messages.GetTimerResponse:
-        return await self._get(organization_id=request.organization_id, timer_id=request.timer_id)
+        timer = await self._get(organization_id=request.organization_id, timer_id=request.timer_id)
+        return messages.GetTimerResponse(timer=timers.shown(timer))
 
     async def ListTimers(self, request: messages.ListTimersRequest, context: Context) -> messages.ListTimersResponse:
         page = read_page(request)

@@ -1,6 +1,6 @@
 """Translates account schedules between protobuf and the domain."""
 
-from collections.abc import Iterable
+import asyncio
 
 from civil.weekly import Occurrence
 from civil.windows import SendWindow
@@ -13,7 +13,7 @@ from postflow.schedule.v1.schedule_service_pb2 import (
     GetAccountScheduleResponse,
     PutAccountScheduleResponse,
 )
-from schedule_service.domain.calendars.account_schedule import AccountSchedule, Edition, Timetable, in_order_of_week
+from schedule_service.domain.calendars.account_schedule import AccountSchedule, Timetable, in_order_of_week
 from schedule_service.domain.calendars.slot_times import SlotTimes
 from schedule_service.domain.calendars.window_state import WindowState
 from schedule_service.wire.civil_times import (
@@ -34,13 +34,14 @@ __all__ = [
     "GetAccountScheduleResponse",
     "PutAccountScheduleResponse",
     "account_schedule_changed",
-    "add_slot_times",
-    "checked_send_window",
-    "found_slot_times",
+    "check_send_window_response",
+    "find_slot_times_response",
     "shown",
     "timetable",
-    "unchanged",
 ]
+
+
+_ENCODED_AT_ONCE = 100
 
 
 def timetable(message: account_schedule_pb2.AccountSchedule) -> Timetable:
@@ -88,10 +89,12 @@ def account_schedule_changed(schedule: AccountSchedule) -> Announcement:
     )
 
 
-def found_slot_times(schedule: AccountSchedule, found: SlotTimes) -> FindSlotTimesResponse:
-    """All but the times, which `add_slot_times` adds, some at a time."""
+async def find_slot_times_response(schedule: AccountSchedule, found: SlotTimes | None) -> FindSlotTimesResponse:
+    """Encodes the times a hundred at a time: a thousand take milliseconds, and other calls run in between."""
+    if found is None:
+        return FindSlotTimesResponse(schedule_version=schedule.version, tzdata_version=tzdata_version(), unchanged=True)
     timetable = schedule.timetable
-    return FindSlotTimesResponse(
+    response = FindSlotTimesResponse(
         time_zone=timetable.zone.name,
         schedule_version=schedule.version,
         searched_until=found.searched_until,
@@ -99,19 +102,15 @@ def found_slot_times(schedule: AccountSchedule, found: SlotTimes) -> FindSlotTim
         enabled=timetable.enabled,
         tzdata_version=tzdata_version(),
     )
+    for first in range(0, len(found.times), _ENCODED_AT_ONCE):
+        if first:
+            await asyncio.sleep(0)
+        times = found.times[first : first + _ENCODED_AT_ONCE]
+        response.slot_times.extend(_slot_time(each, timetable.send_window) for each in times)
+    return response
 
 
-def add_slot_times(response: FindSlotTimesResponse, schedule: AccountSchedule, times: Iterable[Occurrence]) -> None:
-    response.slot_times.extend(_slot_time(each, schedule.timetable.send_window) for each in times)
-
-
-def unchanged(edition: Edition) -> FindSlotTimesResponse:
-    return FindSlotTimesResponse(
-        schedule_version=edition.version, tzdata_version=edition.tzdata_version, unchanged=True
-    )
-
-
-def checked_send_window(schedule: AccountSchedule, state: WindowState) -> CheckSendWindowResponse:
+def check_send_window_response(schedule: AccountSchedule, state: WindowState) -> CheckSendWindowResponse:
     return CheckSendWindowResponse(
         open=state.open,
         open_time=state.open_time,

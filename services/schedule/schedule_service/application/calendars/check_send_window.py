@@ -1,14 +1,19 @@
-"""CheckSendWindow: whether posts of an account may be sent at an instant, and until or from when."""
+"""CheckSendWindow: says whether posts of an account may be sent at an instant, and until or from when."""
 
 from datetime import datetime
+from typing import NamedTuple
 
 from schedule_service.adapters.postgres import account_schedules as store
-from schedule_service.domain.calendars.account_schedule import found, require_times
+from schedule_service.domain.calendars.account_schedule import AccountSchedule, found, require_times
 from schedule_service.domain.calendars.slot_times import require_in_reach
-from schedule_service.domain.calendars.window_state import window_state
-from schedule_service.wire import account_schedules as wire
+from schedule_service.domain.calendars.window_state import WindowState, window_state
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
+
+
+class CheckedWindow(NamedTuple):
+    schedule: AccountSchedule
+    state: WindowState
 
 
 class CheckSendWindow:
@@ -16,14 +21,12 @@ class CheckSendWindow:
         self._database = database
         self._clock = clock
 
-    async def __call__(
-        self, *, organization_id: str, social_account_id: str, time: datetime | None
-    ) -> wire.CheckSendWindowResponse:
-        """Without `time`: now."""
+    async def __call__(self, *, organization_id: str, social_account_id: str, time: datetime | None) -> CheckedWindow:
+        """Checks the window at `time`, or now."""
         async with self._database.read() as connection:
             instant = time or await self._clock.now(connection)
             require_in_reach(instant, "time")
             schedule = found(await store.find(connection, organization_id, social_account_id), social_account_id)
         if schedule.timetable.send_window:
             require_times(schedule)
-        return wire.checked_send_window(schedule, window_state(schedule.timetable, instant))
+        return CheckedWindow(schedule, window_state(schedule.timetable, instant))

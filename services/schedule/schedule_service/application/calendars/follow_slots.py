@@ -1,4 +1,4 @@
-"""Keeping the slots that lie ahead, as Queue announces them, and forgetting those whose time has passed."""
+"""Stores upcoming slots as Queue announces them, and deletes past ones."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -8,12 +8,12 @@ from schedule_service.domain.calendars.upcoming_slot import UpcomingSlot, newest
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 
-_KEPT = timedelta(hours=1)  # so that an older event that comes late finds the newer one
+_KEPT = timedelta(hours=1)  # so that an older event that arrives late still finds the newer revision
 _BATCH = 5000
 
 
-async def follow_slots(tx: Transaction, heard: Sequence[UpcomingSlot], _now: datetime) -> None:
-    await upcoming_slots.save(tx.connection, newest(heard))
+async def follow_slots(tx: Transaction, received: Sequence[UpcomingSlot], _now: datetime) -> None:
+    await upcoming_slots.save(tx.connection, newest(received))
 
 
 class ForgetPastSlots:
@@ -22,7 +22,7 @@ class ForgetPastSlots:
         self._clock = clock
 
     async def __call__(self) -> bool:
-        """True: there is more to forget."""
+        """Deletes a batch. Returns True if there are more."""
         async with self._database.statement() as connection:
             cutoff = await self._clock.now(connection) - _KEPT
             return await upcoming_slots.forget(connection, cutoff=cutoff, limit=_BATCH) == _BATCH

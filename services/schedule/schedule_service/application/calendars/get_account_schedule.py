@@ -1,8 +1,7 @@
-"""GetAccountSchedule: the schedule of an account as it is now."""
+"""GetAccountSchedule: returns the schedule of an account."""
 
 from schedule_service.adapters.postgres import account_schedules as store
-from schedule_service.domain.calendars.account_schedule import found
-from schedule_service.wire import account_schedules as wire
+from schedule_service.domain.calendars.account_schedule import AccountSchedule, found
 from servicekit.pg.database import Database
 
 
@@ -10,7 +9,6 @@ class GetAccountSchedule:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def __call__(self, *, organization_id: str, social_account_id: str) -> wire.GetAccountScheduleResponse:
+    async def __call__(self, *, organization_id: str, social_account_id: str) -> AccountSchedule:
         async with self._database.read() as connection:
-            schedule = found(await store.find(connection, organization_id, social_account_id), social_account_id)
-        return wire.GetAccountScheduleResponse(account_schedule=wire.shown(schedule))
+            return found(await store.find(connection, organization_id, social_account_id), social_account_id)

@@ -1,8 +1,7 @@
-"""GetScheduleRule: a rule as it is now."""
+"""GetScheduleRule: returns a rule."""
 
 from schedule_service.adapters.postgres import rules as store
-from schedule_service.domain.calendars.schedule_rule import found
-from schedule_service.wire import rules as wire
+from schedule_service.domain.calendars.schedule_rule import ScheduleRule, found
 from servicekit.pg.database import Database
 
 
@@ -10,7 +9,6 @@ class GetScheduleRule:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def __call__(self, *, organization_id: str, rule_id: str) -> wire.GetScheduleRuleResponse:
+    async def __call__(self, *, organization_id: str, rule_id: str) -> ScheduleRule:
         async with self._database.read() as connection:
-            rule = found(await store.find(connection, organization_id, rule_id), rule_id)
-        return wire.GetScheduleRuleResponse(schedule_rule=wire.shown(rule))
+            return found(await store.find(connection, organization_id, rule_id), rule_id)

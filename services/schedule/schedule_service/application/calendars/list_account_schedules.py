@@ -1,4 +1,4 @@
-"""ListAccountSchedules: a page of an organization's schedules, in the order of their accounts' ids."""
+"""ListAccountSchedules: returns a page of an organization's schedules, in the order of their account ids."""
 
 from schedule_service.adapters.postgres import account_schedules as store
 from schedule_service.domain.calendars.account_schedule import AccountSchedule
@@ -10,6 +10,6 @@ class ListAccountSchedules:
         self._database = database
 
     async def __call__(self, *, organization_id: str, after: str, size: int) -> list[AccountSchedule]:
-        """Those behind the account `after`."""
+        """Lists the schedules after the account `after`."""
         async with self._database.read() as connection:
             return await store.page(connection, organization_id, after=after, size=size)

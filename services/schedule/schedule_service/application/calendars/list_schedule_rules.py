@@ -1,4 +1,4 @@
-"""ListScheduleRules: a page of the rules of an organization or of one brand, in the order of their ids."""
+"""ListScheduleRules: returns a page of the rules of an organization or a brand, in the order of their ids."""
 
 from schedule_service.adapters.postgres import rules as store
 from schedule_service.domain.calendars.schedule_rule import ScheduleRule
@@ -10,6 +10,6 @@ class ListScheduleRules:
         self._database = database
 
     async def __call__(self, *, organization_id: str, brand_id: str, after: str, size: int) -> list[ScheduleRule]:
-        """Those behind the rule `after`; an empty brand means those of all."""
+        """Lists the rules after the rule `after`; an empty brand means those of all."""
         async with self._database.read() as connection:
             return await store.page(connection, organization_id, brand_id=brand_id, after=after, size=size)

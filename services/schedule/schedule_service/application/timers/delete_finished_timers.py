@@ -1,4 +1,4 @@
-"""Timers that have fired for the last time are kept for a while, and then deleted."""
+"""Deletes timers a week after they have fired for the last time."""
 
 from schedule_service.adapters.postgres import timers as store
 from schedule_service.domain.timers.timer import KEPT
@@ -12,7 +12,7 @@ class DeleteFinishedTimers:
         self._clock = clock
 
     async def __call__(self) -> bool:
-        """A batch of them. True: there may be more."""
+        """Deletes a batch. Returns True if there may be more."""
         async with self._database.statement() as connection:
             now = await self._clock.now(connection)
             return await store.delete_finished(connection, before=now - KEPT)

@@ -1,4 +1,4 @@
-"""ListTimers: a page of them, in the order of their ids."""
+"""ListTimers: returns a page of an organization's timers, in the order of their ids."""
 
 from schedule_service.adapters.postgres import timers as store
 from schedule_service.domain.timers.timer import Timer, TimerState
@@ -12,7 +12,7 @@ class ListTimers:
     async def __call__(
         self, *, organization_id: str, topic: str, state: TimerState | None, after: str, size: int
     ) -> list[Timer]:
-        """Those behind `after`."""
+        """Lists the timers after `after`. An empty topic or state means any."""
         async with self._database.read() as connection:
             return await store.list_timers(
                 connection, organization_id, topic=topic, state=state, after=after, size=size

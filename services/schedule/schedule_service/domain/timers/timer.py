@@ -187,7 +187,7 @@ def _require_unfinished(timer: Timer) -> None:
 def firing_at(cron: str, zone: Zone, dst: Dst, instant: datetime) -> Firing | None:
     """Returns the firing of the expression at this instant.
 
-    None also for a timer that fires once, and for `@every`, which does not depend on the wall-clock time.
+    None also for a timer that fires once, and for `@every`, which does not depend on wall-clock time.
     """
     if not cron or not _is_readable(cron) or _parsed(cron).every is not None:
         return None

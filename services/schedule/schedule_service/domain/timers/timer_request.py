@@ -17,7 +17,7 @@ _FIVE_YEARS = 5 * 366 * DAY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimerRequest:
-    """What the caller specifies: one of `fire_time`, `delay` and `cron`. None: not specified."""
+    """The fields that a caller gives: one of `fire_time`, `delay` and `cron`. None: not given."""
 
     topic: str
     payload: bytes = b""
