@@ -14,7 +14,8 @@ from servicekit.faults import Conflict, Fault, InvalidField, NotFound, Refused
 from testkit.clocks import START
 
 if TYPE_CHECKING:
-    from tests.usecase.schedule_service.conftest import Schedules
+    from tests.usecase.schedule_service.calendars.conftest import Schedules
+
 
 MakeSlot = Callable[..., UpcomingSlot]
 

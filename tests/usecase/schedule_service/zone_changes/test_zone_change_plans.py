@@ -16,7 +16,6 @@ NOW = datetime(2026, 10, 20, tzinfo=UTC)
 OLD = ZoneRelease("2024a", "America/Vancouver")
 ELSEWHERE = ("account_schedule_elsewhere", "upcoming_slot_by_account")
 SCANS = {"Index Scan", "Index Only Scan", "Tid Scan"}
-
 _SCHEDULES = text("""
     insert into account_schedule (organization_id, social_account_id, name, time_zone, weekly_slots, max_posts_per_day,
         enabled, tzdata_version, version, create_time, update_time)

@@ -15,7 +15,8 @@ from testkit.clocks import START
 from testkit.plans import nodes_of, planned
 
 if TYPE_CHECKING:
-    from tests.usecase.schedule_service.conftest import Timers
+    from tests.usecase.schedule_service.timers.conftest import Timers
+
 
 FUTURE = 200_000
 _MANY = text(f"""
@@ -27,7 +28,6 @@ _MANY = text(f"""
         case when n % 100 > 0 then due end, 0, 0, 0, '', '2026f', '', 1, :now, :now
     from generate_series(1, {FUTURE}) n, lateral (select cast(:now as timestamptz) + n * interval '1 minute') as d (due)
 """)  # noqa: S608 - a constant
-
 KEY = {"organization_id", "id"}
 JOB = {"job_id"}
 STATEMENTS: Mapping[str, tuple[TextClause, set[str]]] = {
@@ -48,8 +48,6 @@ STATEMENTS: Mapping[str, tuple[TextClause, set[str]]] = {
     "delete finished": (timers._DELETE_FINISHED, {"finish_time"}),
     "count": (timer_room._COUNT, {"organization_id"}),
 }
-
-
 INDEXES = {TimerState.PAUSED: "timer_idle", TimerState.FINISHED: "timer_idle", TimerState.FAULTY: "timer_faulty"}
 
 

@@ -14,7 +14,7 @@ from testkit.clocks import START
 from testkit.plans import nodes_of, planned
 
 if TYPE_CHECKING:
-    from tests.usecase.schedule_service.conftest import Schedules
+    from tests.usecase.schedule_service.calendars.conftest import Schedules
 
 
 @pytest.fixture

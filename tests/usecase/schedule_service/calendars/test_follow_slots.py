@@ -13,7 +13,8 @@ from servicekit.pg.database import Database
 from testkit.clocks import START
 
 if TYPE_CHECKING:
-    from tests.usecase.schedule_service.conftest import Schedules
+    from tests.usecase.schedule_service.calendars.conftest import Schedules
+
 
 MakeSlot = Callable[..., UpcomingSlot]
 

@@ -1,8 +1,9 @@
 """Slot times of stored schedules, as callers see them."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -13,10 +14,16 @@ from postflow.schedule.v1.schedule_service_pb2 import FindSlotTimesResponse
 from schedule_service.adapters.postgres import account_schedules as store
 from schedule_service.application.calendars.find_slot_times import FindSlotTimes
 from schedule_service.domain.calendars.account_schedule import Edition, Timetable, created
+from schedule_service.domain.calendars.slot_times import search, slot_times
 from schedule_service.wire.account_schedules import find_slot_times_response
 from servicekit.faults import NotFound
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
+from testkit.clocks import START
+
+if TYPE_CHECKING:
+    from tests.usecase.schedule_service.conftest import Bystander
+
 
 Find: TypeAlias = Callable[..., Awaitable[FindSlotTimesResponse]]
 NOW = datetime(2024, 3, 9, 12, 0, tzinfo=UTC)
@@ -92,3 +99,19 @@ async def test_an_account_without_a_schedule_is_not_found(
             organization_id=organization_id, social_account_id=social_account_id, after=None, before=None, count=1
         )
     assert refusal.value.reason == "SCHEDULE_NOT_FOUND"
+
+
+@pytest.mark.parametrize(("count", "turns"), [(64, 0), (100, 0), (101, 1), (1000, 9)])
+async def test_a_long_answer_is_written_in_pieces(bystander: "Bystander", count: int, turns: int) -> None:
+    hourly = tuple(WeeklySlot(day=day, hour=hour, minute=0) for day in range(7) for hour in range(24))
+    timetable = Timetable(
+        name="", zone=find_zone("Europe/Berlin"), weekly_slots=hourly, max_posts_per_day=0, enabled=True
+    )
+    schedule = created("acme", "page", timetable, now=START)
+    wanted = search(after=START, before=START + timedelta(days=100), count=count, now=START)
+    async with bystander(lambda: 0) as seen:
+        await asyncio.sleep(0)
+        seen.clear()
+        answer = await find_slot_times_response(schedule, slot_times(schedule.timetable, wanted))
+        assert len(seen) == turns
+    assert len(answer.slot_times) == count

@@ -15,7 +15,7 @@ from postflow.schedule.v1.account_schedule_pb2 import LocalTime
 from servicekit.faults import Conflict, InvalidField
 
 if TYPE_CHECKING:
-    from tests.usecase.schedule_service.conftest import Schedules
+    from tests.usecase.schedule_service.calendars.conftest import Schedules
 
 
 async def test_a_new_schedule_is_stored_and_announced_as_a_whole(schedules: "Schedules") -> None:
@@ -98,14 +98,6 @@ async def test_the_law_of_the_zone_is_recorded_with_what_is_announced(schedules:
         assert [tuple(row) for row in rows] == [
             (tzdata_version(), name, zone_data(name)) for name in ("America/New_York", "Europe/Berlin")
         ]
-
-
-async def test_organizations_do_not_meet_even_with_the_same_account_id(schedules: "Schedules") -> None:
-    ours = await schedules.put(organization_id="acme")
-    theirs = await schedules.put(replace(schedules.timetable, enabled=False), organization_id="umbrella")
-    assert theirs.version == 1
-    assert await schedules.get(organization_id="acme") == ours
-    assert await schedules.get(organization_id="umbrella") == theirs
 
 
 async def test_a_repeated_request_is_answered_as_the_first_time(schedules: "Schedules") -> None:

@@ -18,7 +18,8 @@ from servicekit.pg.clock import DatabaseClock
 from testkit.eventually import eventually
 
 if TYPE_CHECKING:
-    from tests.usecase.schedule_service.conftest import Timers
+    from tests.usecase.schedule_service.timers.conftest import Timers
+
 
 TIMERS = [f"t{number}" for number in range(12)]
 SECOND = timedelta(seconds=1)

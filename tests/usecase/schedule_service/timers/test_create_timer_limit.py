@@ -11,7 +11,8 @@ from postflow.schedule.v1.timer_pb2 import TIMER_STATE_FAULTY, TIMER_STATE_FINIS
 from servicekit.faults import AlreadyExists, LimitReached, NotFound
 
 if TYPE_CHECKING:
-    from tests.usecase.schedule_service.conftest import Timers
+    from tests.usecase.schedule_service.timers.conftest import Timers
+
 
 HOUR = timedelta(hours=1)
 

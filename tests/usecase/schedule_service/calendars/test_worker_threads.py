@@ -1,0 +1,50 @@
+"""Expensive rules are expanded in threads, and the event loop stays responsive."""
+
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from servicekit.faults import InvalidField
+
+if TYPE_CHECKING:
+    from tests.usecase.schedule_service.calendars.conftest import Rules
+
+
+class WatchedRrule(str):
+    """Tells which threads read it."""
+
+    __slots__ = ("readers",)
+    readers: set[int]
+
+    def __new__(cls, value: str, readers: set[int]) -> "WatchedRrule":
+        watched = super().__new__(cls, value)
+        watched.readers = readers
+        return watched
+
+    def strip(self, characters: str | None = None, /) -> str:
+        self.readers.add(threading.get_ident())
+        return super().strip(characters)
+
+
+async def test_a_rule_is_reckoned_beside_the_event_loop(rules: "Rules") -> None:
+    # A COUNT may be counted for a tenth of a second, for which no timer waits.
+    readers: set[int] = set()
+    made, changed = (WatchedRrule(f"FREQ=DAILY;BYMONTHDAY=7;COUNT={n}", readers) for n in (11, 12))
+    await rules.create(terms=replace(rules.by_rrule, rrule=made))
+    await rules.update(rrule=changed)
+    with pytest.raises(InvalidField):
+        await rules.update(rrule=WatchedRrule("FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30;COUNT=13", readers))
+    assert readers
+    assert threading.get_ident() not in readers
+
+
+def test_a_process_lets_its_event_loop_go_before_a_computing_thread() -> None:
+    program = "import sys; from schedule_service.main import main; main(); print(sys.getswitchinterval())"
+    unset = {name: value for name, value in os.environ.items() if not name.startswith("POSTFLOW_")}
+    done = subprocess.run([sys.executable, "-c", program], env=unset, check=True, capture_output=True, text=True)
+    assert float(done.stdout) < 0.001
