@@ -56,7 +56,7 @@ from servicekit.pg import migrations
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.dead_letters import DeadLetters
-from servicekit.pg.ledger_by_hand import RequestLedger
+from servicekit.pg.ledger import RequestLedger
 from servicekit.pg.outbox import Outbox
 from servicekit.rpc import RpcServer
 from servicekit.run import Loop, Process, run_main
@@ -97,7 +97,9 @@ async def compose(settings: Settings) -> Process:
         stream=StreamView(events, settings.events_stream),
         connections=lambda: nats.stats["reconnects"],
     )
-    parts = Parts(database=database, clock=clock, ids=ids, ledger=RequestLedger(), outbox=Outbox(ids, relay.offer))
+    parts = Parts(
+        database=database, clock=clock, ids=ids, ledger=RequestLedger(database, clock), outbox=Outbox(ids, relay.offer)
+    )
     engine = timer_engine(parts, settings)
     dead_letters = DeadLetters(database, clock, ids)
     consumer = EventConsumer(
@@ -154,10 +156,10 @@ def schedule_servicer(parts: Parts) -> ScheduleServicer:
 def account_schedules(parts: Parts) -> AccountSchedules:
     database, clock = parts.database, parts.clock
     return AccountSchedules(
-        put=PutAccountSchedule(database=database, clock=clock, ledger=parts.ledger, outbox=parts.outbox),
+        put=PutAccountSchedule(ledger=parts.ledger, outbox=parts.outbox),
         get=GetAccountSchedule(database),
         list=ListAccountSchedules(database),
-        delete=DeleteAccountSchedule(database=database, clock=clock, ledger=parts.ledger, outbox=parts.outbox),
+        delete=DeleteAccountSchedule(ledger=parts.ledger, outbox=parts.outbox),
         check_send_window=CheckSendWindow(database=database, clock=clock),
         find_slot_times=FindSlotTimes(database=database, clock=clock),
     )
@@ -173,25 +175,25 @@ def timer_engine(parts: Parts, settings: Settings) -> TimerEngine:
 
 
 def timer_servicer(parts: Parts, wake: Callable[[timedelta], None]) -> TimerServicer:
-    database, clock, ids, ledger = parts.database, parts.clock, parts.ids, parts.ledger
+    database, ids, ledger = parts.database, parts.ids, parts.ledger
     return TimerServicer(
-        create=CreateTimer(database=database, clock=clock, ids=ids, ledger=ledger, wake=wake),
+        create=CreateTimer(ids=ids, ledger=ledger, wake=wake),
         get=GetTimer(database=database),
         list_timers=ListTimers(database=database),
-        pause=PauseTimer(database=database, clock=clock, ledger=ledger),
-        resume=ResumeTimer(database=database, clock=clock, ledger=ledger, wake=wake),
-        fire=FireTimer(database=database, clock=clock, ids=ids, ledger=ledger, outbox=parts.outbox),
-        delete=DeleteTimer(database=database, clock=clock, ledger=ledger),
+        pause=PauseTimer(ledger=ledger),
+        resume=ResumeTimer(ledger=ledger, wake=wake),
+        fire=FireTimer(ids=ids, ledger=ledger, outbox=parts.outbox),
+        delete=DeleteTimer(ledger=ledger),
     )
 
 
 def schedule_rules(parts: Parts) -> ScheduleRules:
     database, clock, ledger, outbox = parts.database, parts.clock, parts.ledger, parts.outbox
     return ScheduleRules(
-        create=CreateScheduleRule(database=database, clock=clock, ids=parts.ids, ledger=ledger, outbox=outbox),
+        create=CreateScheduleRule(ids=parts.ids, ledger=ledger, outbox=outbox),
         get=GetScheduleRule(database),
-        update=UpdateScheduleRule(database=database, clock=clock, ledger=ledger, outbox=outbox),
-        delete=DeleteScheduleRule(database=database, clock=clock, ledger=ledger, outbox=outbox),
+        update=UpdateScheduleRule(ledger=ledger, outbox=outbox),
+        delete=DeleteScheduleRule(ledger=ledger, outbox=outbox),
         list=ListScheduleRules(database),
         list_targets=ListRuleTargets(database=database, clock=clock),
     )

@@ -16,8 +16,8 @@ from postflow.schedule.v1.schedule_events_pb2 import ScheduleRuleChanged
 from schedule_service.domain.calendars.rule_targets import LONGEST_HORIZON, RuleTarget, Span
 from schedule_service.domain.calendars.schedule_rule import AssetPolicy, ScheduleRule, Terms, changed, created, deleted
 from schedule_service.wire import rules as wire
-from schedule_service.wire.civil_times import moment
 from servicekit.faults import InvalidField
+from servicekit.timestamps import moment
 
 NOW = datetime(2026, 3, 2, 9, 0, 0, 123456, tzinfo=UTC)
 

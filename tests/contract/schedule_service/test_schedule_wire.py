@@ -18,10 +18,11 @@ from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged
 from schedule_service.domain.calendars.account_schedule import Timetable, created, deleted
 from schedule_service.domain.calendars.upcoming_slot import UpcomingSlot
 from schedule_service.wire import account_schedules as wire
-from schedule_service.wire.civil_times import moment, not_before
+from schedule_service.wire.civil_times import not_before
 from schedule_service.wire.pages import fitting
 from schedule_service.wire.slots import SlotEvent, upcoming_slot
 from servicekit.faults import InvalidRequest
+from servicekit.timestamps import moment
 
 NOW = datetime(2026, 3, 2, 9, 0, 0, 123456, tzinfo=UTC)
 

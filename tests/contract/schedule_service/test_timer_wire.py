@@ -14,7 +14,7 @@ from schedule_service.domain.timers.occurrence import Fired
 from schedule_service.domain.timers.timer import MisfirePolicy, TimerState, paused
 from schedule_service.domain.timers.timer_request import TimerRequest, created
 from schedule_service.wire import timers as wire
-from schedule_service.wire.civil_times import moment
+from servicekit.timestamps import moment
 
 NOW = datetime(2026, 3, 2, 9, 0, 0, 123456, tzinfo=UTC)
 

@@ -28,9 +28,10 @@ from schedule_service.settings import Settings
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
+from servicekit.pg.ledger import RequestLedger
 from servicekit.run import Secret
 from testkit.announced import announced
+from testkit.calls import call
 from testkit.eventually import eventually
 from testkit.processes import running
 from testkit.spans import recorded_spans
@@ -102,7 +103,7 @@ async def test_a_resumed_timer_is_not_left_to_the_poll(settings: Settings) -> No
 async def test_what_another_replica_has_stored_is_found_by_the_poll(settings: Settings) -> None:
     quick = replace(settings, timer_poll=timedelta(milliseconds=100))
     async with running(await compose(quick)), running(await compose(settings)) as other:
-        # The engine of the other one has been told; whichever is first fires, and only one does.
+        # The other process has woken its engine; the first one to lock a timer fires it, and only that one.
         for number in range(5):
             await TimerServiceStub(other).CreateTimer(create(f"t{number}", timedelta(milliseconds=300)))
         await fired(settings, *(f"t{number}" for number in range(5)))
@@ -111,13 +112,11 @@ async def test_what_another_replica_has_stored_is_found_by_the_poll(settings: Se
 
 
 async def store_silently(settings: Settings, timer_id: str) -> None:
-    """A timer that is due now, and of which no engine is told."""
+    """Stores a timer that is due now, without waking an engine."""
     database = Database(settings.database_url.reveal(), application="test", pool_size=1)
-    create = CreateTimer(
-        database=database, clock=DatabaseClock(), ids=Uuid7Source(), ledger=RequestLedger(), wake=lambda _ahead: None
-    )
-    key = RequestKey(organization_id="acme", method="CreateTimer", request_id="", request_digest=b"")
-    await create(key, timer_id=timer_id, request=TimerRequest(topic="test", delay=timedelta(0)))
+    ledger = RequestLedger(database, DatabaseClock())
+    create = CreateTimer(ids=Uuid7Source(), ledger=ledger, wake=lambda _ahead: None)
+    await create(call("CreateTimer"), timer_id=timer_id, request=TimerRequest(topic="test", delay=timedelta(0)))
     await database.dispose()
 
 

@@ -20,12 +20,14 @@ from schedule_service.application.calendars.list_schedule_rules import ListSched
 from schedule_service.application.calendars.put_account_schedule import PutAccountSchedule
 from schedule_service.application.calendars.update_schedule_rule import UpdateScheduleRule
 from schedule_service.domain.calendars.account_schedule import Edition
-from schedule_service.wire import account_schedules, rules
-from schedule_service.wire.civil_times import moment, not_before, span
+from schedule_service.wire import account_schedules as schedules
+from schedule_service.wire import rules
+from schedule_service.wire.civil_times import not_before, span
 from schedule_service.wire.pages import fitting
 from servicekit.faults import InvalidField
-from servicekit.pg.ledger_by_hand import request_key
+from servicekit.pg.ledger import mutation
 from servicekit.rpc import next_page_token, read_page
+from servicekit.timestamps import moment
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
@@ -64,10 +66,11 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
     async def PutAccountSchedule(
         self, request: messages.PutAccountScheduleRequest, context: Context
     ) -> messages.PutAccountScheduleResponse:
+        call = mutation(request, messages.PutAccountScheduleResponse, schedules.put_account_schedule_response)
         return await self._account_schedules.put(
-            request_key("PutAccountSchedule", request),
+            call,
             social_account_id=request.account_schedule.social_account_id,
-            timetable=account_schedules.timetable(request.account_schedule),
+            timetable=schedules.timetable(request.account_schedule),
             etag=request.account_schedule.etag,
         )
 
@@ -77,7 +80,7 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
         schedule = await self._account_schedules.get(
             organization_id=request.organization_id, social_account_id=request.social_account_id
         )
-        return messages.GetAccountScheduleResponse(account_schedule=account_schedules.shown(schedule))
+        return messages.GetAccountScheduleResponse(account_schedule=schedules.shown(schedule))
 
     async def ListAccountSchedules(
         self, request: messages.ListAccountSchedulesRequest, context: Context
@@ -87,7 +90,7 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
         found = await self._account_schedules.list(
             organization_id=request.organization_id, after=after, size=asked.size + 1
         )
-        page, more = fitting(map(account_schedules.shown, found), asked.size)
+        page, more = fitting(map(schedules.shown, found), asked.size)
         return messages.ListAccountSchedulesResponse(
             account_schedules=page,
             next_page_token=next_page_token(request, (page[-1].social_account_id,)) if more else "",
@@ -96,8 +99,9 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
     async def DeleteAccountSchedule(
         self, request: messages.DeleteAccountScheduleRequest, context: Context
     ) -> messages.DeleteAccountScheduleResponse:
+        call = mutation(request, messages.DeleteAccountScheduleResponse, schedules.delete_account_schedule_response)
         return await self._account_schedules.delete(
-            request_key("DeleteAccountSchedule", request),
+            call,
             social_account_id=request.social_account_id,
             etag=request.etag,
             force=request.force,
@@ -111,7 +115,7 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
             social_account_id=request.social_account_id,
             time=moment(request.time) if request.HasField("time") else None,
         )
-        return account_schedules.check_send_window_response(checked.schedule, checked.state)
+        return schedules.check_send_window_response(checked.schedule, checked.state)
 
     async def FindSlotTimes(
         self, request: messages.FindSlotTimesRequest, context: Context
@@ -124,15 +128,16 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
             count=request.count or _DEFAULT_COUNT,
             known=Edition(request.known_schedule_version, request.known_tzdata_version),
         )
-        return await account_schedules.find_slot_times_response(found.schedule, found.times)
+        return await schedules.find_slot_times_response(found.schedule, found.times)
 
     async def CreateScheduleRule(
         self, request: messages.CreateScheduleRuleRequest, context: Context
     ) -> messages.CreateScheduleRuleResponse:
         if not request.schedule_rule.brand_id:
             raise InvalidField("schedule_rule.brand_id", "is required")
+        call = mutation(request, messages.CreateScheduleRuleResponse, rules.create_schedule_rule_response)
         return await self._schedule_rules.create(
-            request_key("CreateScheduleRule", request),
+            call,
             rule_id=request.schedule_rule_id,
             brand_id=request.schedule_rule.brand_id,
             terms=rules.terms(request.schedule_rule),
@@ -149,8 +154,9 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
     ) -> messages.UpdateScheduleRuleResponse:
         if not request.schedule_rule.id:
             raise InvalidField("schedule_rule.id", "is required")
+        call = mutation(request, messages.UpdateScheduleRuleResponse, rules.update_schedule_rule_response)
         return await self._schedule_rules.update(
-            request_key("UpdateScheduleRule", request),
+            call,
             rule_id=request.schedule_rule.id,
             changes=rules.changes(request.schedule_rule, request.update_mask),
             etag=request.schedule_rule.etag,
@@ -159,8 +165,9 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
     async def DeleteScheduleRule(
         self, request: messages.DeleteScheduleRuleRequest, context: Context
     ) -> messages.DeleteScheduleRuleResponse:
+        call = mutation(request, messages.DeleteScheduleRuleResponse, rules.delete_schedule_rule_response)
         return await self._schedule_rules.delete(
-            request_key("DeleteScheduleRule", request),
+            call,
             rule_id=request.schedule_rule_id,
             etag=request.etag,
         )

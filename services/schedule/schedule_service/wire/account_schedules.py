@@ -10,7 +10,6 @@ from postflow.schedule.v1.schedule_service_pb2 import (
     CheckSendWindowResponse,
     DeleteAccountScheduleResponse,
     FindSlotTimesResponse,
-    GetAccountScheduleResponse,
     PutAccountScheduleResponse,
 )
 from schedule_service.domain.calendars.account_schedule import AccountSchedule, Timetable, in_order_of_week
@@ -26,20 +25,6 @@ from schedule_service.wire.civil_times import (
 )
 from servicekit.pg.outbox import Announcement
 from topology import events_subject
-
-__all__ = [
-    "CheckSendWindowResponse",
-    "DeleteAccountScheduleResponse",
-    "FindSlotTimesResponse",
-    "GetAccountScheduleResponse",
-    "PutAccountScheduleResponse",
-    "account_schedule_changed",
-    "check_send_window_response",
-    "find_slot_times_response",
-    "shown",
-    "timetable",
-]
-
 
 _ENCODED_AT_ONCE = 100
 
@@ -74,6 +59,14 @@ def shown(schedule: AccountSchedule) -> account_schedule_pb2.AccountSchedule:
         min_spacing=timetable.min_spacing or None,
         tzdata_version=schedule.tzdata_version,
     )
+
+
+def put_account_schedule_response(schedule: AccountSchedule) -> PutAccountScheduleResponse:
+    return PutAccountScheduleResponse(account_schedule=shown(schedule))
+
+
+def delete_account_schedule_response(_: None) -> DeleteAccountScheduleResponse:
+    return DeleteAccountScheduleResponse()
 
 
 def account_schedule_changed(schedule: AccountSchedule) -> Announcement:

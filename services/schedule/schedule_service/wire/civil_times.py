@@ -11,8 +11,8 @@ from civil.windows import SendWindow
 from civil.zones import UnknownZone, Zone, find_zone
 from postflow.schedule.v1 import account_schedule_pb2
 from servicekit.faults import InvalidField
+from servicekit.timestamps import moment
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST = datetime.max.replace(tzinfo=UTC)
 DAYS = (
     account_schedule_pb2.DAY_OF_WEEK_SUNDAY,
@@ -24,11 +24,6 @@ DAYS = (
     account_schedule_pb2.DAY_OF_WEEK_SATURDAY,
 )
 """Days in the order of `civil`: 0 is Sunday."""
-
-
-def moment(timestamp: Timestamp) -> datetime:
-    # Several times cheaper than ToDatetime(), and PostgreSQL keeps microseconds, too.
-    return _EPOCH + timedelta(seconds=timestamp.seconds, microseconds=timestamp.nanos // 1000)
 
 
 def not_before(timestamp: Timestamp) -> datetime:

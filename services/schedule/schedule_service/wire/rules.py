@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from typing import Any
 
 from google.protobuf.field_mask_pb2 import FieldMask
@@ -11,7 +11,6 @@ from postflow.schedule.v1 import schedule_events_pb2, schedule_rule_pb2
 from postflow.schedule.v1.schedule_service_pb2 import (
     CreateScheduleRuleResponse,
     DeleteScheduleRuleResponse,
-    GetScheduleRuleResponse,
     UpdateScheduleRuleResponse,
 )
 from schedule_service.domain.calendars.account_schedule import in_order_of_week
@@ -21,25 +20,9 @@ from schedule_service.domain.calendars.schedule_rule import AssetPolicy, Schedul
 from schedule_service.wire.civil_times import clock, clock_message, weekly_slot_message, weekly_slots, zone
 from servicekit.faults import InvalidField
 from servicekit.pg.outbox import Announcement
+from servicekit.timestamps import from_micros, micros
 from topology import events_subject
 
-__all__ = [
-    "CreateScheduleRuleResponse",
-    "DeleteScheduleRuleResponse",
-    "GetScheduleRuleResponse",
-    "UpdateScheduleRuleResponse",
-    "changes",
-    "cursor",
-    "rest",
-    "schedule_rule_changed",
-    "shown",
-    "skipped",
-    "target",
-    "terms",
-]
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -83,6 +66,18 @@ def shown(rule: ScheduleRule) -> schedule_rule_pb2.ScheduleRule:
     )
 
 
+def create_schedule_rule_response(rule: ScheduleRule) -> CreateScheduleRuleResponse:
+    return CreateScheduleRuleResponse(schedule_rule=shown(rule))
+
+
+def update_schedule_rule_response(rule: ScheduleRule) -> UpdateScheduleRuleResponse:
+    return UpdateScheduleRuleResponse(schedule_rule=shown(rule))
+
+
+def delete_schedule_rule_response(_: None) -> DeleteScheduleRuleResponse:
+    return DeleteScheduleRuleResponse()
+
+
 def schedule_rule_changed(rule: ScheduleRule) -> Announcement:
     return Announcement(
         subject=events_subject("schedule", rule.organization_id, "schedule_rule"),
@@ -117,7 +112,7 @@ def skipped(rule: ScheduleRule) -> schedule_rule_pb2.SkippedRule:
 
 
 def cursor(rest: Span) -> tuple[int, str, int]:
-    return _micros(rest.start), rest.behind, _micros(rest.end)
+    return micros(rest.start), rest.behind, micros(rest.end)
 
 
 def rest(position: tuple[str | int, ...] | None) -> Span | None:
@@ -125,14 +120,10 @@ def rest(position: tuple[str | int, ...] | None) -> Span | None:
     if position is None:
         return None
     start, behind, end = position
-    since = _EPOCH + int(start) * _MICROSECOND
+    since = from_micros(int(start))
     # Our tokens reach no further. A forged one must not either.
-    until = min(_EPOCH + int(end) * _MICROSECOND, since + LONGEST_HORIZON)
+    until = min(from_micros(int(end)), since + LONGEST_HORIZON)
     return Span(start=since, end=until, behind=str(behind))
-
-
-def _micros(instant: datetime) -> int:
-    return (instant - _EPOCH) // _MICROSECOND
 
 
 def _date(text: str, field: str) -> date:

@@ -5,8 +5,8 @@ from typing import TypeAlias
 
 from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
 from schedule_service.domain.calendars.upcoming_slot import UpcomingSlot
-from schedule_service.wire.civil_times import moment
 from servicekit.faults import InvalidRequest
+from servicekit.timestamps import moment
 
 SlotEvent: TypeAlias = SlotScheduled | SlotMoved
 

@@ -6,31 +6,16 @@ from postflow.schedule.v1.timer_service_pb2 import (
     CreateTimerResponse,
     DeleteTimerResponse,
     FireTimerResponse,
-    GetTimerResponse,
-    ListTimersResponse,
     PauseTimerResponse,
     ResumeTimerResponse,
 )
-from schedule_service.domain.timers.occurrence import Fired
+from schedule_service.domain.timers.occurrence import Fired, ManualFiring
 from schedule_service.domain.timers.timer import MisfirePolicy, Timer, TimerState
 from schedule_service.domain.timers.timer_request import TimerRequest
-from schedule_service.wire.civil_times import moment, span
+from schedule_service.wire.civil_times import span
 from servicekit.pg.outbox import Announcement
+from servicekit.timestamps import moment
 from topology import events_subject
-
-__all__ = [
-    "CreateTimerResponse",
-    "DeleteTimerResponse",
-    "FireTimerResponse",
-    "GetTimerResponse",
-    "ListTimersResponse",
-    "PauseTimerResponse",
-    "ResumeTimerResponse",
-    "shown",
-    "state",
-    "timer_fired",
-    "timer_request",
-]
 
 _STATES = {getattr(timer_pb2, f"TIMER_STATE_{state}"): state for state in TimerState}
 _DST_POLICIES = {timer_pb2.DST_POLICY_CRON: Dst.CRON, timer_pb2.DST_POLICY_ONCE: Dst.ONCE}
@@ -92,6 +77,26 @@ def shown(timer: Timer) -> timer_pb2.Timer:
     if timer.misfire_policy is MisfirePolicy.SKIP:
         message.skip_after.FromTimedelta(timer.skip_after)
     return message
+
+
+def create_timer_response(timer: Timer) -> CreateTimerResponse:
+    return CreateTimerResponse(timer=shown(timer))
+
+
+def pause_timer_response(timer: Timer) -> PauseTimerResponse:
+    return PauseTimerResponse(timer=shown(timer))
+
+
+def resume_timer_response(timer: Timer) -> ResumeTimerResponse:
+    return ResumeTimerResponse(timer=shown(timer))
+
+
+def fire_timer_response(firing: ManualFiring) -> FireTimerResponse:
+    return FireTimerResponse(timer=shown(firing.timer), occurrence_key=firing.occurrence_key)
+
+
+def delete_timer_response(_: None) -> DeleteTimerResponse:
+    return DeleteTimerResponse()
 
 
 def timer_fired(fired: Fired) -> Announcement:

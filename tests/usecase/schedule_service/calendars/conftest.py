@@ -15,6 +15,18 @@ from postflow.bus.v1 import bus_pb2
 from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule
 from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged, ScheduleRuleChanged
 from postflow.schedule.v1.schedule_rule_pb2 import ScheduleRule
+from postflow.schedule.v1.schedule_service_pb2 import (
+    CreateScheduleRuleRequest,
+    CreateScheduleRuleResponse,
+    DeleteAccountScheduleRequest,
+    DeleteAccountScheduleResponse,
+    DeleteScheduleRuleRequest,
+    DeleteScheduleRuleResponse,
+    PutAccountScheduleRequest,
+    PutAccountScheduleResponse,
+    UpdateScheduleRuleRequest,
+    UpdateScheduleRuleResponse,
+)
 from schedule_service.application.calendars.create_schedule_rule import CreateScheduleRule
 from schedule_service.application.calendars.delete_account_schedule import DeleteAccountSchedule
 from schedule_service.application.calendars.delete_schedule_rule import DeleteScheduleRule
@@ -34,7 +46,7 @@ from schedule_service.wire import rules as rules_wire
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
+from servicekit.pg.ledger import RequestLedger, mutation
 from servicekit.pg.outbox import Outbox, OutboxRow
 from testkit.clocks import START
 
@@ -122,10 +134,10 @@ class Schedules:
         self.clock = SetClock()
         self.announced = Announced()
         self.timetable = TIMETABLE
-        ledger, outbox = RequestLedger(), Outbox(Uuid7Source(), self.announced.offer)
-        self._put = PutAccountSchedule(database=database, clock=self.clock, ledger=ledger, outbox=outbox)
+        ledger, outbox = RequestLedger(database, self.clock), Outbox(Uuid7Source(), self.announced.offer)
+        self._put = PutAccountSchedule(ledger=ledger, outbox=outbox)
         self._get = GetAccountSchedule(database)
-        self._delete = DeleteAccountSchedule(database=database, clock=self.clock, ledger=ledger, outbox=outbox)
+        self._delete = DeleteAccountSchedule(ledger=ledger, outbox=outbox)
         self.forget = ForgetPastSlots(database=database, clock=self.clock)
 
     async def put(
@@ -138,9 +150,16 @@ class Schedules:
         request_id: str = "",
         digest: bytes = b"",
     ) -> AccountSchedule:
-        key = RequestKey(organization_id=organization_id, method="Put", request_id=request_id, request_digest=digest)
+        put = replace(
+            mutation(
+                PutAccountScheduleRequest(organization_id=organization_id, request_id=request_id),
+                PutAccountScheduleResponse,
+                account_schedules.put_account_schedule_response,
+            ),
+            request_digest=digest,
+        )
         return (
-            await self._put(key, social_account_id=social_account_id, timetable=timetable, etag=etag)
+            await self._put(put, social_account_id=social_account_id, timetable=timetable, etag=etag)
         ).account_schedule
 
     async def get(self, *, organization_id: str = "acme", social_account_id: str = "page") -> AccountSchedule:
@@ -157,8 +176,15 @@ class Schedules:
         request_id: str = "",
         digest: bytes = b"",
     ) -> None:
-        key = RequestKey(organization_id=organization_id, method="Delete", request_id=request_id, request_digest=digest)
-        await self._delete(key, social_account_id="page", etag=etag, force=force)
+        delete = replace(
+            mutation(
+                DeleteAccountScheduleRequest(organization_id=organization_id, request_id=request_id),
+                DeleteAccountScheduleResponse,
+                account_schedules.delete_account_schedule_response,
+            ),
+            request_digest=digest,
+        )
+        await self._delete(delete, social_account_id="page", etag=etag, force=force)
 
     async def receive(self, *slots: UpcomingSlot) -> None:
         """Applies one batch of Queue's events."""
@@ -193,12 +219,12 @@ class Rules:
         self.database = database
         self.clock = SteadyClock()
         self.announced = AnnouncedRules()
-        ids, ledger, clock = Uuid7Source(), RequestLedger(), self.clock
+        ids, ledger, clock = Uuid7Source(), RequestLedger(database, self.clock), self.clock
         outbox = Outbox(ids, self.announced.offer)
-        self._create = CreateScheduleRule(database=database, clock=clock, ids=ids, ledger=ledger, outbox=outbox)
+        self._create = CreateScheduleRule(ids=ids, ledger=ledger, outbox=outbox)
         self._get = GetScheduleRule(database)
-        self._update = UpdateScheduleRule(database=database, clock=clock, ledger=ledger, outbox=outbox)
-        self._delete = DeleteScheduleRule(database=database, clock=clock, ledger=ledger, outbox=outbox)
+        self._update = UpdateScheduleRule(ledger=ledger, outbox=outbox)
+        self._delete = DeleteScheduleRule(ledger=ledger, outbox=outbox)
         self._list = ListScheduleRules(database)
         self._targets = ListRuleTargets(database=database, clock=clock)
 
@@ -212,8 +238,15 @@ class Rules:
         request_id: str = "",
         digest: bytes = b"",
     ) -> ScheduleRule:
-        key = self._key(organization_id, "Create", request_id, digest)
-        return (await self._create(key, rule_id=rule_id, brand_id=brand_id, terms=terms)).schedule_rule
+        create = replace(
+            mutation(
+                CreateScheduleRuleRequest(organization_id=organization_id, request_id=request_id),
+                CreateScheduleRuleResponse,
+                rules_wire.create_schedule_rule_response,
+            ),
+            request_digest=digest,
+        )
+        return (await self._create(create, rule_id=rule_id, brand_id=brand_id, terms=terms)).schedule_rule
 
     async def get(self, rule_id: str = "r1", *, organization_id: str = "acme") -> ScheduleRule:
         return rules_wire.shown(await self._get(organization_id=organization_id, rule_id=rule_id))
@@ -227,13 +260,26 @@ class Rules:
         request_id: str = "",
         **changes: Any,
     ) -> ScheduleRule:
-        key = self._key(organization_id, "Update", request_id, repr(changes).encode())
-        return (await self._update(key, rule_id=rule_id, changes=changes, etag=etag)).schedule_rule
+        digest = repr(changes).encode()
+        update = replace(
+            mutation(
+                UpdateScheduleRuleRequest(organization_id=organization_id, request_id=request_id),
+                UpdateScheduleRuleResponse,
+                rules_wire.update_schedule_rule_response,
+            ),
+            request_digest=digest,
+        )
+        return (await self._update(update, rule_id=rule_id, changes=changes, etag=etag)).schedule_rule
 
     async def delete(
         self, rule_id: str = "r1", *, organization_id: str = "acme", etag: str = "", request_id: str = ""
     ) -> None:
-        await self._delete(self._key(organization_id, "Delete", request_id), rule_id=rule_id, etag=etag)
+        delete = mutation(
+            DeleteScheduleRuleRequest(organization_id=organization_id, request_id=request_id),
+            DeleteScheduleRuleResponse,
+            rules_wire.delete_schedule_rule_response,
+        )
+        await self._delete(delete, rule_id=rule_id, etag=etag)
 
     async def ids(self, brand_id: str = "", after: str = "", size: int = 100, organization_id: str = "acme") -> str:
         rules = await self._list(organization_id=organization_id, brand_id=brand_id, after=after, size=size)
@@ -242,9 +288,6 @@ class Rules:
     async def targets(self, brand_id: str = "brand", rest: Span | None = None, **asked: Any) -> TargetPage:
         given = {"organization_id": "acme", "after": None, "horizon": None, "size": 100} | asked
         return await self._targets(brand_id=brand_id, rest=rest, **given)
-
-    def _key(self, organization_id: str, method: str, request_id: str, digest: bytes = b"") -> RequestKey:
-        return RequestKey(organization_id=organization_id, method=method, request_id=request_id, request_digest=digest)
 
 
 @pytest.fixture

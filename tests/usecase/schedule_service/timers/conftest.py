@@ -12,9 +12,9 @@ from jobkit.errors import SchedulerError
 from jobkit.job import Done, Job, JobUpdate
 from jobkit.scheduler import Config, Scheduler
 from postflow.bus.v1 import bus_pb2
+from postflow.schedule.v1 import timer_service_pb2 as messages
 from postflow.schedule.v1.schedule_events_pb2 import TimerFired
 from postflow.schedule.v1.timer_pb2 import Timer
-from postflow.schedule.v1.timer_service_pb2 import FireTimerResponse
 from schedule_service.application.timers.create_timer import CreateTimer
 from schedule_service.application.timers.delete_finished_timers import DeleteFinishedTimers
 from schedule_service.application.timers.delete_timer import DeleteTimer
@@ -24,11 +24,11 @@ from schedule_service.application.timers.pause_timer import PauseTimer, ResumeTi
 from schedule_service.domain.timers.timer import MOST_TIMERS
 from schedule_service.domain.timers.timer_request import TimerRequest
 from schedule_service.engine.timer_engine import TimerJobs, due_timer_jobs
-from schedule_service.wire import timers as wire_timers
+from schedule_service.wire import timers as wire
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
+from servicekit.pg.ledger import RequestLedger, mutation
 from servicekit.pg.outbox import Outbox, OutboxRow
 from testkit.clocks import START
 
@@ -75,14 +75,14 @@ class Timers:
         self.fired = Fired()
         self.woken: list[timedelta] = []
         self.errors: list[SchedulerError] = []
-        clock, ledger, ids = self._clock, RequestLedger(), Uuid7Source()
+        clock, ledger, ids = self._clock, RequestLedger(database, self._clock), Uuid7Source()
         outbox, wake = Outbox(ids, self.fired.offer), self.woken.append
-        self._create = CreateTimer(database=database, clock=clock, ids=ids, ledger=ledger, wake=wake, most=most)
+        self._create = CreateTimer(ids=ids, ledger=ledger, wake=wake, most=most)
         self._get = GetTimer(database=database)
-        self._pause = PauseTimer(database=database, clock=clock, ledger=ledger)
-        self._resume = ResumeTimer(database=database, clock=clock, ledger=ledger, wake=wake)
-        self._fire = FireTimer(database=database, clock=clock, ids=ids, ledger=ledger, outbox=outbox)
-        self._delete = DeleteTimer(database=database, clock=clock, ledger=ledger)
+        self._pause = PauseTimer(ledger=ledger)
+        self._resume = ResumeTimer(ledger=ledger, wake=wake)
+        self._fire = FireTimer(ids=ids, ledger=ledger, outbox=outbox)
+        self._delete = DeleteTimer(ledger=ledger)
         self.delete_finished = DeleteFinishedTimers(database=database, clock=clock)
         self.outbox = outbox
 
@@ -90,33 +90,55 @@ class Timers:
         self, timer_id: str = "t", *, organization_id: str = "acme", request_id: str = "", **fields: object
     ) -> Timer:
         request = TimerRequest(**({"topic": "drafts.generate"} | fields))  # type: ignore[arg-type]
-        answer = await self._create(_key(organization_id, "Create", request_id), timer_id=timer_id, request=request)
-        return answer.timer
+        create = mutation(
+            messages.CreateTimerRequest(organization_id=organization_id, request_id=request_id),
+            messages.CreateTimerResponse,
+            wire.create_timer_response,
+        )
+        return (await self._create(create, timer_id=timer_id, request=request)).timer
 
     async def get(self, timer_id: str = "t", *, organization_id: str = "acme") -> Timer:
-        return wire_timers.shown(await self._get(organization_id=organization_id, timer_id=timer_id))
+        return wire.shown(await self._get(organization_id=organization_id, timer_id=timer_id))
 
     async def pause(
         self, timer_id: str = "t", *, organization_id: str = "acme", etag: str = "", request_id: str = ""
     ) -> Timer:
-        key = _key(organization_id, "Pause", request_id)
-        return (await self._pause(key, timer_id=timer_id, etag=etag)).timer
+        pause = mutation(
+            messages.PauseTimerRequest(organization_id=organization_id, request_id=request_id),
+            messages.PauseTimerResponse,
+            wire.pause_timer_response,
+        )
+        return (await self._pause(pause, timer_id=timer_id, etag=etag)).timer
 
     async def resume(
         self, timer_id: str = "t", *, organization_id: str = "acme", etag: str = "", request_id: str = ""
     ) -> Timer:
-        key = _key(organization_id, "Resume", request_id)
-        return (await self._resume(key, timer_id=timer_id, etag=etag)).timer
+        resume = mutation(
+            messages.ResumeTimerRequest(organization_id=organization_id, request_id=request_id),
+            messages.ResumeTimerResponse,
+            wire.resume_timer_response,
+        )
+        return (await self._resume(resume, timer_id=timer_id, etag=etag)).timer
 
     async def fire(
         self, timer_id: str = "t", *, organization_id: str = "acme", request_id: str = ""
-    ) -> FireTimerResponse:
-        return await self._fire(_key(organization_id, "Fire", request_id), timer_id=timer_id)
+    ) -> messages.FireTimerResponse:
+        fire = mutation(
+            messages.FireTimerRequest(organization_id=organization_id, request_id=request_id),
+            messages.FireTimerResponse,
+            wire.fire_timer_response,
+        )
+        return await self._fire(fire, timer_id=timer_id)
 
     async def delete(
         self, timer_id: str = "t", *, organization_id: str = "acme", etag: str = "", request_id: str = ""
     ) -> None:
-        await self._delete(_key(organization_id, "Delete", request_id), timer_id=timer_id, etag=etag)
+        delete = mutation(
+            messages.DeleteTimerRequest(organization_id=organization_id, request_id=request_id),
+            messages.DeleteTimerResponse,
+            wire.delete_timer_response,
+        )
+        await self._delete(delete, timer_id=timer_id, etag=etag)
 
     def jobs(self) -> TimerJobs:
         """Returns those of another replica each time."""
@@ -177,10 +199,6 @@ class Timers:
             await idle.wait()
             stop.set()
         return self.fired.keys[before:]
-
-
-def _key(organization_id: str, method: str, request_id: str) -> RequestKey:
-    return RequestKey(organization_id=organization_id, method=method, request_id=request_id, request_digest=b"")
 
 
 @pytest.fixture

@@ -29,8 +29,9 @@ from schedule_service.domain.zone_changes.zone_change import ZoneChange
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
+from servicekit.pg.ledger import RequestLedger
 from servicekit.pg.outbox import Outbox, OutboxRow
+from testkit.calls import call
 from testkit.clocks import FrozenClock
 from testkit.compiled_zones import compiled_zone
 
@@ -88,7 +89,7 @@ class Drift:
         self._apply = ApplyZoneChanges(
             database=database, clock=self.clock, outbox=self.outbox, process_clock=self.process_clock
         )
-        self._put = PutAccountSchedule(database=database, clock=self.clock, ledger=RequestLedger(), outbox=self.outbox)
+        self._put = PutAccountSchedule(ledger=RequestLedger(database, self.clock), outbox=self.outbox)
 
     async def record(self, zone: str, data: bytes, release: str = OLD) -> None:
         statement = text("insert into zone_data values (:release, :zone, :data) on conflict do nothing")
@@ -198,8 +199,8 @@ class Drift:
             "max_posts_per_day": 0,
             "enabled": True,
         }
-        key = RequestKey(organization_id="acme", method="Put", request_id="", request_digest=b"")
-        await self._put(key, social_account_id=account, timetable=Timetable(**(given | terms)), etag="")  # type: ignore[arg-type]
+        timetable = Timetable(**(given | terms))  # type: ignore[arg-type]
+        await self._put(call("Put"), social_account_id=account, timetable=timetable, etag="")
 
     async def receive_slot(
         self, nominal: datetime | None, at: datetime, zone: str = VANCOUVER, **changes: object

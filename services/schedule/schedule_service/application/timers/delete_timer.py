@@ -1,31 +1,20 @@
-"""DeleteTimer: the timer is gone; what it announced stays announced."""
+"""DeleteTimer: deletes a timer. What it has announced stays announced."""
 
 from schedule_service.adapters.postgres import timers as store
 from schedule_service.domain.timers.timer import found, require_etag
-from schedule_service.wire import timers as wire
-from servicekit.pg.clock import DatabaseClock
-from servicekit.pg.database import Database, Transaction
-from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
+from servicekit.pg.database import Transaction
+from servicekit.pg.ledger import Answer, Call, RequestLedger
 
 
 class DeleteTimer:
-    def __init__(self, *, database: Database, clock: DatabaseClock, ledger: RequestLedger) -> None:
-        self._database = database
-        self._clock = clock
+    def __init__(self, *, ledger: RequestLedger) -> None:
         self._ledger = ledger
 
-    async def __call__(self, key: RequestKey, *, timer_id: str, etag: str) -> wire.DeleteTimerResponse:
-        """An empty `etag` is no precondition."""
-        return await self._database.run(lambda tx: self._delete(tx, key, timer_id, etag))
+    async def __call__(self, call: Call[None, Answer], *, timer_id: str, etag: str) -> Answer:
+        """Deletes the timer. An empty `etag` is no precondition."""
+        return await self._ledger.once(call, lambda tx, _now: self._delete(tx, call.organization_id, timer_id, etag))
 
-    async def _delete(self, tx: Transaction, key: RequestKey, timer_id: str, etag: str) -> wire.DeleteTimerResponse:
-        now = await self._clock.now(tx.connection)
-        past = await self._ledger.recall(tx, key, now=now)
-        if past and past.response is not None:
-            return wire.DeleteTimerResponse.FromString(past.response)
-        timer = found(await store.lock(tx.connection, key.organization_id, timer_id), timer_id)
+    async def _delete(self, tx: Transaction, organization_id: str, timer_id: str, etag: str) -> None:
+        timer = found(await store.lock(tx.connection, organization_id, timer_id), timer_id)
         require_etag(timer, etag)
         await store.delete(tx.connection, timer)
-        response = wire.DeleteTimerResponse()
-        await self._ledger.answer(tx, key, response.SerializeToString())
-        return response

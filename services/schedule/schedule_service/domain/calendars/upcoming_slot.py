@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from civil.wall_clock import resolve
 from civil.zones import find_zone, zone_names
+from servicekit import versions
 from servicekit.faults import Refused
 
 MOST_COUNTED = 1000
@@ -49,13 +50,12 @@ class SlotsAhead:
 
 
 def newest(received: Iterable[UpcomingSlot]) -> list[UpcomingSlot]:
-    """Returns each slot once, in its highest revision, in any order of arrival."""
-    slots: dict[tuple[str, str], UpcomingSlot] = {}
-    for slot in received:
-        key = (slot.organization_id, slot.slot_id)
-        if key not in slots or slots[key].revision < slot.revision:
-            slots[key] = slot
-    return [slots[key] for key in sorted(slots)]
+    """Returns each slot once, in its highest revision, in any order of arrival. Sorts them by organization and id."""
+    return sorted(versions.newest(received, key=_key, version=lambda slot: slot.revision), key=_key)
+
+
+def _key(slot: UpcomingSlot) -> tuple[str, str]:
+    return (slot.organization_id, slot.slot_id)
 
 
 def require_none_ahead(ahead: SlotsAhead, social_account_id: str) -> None:

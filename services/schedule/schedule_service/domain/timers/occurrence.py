@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from civil.cron import Dst
 from civil.zones import Zone
-from schedule_service.domain.timers.timer import firing_at
+from schedule_service.domain.timers.timer import Timer, firing_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,13 @@ class Fired:
     due_time: datetime
     fire_time: datetime
     manual: bool = False
+
+
+class ManualFiring(NamedTuple):
+    """A timer after a manual firing, and the key of that firing."""
+
+    timer: Timer
+    occurrence_key: str
 
 
 def occurrence_key(timer_cron: str, zone: Zone, dst_policy: Dst, due_time: datetime) -> str:
