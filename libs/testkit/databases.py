@@ -6,11 +6,19 @@ from itertools import count
 
 from devstack.servers.postgres import ROLE_PREFIX, EmbeddedPostgres
 
+COMMON = "common"
+"""Stands for no service: such a database has the tables that every service has, and no others."""
+
+
+def migrations_of(service: str) -> str:
+    """Returns the package with the migrations of a service, or of `COMMON`."""
+    return "testkit.migrations" if service == COMMON else f"{service}_service.adapters.postgres.migrations"
+
 
 async def migrate(url: str, service: str) -> None:
     from servicekit.pg import migrations
 
-    await migrations.upgrade(url, f"{service}_service.adapters.postgres.migrations")
+    await migrations.upgrade(url, migrations_of(service))
 
 
 class Databases:

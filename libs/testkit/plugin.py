@@ -10,8 +10,9 @@ from devstack.ports import free_port as any_free_port
 from devstack.sandbox.provider import Sandbox
 from devstack.servers.nats import EmbeddedNats
 from devstack.servers.postgres import EmbeddedPostgres, Mode
+from servicekit.pg.database import Database
 from testkit.clocks import FrozenClock
-from testkit.databases import Databases
+from testkit.databases import COMMON, Databases
 from testkit.server_folder import server_folder as folder_for_servers
 
 # How long an example takes is no property of the code: a busy machine is not a failure.
@@ -21,7 +22,7 @@ settings.load_profile("postflow")
 
 @pytest.fixture(scope="session")
 def server_folder() -> Iterator[Path]:
-    """For the servers' data: deleted at the end, while pytest would keep that of three runs."""
+    """The folder of the servers' data, deleted at the end: pytest would keep those of three runs."""
     with folder_for_servers() as folder:
         yield folder
 
@@ -30,6 +31,13 @@ def server_folder() -> Iterator[Path]:
 async def postgres(server_folder: Path) -> AsyncIterator[EmbeddedPostgres]:
     """PostgreSQL that does not wait for the disk."""
     async with EmbeddedPostgres(server_folder / "postgres", mode=Mode.FAST) as server:
+        yield server
+
+
+@pytest.fixture
+async def own_postgres(tmp_path: Path) -> AsyncIterator[EmbeddedPostgres]:
+    """PostgreSQL for this test alone, to be killed and restarted."""
+    async with EmbeddedPostgres(tmp_path / "postgres", mode=Mode.FAST) as server:
         yield server
 
 
@@ -58,6 +66,26 @@ async def service_database(databases: Databases) -> AsyncIterator[Callable[[str]
     yield make
     for url in made:
         await databases.drop(url)
+
+
+@pytest.fixture
+async def database_url(request: pytest.FixtureRequest, service_database: Callable[[str], Awaitable[str]]) -> str:
+    """The URL of a database for this test alone, with the tables of the service whose folder the test is in.
+
+    A test in `tests/usecase/queue_service` gets Queue's tables; one outside the services' folders gets the tables that
+    every service has.
+    """
+    folders = request.path.relative_to(request.config.rootpath).parts
+    services = [folder.removesuffix("_service") for folder in folders if folder.endswith("_service")]
+    return await service_database(services[0] if services else COMMON)
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    """Connections to `database_url`."""
+    database = Database(database_url, application="test")
+    yield database
+    await database.dispose()
 
 
 @pytest.fixture(scope="session")

@@ -65,19 +65,18 @@ from servicekit.clock import SystemClock
 from servicekit.faults import Fault, Refused, Unavailable
 from servicekit.ids import Uuid7Source
 from servicekit.messaging.routes import Received, Routes
-from servicekit.pg.clock import DatabaseClock, SteadyClock
+from servicekit.pg.clock import SteadyClock
 from servicekit.pg.database import Database
 from servicekit.pg.ledger import RequestLedger as Ledger
 from servicekit.pg.ledger import mutation
 from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
 from servicekit.pg.outbox import Outbox
-from testkit.clocks import START
+from testkit.database_clocks import FrozenDatabaseClock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from sqlalchemy import Row
-    from sqlalchemy.ext.asyncio import AsyncConnection
 
     from drafts_service.domain.answer import Answer
     from queue_service.domain.command import Command
@@ -88,20 +87,10 @@ _LANES = [Lane(provider="sandbox", room=1000, lease=timedelta(seconds=30))]
 _LIVE = {"SCHEDULED", "DISPATCHED"}
 
 
-class Clock(DatabaseClock):
-    """One clock for all databases, set by the test."""
-
-    def __init__(self) -> None:
-        self.moment = START
-
-    async def now(self, connection: AsyncConnection) -> datetime:
-        return self.moment
-
-
 class Site:
     """A service's database, what it has announced, and what waits to be told to it."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: FrozenDatabaseClock) -> None:
         self.database, self.clock = database, clock
         self.outbox = Outbox(Uuid7Source(), lambda rows: None)
         self.routes = Routes([])
@@ -146,7 +135,7 @@ class AllConnected:
 
 class World:
     def __init__(self, drafts: Database, queue: Database, publisher: Database) -> None:
-        self.clock = Clock()
+        self.clock = FrozenDatabaseClock()  # one for all databases
         self.drafts, self.queue, self.publisher = (Site(each, self.clock) for each in (drafts, queue, publisher))
         self.sites = (self.drafts, self.queue, self.publisher)
         self.stream = Stream()

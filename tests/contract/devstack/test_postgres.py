@@ -2,7 +2,7 @@ import asyncio
 import os
 import signal
 import stat
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import asyncpg
@@ -14,12 +14,6 @@ from devstack.servers.postgres import EmbeddedPostgres, Mode
 from testkit.eventually import eventually
 
 SERVICES = ("schedule", "queue", "drafts", "publisher")
-
-
-@pytest.fixture
-async def own_postgres(tmp_path: Path) -> AsyncIterator[EmbeddedPostgres]:
-    async with EmbeddedPostgres(tmp_path / "postgres", mode=Mode.FAST) as server:
-        yield server
 
 
 async def _run(url: str, *statements: str) -> list[asyncpg.Record]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -38,11 +38,6 @@ if TYPE_CHECKING:
     from postflow.drafts.v1.drafts_service_pb2_grpc import DraftsServiceAsyncStub
 
 TARGET = Target(social_account_id="account", channel="facebook")
-
-
-@pytest.fixture
-async def database_url(service_database: Callable[[str], Awaitable[str]]) -> str:
-    return await service_database("drafts")
 
 
 @pytest.fixture

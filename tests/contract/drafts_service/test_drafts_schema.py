@@ -1,7 +1,5 @@
 """Drafts' tables: made by the migrations, as the code declares them, and closed to nonsense."""
 
-from collections.abc import Awaitable, Callable
-
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
@@ -56,14 +54,10 @@ async def test_the_migrations_make_what_the_code_declares(empty_database: str) -
     ],
     ids=str,
 )
-async def test_the_database_refuses_nonsense(
-    service_database: Callable[[str], Awaitable[str]], nonsense: dict[str, str]
-) -> None:
-    database = Database(await service_database("drafts"), application="test", pool_size=1)
+async def test_the_database_refuses_nonsense(database: Database, nonsense: dict[str, str]) -> None:
     with pytest.raises(IntegrityError):
         await _insert(database, _SOUND | nonsense)
     await _insert(database, _SOUND)
-    await database.dispose()
 
 
 async def _insert(database: Database, row: dict[str, str]) -> None:

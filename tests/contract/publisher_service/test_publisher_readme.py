@@ -1,7 +1,6 @@
 """What the README says is there, is there: it is read when nobody has time to look into the code."""
 
 import re
-from collections.abc import Awaitable, Callable
 from dataclasses import fields
 from pathlib import Path
 
@@ -48,11 +47,9 @@ def test_every_failpoint_and_metric_is_named_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
-async def test_every_query_runs(service_database: Callable[[str], Awaitable[str]], statement: str) -> None:
-    database = Database(await service_database("publisher"), application="test", pool_size=1)
+async def test_every_query_runs(database: Database, statement: str) -> None:
     async with database.statement() as connection:
         assert (await connection.execute(text(statement))).all() == []
-    await database.dispose()
 
 
 def test_there_are_queries() -> None:

@@ -1,6 +1,6 @@
 """Publisher's tables: made by the migrations, as the code declares them, and closed to nonsense."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 import aiohttp
@@ -68,13 +68,6 @@ ACTIVITY = {
     "outcome": "'SUCCESS'",
     "create_time": "now()",
 }
-
-
-@pytest.fixture
-async def database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Database]:
-    database = Database(await service_database("publisher"), application="test", pool_size=1)
-    yield database
-    await database.dispose()
 
 
 async def insert(database: Database, table: str, row: Mapping[str, str]) -> None:

@@ -1,7 +1,5 @@
 """Queue's tables: made by the migrations, as the code declares them, and closed to nonsense."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
@@ -33,13 +31,6 @@ INSERT_SLOT = """
         '2026-03-01', '2026-03-01', {nominal_local_time}, '2026a')
 """
 INSERT_ACCOUNT = "insert into account_queue values ('acme', 'page', {})"
-
-
-@pytest.fixture
-async def database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Database]:
-    database = Database(await service_database("queue"), application="test", pool_size=1)
-    yield database
-    await database.dispose()
 
 
 async def insert(database: Database, **changes: str) -> None:

@@ -1,7 +1,5 @@
 """The table of rules is closed to nonsense."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
@@ -33,13 +31,6 @@ _BY_RRULE = _WEEKLY | {
     "start_minute": "1439",
     "start_date": "'2026-03-02'",
 }
-
-
-@pytest.fixture
-async def database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Database]:
-    database = Database(await service_database("schedule"), application="test", pool_size=1)
-    yield database
-    await database.dispose()
 
 
 @pytest.mark.parametrize(

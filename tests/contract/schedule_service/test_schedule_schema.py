@@ -1,6 +1,5 @@
 """Schedule's tables: made by the migrations, as the code declares them, and closed to nonsense."""
 
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 import pytest
@@ -44,28 +43,20 @@ async def test_the_migrations_make_what_the_code_declares(empty_database: str) -
         {"columns": ", min_spacing", "values": ", '-1 second'"},
     ],
 )
-async def test_the_database_refuses_nonsense(
-    service_database: Callable[[str], Awaitable[str]], row: dict[str, str]
-) -> None:
-    database = Database(await service_database("schedule"), application="test", pool_size=1)
+async def test_the_database_refuses_nonsense(database: Database, row: dict[str, str]) -> None:
     sound = {"slots": "array[0, 10079]", "cap": "0", "version": "1", "columns": "", "values": ""}
     with pytest.raises(IntegrityError):
         async with database.statement() as connection:
             await connection.execute(text(_INSERT.format_map(sound | row)))
     async with database.statement() as connection:
         await connection.execute(text(_INSERT.format_map(sound)))
-    await database.dispose()
 
 
-async def test_a_row_of_the_release_before_has_no_window_and_no_spacing(
-    service_database: Callable[[str], Awaitable[str]],
-) -> None:
-    database = Database(await service_database("schedule"), application="test", pool_size=1)
+async def test_a_row_of_the_release_before_has_no_window_and_no_spacing(database: Database) -> None:
     row = {"slots": "array[0]", "cap": "0", "version": "1", "columns": "", "values": ""}
     async with database.statement() as connection:
         await connection.execute(text(_INSERT.format_map(row)))
         schedule = await find(connection, "acme", "page")
-    await database.dispose()
     assert schedule is not None
     assert (schedule.timetable.send_window, schedule.timetable.min_spacing) == (None, timedelta())
     assert (schedule.tzdata_version, schedule.delete_time) == ("", None)

@@ -1,7 +1,5 @@
 """The table of timers is closed to nonsense."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
@@ -36,13 +34,6 @@ _SOUND = {
     "create_time": "now()",
     "update_time": "now()",
 }
-
-
-@pytest.fixture
-async def database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Database]:
-    database = Database(await service_database("schedule"), application="test", pool_size=1)
-    yield database
-    await database.dispose()
 
 
 async def insert(database: Database, **changes: str) -> None:

@@ -5,9 +5,6 @@ from nats.aio.client import Client
 
 from devstack.servers.nats import EmbeddedNats
 from servicekit.bus.connection import close, connect
-from testkit.service_tables import database, service_tables, tables_url
-
-__all__ = ["database", "service_tables", "tables_url"]
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from nats.js.errors import NotFoundError
 from sqlalchemy import text
 
 from devstack.servers.nats import EmbeddedNats
-from devstack.servers.postgres import EmbeddedPostgres, Mode
+from devstack.servers.postgres import EmbeddedPostgres
 from postflow.bus.v1 import bus_pb2
 from servicekit import failpoints
 from servicekit.bus.publisher import Outgoing, PipelinedPublisher
@@ -30,9 +30,8 @@ from servicekit.messaging.routes import Routes
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.dead_letters import DeadLetter, DeadLetters
-from servicekit.pg.migrations.alembic_run import run as migrate
+from testkit.databases import COMMON, migrate
 from testkit.eventually import eventually
-from testkit.service_tables import MIGRATION
 
 T = TypeVar("T")
 
@@ -425,19 +424,10 @@ async def test_a_server_that_is_killed_in_between_loses_and_doubles_nothing(
         await eventually(_becomes(lambda: _written(books), list(range(3000))), within=20)
 
 
-@pytest.fixture
-async def own_postgres(tmp_path: Path) -> AsyncIterator[EmbeddedPostgres]:
-    async with EmbeddedPostgres(tmp_path / "postgres", mode=Mode.FAST) as server:
-        yield server
-
-
 async def test_a_database_that_is_away_is_waited_for(
     stream: Client, own_postgres: EmbeddedPostgres, tmp_path: Path, book: Book, caplog: pytest.LogCaptureFixture
 ) -> None:
-    versions = tmp_path / "versions"
-    versions.mkdir()
-    (versions / "0001_first.py").write_text(MIGRATION)
-    await migrate(own_postgres.url(), versions)
+    await migrate(own_postgres.url(), COMMON)
     database = await _with_book(Database(own_postgres.url(), application="test"))
 
     async with _running(_consumer(stream, database, book)):

@@ -25,10 +25,9 @@ from servicekit.messaging.relay import Relay
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.dead_letters import DeadLetters
-from servicekit.pg.migrations.alembic_run import run as migrate
 from servicekit.pg.outbox import Announcement, Outbox
+from testkit.databases import COMMON, migrate
 from testkit.eventually import eventually
-from testkit.service_tables import MIGRATION
 
 EVENTS = StreamSpec(name="EVENTS", subjects=("events.>",), work_queue=False, max_age=timedelta(hours=1))
 SPEC = ConsumerSpec(
@@ -227,11 +226,8 @@ async def _is_zero(site: Site) -> bool:
 
 
 async def test_a_database_that_is_away_is_waited_for(tmp_path: Path, own_connection: Client) -> None:
-    versions = tmp_path / "versions"
-    versions.mkdir()
-    (versions / "0001_first.py").write_text(MIGRATION)
     async with EmbeddedPostgres(tmp_path / "postgres", mode=Mode.FAST) as postgres:
-        await migrate(postgres.url(), versions)
+        await migrate(postgres.url(), COMMON)
         site = Site(Database(postgres.url(), application="test"), own_connection)
         async with site.running():
             await site.announce(range(100))

@@ -1,4 +1,4 @@
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from datetime import timedelta
 
@@ -12,13 +12,6 @@ from servicekit.ids import Uuid7Source
 from servicekit.pg.database import Database
 from servicekit.pg.outbox import Outbox
 from servicekit.rpc import RpcServer, open_channel
-
-
-@pytest.fixture
-async def database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Database]:
-    database = Database(await service_database("drafts"), application="test")
-    yield database
-    await database.dispose()
 
 
 @pytest.fixture

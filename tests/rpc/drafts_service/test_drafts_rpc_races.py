@@ -44,6 +44,7 @@ from servicekit.pg.database import Database
 from servicekit.pg.ledger import RequestLedger
 from servicekit.pg.outbox import Outbox
 from servicekit.rpc import RpcServer, fault_from_error
+from testkit.database_clocks import ShiftedDatabaseClock
 
 if TYPE_CHECKING:
     from postflow.drafts.v1.drafts_service_pb2_grpc import DraftsServiceAsyncStub
@@ -249,11 +250,6 @@ async def test_an_edit_waits_until_publisher_has_heard_of_the_revision(
     assert isinstance(await change(drafts, "d", "new"), pb.UpdateDraftResponse)
 
 
-class ClockAhead(DatabaseClock):
-    async def now(self, connection: Any) -> datetime:
-        return await super().now(connection) + timedelta(minutes=1)
-
-
 async def test_an_approved_text_goes_out_although_an_edit_of_it_was_given_up(
     drafts: DraftsServiceAsyncStub,
     presses: tuple[Press, Press],
@@ -270,7 +266,8 @@ async def test_an_approved_text_goes_out_although_an_edit_of_it_was_given_up(
     assert await to_publisher.withdraw("org", "d", below=2)
     assert not await presses[1].send(["d"])
     outbox = Outbox(Uuid7Source(), lambda rows: None)
-    complete = CompleteWithdrawals(database=database, clock=ClockAhead(), publisher=to_publisher, outbox=outbox)
+    clock = ShiftedDatabaseClock(timedelta(minutes=1))
+    complete = CompleteWithdrawals(database=database, clock=clock, publisher=to_publisher, outbox=outbox)
     assert await complete() is False
     await bus.carry()
     (claimed,) = await presses[1].send(["d"])

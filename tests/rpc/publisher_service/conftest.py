@@ -1,4 +1,4 @@
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import timedelta
 
@@ -36,13 +36,6 @@ from servicekit.rpc import RpcServer
 from servicekit.run.settings import Secret
 
 KEY = Secret("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
-
-
-@pytest.fixture
-async def database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Database]:
-    database = Database(await service_database("publisher"), application="test")
-    yield database
-    await database.dispose()
 
 
 @pytest.fixture

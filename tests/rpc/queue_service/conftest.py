@@ -227,18 +227,17 @@ def stamp(moment: datetime) -> Timestamp:
 
 
 @pytest.fixture
-async def rig(service_database: Callable[[str], Awaitable[str]], fresh_nats: EmbeddedNats) -> AsyncIterator[Rig]:
+async def rig(database_url: str, fresh_nats: EmbeddedNats) -> AsyncIterator[Rig]:
     schedule, drafts, publisher = FakeSchedule(), FakeDrafts(), FakePublisher()
     neighbours = [
         await neighbour(add_ScheduleServiceServicer_to_server, schedule),
         await neighbour(add_DraftsServiceServicer_to_server, drafts),
         await neighbour(add_SocialAccountServiceServicer_to_server, publisher),
     ]
-    url = await service_database("queue")
     process = await compose(
         Settings(
             listen="127.0.0.1:0",
-            database_url=Secret(url),
+            database_url=Secret(database_url),
             nats_url=fresh_nats.url,
             schedule_target=f"127.0.0.1:{neighbours[0].port}",
             drafts_target=f"127.0.0.1:{neighbours[1].port}",
@@ -250,7 +249,7 @@ async def rig(service_database: Callable[[str], Awaitable[str]], fresh_nats: Emb
     async with running(process) as channel:
         assert isinstance(process.server, RpcServer)
         address = f"127.0.0.1:{process.server.port}"
-        yield Rig(QueueServiceStub(channel), address, schedule, drafts, publisher, nats, url)
+        yield Rig(QueueServiceStub(channel), address, schedule, drafts, publisher, nats, database_url)
     await nats.close()
     for server in neighbours:
         await server.stop(0)

@@ -1,6 +1,6 @@
 """Schedule over the wire: a real server, a real stub, a real database."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,13 +24,6 @@ from servicekit.pg.database import Database
 from servicekit.pg.ledger import RequestLedger
 from servicekit.pg.outbox import Outbox
 from servicekit.rpc import RpcServer, open_channel
-
-
-@pytest.fixture
-async def database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Database]:
-    database = Database(await service_database("schedule"), application="test", pool_size=4)
-    yield database
-    await database.dispose()
 
 
 @pytest.fixture

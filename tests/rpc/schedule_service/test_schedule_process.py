@@ -1,6 +1,5 @@
 """The schedule process as it is composed: what it announces, what it hears, and that it drains."""
 
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
@@ -37,10 +36,8 @@ DELETE = DeleteAccountScheduleRequest(organization_id="acme", social_account_id=
 
 
 @pytest.fixture
-async def settings(service_database: Callable[[str], Awaitable[str]], fresh_nats: EmbeddedNats) -> Settings:
-    return Settings(
-        listen="127.0.0.1:0", database_url=Secret(await service_database("schedule")), nats_url=fresh_nats.url
-    )
+async def settings(database_url: str, fresh_nats: EmbeddedNats) -> Settings:
+    return Settings(listen="127.0.0.1:0", database_url=Secret(database_url), nats_url=fresh_nats.url)
 
 
 async def test_a_change_is_announced_on_the_stream(settings: Settings) -> None:

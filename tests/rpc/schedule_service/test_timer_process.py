@@ -1,7 +1,7 @@
 """Timers of a whole process: what is due is on the stream soon, and the engine ends as it should."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
@@ -43,10 +43,10 @@ SAMPLED = f"00-{TRACE}-00f067aa0ba902b7-01"
 
 
 @pytest.fixture
-async def settings(service_database: Callable[[str], Awaitable[str]], fresh_nats: EmbeddedNats) -> Settings:
+async def settings(database_url: str, fresh_nats: EmbeddedNats) -> Settings:
     return Settings(
         listen="127.0.0.1:0",
-        database_url=Secret(await service_database("schedule")),
+        database_url=Secret(database_url),
         nats_url=fresh_nats.url,
         timer_poll=NEVER,
     )

@@ -3,14 +3,15 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from publisher_service.engine.timer import DueTimer
-from servicekit.pg.clock import DatabaseClock, SteadyClock
+from servicekit.pg.clock import SteadyClock
 from testkit.clocks import START, FrozenClock
+from testkit.database_clocks import FrozenDatabaseClock
 
 SOON = START + timedelta(milliseconds=100)
 
@@ -82,14 +83,9 @@ def test_a_ring_that_is_early_waits_for_what_is_left() -> None:
 
 async def test_the_clock_of_the_database_decides_not_that_of_the_machine() -> None:
     """The machine's clock is set back an hour meanwhile; what was read from the database goes on."""
-
-    class ToldClock(DatabaseClock):
-        async def now(self, _connection: Any) -> datetime:
-            return START
-
     with a_timer() as (timer, bell, clock, due):
         connection: Any = None
-        await timer._clock.observe(ToldClock(), connection)
+        await timer._clock.observe(FrozenDatabaseClock(START), connection)
         timer.hold(SOON, "work")
         clock.jump(START - timedelta(hours=1))
         clock.advance(timedelta(milliseconds=100))

@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -29,13 +29,6 @@ from servicekit.pg.outbox import Outbox
 
 Create = Callable[..., Awaitable[Draft]]
 Reflect = Callable[..., Awaitable[None]]
-
-
-@pytest.fixture
-async def database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Database]:
-    database = Database(await service_database("drafts"), application="test")
-    yield database
-    await database.dispose()
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from drafts_service.application.approve_draft import ApproveDraft
 from drafts_service.application.complete_withdrawals import CompleteWithdrawals
@@ -23,6 +22,7 @@ from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.ledger_by_hand import RequestKey
 from servicekit.pg.outbox import Outbox
+from testkit.database_clocks import ShiftedDatabaseClock
 
 Announced = Callable[[], Awaitable[list[DraftSaved]]]
 Create = Callable[..., Awaitable[Draft]]
@@ -30,15 +30,11 @@ Create = Callable[..., Awaitable[Draft]]
 NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
 
-class ClockAhead(DatabaseClock):
-    async def now(self, connection: AsyncConnection) -> datetime:
-        return await super().now(connection) + PATIENCE
-
-
 @pytest.fixture
 def complete_withdrawals(database: Database, publisher: Any, outbox: Outbox) -> CompleteWithdrawals:
     """As it works when those who asked first have had their time."""
-    return CompleteWithdrawals(database=database, clock=ClockAhead(), publisher=publisher, outbox=outbox)
+    clock = ShiftedDatabaseClock(PATIENCE)
+    return CompleteWithdrawals(database=database, clock=clock, publisher=publisher, outbox=outbox)
 
 
 async def pending(database: Database, draft_id: str = "draft") -> int | None:

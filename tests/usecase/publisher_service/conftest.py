@@ -3,11 +3,10 @@
 import asyncio
 import base64
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import nats
@@ -19,7 +18,7 @@ from sqlalchemy import Row, text
 from devstack.sandbox.client import SandboxClient
 from devstack.sandbox.provider import Sandbox
 from devstack.servers.nats import EmbeddedNats
-from devstack.servers.postgres import EmbeddedPostgres, Mode
+from devstack.servers.postgres import EmbeddedPostgres
 from postflow.bus.v1 import bus_pb2
 from postflow.drafts.v1 import draft_pb2, drafts_events_pb2
 from postflow.publisher.v1 import publisher_events_pb2, publisher_service_pb2, social_account_service_pb2
@@ -273,15 +272,8 @@ class Rig:
 
 
 @pytest.fixture
-async def start(service_database: Callable[[str], Awaitable[str]], fresh_nats: EmbeddedNats, sandbox: Sandbox) -> Start:
-    return _starting(await service_database("publisher"), fresh_nats, sandbox)
-
-
-@pytest.fixture
-async def own_postgres(tmp_path: Path) -> AsyncIterator[EmbeddedPostgres]:
-    """For this test alone, to be killed and restarted."""
-    async with EmbeddedPostgres(tmp_path / "postgres", mode=Mode.FAST) as server:
-        yield server
+async def start(database_url: str, fresh_nats: EmbeddedNats, sandbox: Sandbox) -> Start:
+    return _starting(database_url, fresh_nats, sandbox)
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Row, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from postflow.drafts.v1 import draft_pb2
 from publisher_service.adapters.providers.adapter import Limits, Post
@@ -54,12 +53,13 @@ from publisher_service.domain.post_job import Target, job_id
 from publisher_service.domain.resolution import Resolution, Said
 from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
-from servicekit.pg.clock import DatabaseClock, SteadyClock
+from servicekit.pg.clock import SteadyClock
 from servicekit.pg.database import Database
 from servicekit.pg.ledger import RequestLedger
 from servicekit.pg.outbox import Outbox
 from servicekit.run.settings import Secret
 from testkit.calls import call
+from testkit.database_clocks import FrozenDatabaseClock
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 MOST = 3
@@ -79,15 +79,6 @@ OPEN = """
     where state not in ('PENDING', 'FAILED', 'MISSED', 'CANCELED', 'PUBLISHED', 'NEEDS_ATTENTION')
 """
 Key = str
-
-
-class SetClock(DatabaseClock):
-    """The database's time as the history sets it."""
-
-    time = START
-
-    async def now(self, connection: AsyncConnection) -> datetime:
-        return self.time
 
 
 @dataclass
@@ -185,7 +176,7 @@ class Author:
 class Process:
     """The use cases of a publisher, at a time that the history sets."""
 
-    def __init__(self, url: str, world: World, clock: SetClock) -> None:
+    def __init__(self, url: str, world: World, clock: FrozenDatabaseClock) -> None:
         self.database = Database(url, application="test", pool_size=4)
         self.clock, ids = clock, Uuid7Source()
         steady, outbox = SteadyClock(SystemClock()), Outbox(ids, lambda rows: None)
@@ -239,10 +230,10 @@ class Process:
         return [Lane(provider="sandbox", room=100, lease=LEASE)]
 
     async def save(self, draft: SavedDraft) -> None:
-        await self.database.run(lambda tx: self._save(tx, [draft], self.clock.time))
+        await self.database.run(lambda tx: self._save(tx, [draft], self.clock.moment))
 
     async def take(self, slot: Slot) -> None:
-        await self.database.run(lambda tx: self._slots(tx, [slot], self.clock.time))
+        await self.database.run(lambda tx: self._slots(tx, [slot], self.clock.moment))
 
     async def connect(self, account: str) -> None:
         wanted = Connection(
@@ -331,7 +322,7 @@ class History:
         }
 
     async def pass_time(self, author: Author) -> None:
-        self.process.clock.time += timedelta(seconds=self.dice.choice([1, 5, 12, 20, 60]))
+        self.process.clock.moment += timedelta(seconds=self.dice.choice([1, 5, 12, 20, 60]))
 
     async def command(self, author: Author) -> None:
         job = await self.process.job(author.job_id)
@@ -373,7 +364,7 @@ class History:
         outcome = self.world.request(claimed)
         if outcome is None:
             return
-        sent = Sent(claimed=claimed, outcome=outcome, time=self.process.clock.time)
+        sent = Sent(claimed=claimed, outcome=outcome, time=self.process.clock.moment)
         if self.dice.random() < 0.2:
             self.late.append(sent)
         else:
@@ -426,7 +417,7 @@ class History:
 
     async def new_slot(self, author: Author) -> None:
         self.sequence += 1
-        now = self.process.clock.time
+        now = self.process.clock.moment
         author.slot = Slot(
             organization_id="acme",
             slot_id=f"slot-{self.sequence}",
@@ -443,7 +434,7 @@ class History:
 
     async def move(self, author: Author) -> None:
         if author.slot is not None:
-            now = self.process.clock.time
+            now = self.process.clock.moment
             author.slot = replace(
                 author.slot, revision=author.slot.revision + 1, schedule_time=now, not_after=now + LATEST
             )
@@ -480,10 +471,10 @@ class History:
         for author in self.authors:
             assert author.slot is not None
             await self.claim([_command(author, author.slot)])
-        end = self.process.clock.time + timedelta(hours=1)
+        end = self.process.clock.moment + timedelta(hours=1)
         while open_jobs := await self.process.rows(OPEN):
-            assert self.process.clock.time < end, open_jobs
-            self.process.clock.time += timedelta(seconds=10)
+            assert self.process.clock.moment < end, open_jobs
+            self.process.clock.moment += timedelta(seconds=10)
             await self.sweep(self.authors[0])
             await self.take_turns(self.authors[0])
             await self.check()
@@ -509,11 +500,9 @@ def _command(author: Author, slot: Slot) -> Command:
 
 
 @pytest.mark.parametrize("seed", range(6, 14))
-async def test_whatever_happens_to_its_attempts_a_run_ends_and_ends_right(
-    service_database: Callable[[str], Awaitable[str]], seed: int
-) -> None:
+async def test_whatever_happens_to_its_attempts_a_run_ends_and_ends_right(database_url: str, seed: int) -> None:
     world = World(random.Random(seed))
-    process = Process(await service_database("publisher"), world, SetClock())
+    process = Process(database_url, world, FrozenDatabaseClock())
     try:
         await History(process, world, drafts=6).run(250)
     finally:

@@ -1,7 +1,6 @@
 """The idempotency key has one formula: what is sent is what was stored, and what is looked up is that too."""
 
 import base64
-from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -83,13 +82,6 @@ class RecordingAdapter:
     async def look(self, post: Post) -> Finding:
         self.looked_up.append(post.idempotency_key)
         return Found(external_id="x", external_url="")
-
-
-@pytest.fixture
-async def database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Database]:
-    database = Database(await service_database("publisher"), application="test")
-    yield database
-    await database.dispose()
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,8 @@
 """What an operator sees of posts that are late or need a person, and of the lines of accounts."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
 
@@ -14,6 +13,7 @@ from publisher_service.application.count_jobs import CountJobs
 from publisher_service.domain.post_job import JobState, PostJob, Reason, Target
 from servicekit.pg.database import Database
 from testkit.clocks import START
+from testkit.database_clocks import FrozenDatabaseClock
 
 LATER = START + timedelta(hours=1)
 SHOWN_AT_ZERO = {
@@ -42,24 +42,12 @@ class Gauge:
         self._shown[f"{self._name}{label}"] = value
 
 
-class FixedClock:
-    async def now(self, _connection: object) -> datetime:
-        return START
-
-
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     shown: dict[str, float] = {}
     for name in ("_moving", "_attention", "_overdue", "_age", "_lines"):
         monkeypatch.setattr(count_jobs, name, Gauge(name, shown))
     return shown
-
-
-@pytest.fixture
-async def database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Database]:
-    database = Database(await service_database("publisher"), application="test")
-    yield database
-    await database.dispose()
 
 
 async def test_everything_is_shown_as_zero_from_the_start_on(database: Database, shown: dict[str, float]) -> None:
@@ -123,8 +111,7 @@ async def test_a_count_ends_at_its_bound_and_the_oldest_is_still_found(database:
 
 
 def _count(database: Database) -> CountJobs:
-    clock: Any = FixedClock()
-    return CountJobs(database, clock)
+    return CountJobs(database, FrozenDatabaseClock())
 
 
 async def _insert(database: Database, *jobs: PostJob) -> None:

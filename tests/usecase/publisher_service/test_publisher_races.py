@@ -183,8 +183,8 @@ class Office:
 
 
 @pytest.fixture
-async def office(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Office]:
-    office = Office(await service_database("publisher"))
+async def office(database_url: str) -> AsyncIterator[Office]:
+    office = Office(database_url)
     yield office
     await office.database.dispose()
 

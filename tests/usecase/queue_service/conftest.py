@@ -1,7 +1,7 @@
 """Queue's use cases on a real database, among fakes of Schedule, Drafts, Publisher and the stream."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -13,7 +13,6 @@ from tests.usecase.queue_service.fakes import (
     FakeDrafts,
     FakeSchedule,
     FakeStream,
-    FrozenDatabaseClock,
 )
 
 from civil.weekly import WeeklySlot
@@ -51,6 +50,7 @@ from servicekit.pg.database import Database
 from servicekit.pg.ledger import RequestLedger, mutation
 from servicekit.pg.outbox import Outbox, OutboxRow
 from servicekit.timestamps import timestamp
+from testkit.database_clocks import FrozenDatabaseClock
 from testkit.eventually import eventually
 
 ORG = "acme"
@@ -351,16 +351,9 @@ class Queue:
 
 
 @pytest.fixture
-async def queue_database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Database]:
-    database = Database(await service_database("queue"), application="test", pool_size=8)
-    yield database
-    await database.dispose()
-
-
-@pytest.fixture
-def make_queue(queue_database: Database) -> Callable[[Policy], Queue]:
+def make_queue(database: Database) -> Callable[[Policy], Queue]:
     """Makes any number of queues on one database, each with its own clock and stream."""
-    return lambda policy: Queue(queue_database, policy)
+    return lambda policy: Queue(database, policy)
 
 
 @pytest.fixture
@@ -385,7 +378,7 @@ class Statements:
 
 
 @pytest.fixture
-def statements(queue_database: Database) -> Statements:
+def statements(database: Database) -> Statements:
     counted = Statements()
-    event.listen(queue_database.engine.sync_engine, "before_cursor_execute", counted)
+    event.listen(database.engine.sync_engine, "before_cursor_execute", counted)
     return counted

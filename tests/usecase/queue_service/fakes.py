@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from civil.weekly import Occurrence, WeeklySlot, occurrences
 from civil.zones import find_zone, tzdata_version
 from queue_service.domain.account import AccountQueue, AnnouncedSchedule
@@ -14,18 +12,6 @@ from queue_service.domain.draft import Draft
 from queue_service.domain.slot_times import SlotTimes
 from queue_service.domain.stream import Room
 from servicekit.faults import Fault, NotFound
-from servicekit.pg.clock import DatabaseClock
-from testkit.clocks import START
-
-
-class FrozenDatabaseClock(DatabaseClock):
-    """A database clock that tests set."""
-
-    def __init__(self, moment: datetime = START) -> None:
-        self.moment = moment
-
-    async def now(self, connection: AsyncConnection) -> datetime:
-        return self.moment
 
 
 @dataclass

@@ -1,22 +1,13 @@
 """Fixtures for the use cases of Schedule on a real database."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeAlias
 
 import pytest
 
-from servicekit.pg.database import Database
-
 Bystander: TypeAlias = Callable[[Callable[[], int]], AbstractAsyncContextManager[list[int]]]
-
-
-@pytest.fixture
-async def schedule_database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Database]:
-    database = Database(await service_database("schedule"), application="test", pool_size=4)
-    yield database
-    await database.dispose()
 
 
 @pytest.fixture

@@ -261,10 +261,10 @@ async def test_what_is_transient_comes_out_and_is_no_trouble(rig: Rig) -> None:
     ],
 )
 async def test_an_event_that_takes_too_long_holds_up_no_other(
-    tables_url: str, caplog: pytest.LogCaptureFixture, statement: str, error: str
+    database_url: str, caplog: pytest.LogCaptureFixture, statement: str, error: str
 ) -> None:
     database = Database(
-        tables_url,
+        database_url,
         application="test",
         statement_timeout=timedelta(milliseconds=400),
         lock_timeout=timedelta(milliseconds=200),

@@ -3,12 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from google.protobuf.duration_pb2 import Duration
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from servicekit import failpoints
 from servicekit.bus.publisher import Outgoing, Stored
@@ -19,14 +18,11 @@ from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.outbox import Announcement, Outbox
 from testkit.broker import MemoryBroker
+from testkit.database_clocks import ShiftedDatabaseClock
 from testkit.eventually import eventually
 
-
-class OldNow(DatabaseClock):
-    """For writing rows that look as if another process had left them long ago."""
-
-    async def now(self, connection: AsyncConnection) -> datetime:
-        return await super().now(connection) - timedelta(minutes=5)
+# For writing rows that look as if another process had left them long ago.
+OLD_NOW = ShiftedDatabaseClock(-timedelta(minutes=5))
 
 
 class Announcer:
@@ -38,7 +34,7 @@ class Announcer:
         self._left = Outbox(Uuid7Source(), lambda rows: None)
 
     async def __call__(self, numbers: Iterable[int], *, left: bool = False, subject: str = "events.test.o.n") -> None:
-        clock, outbox = (OldNow(), self._left) if left else (DatabaseClock(), self._outbox)
+        clock, outbox = (OLD_NOW, self._left) if left else (DatabaseClock(), self._outbox)
         async with self._database.transaction() as tx:
             await outbox.append(
                 tx,

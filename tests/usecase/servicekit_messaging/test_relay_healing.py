@@ -140,10 +140,10 @@ def _is_verified(relay: Relay, broker: MemoryBroker) -> Callable[[], bool]:
     return lambda: relay._verified == broker.connections
 
 
-async def test_new_events_go_out_although_very_many_were_lost(tables_url: str) -> None:
+async def test_new_events_go_out_although_very_many_were_lost(database_url: str) -> None:
     """No statement may take time in proportion to what was lost: here a seventh of a second is all that each has."""
-    database = Database(tables_url, application="test", statement_timeout=timedelta(milliseconds=150))
-    patient = Site(Database(tables_url, application="test"), MemoryBroker())
+    database = Database(database_url, application="test", statement_timeout=timedelta(milliseconds=150))
+    patient = Site(Database(database_url, application="test"), MemoryBroker())
     site = Site(database, patient.broker)
     await patient.acknowledged(60_000)
     site.broker.wipe()

@@ -137,12 +137,12 @@ async def test_other_errors_do_not_run_again(counters: Database) -> None:
     assert runs == 1
 
 
-async def test_a_statement_prepared_before_a_migration_runs_again(counters: Database, tables_url: str) -> None:
+async def test_a_statement_prepared_before_a_migration_runs_again(counters: Database, database_url: str) -> None:
     async def everything(tx: Transaction) -> int:
         return len((await tx.connection.execute(text("select * from counter"))).keys())
 
     assert await counters.run(everything) == 2
-    migrating = Database(tables_url, application="migration")
+    migrating = Database(database_url, application="migration")
     async with migrating.statement() as connection:
         await connection.execute(text("alter table counter add column note text"))
     await migrating.dispose()
@@ -164,8 +164,8 @@ async def test_a_statement_commits_by_itself(counters: Database) -> None:
             assert (await other.execute(text("select value from counter where name = 'a'"))).scalar() == 7
 
 
-async def test_after_a_statement_the_same_connection_gives_transactions(counters: Database, tables_url: str) -> None:
-    single = Database(tables_url, application="test", pool_size=1)
+async def test_after_a_statement_the_same_connection_gives_transactions(counters: Database, database_url: str) -> None:
+    single = Database(database_url, application="test", pool_size=1)
     async with single.statement() as connection:
         await connection.execute(text("select 1"))
 
@@ -231,8 +231,8 @@ async def test_a_mistake_of_ours_is_not_taken_for_an_absent_database(
     assert not is_rerunnable(caught.value)
 
 
-async def test_a_lock_that_is_not_given_in_time_is_worth_another_try(counters: Database, tables_url: str) -> None:
-    hurried = Database(tables_url, application="test", lock_timeout=timedelta(milliseconds=50))
+async def test_a_lock_that_is_not_given_in_time_is_worth_another_try(counters: Database, database_url: str) -> None:
+    hurried = Database(database_url, application="test", lock_timeout=timedelta(milliseconds=50))
     async with counters.transaction() as holder:
         await _add(holder, "a")
         with pytest.raises(DBAPIError) as caught:

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import date, datetime, time, timedelta
+from datetime import date, time, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from civil.weekly import WeeklySlot
 from civil.windows import SendWindow
@@ -44,11 +43,11 @@ from schedule_service.domain.calendars.upcoming_slot import UpcomingSlot
 from schedule_service.wire import account_schedules
 from schedule_service.wire import rules as rules_wire
 from servicekit.ids import Uuid7Source
-from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.ledger import RequestLedger, mutation
 from servicekit.pg.outbox import Outbox, OutboxRow
 from testkit.clocks import START
+from testkit.database_clocks import FrozenDatabaseClock
 
 TIMETABLE = Timetable(
     name="Default queue",
@@ -88,24 +87,6 @@ BY_RRULE = replace(
 )
 
 
-class SetClock(DatabaseClock):
-    """The database's clock, as a test sets it; a microsecond later each time it is read."""
-
-    def __init__(self) -> None:
-        self.moment = START
-
-    async def now(self, connection: AsyncConnection) -> datetime:
-        self.moment += timedelta.resolution
-        return self.moment
-
-
-class SteadyClock(SetClock):
-    """Stands still until a test sets it."""
-
-    async def now(self, connection: AsyncConnection) -> datetime:
-        return self.moment
-
-
 class Announced:
     """Stands in for the relay."""
 
@@ -131,7 +112,7 @@ class Announced:
 class Schedules:
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.clock = SetClock()
+        self.clock = FrozenDatabaseClock(tick=timedelta.resolution)
         self.announced = Announced()
         self.timetable = TIMETABLE
         ledger, outbox = RequestLedger(database, self.clock), Outbox(Uuid7Source(), self.announced.offer)
@@ -217,7 +198,7 @@ class Rules:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.clock = SteadyClock()
+        self.clock = FrozenDatabaseClock()
         self.announced = AnnouncedRules()
         ids, ledger, clock = Uuid7Source(), RequestLedger(database, self.clock), self.clock
         outbox = Outbox(ids, self.announced.offer)
@@ -291,13 +272,13 @@ class Rules:
 
 
 @pytest.fixture
-def schedules(schedule_database: Database) -> Schedules:
-    return Schedules(schedule_database)
+def schedules(database: Database) -> Schedules:
+    return Schedules(database)
 
 
 @pytest.fixture
-def rules(schedule_database: Database) -> Rules:
-    return Rules(schedule_database)
+def rules(database: Database) -> Rules:
+    return Rules(database)
 
 
 @pytest.fixture

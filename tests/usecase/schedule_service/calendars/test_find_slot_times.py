@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from civil.weekly import WeeklySlot
 from civil.zones import find_zone, tzdata_version
@@ -17,9 +16,9 @@ from schedule_service.domain.calendars.account_schedule import Edition, Timetabl
 from schedule_service.domain.calendars.slot_times import search, slot_times
 from schedule_service.wire.account_schedules import find_slot_times_response
 from servicekit.faults import NotFound
-from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from testkit.clocks import START
+from testkit.database_clocks import FrozenDatabaseClock
 
 if TYPE_CHECKING:
     from tests.usecase.schedule_service.conftest import Bystander
@@ -30,13 +29,8 @@ NOW = datetime(2024, 3, 9, 12, 0, tzinfo=UTC)
 """The Saturday before clocks go forward in New York."""
 
 
-class FixedDatabaseClock(DatabaseClock):
-    async def now(self, connection: AsyncConnection) -> datetime:
-        return NOW
-
-
 @pytest.fixture
-async def find(schedule_database: Database) -> Find:
+async def find(database: Database) -> Find:
     timetable = Timetable(
         name="",
         zone=find_zone("America/New_York"),
@@ -44,9 +38,9 @@ async def find(schedule_database: Database) -> Find:
         max_posts_per_day=0,
         enabled=True,
     )
-    async with schedule_database.transaction() as tx:
+    async with database.transaction() as tx:
         await store.save(tx.connection, created("acme", "page", timetable, now=NOW))
-    find_slot_times = FindSlotTimes(database=schedule_database, clock=FixedDatabaseClock())
+    find_slot_times = FindSlotTimes(database=database, clock=FrozenDatabaseClock(NOW))
 
     async def find(**arguments: Any) -> FindSlotTimesResponse:
         return await find_slot_times_response(*await find_slot_times(**arguments))

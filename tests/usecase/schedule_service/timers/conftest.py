@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 
 import pytest
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from jobkit.errors import SchedulerError
 from jobkit.job import Done, Job, JobUpdate
@@ -31,17 +30,7 @@ from servicekit.pg.database import Database
 from servicekit.pg.ledger import RequestLedger, mutation
 from servicekit.pg.outbox import Outbox, OutboxRow
 from testkit.clocks import START
-
-
-class SetClock(DatabaseClock):
-    """The database's clock, as a test sets it; a microsecond later each time it is read."""
-
-    def __init__(self) -> None:
-        self.moment = START
-
-    async def now(self, connection: AsyncConnection) -> datetime:
-        self.moment += timedelta.resolution
-        return self.moment
+from testkit.database_clocks import FrozenDatabaseClock
 
 
 class Fired:
@@ -70,7 +59,7 @@ class Timers:
     def __init__(self, database: Database, *, live: bool = False, most: int = MOST_TIMERS) -> None:
         """`live` uses the clock of the database instead of one that a test sets. `most` limits an organization."""
         self.database = database
-        self.clock = SetClock()
+        self.clock = FrozenDatabaseClock(tick=timedelta.resolution)
         self._clock = DatabaseClock() if live else self.clock
         self.fired = Fired()
         self.woken: list[timedelta] = []
@@ -202,16 +191,16 @@ class Timers:
 
 
 @pytest.fixture
-def timers(schedule_database: Database) -> Timers:
-    return Timers(schedule_database)
+def timers(database: Database) -> Timers:
+    return Timers(database)
 
 
 @pytest.fixture
-def three_timers(schedule_database: Database) -> Timers:
+def three_timers(database: Database) -> Timers:
     """Timers of a service whose limit is three per organization."""
-    return Timers(schedule_database, most=3)
+    return Timers(database, most=3)
 
 
 @pytest.fixture
-def live_timers(schedule_database: Database) -> Timers:
-    return Timers(schedule_database, live=True)
+def live_timers(database: Database) -> Timers:
+    return Timers(database, live=True)

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from civil.cron import Dst, firings, parse_cron
 from civil.weekly import WeeklySlot
@@ -27,13 +26,13 @@ from schedule_service.domain.timers.timer_request import created as created_time
 from schedule_service.domain.zone_changes.moved_times import MovedTime
 from schedule_service.domain.zone_changes.zone_change import ZoneChange
 from servicekit.ids import Uuid7Source
-from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.ledger import RequestLedger
 from servicekit.pg.outbox import Outbox, OutboxRow
 from testkit.calls import call
 from testkit.clocks import FrozenClock
 from testkit.compiled_zones import compiled_zone
+from testkit.database_clocks import FrozenDatabaseClock
 
 OLD = "2024a"
 NEW = tzdata_version()
@@ -50,14 +49,6 @@ MONDAY_NINE = WeeklySlot(day=1, hour=9, minute=0)
 MOVED = MovedTime(
     datetime(2026, 11, 2, 9, 0), datetime(2026, 11, 2, 17, 0, tzinfo=UTC), datetime(2026, 11, 2, 16, 0, tzinfo=UTC)
 )
-
-
-class SetClock(DatabaseClock):
-    def __init__(self) -> None:
-        self.moment = NOW
-
-    async def now(self, connection: AsyncConnection) -> datetime:
-        return self.moment
 
 
 class Announced:
@@ -83,7 +74,8 @@ class Drift:
     vancouver_before = VANCOUVER_BEFORE
 
     def __init__(self, database: Database) -> None:
-        self.database, self.clock, self.announced, self.process_clock = database, SetClock(), Announced(), FrozenClock()
+        self.database, self.announced = database, Announced()
+        self.clock, self.process_clock = FrozenDatabaseClock(NOW), FrozenClock()
         self.outbox = Outbox(Uuid7Source(), self.announced.offer)
         self._list = ListZoneChanges(database=database, clock=self.clock)
         self._apply = ApplyZoneChanges(
@@ -256,8 +248,8 @@ class Drift:
 
 
 @pytest.fixture
-async def drift(schedule_database: Database) -> Drift:
-    drift = Drift(schedule_database)
+async def drift(database: Database) -> Drift:
+    drift = Drift(database)
     await drift.record(VANCOUVER, VANCOUVER_BEFORE)
     await drift.record(BERLIN, BERLIN_BEFORE)
     return drift

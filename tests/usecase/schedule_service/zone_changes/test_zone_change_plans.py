@@ -47,16 +47,16 @@ async def fill(database: Database, count: int) -> None:
 
 
 @pytest.fixture
-async def few(schedule_database: Database) -> Database:
+async def few(database: Database) -> Database:
     """Reading all of them is cheaper than a single look into an index, and the statistics say so."""
-    await fill(schedule_database, 5)
-    return schedule_database
+    await fill(database, 5)
+    return database
 
 
 @pytest.fixture
-async def many(schedule_database: Database) -> Database:
-    await fill(schedule_database, 20_000)
-    return schedule_database
+async def many(database: Database) -> Database:
+    await fill(database, 20_000)
+    return database
 
 
 STATEMENTS: dict[str, tuple[TextClause, set[str]]] = {

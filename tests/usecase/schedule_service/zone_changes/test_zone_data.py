@@ -33,14 +33,14 @@ async def test_a_law_is_recorded_once_and_never_overwritten(drift: "Drift") -> N
 ZONES = sorted(zone_names())[:60]
 
 
-async def test_recorded_zones_are_read_one_at_a_time(schedule_database: Database, bystander: "Bystander") -> None:
+async def test_recorded_zones_are_read_one_at_a_time(database: Database, bystander: "Bystander") -> None:
     laws = [ZoneRelease("2024a", name) for name in ZONES]
     statement = text("insert into zone_data values ('2024a', :zone, :law)")
-    async with schedule_database.transaction() as tx:
+    async with database.transaction() as tx:
         for name in ZONES:
             law = zone_data(name).replace(b"LMT", b"XYZ")
             await tx.connection.execute(statement, {"zone": name, "law": law})
-    async with schedule_database.read() as connection, bystander(lambda: sum(zone_from_data.cache_info()[:2])) as seen:
+    async with database.read() as connection, bystander(lambda: sum(zone_from_data.cache_info()[:2])) as seen:
         found = await recorded_zones(connection, laws)
     assert found.keys() == set(laws)
     assert max(after - before for before, after in pairwise(seen)) == 1

@@ -1,0 +1,30 @@
+"""The clock of a service's database, as a test sets it."""
+
+from datetime import datetime, timedelta
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from servicekit.pg.clock import DatabaseClock
+from testkit.clocks import START
+
+
+class FrozenDatabaseClock(DatabaseClock):
+    """Shows `moment`, which a test may set, and moves on by `tick` each time it is read."""
+
+    def __init__(self, moment: datetime = START, *, tick: timedelta = timedelta(0)) -> None:
+        self.moment = moment
+        self._tick = tick
+
+    async def now(self, connection: AsyncConnection) -> datetime:
+        self.moment += self._tick
+        return self.moment
+
+
+class ShiftedDatabaseClock(DatabaseClock):
+    """Shows the database's time plus `shift`."""
+
+    def __init__(self, shift: timedelta) -> None:
+        self._shift = shift
+
+    async def now(self, connection: AsyncConnection) -> datetime:
+        return await super().now(connection) + self._shift
