@@ -8,12 +8,6 @@ from typing import Any, TypeVar
 
 import pytest
 from sqlalchemy import event, text
-from tests.usecase.queue_service.fakes import (
-    FakeAccounts,
-    FakeDrafts,
-    FakeSchedule,
-    FakeStream,
-)
 
 from civil.weekly import WeeklySlot
 from civil.zones import tzdata_version
@@ -52,6 +46,12 @@ from servicekit.pg.outbox import Outbox, OutboxRow
 from servicekit.timestamps import timestamp
 from testkit.database_clocks import FrozenDatabaseClock
 from testkit.eventually import eventually
+from tests.usecase.queue_service.fakes import (
+    FakeAccounts,
+    FakeDrafts,
+    FakeSchedule,
+    FakeStream,
+)
 
 ORG = "acme"
 M = TypeVar("M", SlotScheduled, SlotMoved)

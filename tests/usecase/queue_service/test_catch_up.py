@@ -6,6 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from sqlalchemy import text
+
+from postflow.queue.v1.queue_events_pb2 import SLOT_MOVE_REASON_ZONE_DATA
+from queue_service.domain.job import JobState
+from queue_service.domain.policy import Policy
+from testkit.clocks import START
 from tests.usecase.queue_service.tzdata import (
     CURRENT,
     DAILY,
@@ -19,11 +24,6 @@ from tests.usecase.queue_service.tzdata import (
     is_behind,
     queued,
 )
-
-from postflow.queue.v1.queue_events_pb2 import SLOT_MOVE_REASON_ZONE_DATA
-from queue_service.domain.job import JobState
-from queue_service.domain.policy import Policy
-from testkit.clocks import START
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,10 +4,9 @@ from dataclasses import replace
 from datetime import time
 from typing import TYPE_CHECKING
 
-from tests.usecase.queue_service.tzdata import CURRENT, HOUR, NOON, OLD, announce_again, caught_up, is_behind, queued
-
 from civil.weekly import WeeklySlot
 from queue_service.application.follow_schedules import follow_schedules
+from tests.usecase.queue_service.tzdata import CURRENT, HOUR, NOON, OLD, announce_again, caught_up, is_behind, queued
 
 if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue

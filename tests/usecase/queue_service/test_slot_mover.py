@@ -6,6 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from sqlalchemy import text
+
+from civil.weekly import WeeklySlot
+from queue_service.domain.job import JobState
+from queue_service.domain.policy import Policy
+from queue_service.domain.slot import SPACING
+from servicekit.faults import Refused
 from tests.usecase.queue_service.tzdata import (
     CURRENT,
     DAILY,
@@ -20,12 +26,6 @@ from tests.usecase.queue_service.tzdata import (
     is_behind,
     queued,
 )
-
-from civil.weekly import WeeklySlot
-from queue_service.domain.job import JobState
-from queue_service.domain.policy import Policy
-from queue_service.domain.slot import SPACING
-from servicekit.faults import Refused
 
 if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue

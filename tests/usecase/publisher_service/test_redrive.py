@@ -1,8 +1,4 @@
-"""A publish command that was parked goes back to its stream once it can be read."""
-
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
-from typing import Any
+"""A publish command in the dead letters goes back to its stream once it can be read."""
 
 from publisher_service.engine.redrive import CommandRedriver
 from servicekit.bus.publisher import PipelinedPublisher
@@ -10,11 +6,10 @@ from servicekit.ids import Uuid7Source
 from servicekit.ops import Operations
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.dead_letters import DeadLetters, DeadLetterState
+from tests.usecase.publisher_service.rig import Rig, Start
 
-Start = Callable[..., AbstractAsyncContextManager[Any]]
 
-
-def operations(rig: Any, letters: DeadLetters) -> Operations:
+def operations(rig: Rig, letters: DeadLetters) -> Operations:
     return Operations(
         service="publisher",
         migrations="publisher_service.adapters.postgres.migrations",
@@ -27,7 +22,7 @@ def operations(rig: Any, letters: DeadLetters) -> Operations:
     )
 
 
-async def test_a_parked_command_is_sent_after_all(start: Start) -> None:
+async def test_a_redriven_command_is_sent(start: Start) -> None:
     async with start() as rig:
         letters = DeadLetters(rig.database, DatabaseClock(), Uuid7Source())
         await rig.connect()
@@ -46,7 +41,7 @@ async def test_a_parked_command_is_sent_after_all(start: Start) -> None:
         assert [each.state for each in await letters.list()] == [DeadLetterState.REDRIVEN]
 
 
-async def test_a_command_that_still_cannot_be_read_stays_parked_once(start: Start) -> None:
+async def test_a_command_that_is_still_unreadable_stays_parked(start: Start) -> None:
     async with start() as rig:
         letters = DeadLetters(rig.database, DatabaseClock(), Uuid7Source())
         await letters.add(consumer="publisher", subject="publish.0.acme", reason="r", payload=b"\xff")

@@ -1,7 +1,5 @@
-"""Rows that a newer release has written stop nobody: neither other posts nor the process."""
+"""Rows that a newer release has written stop neither other posts nor the process."""
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from typing import Any
 
@@ -12,16 +10,15 @@ from postflow.publisher.v1 import (
     social_account_service_pb2,
 )
 from testkit.eventually import eventually
+from tests.usecase.publisher_service.rig import Rig, Start
 
-Start = Callable[..., AbstractAsyncContextManager[Any]]
-
-FAR = timedelta(days=30)
+MONTH = timedelta(days=30)
 READY = """
     update post_job set state = 'READY', next_action_time = now(), schedule_time = now() where draft_id = 'odd'
 """
 
 
-async def shown(rig: Any, draft: str) -> tuple[post_job_pb2.PostJob, list[post_job_pb2.PostJob]]:
+async def shown(rig: Rig, draft: str) -> tuple[post_job_pb2.PostJob, list[post_job_pb2.PostJob]]:
     """The job by itself, and the list of its draft."""
     names = {"organization_id": "acme", "post_job_id": (await rig.job(draft)).id}
     single = await rig.publisher.GetPostJob(publisher_service_pb2.GetPostJobRequest(**names))
@@ -31,21 +28,21 @@ async def shown(rig: Any, draft: str) -> tuple[post_job_pb2.PostJob, list[post_j
     return single.post_job, list(listed.post_jobs)
 
 
-async def scheduled(rig: Any, draft: str) -> str:
+async def scheduled(rig: Rig, draft: str) -> str:
     """The draft with its slot far ahead."""
     await rig.save_draft(draft)
-    slot: str = await rig.schedule(draft, rig.clock.now() + FAR)
+    slot: str = await rig.schedule(draft, rig.clock.now() + MONTH)
     await rig.in_state("SCHEDULED", draft)
     return slot
 
 
-async def another_goes_out(rig: Any, draft: str, account: str = "page") -> None:
+async def another_goes_out(rig: Rig, draft: str, account: str = "page") -> None:
     await rig.save_draft(draft, account)
     await rig.go(draft, account=account)
     await rig.in_state("PUBLISHED", draft, account)
 
 
-async def test_an_unknown_reason_is_shown_and_its_post_goes_out_when_it_is_due(start: Start) -> None:
+async def test_a_post_with_an_unknown_reason_is_shown_and_goes_out_when_due(start: Start) -> None:
     async with start() as rig:
         await rig.connect()
         slot = await scheduled(rig, "odd")
@@ -53,7 +50,7 @@ async def test_an_unknown_reason_is_shown_and_its_post_goes_out_when_it_is_due(s
             "update post_job set state = 'BLOCKED', state_reason = 'SOMETHING_NEW', next_action_time = not_after"
         )
         await rig.save_draft("odd", said="second", revision=2)
-        await rig.move("odd", slot, rig.clock.now() + FAR, revision=0)
+        await rig.move("odd", slot, rig.clock.now() + MONTH, revision=0)
         await another_goes_out(rig, "even")
         single, listed = await shown(rig, "odd")
         assert (single.state, single.state_reason) == (post_job_pb2.POST_JOB_STATE_BLOCKED, "SOMETHING_NEW")
@@ -65,7 +62,7 @@ async def test_an_unknown_reason_is_shown_and_its_post_goes_out_when_it_is_due(s
         assert sorted(effect["text"] for effect in rig.sandbox.effects()) == ["hello", "second"]
 
 
-async def test_an_unknown_outcome_with_an_unknown_reason_is_looked_up_and_not_sent_again(start: Start) -> None:
+async def test_an_unknown_outcome_with_an_unknown_reason_is_not_resent(start: Start) -> None:
     async with start(unknown_settle=timedelta(seconds=60), unknown_deadline=timedelta(seconds=61)) as rig:
         await rig.connect()
         await rig.sandbox.faults({"fault": "reset_before_effect", "count": 1})
@@ -80,7 +77,7 @@ async def test_an_unknown_outcome_with_an_unknown_reason_is_looked_up_and_not_se
         assert rig.sandbox.effects() == []
 
 
-async def test_an_unknown_state_is_left_alone_until_it_can_be_read(start: Start) -> None:
+async def test_a_post_in_an_unknown_state_is_left_alone(start: Start) -> None:
     async with start() as rig:
         await rig.connect()
         slot = await scheduled(rig, "odd")
@@ -93,7 +90,7 @@ async def test_an_unknown_state_is_left_alone_until_it_can_be_read(start: Start)
         before = await eventually(lambda: set_aside(rig))
         await rig.command("odd", slot, rig.clock.now(), emission=2)
         await rig.save_draft("odd", said="second", revision=2)
-        await rig.move("odd", slot, rig.clock.now() + FAR)
+        await rig.move("odd", slot, rig.clock.now() + MONTH)
         # In the line of the same account.
         due = rig.clock.now() + timedelta(seconds=1)
         for draft in ("even", "third"):
@@ -114,13 +111,7 @@ async def test_an_unknown_state_is_left_alone_until_it_can_be_read(start: Start)
         assert sorted(effect["text"] for effect in rig.sandbox.effects()) == ["hello", "hello", "second"]
 
 
-async def set_aside(rig: Any) -> Any:
-    job = await rig.job("odd")
-    assert job.next_action_time > rig.clock.now()
-    return job
-
-
-async def test_an_account_of_a_provider_that_this_release_lacks_ends_nothing(start: Start) -> None:
+async def test_a_look_up_at_an_unknown_provider_is_left_to_a_person(start: Start) -> None:
     async with start(unknown_settle=timedelta(seconds=1), unknown_deadline=timedelta(seconds=3)) as rig:
         await rig.connect()
         await rig.connect("other")
@@ -139,7 +130,7 @@ async def test_an_account_of_a_provider_that_this_release_lacks_ends_nothing(sta
         assert job.state_reason == "IN_LINE"
 
 
-async def test_an_account_in_an_unknown_state_is_shown_and_can_be_connected_again(start: Start) -> None:
+async def test_an_account_in_an_unknown_state_is_shown_and_can_reconnect(start: Start) -> None:
     async with start() as rig:
         await rig.connect()
         await rig.write("alter table social_account drop constraint social_account_state_check")
@@ -164,3 +155,26 @@ async def test_an_attempt_in_an_unknown_state_is_shown(start: Start) -> None:
         request = publisher_service_pb2.GetPostJobRequest(organization_id="acme", post_job_id=(await rig.job("d1")).id)
         (attempt,) = (await rig.publisher.GetPostJob(request)).attempts
         assert attempt.state == "SOMETHING_NEW"
+
+
+async def test_posts_of_an_unknown_provider_wait_in_line_and_others_go_out(start: Start) -> None:
+    async with start() as rig:
+        for account in ("page", "later"):
+            await rig.connect(account)
+        await rig.write("update social_account set provider = 'of-a-newer-release' where id = 'later'")
+        await rig.write("update account_gate set provider = 'of-a-newer-release' where social_account_id = 'later'")
+        await rig.post_many(3, account="later", prefix="later-")
+        await rig.post_many(3)
+        for number in range(3):
+            await rig.in_state("PUBLISHED", f"d{number}")
+            waiting = await rig.in_state("READY", f"later-{number}", "later")
+            assert waiting.state_reason == "IN_LINE"
+        await rig.write("update social_account set provider = 'sandbox' where id = 'later'")
+        await rig.write("update account_gate set provider = 'sandbox' where social_account_id = 'later'")
+        await rig.all_in("PUBLISHED", 6)
+
+
+async def set_aside(rig: Rig) -> Any:
+    job = await rig.job("odd")
+    assert job.next_action_time > rig.clock.now()
+    return job

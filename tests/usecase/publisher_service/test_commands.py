@@ -1,28 +1,23 @@
-"""What comes from outside, however bad and however inconvenient the moment, does not end the process."""
-
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
-from typing import Any
+"""Commands that cannot be read become dead letters, and the next ones go on."""
 
 from devstack.servers.postgres import EmbeddedPostgres
 from testkit.eventually import eventually
+from tests.usecase.publisher_service.rig import Start
 
-Start = Callable[..., AbstractAsyncContextManager[Any]]
 
-
-async def test_an_answer_that_no_database_can_hold_is_looked_up(start: Start) -> None:
+async def test_an_unreadable_command_is_parked_and_does_not_hold_up_others(start: Start) -> None:
     async with start() as rig:
         await rig.connect()
-        body = '{"id": "sp-\\u0000", "url": "http://x"}'
-        await rig.sandbox.faults({"fault": "garbage", "effect": True, "body": body})
+        for payload in (b"\xff\xff", b""):
+            await rig.client.jetstream().publish("publish.0.acme", payload)
         await rig.save_draft("d1")
         await rig.go("d1")
-        job = await rig.in_state("PUBLISHED", "d1")
-        (effect,) = rig.sandbox.effects()
-        assert job.external_id == effect["id"]
+        await rig.in_state("PUBLISHED", "d1")
+        letters = await rig.rows("select consumer, reason from dead_letter")
+        assert [letter.consumer for letter in letters] == ["publisher", "publisher"]
 
 
-async def test_a_command_that_cannot_be_read_waits_for_a_database_that_is_away(
+async def test_an_unreadable_command_is_parked_once_the_database_is_back(
     start_on_own_postgres: Start, own_postgres: EmbeddedPostgres
 ) -> None:
     async with start_on_own_postgres() as rig:

@@ -1,20 +1,15 @@
 """A token goes to its provider and nowhere else."""
 
 import logging
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
-from typing import Any
 
 import pytest
 
-Start = Callable[..., AbstractAsyncContextManager[Any]]
+from tests.usecase.publisher_service.rig import Start
 
 CANARY = "sandbox-canary-c0ffee"
 
 
-async def test_no_token_is_in_a_log_a_row_or_an_event_however_the_post_goes(
-    start: Start, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_no_token_appears_in_a_log_a_row_or_an_event(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     async with start() as rig:
         # The broker's client logs what it is given at DEBUG, byte by byte; tokens are not among it.
         with caplog.at_level(logging.DEBUG):

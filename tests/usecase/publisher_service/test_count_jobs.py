@@ -1,4 +1,4 @@
-"""What an operator sees of posts that are late or need a person, and of the lines of accounts."""
+"""Gauges for operators: posts that are late or need a person, and the lines of accounts."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -50,14 +50,14 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     return shown
 
 
-async def test_everything_is_shown_as_zero_from_the_start_on(database: Database, shown: dict[str, float]) -> None:
+async def test_every_gauge_shows_zero_from_the_start(database: Database, shown: dict[str, float]) -> None:
     count = _count(database)
     assert shown == SHOWN_AT_ZERO
     await count.step()
     assert shown == SHOWN_AT_ZERO
 
 
-async def test_what_is_late_or_needs_a_person_is_counted(database: Database, shown: dict[str, float]) -> None:
+async def test_late_posts_and_posts_that_need_a_person_are_counted(database: Database, shown: dict[str, float]) -> None:
     await _insert(
         database,
         _job("due-soon", JobState.SCHEDULED, due=LATER),
@@ -97,7 +97,7 @@ async def test_what_is_late_or_needs_a_person_is_counted(database: Database, sho
     }
 
 
-async def test_a_count_ends_at_its_bound_and_the_oldest_is_still_found(database: Database) -> None:
+async def test_a_count_stops_at_its_bound_and_still_finds_the_oldest(database: Database) -> None:
     oldest = START - timedelta(hours=3)
     late = [_job(f"d{number}", JobState.SCHEDULED, due=oldest + timedelta(minutes=number)) for number in range(5)]
     lines = [_job(f"l{number}", JobState.READY, Reason.IN_LINE, account=f"a{number}", due=START) for number in range(5)]

@@ -1,24 +1,18 @@
-"""A slot that gets another time takes its posts along, in whatever order that becomes known."""
+"""A slot that moves takes its posts along, in whichever order the news arrives."""
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from datetime import UTC, timedelta
 from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from testkit.eventually import eventually
-
-if TYPE_CHECKING:
-    from tests.usecase.publisher_service.conftest import Rig
-
-Start = Callable[..., AbstractAsyncContextManager[Any]]
+from tests.usecase.publisher_service.rig import Rig, Start
 
 HOUR = timedelta(hours=1)
 
 
-async def test_a_moved_slot_gives_its_post_another_time_and_says_so(start: Start) -> None:
+async def test_a_moved_slot_reschedules_its_post_and_announces_it(start: Start) -> None:
     async with start() as rig:
         await rig.save_draft("d1")
         due = rig.clock.now() + HOUR
@@ -32,11 +26,11 @@ async def test_a_moved_slot_gives_its_post_another_time_and_says_so(start: Start
         assert (job.not_after, job.next_action_time, job.run) == (due + 25 * HOUR, None, 1)
         assert job.target_month == f"{due + HOUR:%Y-%m}-01"
         assert await rig.kinds("d1") == ["CREATED", "SCHEDULED", "SCHEDULED"]
-        last = (await rig.told("d1"))[-1].post_job
+        last = (await rig.announced("d1"))[-1].post_job
         assert (last.slot_revision, last.schedule_time.ToDatetime(UTC)) == (2, due + HOUR)
 
 
-async def test_a_command_for_the_old_time_sends_nothing_and_one_for_the_new_time_does(start: Start) -> None:
+async def test_only_the_command_for_the_new_time_sends_a_moved_post(start: Start) -> None:
     async with start() as rig:
         await rig.connect()
         await rig.save_draft("d1")
@@ -56,7 +50,7 @@ async def test_a_command_for_the_old_time_sends_nothing_and_one_for_the_new_time
         assert effect["id"] == job.external_id
 
 
-async def test_an_old_command_that_comes_late_is_dropped(start: Start) -> None:
+async def test_a_command_for_the_time_before_the_move_is_dropped(start: Start) -> None:
     async with start() as rig:
         await rig.connect()
         await rig.save_draft("d1")
@@ -65,12 +59,12 @@ async def test_an_old_command_that_comes_late_is_dropped(start: Start) -> None:
         await eventually(lambda: _at_revision(rig, 2))
         for emission in (1, 2):
             await rig.command("d1", slot, rig.clock.now(), emission=emission)
-        await eventually(lambda: _stream_is_empty(rig))
+        await eventually(rig.publish_stream_is_empty)
         assert (await rig.job("d1")).state == "SCHEDULED"
         assert rig.sandbox.effects() == []
 
 
-async def test_a_command_that_overtakes_the_news_of_its_time_goes_out_then(start: Start) -> None:
+async def test_a_command_ahead_of_the_move_publishes_at_the_new_time(start: Start) -> None:
     async with start() as rig:
         await rig.connect()
         await rig.save_draft("d1")
@@ -86,7 +80,7 @@ async def test_a_command_that_overtakes_the_news_of_its_time_goes_out_then(start
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
-async def test_the_newest_time_holds_in_whatever_order_they_come(start: Start, order: tuple[int, ...]) -> None:
+async def test_the_newest_time_wins_in_any_order_of_arrival(start: Start, order: tuple[int, ...]) -> None:
     async with start() as rig:
         due, slot = rig.clock.now() + HOUR, rig.ids.new()
         messages = [
@@ -102,10 +96,6 @@ async def test_the_newest_time_holds_in_whatever_order_they_come(start: Start, o
         assert (job.state, job.schedule_time) == ("SCHEDULED", due + 2 * HOUR)
 
 
-async def _at_revision(rig: "Rig", revision: int) -> Any:
+async def _at_revision(rig: Rig, revision: int) -> Any:
     jobs = await rig.rows("select * from post_job where draft_id = 'd1'")
     return jobs[0] if jobs and jobs[0].slot_revision == revision else None
-
-
-async def _stream_is_empty(rig: Any) -> bool:
-    return bool((await rig.client.jetstream().stream_info("PUBLISH")).state.messages == 0)

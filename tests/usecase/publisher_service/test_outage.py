@@ -1,8 +1,7 @@
-"""PostgreSQL goes away in the middle of the work. Nothing is lost, and nothing goes out twice."""
+"""PostgreSQL goes down in the middle of the work. Nothing is lost, and nothing goes out twice."""
 
 from collections import Counter
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from itertools import cycle
 from typing import Any
@@ -10,8 +9,7 @@ from typing import Any
 from devstack.servers.postgres import EmbeddedPostgres
 from servicekit.run.transient import is_transient
 from testkit.eventually import eventually
-
-Start = Callable[..., AbstractAsyncContextManager[Any]]
+from tests.usecase.publisher_service.rig import Rig, Start
 
 POSTS = 200
 SENDERS = 8
@@ -20,7 +18,7 @@ SLOW = {"fault": "slow", "seconds": 0.5}  # longer than it takes to kill a datab
 ACCOUNTS = [f"page-{number}" for number in range(40)]
 
 
-async def test_two_hundred_posts_survive_a_database_that_crashes_and_restarts(
+async def test_200_posts_survive_a_crash_and_a_restart_of_the_database(
     start_on_own_postgres: Start, own_postgres: EmbeddedPostgres
 ) -> None:
     async with start_on_own_postgres(senders=SENDERS) as rig:
@@ -67,12 +65,12 @@ async def test_two_hundred_posts_survive_a_database_that_crashes_and_restarts(
         assert told == {1: 20}
 
 
-async def _begun(rig: Any) -> int:
+async def _begun(rig: Rig) -> int:
     ((count,),) = await rig.rows("select count(*) from attempt")
     return int(count)
 
 
-async def _has_begun(rig: Any, attempts: int) -> bool:
+async def _has_begun(rig: Rig, attempts: int) -> bool:
     return await _begun(rig) >= attempts
 
 

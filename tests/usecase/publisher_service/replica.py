@@ -1,0 +1,277 @@
+"""The use cases of one publisher process, wired on a real database, for tests that call them one by one."""
+
+import base64
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import Row, text
+
+from publisher_service.adapters.postgres.accounts import insert_account
+from publisher_service.adapters.providers.adapter import Adapter, Limits, Post
+from publisher_service.adapters.providers.provider import Providers
+from publisher_service.adapters.vault import Vault
+from publisher_service.application import post_log
+from publisher_service.application.claim_jobs import Claim, ClaimJobs, Turns
+from publisher_service.application.connect_account import ConnectAccount
+from publisher_service.application.disown_claims import DisownClaims
+from publisher_service.application.drop_kept_content import DropKeptContent
+from publisher_service.application.late_evidence import LateEvidence
+from publisher_service.application.recover_jobs import RecoverJobs
+from publisher_service.application.relabel_lines import RelabelLines
+from publisher_service.application.resolve_post_job import ResolvePostJob
+from publisher_service.application.resolve_unknown import ResolveUnknown
+from publisher_service.application.save_drafts import SaveDrafts
+from publisher_service.application.send_post import Sent
+from publisher_service.application.settle_posts import SettlePosts
+from publisher_service.application.take_slots import TakeSlots
+from publisher_service.application.wake_stranded_lines import WakeStrandedLines
+from publisher_service.application.withdraw_content import WithdrawContent
+from publisher_service.domain.account import AccountState, Connection, SocialAccount
+from publisher_service.domain.claim import Claimed, Command, Lane
+from publisher_service.domain.outcome import Absent, Accepted, Finding, Outcome
+from publisher_service.domain.plan import SavedDraft, Slot
+from publisher_service.domain.policy import Policy
+from publisher_service.domain.post_job import Target
+from servicekit.clock import SystemClock
+from servicekit.ids import Uuid7Source
+from servicekit.pg.clock import DatabaseClock, SteadyClock
+from servicekit.pg.database import Database
+from servicekit.pg.ledger import RequestLedger
+from servicekit.pg.outbox import Outbox
+from servicekit.run.settings import Secret
+from testkit.calls import call
+from testkit.eventually import eventually
+
+DUE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+FAR = datetime(2126, 3, 2, 9, 0, tzinfo=UTC)
+CHANNELS = ("facebook",)
+# Retries and look-ups are due at once.
+AT_ONCE = Policy(unknown_settle=timedelta(0), lookup_again=timedelta(0), retry_first=timedelta(0))
+# The gate of an account in whose line nothing waits.
+_OPEN_GATE = text("""
+    insert into account_gate (organization_id, social_account_id, provider, connected)
+    values ('acme', :id, 'sandbox', true)
+    on conflict (organization_id, social_account_id) do update set connected = true, provider = 'sandbox'
+""")
+
+
+class TrustingAdapter:
+    """Accepts every credential and finds no post."""
+
+    name = "sandbox"
+    channels = CHANNELS
+    limits = Limits(request_timeout=timedelta(seconds=1))
+
+    async def verify(self, external_account_id: str, access_token: str) -> None:
+        pass
+
+    async def send(self, post: Post) -> Outcome:
+        raise AssertionError("tests on a replica report outcomes themselves")
+
+    async def look(self, post: Post) -> Finding:
+        return Absent()
+
+
+class Replica:
+    """One publisher process without its engine: a test calls each use case itself."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        lease: timedelta = timedelta(seconds=30),
+        clock: DatabaseClock | None = None,
+        adapter: Adapter | None = None,
+        policy: Policy = AT_ONCE,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        self.database = database = Database(url, application="test")
+        self.clock = clock = clock or DatabaseClock()
+        self.vault = vault = Vault([("test", Secret(base64.b64encode(bytes(32)).decode()))])
+        self.lanes = [Lane(provider="sandbox", room=1000, lease=lease)]
+        ids, ledger = Uuid7Source(), RequestLedger(database, clock)
+        steady, outbox = SteadyClock(SystemClock()), Outbox(ids, lambda rows: None)
+        providers = Providers([adapter or TrustingAdapter()], SystemClock())
+        late = LateEvidence(outbox)
+        self.claims = ClaimJobs(database=database, clock=clock, steady=steady, outbox=outbox, instance=ids.new())
+        self.settle = SettlePosts(
+            database=database,
+            clock=clock,
+            ids=ids,
+            outbox=outbox,
+            policies=lambda name: policy,
+            late=late,
+            wake_lines=_nothing,
+            draw=draw,
+        )
+        self.recover = RecoverJobs(
+            database=database, clock=clock, steady=steady, outbox=outbox, policies=lambda name: policy
+        )
+        self.look_up = ResolveUnknown(
+            database=database,
+            clock=clock,
+            outbox=outbox,
+            providers=providers,
+            vault=vault,
+            policies=lambda name: policy,
+            late=late,
+            draw=draw,
+        )
+        self.disown = DisownClaims(database=database, clock=clock, outbox=outbox, policy=policy, draw=draw)
+        self.drop_kept = DropKeptContent(database)
+        self.relabel = RelabelLines(database=database, clock=clock, outbox=outbox)
+        self.wake_stranded = WakeStrandedLines(database=database, clock=clock)
+        self.withdraw = WithdrawContent(database)
+        self.resolve = ResolvePostJob(ledger=ledger, outbox=outbox)
+        self.save_drafts = SaveDrafts(outbox, _nothing)
+        self.take_slots = TakeSlots(outbox)
+        self.connect_account = ConnectAccount(
+            database=database,
+            ids=ids,
+            ledger=ledger,
+            outbox=outbox,
+            vault=vault,
+            providers=providers,
+            on_connected=_nothing,
+        )
+
+    async def claim(self, commands: Sequence[Command]) -> list[Claim]:
+        return await self.claims(commands, self.lanes)
+
+    async def turns(self) -> Turns:
+        return await self.claims.from_lines(self.lanes, most=100)
+
+    async def next_in_line(self) -> list[Claimed]:
+        return [claimed for _, claimed in (await self.turns()).claimed]
+
+    async def save(self, *drafts: SavedDraft) -> None:
+        await self.database.run(lambda tx: self.save_drafts(tx, drafts, DUE))
+
+    async def take(self, *slots: Slot) -> None:
+        await self.database.run(lambda tx: self.take_slots(tx, slots, DUE))
+
+    async def connect(self, account: str, *, token: str = "token", request_id: str = "") -> SocialAccount:
+        wanted = Connection(
+            organization_id="acme",
+            account_id=account,
+            provider="sandbox",
+            external_account_id="ext",
+            display_name="",
+            channels=CHANNELS,
+            access_token=token,
+        )
+        account: SocialAccount = await self.connect_account(call("ConnectAccount", request_id=request_id), wanted)
+        return account
+
+    async def posts(self, count: int, *, account: str = "", approved: bool = True, connected: bool = True) -> list[str]:
+        """Saves drafts with one target each: on an account of their own, or all on `account`."""
+        names = [f"d{number}" for number in range(count)]
+        accounts = {name: account or f"page-{name}" for name in names}
+        await self.save(*(a_draft(name, accounts[name], approved=approved) for name in names))
+        if connected:
+            async with self.database.transaction() as tx:
+                for each in sorted(set(accounts.values())):
+                    sealed = self.vault.seal("token", organization_id="acme", account_id=each)
+                    await insert_account(tx.connection, an_account(each), sealed)
+                    await tx.connection.execute(_OPEN_GATE, {"id": each})
+        return names
+
+    async def rows(self, statement: str, **values: object) -> list[Row[Any]]:
+        async with self.database.read() as connection:
+            return list(await connection.execute(text(statement), values))
+
+    async def write(self, statement: str, **values: object) -> None:
+        """Changes rows as a process of another release, or a person, may."""
+        async with self.database.transaction() as tx:
+            await tx.connection.execute(text(statement), values)
+
+    async def states(self) -> Counter[str]:
+        return Counter(f"{row.state} {row.state_reason}".strip() for row in await self.rows("select * from post_job"))
+
+
+def claims_in(answers: Sequence[Claim]) -> list[Claimed]:
+    """Returns the jobs among the answers that were claimed."""
+    return [answer for answer in answers if isinstance(answer, Claimed)]
+
+
+def a_command(draft: str, account: str = "") -> Command:
+    return Command(
+        organization_id="acme",
+        draft_id=draft,
+        target=Target(social_account_id=account or f"page-{draft}", channel="facebook"),
+        slot_id="slot",
+        slot_revision=1,
+        emission=1,
+        schedule_time=DUE,
+        not_after=FAR,
+        content_revision=1,
+        max_attempts=5,
+        traceparent="",
+    )
+
+
+def a_draft(draft: str, account: str, *, approved: bool = True, version: int = 1) -> SavedDraft:
+    return SavedDraft(
+        organization_id="acme",
+        draft_id=draft,
+        version=version,
+        revision=1,
+        content=b"",
+        content_digest="",
+        approved=approved,
+        targets=(Target(social_account_id=account, channel="facebook"),),
+    )
+
+
+def an_account(name: str) -> SocialAccount:
+    return SocialAccount(
+        organization_id="acme",
+        id=name,
+        provider="sandbox",
+        external_account_id="ext",
+        display_name="",
+        channels=CHANNELS,
+        state=AccountState.CONNECTED,
+        version=1,
+        create_time=DUE,
+        update_time=DUE,
+    )
+
+
+def a_sent(claimed: Claimed, outcome: Outcome | None = None) -> Sent:
+    """A request and its outcome; `Accepted` when none is given."""
+    accepted = Accepted(external_id=f"out-{claimed.job.draft_id}", external_url="")
+    return Sent(claimed=claimed, outcome=outcome or accepted, time=claimed.job.update_time)
+
+
+async def a_second_attempt(replica: Replica, hasty: Replica) -> tuple[Claimed, Claimed]:
+    """Makes two attempts of one post: the first was lost and proven absent before the second began."""
+    (name,) = await replica.posts(1)
+    (first,) = claims_in(await hasty.claim([a_command(name)]))
+    await replica.recover()
+    (question,) = (await replica.recover()).questions
+    await replica.look_up(question.job)
+    assert await replica.states() == {"WAITING RETRY": 1}
+
+    async def due() -> list[Command]:
+        return list((await replica.recover()).due)
+
+    (command,) = await eventually(due)
+    (second,) = claims_in(await replica.claim([command]))
+    assert (second.job.fence, second.job.attempts) == (2, 2)
+    return first, second
+
+
+def outcome_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Returns what was logged about posts since the last call."""
+    found = [record.getMessage() for record in caplog.records if record.name == post_log.__name__]
+    caplog.clear()
+    return found
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,125 @@
+"""The sweep: ends leases, asks about unknown outcomes until their deadline, and sets broken rows aside."""
+
+import asyncio
+import random
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+from publisher_service.application.recover_jobs import RecoverJobs
+from publisher_service.domain.policy import Policy
+from servicekit.clock import SystemClock
+from servicekit.ids import Uuid7Source
+from servicekit.pg.clock import DatabaseClock, SteadyClock
+from servicekit.pg.outbox import Outbox
+from testkit.eventually import eventually
+from tests.usecase.publisher_service.replica import Replica, a_command, a_sent, claims_in
+from tests.usecase.publisher_service.rig import Rig, Start
+
+POLICY = Policy(last_look=timedelta(minutes=1), lookup_again=timedelta(seconds=30))
+# The process itself does not sweep: its looks are those of a backlog that never gets there.
+QUIET = {"sweep_period": timedelta(hours=1), "unknown_settle": timedelta(seconds=60)}
+
+
+def sweep(rig: Rig) -> RecoverJobs:
+    return RecoverJobs(
+        database=rig.database,
+        clock=DatabaseClock(),
+        steady=SteadyClock(SystemClock()),
+        outbox=Outbox(Uuid7Source(), lambda rows: None),
+        policies=lambda name: POLICY,
+    )
+
+
+async def unknown(rig: Rig) -> None:
+    await rig.connect()
+    await rig.sandbox.faults({"fault": "effect_then_reset", "count": 1})
+    await rig.save_draft("d1")
+    await rig.go("d1")
+    await rig.in_state("UNKNOWN", "d1")
+
+
+async def test_the_end_of_a_lease_wakes_the_line(replica: Replica, hasty: Replica) -> None:
+    names = await replica.posts(3, account="page")
+    await hasty.claim([a_command(name, "page") for name in names])
+    assert await replica.next_in_line() == []
+    await replica.recover()
+    assert len(await replica.next_in_line()) == 1
+    assert await replica.states() == {"UNKNOWN": 1, "SENDING": 1, "READY IN_LINE": 1}
+
+
+async def test_an_answer_that_races_the_end_of_its_lease_is_recorded_once(replica: Replica, hasty: Replica) -> None:
+    names = await replica.posts(200)
+    for start in range(0, 200, 20):
+        claimed = claims_in(await hasty.claim([a_command(name) for name in names[start : start + 20]]))
+        assert len(claimed) == 20
+        async with asyncio.TaskGroup() as group:
+            group.create_task(replica.recover())
+            await asyncio.sleep(random.uniform(0, 0.003))
+            group.create_task(hasty.settle([a_sent(each) for each in claimed]))
+    assert await replica.states() == {"PUBLISHED": 200}
+    attempts = await replica.rows("select state, external_id from attempt")
+    assert Counter(row.state for row in attempts) == {"ACCEPTED": 200}
+    assert {row.external_id for row in attempts} == {f"out-{name}" for name in names}
+    assert await replica.rows("select 1 from account_gate where open_job_id is not null") == []
+
+
+async def test_the_sweep_leaves_a_job_whose_look_ups_hang_to_a_person(start: Start) -> None:
+    async with start(**QUIET) as rig:
+        await unknown(rig)
+        # It was asked about at its deadline, and the look may still be under way.
+        await rig.write(
+            "update post_job set unknown_until = now() - interval '50 seconds',"
+            " next_action_time = now() - interval '1 second'"
+        )
+        assert len((await sweep(rig)()).questions) == 1
+        await rig.write(
+            "update post_job set unknown_until = now() - interval '70 seconds',"
+            " next_action_time = now() - interval '1 second'"
+        )
+        assert (await sweep(rig)()).questions == []
+        job = await rig.in_state("NEEDS_ATTENTION", "d1")
+        assert (job.error_reason, job.in_doubt, job.unknown_until) == ("CONNECTION_LOST", True, None)
+        assert "the last look has not ended; attempts 1 of 5" in job.error_message
+        assert (await rig.kinds("d1"))[-1] == "NEEDS_ATTENTION"
+
+
+async def test_a_sweep_after_the_deadline_asks_once_before_it_gives_up(start: Start) -> None:
+    async with start(**QUIET) as rig:
+        await unknown(rig)
+        await rig.write(
+            "update post_job set unknown_until = now() - interval '1 hour',"
+            " next_action_time = now() - interval '1 hour'"
+        )
+        assert len((await sweep(rig)()).questions) == 1
+        assert (await rig.job("d1")).state == "UNKNOWN"
+
+
+async def test_the_first_question_sets_the_deadline_of_an_unknown_job(start: Start) -> None:
+    async with start(**QUIET) as rig:
+        await unknown(rig)
+        await rig.write("update post_job set unknown_until = null, next_action_time = now() - interval '1 second'")
+        (question,) = (await sweep(rig)()).questions
+        job = await rig.job("d1")
+        assert job.unknown_until == question.job.unknown_until
+        assert job.unknown_until - job.next_action_time == POLICY.unknown_deadline - POLICY.lookup_again
+
+
+async def test_a_post_without_its_times_is_set_aside_and_others_go_out(start: Start) -> None:
+    async with start() as rig:
+        await rig.connect()
+        await rig.save_draft("odd")
+        await rig.schedule("odd", rig.clock.now() + timedelta(days=1))
+        await rig.in_state("SCHEDULED", "odd")
+        await rig.write("update post_job set state = 'READY', next_action_time = now(), not_after = null")
+        job = await eventually(lambda: put_off(rig))
+        assert (job.state, job.version) == ("READY", 2)
+        await rig.save_draft("even")
+        await rig.go("even")
+        await rig.in_state("PUBLISHED", "even")
+
+
+async def put_off(rig: Rig) -> Any:
+    job = await rig.job("odd")
+    assert job.next_action_time > rig.clock.now()
+    return job

@@ -1,0 +1,70 @@
+"""Withdrawals against claims and settlements: after the answer no older text starts."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+from publisher_service.domain.claim import Claimed
+from publisher_service.domain.withdrawal import Withdrawal
+from tests.usecase.publisher_service.replica import Replica, a_command, a_sent, claims_in
+
+
+async def test_no_older_text_starts_after_a_withdrawal_was_answered(replica: Replica, another: Replica) -> None:
+    names = await replica.posts(200)
+    late: set[str] = set()
+
+    async def withdraw(name: str) -> None:
+        await asyncio.sleep(random.uniform(0, 0.02))
+        if (await another.withdraw("acme", name, 2)).in_flight:
+            late.add(name)
+
+    for start in range(0, 200, 20):
+        round_of = names[start : start + 20]
+        async with asyncio.TaskGroup() as group:
+            for name in round_of:
+                group.create_task(withdraw(name))
+            for half in (round_of[:10], round_of[10:]):
+                await asyncio.sleep(random.uniform(0, 0.02))
+                group.create_task(replica.claim([a_command(name) for name in half]))
+        again = await replica.claim([a_command(name) for name in round_of])
+        assert not any(isinstance(answer, Claimed) for answer in again)
+
+    started = {row.draft_id for row in await replica.rows("select draft_id from post_job where state = 'SENDING'")}
+    assert started == late
+    assert len(await replica.rows("select 1 from attempt")) == len(late)
+    assert await replica.states() == {"SENDING": len(late), "BLOCKED WITHDRAWN": 200 - len(late)}
+
+
+async def test_a_withdrawal_reports_every_post_that_is_out(replica: Replica, another: Replica) -> None:
+    """Two processes send and settle while the texts are withdrawn: each answer is what the attempts say for ever."""
+    names = await replica.posts(300)
+    answers: dict[str, Withdrawal] = {}
+
+    async def withdraw(mine: Replica, name: str) -> None:
+        await asyncio.sleep(random.uniform(0, 0.08))
+        answers[name] = await mine.withdraw("acme", name, 2)
+
+    async def publish(mine: Replica, some: Sequence[str]) -> None:
+        claimed = claims_in(await mine.claim([a_command(name) for name in some]))
+        await asyncio.sleep(random.uniform(0, 0.02))
+        await mine.settle([a_sent(each) for each in claimed])
+
+    for start in range(0, 300, 30):
+        round_of = names[start : start + 30]
+        async with asyncio.TaskGroup() as group:
+            for place, name in enumerate(round_of):
+                group.create_task(withdraw(another if place % 2 else replica, name))
+            for mine, half in ((replica, round_of[:15]), (another, round_of[15:])):
+                group.create_task(publish(mine, half))
+        assert not claims_in(await replica.claim([a_command(name) for name in round_of]))
+
+    jobs = {row.draft_id: row for row in await replica.rows("select * from post_job")}
+    for name, answer in answers.items():
+        out = jobs[name].state == "PUBLISHED"
+        assert out == bool(answer.published or answer.in_flight), (name, answer)
+        assert (jobs[name].withdrawn_below == 0) == bool(answer.published)
+    kinds = Counter(
+        "published" if each.published else "late" if each.in_flight else "in time" for each in answers.values()
+    )
+    assert len(kinds) == 3, kinds
