@@ -164,8 +164,8 @@ class Replica:
             channels=CHANNELS,
             access_token=token,
         )
-        account: SocialAccount = await self.connect_account(call("ConnectAccount", request_id=request_id), wanted)
-        return account
+        connected: SocialAccount = await self.connect_account(call("ConnectAccount", request_id=request_id), wanted)
+        return connected
 
     async def posts(self, count: int, *, account: str = "", approved: bool = True, connected: bool = True) -> list[str]:
         """Saves drafts with one target each: on an account of their own, or all on `account`."""

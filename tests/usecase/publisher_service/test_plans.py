@@ -3,15 +3,12 @@
 Each is explained as the service runs it: its own text, prepared, with the generic plan that the session asks for.
 """
 
-import json
-import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import CursorResult, TextClause, text
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import text
 
 from publisher_service.adapters.postgres import counts
 from publisher_service.adapters.postgres.accounts import (
@@ -59,14 +56,13 @@ from publisher_service.domain.post_job import JobFilter, JobState, PostJob, Targ
 from publisher_service.domain.settlement import evidence, settle
 from servicekit.pg.database import Database
 from testkit.databases import Databases
+from testkit.plans import READ_PER_ROW, Explaining
 
 ROWS = 20_000
 BATCH = 50
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 LANES = [Lane(provider="sandbox", room=BATCH, lease=timedelta(seconds=15))]
 GROWING = {"post_job", "attempt", "content", "kept_content", "account_gate", "social_account", "activity"}
-# What a statement may read for each row that it is about: the row, its index entry, and the odd neighbour.
-ROWS_READ_PER_ROW = 4
 
 FILL = (
     "insert into content select 'acme', 'b' || n, 1, 1, '', '', true, 0, '{}' from generate_series(1, :rows) n",
@@ -94,49 +90,6 @@ FILL = (
         cast(:now as timestamptz), :now, '', '', '' from generate_series(1, :rows) n
     """,
 )
-
-
-class Explaining:
-    """A connection that explains each statement before it runs it."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
-        self.read: list[tuple[str, Mapping[str, Any]]] = []
-
-    async def execute(self, statement: TextClause, values: Mapping[str, object] | None = None) -> CursorResult[Any]:
-        names: list[str] = []
-
-        def numbered(found: re.Match[str]) -> str:
-            if found[1] not in names:
-                names.append(found[1])
-            return f"${names.index(found[1]) + 1}"
-
-        values = values or {}
-        prepared = re.sub(r"(?<![:\w]):([a-z_]+)", numbered, statement.text)
-        await self._connection.exec_driver_sql(f"prepare explained as {prepared}")
-        arguments = f"({', '.join(_literal(values[each]) for each in names)})" if names else ""
-        async with self._connection.begin_nested() as what_it_writes:
-            explained = await self._connection.exec_driver_sql(
-                f"explain (analyze, format json) execute explained{arguments}"
-            )
-            plan: Any = explained.scalar_one()
-            await what_it_writes.rollback()
-        (top,) = json.loads(plan) if isinstance(plan, str) else plan
-        await self._connection.exec_driver_sql("deallocate explained")
-        self.read.append((statement.text, top["Plan"]))
-        return await self._connection.execute(statement, values)
-
-    def check(self, rows: int) -> None:
-        assert self.read
-        for statement, plan in self.read:
-            for node in _nodes(plan):
-                loops = node["Actual Loops"]
-                removed = sum(loops * node[name] for name in node if name.startswith("Rows Removed"))
-                seen = loops * node["Actual Rows"] + removed
-                where = f"{node['Node Type']} {node.get('Relation Name', '')} {node.get('Index Cond', '')}\n{statement}"
-                if node.get("Relation Name") in GROWING:
-                    assert node["Node Type"] != "Seq Scan", where
-                assert seen <= ROWS_READ_PER_ROW * rows, f"{seen} rows: {where}"
 
 
 @pytest.fixture(scope="module", params=["never analyzed", "analyzed"])
@@ -167,7 +120,7 @@ async def full(databases: Databases, request: pytest.FixtureRequest) -> AsyncIte
 async def explaining(full: Database) -> AsyncIterator[Explaining]:
     """What a test writes is rolled back."""
     async with full.engine.connect() as connection:
-        yield Explaining(connection)
+        yield Explaining(connection, growing=GROWING)
 
 
 async def test_the_claim_and_the_settling_touch_what_they_are_about(explaining: Explaining) -> None:
@@ -319,7 +272,7 @@ async def test_a_page_of_jobs_reads_at_most_a_page_of_each_state(
     connection: Any = explaining
     page = await list_jobs(connection, wanted, before=before, limit=51)
     assert page == sorted(page, key=lambda job: (job.create_time, job.id), reverse=True)
-    explaining.check(51 * (len(wanted.states) or len(JobState)) // ROWS_READ_PER_ROW + 51)
+    explaining.check(51 * (len(wanted.states) or len(JobState)) // READ_PER_ROW + 51)
 
 
 async def test_counting_what_moves_leaves_the_ended_alone(explaining: Explaining) -> None:
@@ -348,34 +301,6 @@ async def test_counting_lines_reads_the_head_of_each(explaining: Explaining) -> 
     connection: Any = explaining
     assert await counts.lines_by_reason(connection) == {"ACCOUNT_NOT_CONNECTED": 1}
     explaining.check(1)
-
-
-def _nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    yield plan
-    for below in plan.get("Plans", ()):
-        yield from _nodes(below)
-
-
-def _literal(value: object) -> str:
-    return "null" if value is None else "'" + _plain(value).replace("'", "''") + "'"
-
-
-def _plain(value: object) -> str:
-    match value:
-        case None:
-            return "null"
-        case bytes():
-            return f"\\x{value.hex()}"
-        case datetime():
-            return value.isoformat()
-        case list():
-            return "{" + ",".join(_element(each) for each in value) + "}"
-        case _:
-            return str(value)
-
-
-def _element(value: object) -> str:
-    return "null" if value is None else '"' + _plain(value).replace("\\", "\\\\") + '"'
 
 
 def _job(number: int, *, draft: str = "") -> PostJob:

@@ -1,10 +1,10 @@
-"""The way of commands that come from the database, without a database."""
+"""Commands that the sweep submits, claimed and sent without a database."""
 
 import asyncio
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 from publisher_service.application.claim_jobs import Claim, Over, Turns
@@ -15,14 +15,13 @@ from publisher_service.domain.outcome import Accepted
 from publisher_service.domain.post_job import JobState, PostJob, Target
 from publisher_service.engine.lanes import ProviderLane
 from publisher_service.engine.pipeline import PublishPipeline
-from publisher_service.engine.turns import TurnQueue
 from publisher_service.engine.wake_up import WakeUp
 from publisher_service.engine.work import Work
 from servicekit.clock import SystemClock
 from servicekit.pg.clock import SteadyClock
 from testkit.eventually import eventually
+from tests.unit.publisher_service.post_jobs import NOW
 
-NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 UNUSED = cast(Any, None)
 
 
@@ -180,7 +179,7 @@ def a_pipeline(claims: Claims, lane: Any = None, wake_up: WakeUp | None = None) 
     )
 
 
-async def test_what_the_sweep_hands_on_again_while_it_waits_is_not_done_twice() -> None:
+async def test_a_command_submitted_again_while_it_waits_is_claimed_once() -> None:
     claims = Claims()
     pipeline = a_pipeline(claims)
     for _ in range(5):
@@ -191,7 +190,7 @@ async def test_what_the_sweep_hands_on_again_while_it_waits_is_not_done_twice() 
     assert claims.asked == Counter(f"d{number}" for number in range(101))
 
 
-async def test_what_is_over_can_be_handed_on_again() -> None:
+async def test_a_command_that_is_over_can_be_submitted_again() -> None:
     claims = Claims()
     claims.may_answer.set()
     pipeline = a_pipeline(claims)
@@ -201,7 +200,7 @@ async def test_what_is_over_can_be_handed_on_again() -> None:
     assert claims.asked == Counter(["d0", "d1", "d2"] * 2)
 
 
-async def test_lines_are_looked_at_again_at_once_while_there_is_more() -> None:
+async def test_lines_are_claimed_again_at_once_while_there_is_more() -> None:
     """No look in between says that a line has its turn."""
     claims = Claims(looks=200)
     claims.may_answer.set()
@@ -211,7 +210,7 @@ async def test_lines_are_looked_at_again_at_once_while_there_is_more() -> None:
     assert claims.looks < 0
 
 
-async def test_while_there_is_too_little_room_commands_and_lines_take_turns() -> None:
+async def test_commands_and_lines_take_turns_when_room_is_short() -> None:
     claims, lane, wake_up = Competing(), Narrow(), WakeUp()
     pipeline = a_pipeline(claims, lane, wake_up)
     # Something is due, or has its turn, while there is no room.
@@ -222,7 +221,7 @@ async def test_while_there_is_too_little_room_commands_and_lines_take_turns() ->
     assert claims.order[:20].count("due") == 10
 
 
-async def test_of_very_many_only_so_many_are_kept() -> None:
+async def test_no_more_than_2000_submitted_commands_are_kept() -> None:
     claims = Claims()
     claims.may_answer.set()
     pipeline = a_pipeline(claims)
@@ -231,7 +230,7 @@ async def test_of_very_many_only_so_many_are_kept() -> None:
     assert claims.asked.total() == 2000
 
 
-async def test_however_many_of_an_organization_are_kept_another_finds_a_place() -> None:
+async def test_a_full_organization_leaves_room_for_another() -> None:
     claims = Claims()
     claims.may_answer.set()
     pipeline = a_pipeline(claims)
@@ -239,44 +238,3 @@ async def test_however_many_of_an_organization_are_kept_another_finds_a_place() 
     pipeline.submit_commands([replace(each, organization_id="another") for each in commands(1, first=5000)])
     await _run(pipeline, claims, done=2001)
     assert claims.asked["d5000"] == 1
-
-
-def a_work(organization: str, account: str, name: str) -> Work:
-    (command,) = commands(1)
-    target = Target(social_account_id=account, channel="facebook")
-    return Work(command=replace(command, organization_id=organization, draft_id=name, target=target), since=0)
-
-
-def test_turns_go_round_organizations_and_their_accounts() -> None:
-    queue = TurnQueue[Work](lambda work: work.account)
-    for number in range(3):
-        queue.add(a_work("big", "one", f"one-{number}"))
-    queue.add(a_work("big", "two", "two-0"))
-    queue.add(a_work("small", "page", "page-0"))
-    taken = [work.command.draft_id for work in queue.take(4)]
-    assert taken == ["one-0", "page-0", "two-0", "one-1"]
-    assert [work.command.draft_id for work in queue.take_all()] == ["one-2"]
-    assert not queue
-
-
-def test_a_lane_takes_as_many_as_its_senders_finish_soon() -> None:
-    lane = ProviderLane("sandbox", senders=4, lease=timedelta(seconds=15))
-    assert lane.now.room > 100
-    for _ in range(lane.now.room):
-        lane.enter(a_work("acme", "page", "d"))
-    assert lane.now.room == 0
-    lane.leave()
-    assert lane.now.room == 0  # it has not been sent yet
-
-
-async def test_a_slow_provider_is_given_no_more_than_its_senders_take() -> None:
-    lane = ProviderLane("sandbox", senders=4, lease=timedelta(seconds=15))
-    times = iter(range(0, 1000, 10))
-
-    async def send(work: Work) -> None:
-        lane.leave()
-
-    lane.enter(a_work("acme", "page", "d"))
-    lane.end()
-    await lane.run(send, lambda: float(next(times)))
-    assert lane.now.room == 4

@@ -1,0 +1,22 @@
+"""The post that tests send to the sandbox provider, and the limits of its adapter."""
+
+from datetime import timedelta
+from typing import Any
+
+from publisher_service.adapters.providers.adapter import Limits, Post
+
+TOKEN = "sandbox-canary-91b7"
+POST = Post(
+    external_account_id="ext-page",
+    access_token=TOKEN,
+    channel="facebook",
+    destination="",
+    text="hello",
+    idempotency_key="job-1",
+)
+LIMITS = Limits(request_timeout=timedelta(milliseconds=400))
+
+
+def message_of(outcome: Any) -> str:
+    """Returns the text of an outcome; empty when it has none."""
+    return str(getattr(outcome, "message", ""))
