@@ -148,11 +148,11 @@ class Replica:
     async def next_in_line(self) -> list[Claimed]:
         return [claimed for _, claimed in (await self.turns()).claimed]
 
-    async def save(self, *drafts: SavedDraft) -> None:
-        await self.database.run(lambda tx: self.save_drafts(tx, drafts, DUE))
+    async def save(self, *drafts: SavedDraft, now: datetime = DUE) -> None:
+        await self.database.run(lambda tx: self.save_drafts(tx, drafts, now))
 
-    async def take(self, *slots: Slot) -> None:
-        await self.database.run(lambda tx: self.take_slots(tx, slots, DUE))
+    async def take(self, *slots: Slot, now: datetime = DUE) -> None:
+        await self.database.run(lambda tx: self.take_slots(tx, slots, now))
 
     async def connect(self, account: str, *, token: str = "token", request_id: str = "") -> SocialAccount:
         wanted = Connection(

@@ -1,0 +1,43 @@
+"""A connection stores sealed credentials and opens the line of its account."""
+
+import pytest
+
+from publisher_service.adapters.vault import key_id_of
+from publisher_service.domain.account import AccountState
+from servicekit.faults import Refused
+from tests.usecase.publisher_service.replica import Replica, a_command
+
+
+async def test_a_connection_gives_blocked_posts_their_turn(replica: Replica) -> None:
+    names = await replica.posts(2, account="page", connected=False)
+    await replica.claim([a_command(name, "page") for name in names])
+    assert await replica.states() == {"BLOCKED ACCOUNT_NOT_CONNECTED": 2}
+    account = await replica.connect("page")
+    assert (account.state, account.version) == (AccountState.CONNECTED, 1)
+    (claimed,) = await replica.next_in_line()
+    assert claimed.job.draft_id in names
+
+
+async def test_credentials_are_stored_sealed_for_their_account(replica: Replica) -> None:
+    await replica.connect("page", token="secret")
+    (row,) = await replica.rows("select credentials from social_account")
+    assert b"secret" not in row.credentials
+    assert key_id_of(row.credentials) == "test"
+    assert replica.vault.open(row.credentials, organization_id="acme", account_id="page") == "secret"
+
+
+async def test_a_repeated_call_replaces_nothing(replica: Replica) -> None:
+    first = await replica.connect("page", request_id="r1")
+    before = await replica.rows("select * from social_account")
+    assert await replica.connect("page", request_id="r1") == first
+    assert await replica.rows("select * from social_account") == before
+    assert (await replica.connect("page")).version == 2
+
+
+async def test_an_account_of_another_provider_is_not_taken_over(replica: Replica) -> None:
+    await replica.connect("page")
+    await replica.write("update social_account set provider = 'elsewhere'")
+    with pytest.raises(Refused) as refused:
+        await replica.connect("page")
+    assert refused.value.reason == "PROVIDER_CHANGED"
+    assert refused.value.metadata == {"social_account_id": "page", "provider": "elsewhere"}

@@ -1,0 +1,47 @@
+"""Post jobs are read with their attempts and resolutions, or listed newest first."""
+
+from datetime import timedelta
+
+import pytest
+
+from publisher_service.application.read_jobs import ReadJobs
+from publisher_service.domain.outcome import Rejected
+from publisher_service.domain.post_job import JobFilter, JobState
+from servicekit.faults import NotFound
+from tests.usecase.publisher_service.replica import DUE, Replica, a_command, a_draft, a_sent, claims_in
+
+
+@pytest.fixture
+def read(replica: Replica) -> ReadJobs:
+    return ReadJobs(replica.database)
+
+
+async def test_a_job_is_read_with_its_attempts(replica: Replica, read: ReadJobs) -> None:
+    (name,) = await replica.posts(1)
+    (claimed,) = claims_in(await replica.claim([a_command(name)]))
+    await replica.settle([a_sent(claimed, Rejected(reason="TOO_LONG", message="m"))])
+    job, (attempt,), resolutions = await read.get("acme", claimed.job.id)
+    assert (job.state, job.attempts) == (JobState.FAILED, 1)
+    assert (attempt.state, attempt.idempotency_key) == ("REJECTED", claimed.idempotency_key)
+    assert (attempt.error_reason, attempt.error_message) == ("TOO_LONG", "m")
+    assert resolutions == []
+
+
+@pytest.mark.parametrize("organization", ["acme", "other"])
+async def test_an_unknown_job_is_not_found(replica: Replica, read: ReadJobs, organization: str) -> None:
+    await replica.posts(1)
+    (row,) = await replica.rows("select id from post_job")
+    name = "nothing" if organization == "acme" else row.id
+    with pytest.raises(NotFound) as refused:
+        await read.get(organization, name)
+    assert refused.value.metadata == {"post_job_id": name}
+
+
+async def test_a_page_holds_the_newest_jobs_before_the_last_one(replica: Replica, read: ReadJobs) -> None:
+    for minute, name in enumerate(("first", "second", "third")):
+        await replica.save(a_draft(name, "page"), now=DUE + timedelta(minutes=minute))
+    wanted = JobFilter(organization_id="acme", states=(JobState.PENDING,))
+    newest, second = await read.list(wanted, before=None, limit=2)
+    assert [newest.draft_id, second.draft_id] == ["third", "second"]
+    (first,) = await read.list(wanted, before=(second.create_time, second.id), limit=2)
+    assert first.draft_id == "first"
