@@ -17,14 +17,14 @@ _MIDNIGHT = time()
 
 
 class Dst(StrEnum):
-    """What a jump of the clocks does to an expression."""
+    """The effect of a jump of the clocks on an expression."""
 
     CRON = "CRON"
-    """The wall clock decides: a time that it jumps over does not fire, a time that it shows twice fires twice."""
+    """A time that the clocks skip does not fire, and a time that they show twice fires twice."""
     ONCE = "ONCE"
-    """Every local time of the expression fires once, as weekly slots do: shifted forward by the length of a gap, at the
-    first reading in an overlap, dropped on a date that does not exist. This holds for a `*` in the hour as well:
-    `0 * * * *` lets the repeated hour pass, and in a gap the two firings that meet are one."""
+    """Every local time of the expression fires once, as weekly slots do: shifted forward in a gap, at the first of two
+    readings in an overlap, not at all on a date that the zone skipped. A `*` in the hour is no exception: `0 * * * *`
+    does not fire in the repeated hour, and the two firings that meet after a gap are one."""
 
 
 class Firing(NamedTuple):
@@ -33,15 +33,15 @@ class Firing(NamedTuple):
     instant: datetime
     """In UTC."""
     nominal: datetime
-    """The local time that the expression asks for, naive, even if the wall never showed it."""
+    """The local time that the expression asks for, naive, even if the clocks skip it."""
     second_pass: bool
-    """Whether the wall shows the nominal time for the second time."""
+    """Whether the clocks show the nominal time for the second time."""
     by_interval: bool = False
-    """Whether an `@every` brought it about."""
+    """Whether the expression is an `@every`."""
 
     @property
     def key(self) -> str:
-        """Names this firing among all of its expression and zone: the same again is a repeat."""
+        """Returns a text that is unique among the firings of the expression: the same key means a repeat."""
         if self.by_interval:
             return f"{self.instant.replace(tzinfo=None).isoformat(timespec='seconds')}Z"
         shown = self.nominal.isoformat(timespec="seconds" if self.nominal.second else "minutes")
@@ -49,11 +49,10 @@ class Firing(NamedTuple):
 
 
 def firings(cron: Cron, zone: Zone, *, after: datetime, dst: Dst = Dst.CRON) -> Iterator[Firing]:
-    """Every firing with `after` < instant, in time order and lazily.
+    """Yields every firing with `after` < instant, in time order.
 
-    `zone` is where the fields are read: a caller that heeds `zone_name` passes that zone. The firings end when none
-    follows up to the end of the fifth local year after that of the last one, or of `after`. An `@every` counts from
-    `after` and has no such bound.
+    The fields are read in `zone`; honouring `Cron.zone_name` is up to the caller. The firings end if none follows by
+    the end of the fifth local year after the last one, or after `after`. An `@every` counts from `after`, without end.
     """
     after = min(max(in_utc(after), EARLIEST), LATEST)
     after -= timedelta(microseconds=after.microsecond)
@@ -62,7 +61,7 @@ def firings(cron: Cron, zone: Zone, *, after: datetime, dst: Dst = Dst.CRON) -> 
         return
     start = after + _SECOND
     last_year = _last_year(start, zone.offset_at(start))
-    # A jump reaches a day at most: what it shifts, or shows for the second time, lies within a day of it.
+    # A jump has an effect for a day at most: shifted times, and times shown again, lie within a day after it.
     for stretch in zone.stretches(start - DAY, LATEST):
         if (stretch.start + stretch.offset).year > last_year:
             return
@@ -85,7 +84,7 @@ def _by_interval(every: timedelta, zone: Zone, after: datetime) -> Iterator[Firi
 
 
 def _within(cron: Cron, stretch: Stretch, start: datetime, dst: Dst) -> Iterator[Firing]:
-    """The firings of one stretch, from `start` on."""
+    """Yields the firings of one stretch, from `start` on."""
     settled = min(stretch.start + abs(stretch.jump), stretch.end)
     if stretch.jump < ZERO and dst is Dst.CRON:
         again = _read(cron, max(stretch.start, start), settled, stretch.offset)
@@ -98,7 +97,7 @@ def _within(cron: Cron, stretch: Stretch, start: datetime, dst: Dst) -> Iterator
 
 
 def _after_gap(cron: Cron, stretch: Stretch, settled: datetime) -> list[Firing]:
-    """While the shifted firings of the gap fall among those whose own time it is. The latter win where they meet."""
+    """Merges the firings shifted out of a gap with those whose own time follows it, which win at the same instant."""
     own = {firing.instant: firing for firing in _read(cron, stretch.start, settled, stretch.offset)}
     jumped_over = _read(cron, stretch.start, settled, stretch.before)
     gap_start = (stretch.start + stretch.before).replace(tzinfo=None)
@@ -115,18 +114,18 @@ def _date_is_missing(nominal: datetime, gap_start: datetime, gap_end: datetime) 
 
 
 def _read(cron: Cron, start: datetime, end: datetime, offset: timedelta) -> Iterator[Firing]:
-    """The firings in [start, end) on a clock with this offset throughout. The wall is reckoned as if it were UTC."""
+    """Yields the firings in [start, end), all of which has this offset. Local times are computed as if in UTC."""
     first, past = start + offset, end + offset
     for day in _dates(cron, first, past):
         for time_of_day in _times(cron, max(day, first)):
-            wall = datetime.combine(day, time_of_day, UTC)
-            if wall >= past:
+            local = datetime.combine(day, time_of_day, UTC)
+            if local >= past:
                 return
-            yield Firing(wall - offset, datetime.combine(day, time_of_day), False)
+            yield Firing(local - offset, datetime.combine(day, time_of_day), False)
 
 
 def _dates(cron: Cron, first: datetime, past: datetime) -> Iterator[datetime]:
-    """The midnights of the dates that match."""
+    """Yields the midnights of the dates that match."""
     day = datetime.combine(first, _MIDNIGHT, UTC)
     while day < past:
         if day.month not in cron.months:
@@ -144,7 +143,7 @@ def _next_month(months: tuple[int, ...], day: datetime) -> datetime:
 
 
 def _times(cron: Cron, since: datetime) -> Iterator[time]:
-    """The times of that day from `since` on."""
+    """Yields the matching times of the day from `since` on."""
     for hour in _from(cron.hours, since.hour):
         this_hour = hour == since.hour
         for minute in _from(cron.minutes, since.minute if this_hour else 0):

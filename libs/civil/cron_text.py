@@ -1,7 +1,7 @@
-"""The text of a cron expression, with the semantics of robfig/cron's `ParseStandard`.
+"""Parses cron expressions with the semantics of robfig/cron's `ParseStandard`.
 
-Three things that it lets through, though nobody can have meant what it makes of them, are refused: `*-5` (it reads
-`*`), a field of commas alone (it never fires) and a negative `@every` (it fires every second).
+Three texts that robfig/cron accepts are refused, since nobody can mean what it makes of them: `*-5` (read as `*`), a
+field of commas alone (never fires) and a negative `@every` (fires every second).
 """
 
 import re
@@ -21,20 +21,20 @@ _LARGEST_NUMBER = 2**63 - 1
 
 
 class InvalidCron(ValueError):
-    """Not a cron expression; the message names the field."""
+    """A text that is no cron expression. The message names the field."""
 
 
 class UnknownCronZone(InvalidCron):
-    """Its prefix names no zone of this database."""
+    """An expression whose prefix names an unknown zone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cron:
-    """A parsed expression; `parse_cron` makes them. It has either `every` or fields of sorted numbers."""
+    """A parsed expression, with either `every` or fields of sorted numbers. See `parse_cron`."""
 
     text: str
     zone_name: str | None = None
-    """Of its `CRON_TZ=` or `TZ=` prefix."""
+    """The zone of a `CRON_TZ=` or `TZ=` prefix."""
     every: timedelta | None = None
     seconds: tuple[int, ...] = ()
     minutes: tuple[int, ...] = ()
@@ -44,13 +44,13 @@ class Cron:
     weekdays: tuple[int, ...] = ()
     """0 is Sunday."""
     either_day: bool = False
-    """Whether a date need match only one of `days` and `weekdays`: when neither of them was written as `*` or `?`."""
+    """Whether a date may match either `days` or `weekdays`: so if neither of them was written as `*` or `?`."""
 
 
 def parse_cron(text: str, *, seconds: bool = False) -> Cron:
-    """Five fields, or six with `seconds` first; or a descriptor such as `@daily` or `@every 1h30m`."""
+    """Parses five fields (six with `seconds` first), or a descriptor such as `@daily` or `@every 1h30m`."""
     if len(text) > LONGEST:
-        raise InvalidCron(f"the expression has {len(text)} characters; at most {LONGEST} are read")
+        raise InvalidCron(f"the expression has {len(text)} characters; at most {LONGEST} are allowed")
     return _parsed(text, seconds)
 
 
@@ -79,7 +79,7 @@ class _Field(NamedTuple):
     least: int
     most: int
     names: tuple[str, ...] = ()
-    """Of its numbers, from the least on."""
+    """The names of its numbers, from the least on."""
 
 
 _FIELDS = (
@@ -115,7 +115,7 @@ def _zone_prefix(text: str) -> tuple[str | None, str]:
 
 
 def _words(expression: str, seconds: bool) -> list[str]:
-    """One for each field, the seconds included."""
+    """Returns a word for each field, including the seconds."""
     if expression.startswith("@"):
         if expression not in _DESCRIPTORS:
             raise InvalidCron(f"{_shown(expression)} is none of {', '.join(_DESCRIPTORS)}, @every ...")
@@ -124,12 +124,12 @@ def _words(expression: str, seconds: bool) -> list[str]:
     wanted = _FIELDS if seconds else _FIELDS[1:]
     if len(words) != len(wanted):
         names = ", ".join(field.name for field in wanted)
-        raise InvalidCron(f"wanted are {len(wanted)} fields ({names}), found {len(words)}")
+        raise InvalidCron(f"expected {len(wanted)} fields ({names}), found {len(words)}")
     return words if seconds else ["0", *words]
 
 
 def _parse_field(word: str, field: _Field) -> tuple[tuple[int, ...], bool]:
-    """Its numbers in order, and whether it is a star (of step 1), which the rule about days asks."""
+    """Returns the sorted numbers of a field, and whether it is a star of step 1, which decides `either_day`."""
     ranges = [_parse_range(part, field) for part in word.split(",") if part]
     if not ranges:
         raise InvalidCron(f"{field.name}: {_shown(word)} names no value")
@@ -151,7 +151,7 @@ def _parse_range(part: str, field: _Field) -> tuple[range, bool]:
     if start > end:
         raise InvalidCron(f"{field.name}: {_shown(span)} ends before it begins")
     if step == 0:
-        raise InvalidCron(f"{field.name}: a step of 0 leads nowhere")
+        raise InvalidCron(f"{field.name}: the step is 0")
     return range(start, end + 1, step), span in _STARS and step == 1
 
 
@@ -198,7 +198,7 @@ _DURATION = re.compile(rf"(?:{_AMOUNT.pattern})+|0")
 
 
 def _interval(text: str) -> timedelta:
-    """Go's syntax of a duration, such as 1h30m or 1.5h: cut to seconds, one at least."""
+    """Parses a duration in Go's syntax, such as 1h30m or 1.5h; truncated to seconds, at least one."""
     sign, amounts = (text[:1], text[1:]) if text[:1] in {"+", "-"} else ("", text)
     if not _DURATION.fullmatch(amounts):
         raise InvalidCron(f"@every: {_shown(text)} is not a duration such as 1h30m")

@@ -1,4 +1,4 @@
-"""Local days: which one an instant belongs to, and from when until when one lasts."""
+"""Local days: the day of an instant, and the bounds of a day."""
 
 from datetime import UTC, date, datetime, time
 
@@ -6,16 +6,16 @@ from civil.zones import DAY, Zone, in_utc
 
 
 def local_day(instant: datetime, zone: Zone) -> date:
-    """The date on the wall at that instant."""
+    """Returns the local date at that instant."""
     return (in_utc(instant) + zone.offset_at(instant)).date()
 
 
 def day_bounds(day: date, zone: Zone) -> tuple[datetime, datetime]:
-    """From the first instant with this date on the wall (included) to the end of the last one (excluded), in UTC.
+    """Returns the first instant of a local date (included) and the end of its last one (excluded), in UTC.
 
-    A day that does not exist is empty: both bounds are the instant at which the clocks passed over it. Where clocks
-    went back over midnight (Goose Bay until 2010, at 00:01) the bounds of the two days overlap by the time in which
-    the dates alternate, so that between the bounds of a day lies every instant of it.
+    A date that the zone skipped is empty: both bounds are the instant of the jump. Where clocks went back over midnight
+    (Goose Bay until 2010, at 00:01) the bounds of two days overlap by the time in which the dates alternate, so that
+    the bounds of a day enclose every instant of it.
     """
     midnight = datetime.combine(day, time(), UTC)
     stretches = list(zone.stretches(midnight - DAY, midnight + 2 * DAY))

@@ -18,7 +18,7 @@ from civil.zones import EARLIEST, LATEST
 __all__ = ["InvalidRecurrence", "Recurrence", "nominal_times", "occurs", "parse_recurrence"]
 
 SOON = timedelta(days=5 * 366)
-"""A rule that has not occurred this long after its start is taken for one that never does."""
+"""A rule that has not occurred this long after its start counts as one that never does."""
 COUNTED_FOR = timedelta(days=100 * 366)
 
 _EARLIEST, _LATEST = EARLIEST.replace(tzinfo=None), LATEST.replace(tzinfo=None)
@@ -30,21 +30,21 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recurrence:
-    """A rule and the local time that it starts at; `parse_recurrence` makes them."""
+    """A rule and its local start time. See `parse_recurrence`."""
 
     text: str
-    """Two ways to write one rule have one text, such as "FREQ=MONTHLY;BYDAY=-1FR"."""
+    """The normalised text, such as "FREQ=MONTHLY;BYDAY=-1FR"."""
     start: datetime
-    """Naive. What the rule leaves open it takes from here: the time of day, the weekday, the day of the month."""
+    """Naive. Supplies what the rule leaves open: the time of day, the weekday, the day of the month."""
     last: datetime | None = field(compare=False)
-    """Nothing occurs later than this: UNTIL, or the last one of COUNT."""
+    """The last possible occurrence, from UNTIL or COUNT."""
     rule: Rule = field(repr=False, compare=False)
-    """With what it takes from the start."""
+    """The rule, completed with the parts that it takes from the start."""
 
 
 def parse_recurrence(text: str, *, start: datetime) -> Recurrence:
-    """Of `RRULE:FREQ=...`, with the prefix or without; raises InvalidRecurrence."""
-    assert start.tzinfo is None, "a rule starts at a time on the wall"
+    """Parses `FREQ=...`, with or without the prefix `RRULE:`. Raises InvalidRecurrence."""
+    assert start.tzinfo is None, "a rule starts at a naive wall-clock time"
     assert start.second == start.microsecond == 0, "a rule starts on the minute"
     rule, normalised = parse_rule(text)
     rule = _completed(rule, start)
@@ -53,7 +53,7 @@ def parse_recurrence(text: str, *, start: datetime) -> Recurrence:
 
 
 def nominal_times(recurrence: Recurrence, *, first: datetime, until: datetime) -> Iterator[datetime]:
-    """The local times (naive) with `first` <= time < `until`, in order, lazily and each once."""
+    """Yields the nominal times with `first` <= time < `until`, in order and each once."""
     start, end = max(first, recurrence.start), until
     if recurrence.last is not None:
         end = min(end, _later(recurrence.last, timedelta.resolution))
@@ -61,13 +61,13 @@ def nominal_times(recurrence: Recurrence, *, first: datetime, until: datetime) -
 
 
 def occurs(recurrence: Recurrence) -> bool:
-    """Whether it does so within five years of its start."""
+    """Returns whether the rule occurs at all within five years of its start."""
     start = recurrence.start
     return any(True for _ in nominal_times(recurrence, first=start, until=_later(start, SOON)))
 
 
 def _completed(rule: Rule, start: datetime) -> Rule:
-    """With what the start implies, and with the positions settled that choose within a day or an hour."""
+    """Returns the rule with the parts that its start supplies."""
     hours = rule.hours or (_EVERY_HOUR if rule.frequency == Frequency.HOURLY else (start.hour,))
     rule = replace(rule, hours=hours, minutes=rule.minutes or (start.minute,))
     no_day = not (rule.year_days or rule.month_days or rule.weekdays or rule.nth_weekdays)
@@ -89,7 +89,7 @@ def _last_of_count(rule: Rule, count: int, start: datetime) -> datetime:
 
 
 def _between(rule: Rule, anchor: datetime, start: datetime, end: datetime) -> Iterator[datetime]:
-    """From `start` (included) to `end` (excluded); the intervals are counted from the anchor."""
+    """Yields the times from `start` (included) to `end` (excluded). INTERVAL counts from the anchor."""
     start, end = max(start, _EARLIEST), min(end, _LATEST)
     if start >= end:
         return
@@ -105,7 +105,7 @@ def _later(moment: datetime, by: timedelta) -> datetime:
 
 
 def _times(rule: Rule, anchor: datetime, first: date, last: date) -> Iterator[datetime]:
-    """Those on the days from first to last, and perhaps others of the same periods."""
+    """Yields the times on the days from first to last, and possibly others of the same periods."""
     clock = [time(hour, minute) for hour, minute in product(rule.hours, rule.minutes)]
     match rule.frequency:
         case Frequency.HOURLY:
@@ -129,7 +129,7 @@ def _hourly(rule: Rule, anchor: datetime, first: date, last: date) -> Iterator[d
         return
     anchor_hour = anchor.toordinal() * 24 + anchor.hour
     if rule.interval >= 24:
-        # Most days have no hour at all, and those that have one have no other.
+        # Most days have no such hour, and none has two.
         for n in _on_phase(first.toordinal() * 24, last.toordinal() * 24 + 23, anchor_hour, rule.interval):
             number, hour = divmod(n, 24)
             if hour in rule.hours and _matches(rule, day := date.fromordinal(number)):
@@ -151,7 +151,7 @@ def _on_days(days: Iterator[date], clock: Sequence[time]) -> Iterator[datetime]:
 
 
 def _positioned(rule: Rule, period: range, clock: Sequence[time]) -> Iterator[datetime]:
-    """What the positions choose among all times of the period, of which there may be half a million."""
+    """Yields the times that BYSETPOS chooses in a period, which may have half a million times."""
     days = list(_matching(rule, period))
     for place in _chosen(range(len(days) * len(clock)), rule.positions):
         day, shown = divmod(place, len(clock))
@@ -159,7 +159,7 @@ def _positioned(rule: Rule, period: range, clock: Sequence[time]) -> Iterator[da
 
 
 def _chosen(items: Sequence[_Item], positions: tuple[int, ...]) -> Sequence[_Item]:
-    """The first is 1, the last is -1; without positions it is all of them."""
+    """Returns the items at these positions (1 is the first, -1 the last), or all items without positions."""
     places = {n - 1 if n > 0 else len(items) + n for n in positions}
     return [items[place] for place in sorted(places) if 0 <= place < len(items)] if positions else items
 
@@ -169,7 +169,7 @@ def _shared(one: range, other: range) -> range:
 
 
 def _periods(rule: Rule, anchor: datetime, first: date, last: date) -> Iterator[range]:
-    """The years, months or weeks (whole) that meet the days from first to last, one in every interval."""
+    """Yields the whole years, months or weeks that overlap the days from first to last, one in every interval."""
     numbers = _on_phase(_period_of(rule, first), _period_of(rule, last), _period_of(rule, anchor), rule.interval)
     return (range(_first_day(rule, number), _first_day(rule, number + 1)) for number in numbers)
 
@@ -199,7 +199,7 @@ def _matching(rule: Rule, days: Iterable[int]) -> Iterator[date]:
 
 
 def _matches(rule: Rule, day: date) -> bool:
-    """The cheapest question first: of a rule with a COUNT a hundred years of days may be asked."""
+    """Returns whether a day matches; the cheapest test comes first, since COUNT may test a hundred years of days."""
     if rule.months and day.month not in rule.months:
         return False
     if (rule.weekdays or rule.nth_weekdays) and not _is_wanted_weekday(rule, day):
@@ -217,12 +217,12 @@ def _is_wanted_weekday(rule: Rule, day: date) -> bool:
 
 
 def _counts(number: int, of: int, wanted: frozenset[int]) -> bool:
-    """Counted from the beginning, or from the end as -1."""
+    """Returns whether the number is wanted, counted from the beginning or, as a negative one, from the end."""
     return number in wanted or number - of - 1 in wanted
 
 
 def _in_week(rule: Rule, day: date) -> bool:
-    """A week belongs to the year in which it has four days or more, that is its fourth."""
+    """Returns whether the day's week is wanted. A week belongs to the year that has its fourth day."""
     year = day.year
     fourth = _day_of_year(day) + 3 - (day.weekday() - rule.week_start) % 7
     if fourth < 1:

@@ -1,4 +1,4 @@
-"""The text of a recurrence (RRULE of RFC 5545), read strictly: what would be ignored or guessed is refused."""
+"""Parses recurrence rules (RRULE of RFC 5545) strictly: nothing is ignored or guessed."""
 
 import re
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _LONGEST_SHOWN = 32
 
 
 class InvalidRecurrence(ValueError):
-    """Not a rule that can be followed; `part` is the part of it that is to blame, or empty."""
+    """A text that is no supported rule. `part` names the part that is wrong, or is empty."""
 
     def __init__(self, part: str, why: str) -> None:
         super().__init__(f"{_shown(part)} {why}" if part else why)
@@ -41,7 +41,7 @@ class Frequency(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What the parts say. An empty set, or tuple, is a part that is not given; weekdays count from Monday as 0."""
+    """The parts of a rule. A part that is not given is empty; weekdays count from Monday as 0."""
 
     frequency: Frequency
     interval: int
@@ -51,9 +51,9 @@ class Rule:
     month_days: frozenset[int]
     weekdays: frozenset[int]
     nth_weekdays: frozenset[tuple[int, int]]
-    """Such as (-1, 4), the last Friday of the month or year."""
+    """Numbered weekdays, such as (-1, 4), the last Friday of the month or year."""
     numbered_weekdays: frozenset[int]
-    """Those that `nth_weekdays` names."""
+    """The weekdays that `nth_weekdays` contains."""
     hours: tuple[int, ...]
     minutes: tuple[int, ...]
     positions: tuple[int, ...]
@@ -64,7 +64,7 @@ class Rule:
 
 
 def parse_rule(text: str) -> tuple[Rule, str]:
-    """The rule, and its text in the one form that all ways to write it share; raises InvalidRecurrence."""
+    """Returns the rule and its normalised text, the same for all ways to write the rule. Raises InvalidRecurrence."""
     given = _parts(text)
     frequency = _frequency(given.get("FREQ"))
     weekdays = [_weekday(value) for value in given["BYDAY"].split(",")] if "BYDAY" in given else []
@@ -86,26 +86,26 @@ def parse_rule(text: str) -> tuple[Rule, str]:
         until=_until(given["UNTIL"]) if "UNTIL" in given else None,
     )
     if given.get("BYSECOND", "0").strip("0"):
-        raise InvalidRecurrence("BYSECOND", "is 0 or left out: everything happens on the minute")
+        raise InvalidRecurrence("BYSECOND", "must be 0 or left out: occurrences are on the minute")
     _require_sense(rule)
     return rule, _text(rule, given.get("UNTIL"))
 
 
 def _parts(text: str) -> dict[str, str]:
     if len(text) > LONGEST:
-        raise InvalidRecurrence("", f"a rule has at most {LONGEST} characters, not {len(text)}")
+        raise InvalidRecurrence("", f"a rule may have at most {LONGEST} characters, not {len(text)}")
     line = text.strip().upper()
     if other := _OTHER_PROPERTIES.search(line):
-        raise InvalidRecurrence(other[0], "is not part of a rule, which has no start, zone or dates of its own")
+        raise InvalidRecurrence(other[0], "does not belong in a rule, which has no start, zone or dates")
     if not line.isascii() or not line.isprintable():
-        raise InvalidRecurrence("", "a rule is one line of ASCII characters")
+        raise InvalidRecurrence("", "a rule must be one line of ASCII characters")
     if not line:
-        raise InvalidRecurrence("", "a rule is not empty: FREQ=DAILY is the shortest")
+        raise InvalidRecurrence("", "a rule must not be empty: FREQ=DAILY is the shortest")
     found: dict[str, str] = {}
     for part in line.removeprefix("RRULE:").split(";"):
         name, _, value = part.partition("=")
         if name not in _ORDER:
-            raise InvalidRecurrence(name or "an empty part", "is not a part of a rule that is followed here")
+            raise InvalidRecurrence(name or "an empty part", "is not a supported part of a rule")
         if name in found:
             raise InvalidRecurrence(name, "is given twice")
         if not value:
@@ -117,16 +117,16 @@ def _parts(text: str) -> dict[str, str]:
 def _frequency(value: str | None) -> Frequency:
     known = ", ".join(Frequency)
     if value is None:
-        raise InvalidRecurrence("FREQ", f"is missing; it is one of {known}")
+        raise InvalidRecurrence("FREQ", f"is missing; it must be one of {known}")
     if value in {"SECONDLY", "MINUTELY"}:
-        raise InvalidRecurrence("FREQ", f"{value} is too often; it is one of {known}")
+        raise InvalidRecurrence("FREQ", f"{value} is too frequent; it must be one of {known}")
     if value not in set(Frequency):
-        raise InvalidRecurrence("FREQ", f"is one of {known}, not {_shown(value)}")
+        raise InvalidRecurrence("FREQ", f"must be one of {known}, not {_shown(value)}")
     return Frequency(value)
 
 
 def _numbers(given: dict[str, str], name: str, least: int, most: int, *, from_end: bool = False) -> tuple[int, ...]:
-    """In order and each once; those that count from the end are negative."""
+    """Returns the sorted distinct numbers of a part; negative numbers count from the end."""
     if name not in given:
         return ()
     texts = given[name].split(",")
@@ -141,12 +141,12 @@ def _numbers(given: dict[str, str], name: str, least: int, most: int, *, from_en
 def _number(given: dict[str, str], name: str, least: int, most: int) -> int | None:
     numbers = _numbers(given, name, least, most)
     if len(numbers) > 1:
-        raise InvalidRecurrence(name, "is one number")
+        raise InvalidRecurrence(name, "must be one number")
     return numbers[0] if numbers else None
 
 
 def _weekday(value: str) -> tuple[int, int]:
-    """Which one (0 is every one), of which day."""
+    """Returns the number (0 for every one) and the weekday of a BYDAY value."""
     found = _WEEKDAY.fullmatch(value)
     n = int(found[1] or 0) if found else 0
     if found is None or abs(n) > 53 or (found[1] and not n):
@@ -156,13 +156,13 @@ def _weekday(value: str) -> tuple[int, int]:
 
 def _week_start(value: str) -> int:
     if value not in WEEKDAYS:
-        raise InvalidRecurrence("WKST", f"is one of {', '.join(WEEKDAYS)}, not {_shown(value)}")
+        raise InvalidRecurrence("WKST", f"must be one of {', '.join(WEEKDAYS)}, not {_shown(value)}")
     return WEEKDAYS.index(value)
 
 
 def _until(value: str) -> datetime:
     if value.endswith("Z"):
-        raise InvalidRecurrence("UNTIL", "is in local time, as the whole rule is: convert it and leave out the Z")
+        raise InvalidRecurrence("UNTIL", "must be in local time, as the whole rule: convert it and leave out the Z")
     found = _UNTIL.fullmatch(value)
     try:
         if found is None:
@@ -172,12 +172,12 @@ def _until(value: str) -> datetime:
             return datetime.combine(day, time.max)
         return datetime.combine(day, time(int(found["hour"]), int(found["minute"]), int(found["second"])))
     except ValueError:
-        wanted = "is a date such as 20271231, which is included, or a local time such as 20271231T090000"
+        wanted = "must be a date such as 20271231, which is included, or a local time such as 20271231T090000"
         raise InvalidRecurrence("UNTIL", f"{wanted}, not {_shown(value)}") from None
 
 
 def _require_sense(rule: Rule) -> None:
-    """What RFC 5545 excludes, because nobody agrees on what it means."""
+    """Refuses the combinations that RFC 5545 excludes, since implementations disagree about their meaning."""
     nth_within_month = rule.frequency == Frequency.MONTHLY or rule.months
     nth_allowed = rule.frequency == Frequency.MONTHLY or (rule.frequency == Frequency.YEARLY and not rule.weeks)
     by_parts = (rule.months, rule.weeks, rule.year_days, rule.month_days, rule.weekdays, rule.nth_weekdays)
@@ -198,12 +198,12 @@ def _require_sense(rule: Rule) -> None:
         (
             nth_within_month and any(abs(n) > 5 for n, _ in rule.nth_weekdays),
             "BYDAY",
-            "counts the days of a month here, of which each comes five times at most",
+            "counts weekdays within a month here, where none occurs more than five times",
         ),
         (
             rule.positions and not any((*by_parts, rule.hours, rule.minutes)),
             "BYSETPOS",
-            "chooses among what other BY parts name, and there is none",
+            "chooses among the times of other BY parts, and there are none",
         ),
     ]
     for is_so, part, why in excluded:
@@ -228,7 +228,7 @@ def _shown(text: str) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
-# The parts in the order of a normalised text, which leaves out what goes without saying.
+# The parts in the order of a normalised text, which leaves out defaults.
 _ORDER: dict[str, Callable[[Rule, str | None], str]] = {
     "FREQ": lambda rule, _: rule.frequency,
     "INTERVAL": lambda rule, _: str(rule.interval) if rule.interval > 1 else "",

@@ -1,4 +1,4 @@
-"""Whether bytes are a compiled time zone (RFC 9636): zoneinfo hangs on some that are not, and crashes on others."""
+"""Validates compiled time zones (RFC 9636): zoneinfo hangs on some damaged files and crashes on others."""
 
 import struct
 from itertools import pairwise
@@ -23,7 +23,7 @@ class _Counts(NamedTuple):
 
 
 def require_compiled_zone(data: bytes) -> None:
-    """Raises ValueError for anything but one whole compiled zone, of version 2 or later and without leap seconds."""
+    """Raises ValueError unless the data is one complete zone, of version 2 or later and without leap seconds."""
     short = _counts(data, 0)
     body = 2 * _HEADER.size + short.size(4)
     counts = _counts(data, body - _HEADER.size)

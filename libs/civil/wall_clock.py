@@ -1,4 +1,8 @@
-"""Single times on the wall: the instant that one means, and those at which the clocks really show it."""
+"""Converts single wall-clock times of a zone to instants.
+
+A *nominal* time, here and in every module, is the local time that somebody asked for (naive): a weekly slot's, a rule's
+or a cron expression's. The clocks of a zone may skip it or show it twice.
+"""
 
 from datetime import UTC, datetime, time, timedelta
 from typing import NamedTuple
@@ -16,42 +20,42 @@ class Resolved(NamedTuple):
     offset: timedelta
     """Local time minus UTC at that instant."""
     shift: timedelta
-    """How much later than asked for: zero, unless the clocks jumped over the time."""
+    """How much later than the nominal time it is: zero, unless the clocks skip that time."""
 
 
 def resolve(nominal: datetime, zone: Zone) -> Resolved | None:
-    """When this local time (naive) is, by the policy of weekly slots.
+    """Returns the instant that a nominal time means, by the same policy as weekly slots.
 
-    A time that the clocks jump over is shifted forward by the length of the jump; of a time that they show twice the
-    first counts; on a date that does not exist there is none, nor outside the calendar.
+    A time that the clocks skip is shifted forward by the length of the gap; a time that they show twice means the first
+    of the two instants; on a date that the zone skipped, or outside the calendar, there is none.
     """
     if not _in_calendar(nominal):
         return None
-    wall = _as_if_utc(nominal)
-    before, after = _offsets_around(wall, zone)
-    if before == after or zone.offset_at(wall - before) == before:
-        return Resolved(wall - before, before, ZERO)
-    if zone.offset_at(wall - after) == after:
-        return Resolved(wall - after, after, ZERO)
+    local = _as_if_utc(nominal)
+    before, after = _offsets_around(local, zone)
+    if before == after or zone.offset_at(local - before) == before:
+        return Resolved(local - before, before, ZERO)
+    if zone.offset_at(local - after) == after:
+        return Resolved(local - after, after, ZERO)
     if after - before >= DAY and _date_is_missing(nominal, zone):
         return None
-    return Resolved(wall - before, after, after - before)
+    return Resolved(local - before, after, after - before)
 
 
 def instants_showing(nominal: datetime, zone: Zone) -> tuple[datetime, ...]:
-    """Every instant (in UTC, in order) at which the wall shows this local time (naive): none, one or two."""
+    """Returns the instants (in UTC, in order) at which the clocks show this local time: none, one or two."""
     if not _in_calendar(nominal):
         return ()
-    wall = _as_if_utc(nominal)
-    before, after = _offsets_around(wall, zone)
+    local = _as_if_utc(nominal)
+    before, after = _offsets_around(local, zone)
     if before == after:
-        return (wall - before,)
-    return tuple(wall - offset for offset in (before, after) if zone.offset_at(wall - offset) == offset)
+        return (local - before,)
+    return tuple(local - offset for offset in (before, after) if zone.offset_at(local - offset) == offset)
 
 
-def _offsets_around(wall: datetime, zone: Zone) -> tuple[timedelta, timedelta]:
-    """The offsets a day earlier and a day later: no other can apply, since no two changes lie within three days."""
-    return zone.offset_at(wall - DAY), zone.offset_at(wall + DAY)
+def _offsets_around(local: datetime, zone: Zone) -> tuple[timedelta, timedelta]:
+    """Returns the offsets a day earlier and later. No other can apply, since changes are over three days apart."""
+    return zone.offset_at(local - DAY), zone.offset_at(local + DAY)
 
 
 def _date_is_missing(jumped_over: datetime, zone: Zone) -> bool:
@@ -64,5 +68,5 @@ def _as_if_utc(nominal: datetime) -> datetime:
 
 
 def _in_calendar(nominal: datetime) -> bool:
-    assert nominal.tzinfo is None, "a time on the wall is a naive datetime"
+    assert nominal.tzinfo is None, "a wall-clock time is a naive datetime"
     return _EARLIEST <= nominal < _LATEST

@@ -1,7 +1,7 @@
 """Weekly slots, such as Monday 09:00 in Berlin, and the instants at which they occur.
 
-A time that the clocks jump over is shifted forward by the length of the jump; of a time that they show twice the
-first counts; a slot on a date that does not exist is dropped; two slots at one instant are one.
+A slot in a gap of the clocks is shifted forward by the length of the gap. A time that the clocks show twice counts
+once, at the first. A slot on a date that the zone skipped is dropped. Two slots at one instant are one.
 """
 
 from bisect import bisect_left
@@ -42,12 +42,12 @@ class Occurrence(NamedTuple):
     offset: timedelta
     """Local time minus UTC at that instant."""
     shift: timedelta
-    """How much later than the slot says: zero, unless the clocks jumped over the slot's own time."""
+    """How much later than the slot's own time: zero, unless the clocks skip that."""
     slot: WeeklySlot
 
     @property
     def local(self) -> datetime:
-        """What the wall shows at that instant, naive."""
+        """Returns the wall-clock time at that instant, naive."""
         return (self.instant + self.offset).replace(tzinfo=None)
 
     @property
@@ -60,7 +60,7 @@ class Occurrence(NamedTuple):
 
     @property
     def nominal(self) -> datetime:
-        """What the slot asks for, naive, even if the wall never showed it."""
+        """Returns the time that the slot asks for, naive, even if the clocks skip it."""
         return self.local - self.shift
 
     @property
@@ -74,15 +74,15 @@ _Week: TypeAlias = tuple[tuple[timedelta, WeeklySlot], ...]
 def occurrences(
     slots: Iterable[WeeklySlot], zone: Zone, *, after: datetime, until: datetime | None = None
 ) -> Iterator[Occurrence]:
-    """Every occurrence with `after` < instant <= `until`, in time order and lazily.
+    """Yields every occurrence with `after` < instant <= `until`, in time order.
 
-    Without slots there is none; with slots and without `until` they go on to the end of the calendar.
+    Without `until` they continue to the end of the calendar; without slots there are none.
     """
     week = _week(tuple(slots))
     if not week:
         return
     start, end = _just_after(after), LATEST if until is None else _just_after(until)
-    # A jump reaches a day at most: what it shifts, or shows for the second time, lies before `settled`.
+    # A jump has an effect for a day at most: shifted slots, and times shown again, lie before `settled`.
     for stretch in zone.stretches(start - DAY, end):
         jump = stretch.jump
         settled = stretch.start + abs(jump)
@@ -97,7 +97,7 @@ def _week(slots: tuple[WeeklySlot, ...]) -> _Week:
 
 
 def _after_gap(week: _Week, stretch: Stretch, settled: datetime) -> list[Occurrence]:
-    """While the shifted slots of the gap fall among those whose own time it is. The latter win where they meet."""
+    """Merges the slots shifted out of a gap with those whose own time follows it, which win at the same instant."""
     own = {found.instant: found for found in _read(week, stretch.start, settled, stretch.offset)}
     jumped_over = _read(week, stretch.start, settled, stretch.before)
     shifted = {
@@ -114,9 +114,9 @@ def _date_is_missing(jumped_over: Occurrence, start: datetime, settled: datetime
 
 
 def _read(week: _Week, start: datetime, end: datetime, offset: timedelta) -> Iterator[Occurrence]:
-    """The slots in [start, end) on a clock with this offset throughout."""
-    wall = start + offset
-    sunday = datetime.combine(wall, _MIDNIGHT, UTC) - DAY * (wall.isoweekday() % 7) - offset
+    """Yields the slots in [start, end), all of which has this offset."""
+    local = start + offset
+    sunday = datetime.combine(local, _MIDNIGHT, UTC) - DAY * (local.isoweekday() % 7) - offset
     slots = week[bisect_left(week, (start - sunday,)) :]
     while sunday < end:
         for since_sunday, slot in slots:

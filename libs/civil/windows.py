@@ -1,7 +1,7 @@
-"""Send windows, such as Monday to Friday 09:00-18:00 in Berlin: when the wall clock shows a time within one.
+"""Send windows, such as Monday to Friday 09:00-18:00 in Berlin, and the periods in which they are open.
 
-Nothing is shifted. A time that the clocks jump over is not shown, so that a window wholly inside a gap does not open;
-a time that they show twice is within the window twice.
+A window tests the wall-clock time of an instant, and nothing is shifted. A window that lies wholly in a gap does not
+open that day; a time that the clocks show twice is in the window twice.
 """
 
 from collections.abc import Iterator
@@ -28,16 +28,16 @@ class SendWindow:
         if not self.days or not self.days <= _EVERY_DAY:
             raise ValueError(f"not days of the week: {sorted(self.days)}")
         if self.start.tzinfo or (self.end and self.end.tzinfo):
-            raise ValueError("the times of a window are those of a wall clock, without a zone")
+            raise ValueError("the times of a window are wall-clock times without a zone")
         if self.end is not None and self.start >= self.end:
-            raise ValueError(f"a window ends after its start, not at {self.end:%H:%M} from {self.start:%H:%M}")
+            raise ValueError(f"a window must end after it starts, not at {self.end:%H:%M} from {self.start:%H:%M}")
 
     @property
     def always(self) -> bool:
         return self.days == _EVERY_DAY and self.start == time.min and self.end is None
 
     def contains(self, local_time: datetime) -> bool:
-        """Whether this wall-clock time (naive) lies within the window."""
+        """Returns whether this wall-clock time (naive) is in the window."""
         assert local_time.tzinfo is None, "a wall-clock time is a naive datetime"
         if local_time.isoweekday() % 7 not in self.days:
             return False
@@ -45,7 +45,7 @@ class SendWindow:
 
 
 class Opening(NamedTuple):
-    """A run of instants within a window: from `start` (included) to `end` (excluded), both in UTC."""
+    """A period in which a window is open: from `start` (included) to `end` (excluded), both in UTC."""
 
     start: datetime
     end: datetime
@@ -56,10 +56,10 @@ def is_open(window: SendWindow, zone: Zone, instant: datetime) -> bool:
 
 
 def openings(window: SendWindow, zone: Zone, *, after: datetime) -> Iterator[Opening]:
-    """Every opening that ends after this instant, in time order and lazily; the first may have begun before.
+    """Yields every opening that ends after this instant, in time order; the first may have begun before it.
 
-    What adjoins is one opening, such as two days with no closing between them. They go on to the end of the calendar;
-    a window that never closes has one, which is all of it.
+    Adjoining times are one opening, such as two days without a closing in between. The openings continue to the end of
+    the calendar; a window that never closes has a single one.
     """
     after = min(max(in_utc(after), EARLIEST), LATEST)
     if window.always:
@@ -72,7 +72,7 @@ def openings(window: SendWindow, zone: Zone, *, after: datetime) -> Iterator[Ope
 
 
 def _closed_before(window: SendWindow, zone: Zone, instant: datetime) -> datetime:
-    """What lasts at the instant has begun after this. Most windows are closed at some time of every day."""
+    """Returns an instant before the opening that includes this one, if any. Most windows are closed within two days."""
     back = 2 * DAY
     while (start := max(instant, EARLIEST + back) - back) > EARLIEST:
         first = next(_joined(_parts(window, zone, start)))
@@ -94,12 +94,12 @@ def _joined(parts: Iterator[Opening]) -> Iterator[Opening]:
 
 
 def _parts(window: SendWindow, zone: Zone, start: datetime) -> Iterator[Opening]:
-    """What each day shows of the window, cut where the offset changes."""
+    """Yields the part of each day that is in the window, cut where the offset changes."""
     opens, closes = _since_midnight(window.start), DAY if window.end is None else _since_midnight(window.end)
     for stretch in zone.stretches(start, LATEST):
-        wall = stretch.start + stretch.offset
-        midnight = wall.replace(hour=0, minute=0, second=0, microsecond=0) - stretch.offset
-        day = wall.isoweekday() % 7
+        local = stretch.start + stretch.offset
+        midnight = local.replace(hour=0, minute=0, second=0, microsecond=0) - stretch.offset
+        day = local.isoweekday() % 7
         while midnight < stretch.end:
             if day in window.days:
                 part = Opening(max(midnight + opens, stretch.start), min(midnight + closes, stretch.end))

@@ -1,4 +1,8 @@
-"""Time zones, from the pinned `tzdata` package only: the operating system's copy may be another year's law."""
+"""Time zones, from the pinned `tzdata` package alone: the operating system's data may be a year older or newer.
+
+*Time zone data* is the compiled rules of a zone (TZif): when its clocks change, and by how much. A *tzdata release*,
+such as 2026f, is one edition of it for all zones. Governments decide, and every release changes some zones.
+"""
 
 import re
 from bisect import bisect_left
@@ -20,7 +24,7 @@ from civil.tzif import require_compiled_zone
 DAY = timedelta(days=1)
 ZERO = timedelta()
 
-# Between these, with room for a year's walk on either side, a datetime can hold the wall time of every zone.
+# Between these a datetime can hold the local time of every zone, with a year to spare on either side.
 EARLIEST = datetime(3, 1, 1, tzinfo=UTC)
 LATEST = datetime(9998, 1, 1, tzinfo=UTC)
 
@@ -32,7 +36,7 @@ _LONGEST_SHOWN = 64
 
 
 class UnknownZone(ValueError):
-    """Not an IANA name of this database. `suggestions` holds the names that were probably meant, if any."""
+    """A name that is no IANA zone in this release. `suggestions` holds the names that were probably meant, if any."""
 
     def __init__(self, name: str, suggestions: tuple[str, ...] = ()) -> None:
         shown = name if len(name) <= _LONGEST_SHOWN else f"{name[:_LONGEST_SHOWN]}..."
@@ -43,7 +47,7 @@ class UnknownZone(ValueError):
 
 
 class Stretch(NamedTuple):
-    """A run of time with one UTC offset: from `start` (included) to `end` (excluded)."""
+    """A period with one UTC offset: from `start` (included) to `end` (excluded)."""
 
     start: datetime
     end: datetime
@@ -52,31 +56,32 @@ class Stretch(NamedTuple):
 
     @property
     def jump(self) -> timedelta:
-        """How far the clocks went forward at `start`: positive is a gap, negative an overlap, zero neither."""
+        """Returns how far the clocks went forward at `start`: positive for a gap, negative for an overlap."""
         return self.offset - self.before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zone:
-    """A time zone; `find_zone` makes them. Under one name two releases of the database hold two zones."""
+    """A time zone; see `find_zone`. One name stands for different zones in different releases."""
 
     name: str
     data: bytes = field(repr=False)
-    """The compiled zone (TZif); empty where this database has none under the name."""
+    """The time zone data; empty if this release has no such zone."""
     _info: tzinfo = field(repr=False, compare=False)
 
     @property
     def is_known(self) -> bool:
-        """Else every question about its times raises UnknownZone."""
+        """Returns whether there is data. Without data every question about times raises UnknownZone."""
         return bool(self.data)
 
     def offset_at(self, instant: datetime) -> timedelta:
         return _offset_at(self._info, instant)
 
     def stretches(self, start: datetime, end: datetime) -> Iterator[Stretch]:
-        """What covers [start, end) (both in UTC), in order and lazily; the first and the last are clipped to it.
+        """Yields the stretches that cover [start, end) (both in UTC), in order; the first and last are clipped.
 
-        A stretch is also cut at the turn of a year, but never within a day of its jump: no jump known reaches further.
+        Stretches are also cut at the turn of a year, but never within a day after a jump, which is as far as the effect
+        of any known jump reaches.
         """
         for year in range(start.year, end.year + 2):
             for stretch in _stretches(self._info, year):
@@ -88,7 +93,7 @@ class Zone:
 
 @cache
 def find_zone(name: str) -> Zone:
-    """The zone of that exact IANA name; raises UnknownZone."""
+    """Returns the zone of that exact IANA name. Raises UnknownZone."""
     if name not in zone_names():
         raise UnknownZone(name, _suggestions(name))
     data = resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).read_bytes()
@@ -96,19 +101,21 @@ def find_zone(name: str) -> Zone:
 
 
 def stored_zone(name: str) -> Zone:
-    """The zone of a name that was good when it was kept, perhaps with another release: one without data, if this one
-    has no such name."""
+    """Returns the zone of a name that was valid when it was stored.
+
+    If the current release has dropped the name, the zone has no data, and its `is_known` is False.
+    """
     return find_zone(name) if name in zone_names() else Zone(name=name, data=b"", _info=_NoData(name))
 
 
 def zone_data(name: str) -> bytes:
-    """What to record beside an answer, so that `zone_from_data` can repeat it; raises UnknownZone."""
+    """Returns the data to store beside an answer, for `zone_from_data` to repeat it. Raises UnknownZone."""
     return find_zone(name).data
 
 
 @lru_cache(maxsize=2048)
 def zone_from_data(name: str, data: bytes) -> Zone:
-    """The zone as it was recorded, perhaps from another release; raises ValueError for what is no compiled zone."""
+    """Returns the zone of stored data, which may be of another release. Raises ValueError if it is no compiled zone."""
     if name in zone_names() and data == zone_data(name):
         return find_zone(name)
     return Zone(name=name, data=data, _info=_compiled(name, data))
@@ -120,7 +127,7 @@ def zone_names() -> frozenset[str]:
 
 
 def tzdata_version() -> str:
-    """The release of the IANA database that every answer of this package rests on, such as "2026f"."""
+    """Returns the tzdata release that all answers are based on, such as "2026f"."""
     version: str = tzdata.IANA_VERSION
     return version
 
@@ -131,7 +138,7 @@ def in_utc(instant: datetime) -> datetime:
 
 
 class _NoData(tzinfo):
-    """Of a name that is no zone of this database."""
+    """The zone info of a name without data: every question raises UnknownZone."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -145,7 +152,7 @@ class _NoData(tzinfo):
 def _compiled(name: str, data: bytes) -> ZoneInfo:
     require_compiled_zone(data)
     info = ZoneInfo.from_file(BytesIO(data), key=name)
-    _changes(info, LATEST.year - 1)  # an offset of a day or more in the rule for later fails where it is read
+    _changes(info, LATEST.year - 1)  # reads the footer's rule now: an offset of a day or more would raise later
     return info
 
 
@@ -162,7 +169,7 @@ def _clipped(stretch: Stretch, start: datetime, end: datetime) -> Stretch:
 
 @lru_cache(maxsize=8192)
 def _stretches(info: tzinfo, year: int) -> tuple[Stretch, ...]:
-    """From the cut at the turn of a UTC year to that of the next."""
+    """Returns the stretches from the cut at the turn of this UTC year to the cut at the next."""
     start, end = _cut(info, year), _cut(info, year + 1)
     changes = [change for y in range(start.year, year + 1) for change in _changes(info, y) if start < change[0] < end]
     points = [(start, _offset_at(info, start)), *changes, (end, ZERO)]
@@ -174,7 +181,7 @@ def _stretches(info: tzinfo, year: int) -> tuple[Stretch, ...]:
 
 
 def _cut(info: tzinfo, year: int) -> datetime:
-    """The turn of the year, or the change within a day before it."""
+    """Returns the turn of the year, or a change within the day before it."""
     turn = datetime(year, 1, 1, tzinfo=UTC)
     if _offset_at(info, turn - DAY) == _offset_at(info, turn):
         return turn
@@ -183,10 +190,10 @@ def _cut(info: tzinfo, year: int) -> datetime:
 
 @lru_cache(maxsize=8192)
 def _changes(info: tzinfo, year: int) -> tuple[tuple[datetime, timedelta], ...]:
-    """When the offset changed after the first instant of a UTC year, up to that of the next, and to what.
+    """Returns the changes of offset within a UTC year, its first instant excluded and the next year's included.
 
-    zoneinfo does not tell, so offsets are read every few days. That is exact as long as no two changes lie closer;
-    the closest so far lie a week apart, and a test holds every release of the database to the distance.
+    zoneinfo does not list them, so offsets are read every three days. This is exact as long as no two changes are
+    closer; the closest so far are a week apart, and a test checks the distance in every release.
     """
     start, end = datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)
     probes = [*(start + DAY * day for day in range(0, 365, _DAYS_BETWEEN_READINGS)), end]
@@ -199,7 +206,7 @@ def _changes(info: tzinfo, year: int) -> tuple[tuple[datetime, timedelta], ...]:
 
 
 def _first_instant(info: tzinfo, offset: timedelta, *, after: datetime, until: datetime) -> datetime:
-    """The second from which the zone has this offset."""
+    """Returns the second from which the zone has this offset."""
     seconds = range((until - after) // _SECOND)
     return after + _SECOND * bisect_left(seconds, 1, key=lambda n: _offset_at(info, after + _SECOND * n) == offset)
 
@@ -210,7 +217,7 @@ def _suggestions(name: str) -> tuple[str, ...]:
 
 @cache
 def _names_by_spelling() -> dict[str, tuple[str, ...]]:
-    """Every name under the letters of the whole, and of its last part: people write `new york` and `europe/berlin`."""
+    """Returns the names by their letters and by those of their last part: people write `new york`, `europe/berlin`."""
     found = defaultdict[str, set[str]](set)
     for name in zone_names():
         found[_spelling(name)].add(name)

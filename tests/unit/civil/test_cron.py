@@ -226,7 +226,7 @@ def test_a_prefix_names_the_zone(text: str, zone: str | None) -> None:
         ("* * * * 1-7", "day of week: 7 is above 6"),
         ("* * 5-3 * *", "day of month: '5-3' ends before it begins"),
         ("* * * * sat-mon", "day of week: 'sat-mon' ends before it begins"),
-        ("*/0 * * * *", "minute: a step of 0 leads nowhere"),
+        ("*/0 * * * *", "minute: the step is 0"),
         ("*/-5 * * * *", "minute: '-5' in '*/-5' is negative"),
         ("-5 * * * *", "minute: '' in '-5' is not a number"),
         ("1-2-3 * * * *", "minute: '1-2-3' has more than one hyphen"),
@@ -243,9 +243,9 @@ def test_a_prefix_names_the_zone(text: str, zone: str | None) -> None:
         ("\u0661 * * * *", "minute: '\u0661' is not a number"),
         ("1_0 * * * *", "minute: '1_0' is not a number"),
         ("9223372036854775808 * * * *", "minute: '9223372036854775808' is too large"),
-        ("* * * *", "wanted are 5 fields (minute, hour, day of month, month, day of week), found 4"),
-        ("* * * * * *", "wanted are 5 fields (minute, hour, day of month, month, day of week), found 6"),
-        ("", "wanted are 5 fields (minute, hour, day of month, month, day of week), found 0"),
+        ("* * * *", "expected 5 fields (minute, hour, day of month, month, day of week), found 4"),
+        ("* * * * * *", "expected 5 fields (minute, hour, day of month, month, day of week), found 6"),
+        ("", "expected 5 fields (minute, hour, day of month, month, day of week), found 0"),
         ("@Daily", "'@Daily' is none of @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly, @every ..."),
         ("@every", "'@every' is none of @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly, @every ..."),
         ("@boot", "'@boot' is none of @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly, @every ..."),
@@ -255,7 +255,7 @@ def test_a_prefix_names_the_zone(text: str, zone: str | None) -> None:
         ("TZ=europe/berlin @daily", "time zone: 'europe/berlin' is not an IANA time zone; did you mean Europe/Berlin?"),
         ("TZ=localtime 0 0 * * *", "time zone: 'localtime' is not an IANA time zone"),
         ("TZ= 0 0 * * *", "time zone: '' is not an IANA time zone"),
-        ("TZ=Europe/Berlin", "wanted are 5 fields (minute, hour, day of month, month, day of week), found 0"),
+        ("TZ=Europe/Berlin", "expected 5 fields (minute, hour, day of month, month, day of week), found 0"),
         (" TZ=Europe/Berlin * * * *", "minute: 'TZ=Europe' in 'TZ=Europe/Berlin' is not a number"),
         ("tz=Europe/Berlin * * * *", "minute: 'tz=Europe' in 'tz=Europe/Berlin' is not a number"),
     ],
@@ -269,7 +269,7 @@ def test_a_refusal_names_the_field_and_says_what_is_wrong(text: str, message: st
 def test_with_seconds_there_are_six_fields() -> None:
     with pytest.raises(InvalidCron, match=r"^second: 60 is above 59$"):
         parse_cron("60 * * * * *", seconds=True)
-    with pytest.raises(InvalidCron, match=r"^wanted are 6 fields \(second, minute, .*\), found 5$"):
+    with pytest.raises(InvalidCron, match=r"^expected 6 fields \(second, minute, .*\), found 5$"):
         parse_cron("* * * * *", seconds=True)
 
 
@@ -326,7 +326,7 @@ def test_the_longest_text_is_read() -> None:
     text = ",".join(["0"] * 124) + " * * * *"
     assert len(text) == 255
     assert parse_cron(text).minutes == (0,)
-    with pytest.raises(InvalidCron, match="the expression has 257 characters; at most 256 are read"):
+    with pytest.raises(InvalidCron, match="the expression has 257 characters; at most 256 are allowed"):
         parse_cron(text + "  ")
 
 
