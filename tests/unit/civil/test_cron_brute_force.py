@@ -1,4 +1,4 @@
-"""Every firing against a walk over the minutes of UTC and a second reading of the expression: no code of civil's."""
+"""Compares firings with a walk over the minutes of UTC and a second parser, which share no code with civil."""
 
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
@@ -49,7 +49,7 @@ def is_star(field: str) -> bool:
 
 
 class Expression:
-    """What a wall clock must show."""
+    """A second parser: the local times that an expression asks for."""
 
     def __init__(self, text: str) -> None:
         minute, hour, self._day, self._month, self._weekday = text.split()
@@ -62,7 +62,7 @@ class Expression:
         return minute in self._times and self.fires_on(day)
 
     def fires_on(self, day: int) -> bool:
-        """Days since 1970."""
+        """Returns whether a day, counted from 1970, matches."""
         if day not in self._dates:
             self._dates[day] = self._matches_date(date(1970, 1, 1) + timedelta(days=day))
         return self._dates[day]
@@ -79,7 +79,7 @@ def nominal(wall: int) -> datetime:
 
 
 class Walk:
-    """The minutes of a stretch of UTC with what the wall shows, known for a day and more beyond on either side."""
+    """The local time of each minute in a period of UTC, and for more than a day on either side."""
 
     def __init__(self, zone: WallClock, after: int, until: int) -> None:
         minutes = range(after - 30 * 60, until + 30 * 60)
@@ -127,9 +127,9 @@ def asked(text: str, name: str, after: int, until: int, dst: Dst) -> list[Firing
 
 
 def test_firings_around_every_change_of_every_zone() -> None:
-    """Asked from before it, and once more while the jump has just still its effect.
+    """Asks from before each change, and again at the end of its effect.
 
-    One zone of those that change alike is asked for every expression, the others for one each.
+    One zone of those that change alike is asked about every expression, the others about one each.
     """
     texts = ["30 2 * * *", "0 * * * *", "*/15 1-3 * * 0", "*/10 0,23 1,31 * fri-sat", "59,58 * */2 * 1"]
     cases = [(text, Expression(text), dst) for text in texts for dst in Dst]
@@ -146,7 +146,7 @@ def test_firings_around_every_change_of_every_zone() -> None:
 
 
 def fields(bounds: tuple[int, int], names: Sequence[str] = ()) -> st.SearchStrategy[str]:
-    """Lists of up to three stars, numbers, names and ranges, with and without steps."""
+    """Draws lists of up to three stars, numbers, names and ranges, with and without steps."""
     written = st.integers(*bounds).map(str)
     if names:
         written |= st.sampled_from([spelling for name in names for spelling in (name, name.title())])
@@ -215,7 +215,7 @@ def test_the_next_firing_does_not_depend_on_where_the_search_began(
 
 
 @pytest.mark.parametrize("name", ["America/New_York", "Australia/Lord_Howe", "America/Nuuk", "Africa/Casablanca"])
-def test_a_key_is_never_given_twice_however_the_clocks_jump(name: str) -> None:
+def test_keys_are_unique_across_all_jumps_of_the_clocks(name: str) -> None:
     every_five_minutes = firings(parse_cron("*/5 * * * *"), find_zone(name), after=instant_of(seconds(2024) // 60))
     keys = [firing.key for firing in islice(every_five_minutes, 400 * 24 * 12)]
     assert len(set(keys)) == len(keys)

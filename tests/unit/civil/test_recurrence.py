@@ -1,4 +1,4 @@
-"""Rules case by case: what they mean, and what is refused."""
+"""Recurrence rules, case by case: the times that they mean, and the texts that are refused."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -19,7 +19,7 @@ def times(text: str, count: int = 5, start: datetime = START) -> list[str]:
     return [f"{one:%Y-%m-%d %H:%M}" for one in islice(found, count)]
 
 
-def test_the_time_of_day_is_that_of_the_start_unless_the_rule_has_its_own() -> None:
+def test_the_start_supplies_the_time_of_day() -> None:
     assert times("FREQ=DAILY", 2) == ["2026-01-01 09:00", "2026-01-02 09:00"]
     assert times("FREQ=DAILY;BYHOUR=18", 2) == ["2026-01-01 18:00", "2026-01-02 18:00"]
     assert times("FREQ=DAILY;BYMINUTE=30", 1) == ["2026-01-01 09:30"]
@@ -31,7 +31,7 @@ def test_the_time_of_day_is_that_of_the_start_unless_the_rule_has_its_own() -> N
     ]
 
 
-def test_the_day_is_that_of_the_start_unless_the_rule_has_its_own() -> None:
+def test_the_start_supplies_the_day() -> None:
     assert times("FREQ=YEARLY", 2) == ["2026-01-01 09:00", "2027-01-01 09:00"]
     assert times("FREQ=YEARLY;BYMONTH=6", 2) == ["2026-06-01 09:00", "2027-06-01 09:00"]
     assert times("FREQ=YEARLY;BYMONTHDAY=15", 2) == ["2026-01-15 09:00", "2026-02-15 09:00"]
@@ -96,8 +96,8 @@ def test_times_of_a_rule(rule: str, expected: list[str]) -> None:
     assert times(rule, len(expected)) == [f"2026-{one}" for one in expected]
 
 
-def test_a_position_counts_from_the_beginning_of_the_period_that_the_start_lies_in() -> None:
-    """Monday is the first of the week, although the rule starts on Thursday."""
+def test_a_position_counts_from_the_beginning_of_the_first_period() -> None:
+    """Monday is the first day of the week, although the rule starts on a Thursday."""
     assert times("FREQ=WEEKLY;BYDAY=MO,TH,FR;BYSETPOS=1", 2) == ["2026-01-05 09:00", "2026-01-12 09:00"]
     assert times("FREQ=MONTHLY;BYDAY=WE,TH;BYSETPOS=1", 2, START.replace(day=2)) == [
         "2026-02-04 09:00",
@@ -111,7 +111,7 @@ def test_until_is_included_and_a_date_lasts_to_its_end() -> None:
     assert times("FREQ=DAILY;UNTIL=20260103T085959") == times("FREQ=DAILY;UNTIL=20260102")
 
 
-def test_count_counts_from_the_start_wherever_the_question_is() -> None:
+def test_count_counts_from_the_start_of_the_rule() -> None:
     rule = parse_recurrence("FREQ=WEEKLY;BYDAY=MO,TH;COUNT=4", start=START)
     assert rule.last == local("2026-01-12T09:00")
     everything = list(nominal_times(rule, first=START, until=local("2036-01-01")))
@@ -135,7 +135,7 @@ def test_nothing_occurs_before_the_start() -> None:
 
 @pytest.mark.parametrize("extra", ["", ";INTERVAL=7", ";BYMONTH=12", ";BYHOUR=9;BYSETPOS=-1"])
 @pytest.mark.parametrize("frequency", ["YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY"])
-def test_the_ends_of_the_calendar_are_no_obstacle(frequency: str, extra: str) -> None:
+def test_the_ends_of_the_calendar_are_accepted(frequency: str, extra: str) -> None:
     text = f"FREQ={frequency}{extra}"
     old = parse_recurrence(f"{text};UNTIL=99991231", start=local("0001-01-01T09:00"))
     *_, last = nominal_times(old, first=local("9970-01-01"), until=local("9999-12-31T23:59:59"))
@@ -146,7 +146,7 @@ def test_the_ends_of_the_calendar_are_no_obstacle(frequency: str, extra: str) ->
         parse_recurrence(f"{text};COUNT=2", start=local("9999-12-31T09:00"))
 
 
-def test_seconds_of_the_question_do_not_matter_to_the_answer() -> None:
+def test_the_bounds_of_a_question_may_have_seconds() -> None:
     hourly = parse_recurrence("FREQ=HOURLY;INTERVAL=3", start=START)
     found = nominal_times(hourly, first=local("2026-05-05T05:05:05.5"), until=local("2026-05-06"))
     assert [one.hour for one in found] == [6, 9, 12, 15, 18, 21]
@@ -169,18 +169,18 @@ def test_seconds_of_the_question_do_not_matter_to_the_answer() -> None:
         "FREQ=DAILY;UNTIL=20260101T085959",
     ],
 )
-def test_a_rule_that_never_occurs_is_known_to(rule: str) -> None:
+def test_a_rule_that_never_occurs_is_recognised(rule: str) -> None:
     never = parse_recurrence(rule, start=START)
     assert not occurs(never)
     assert list(nominal_times(never, first=START, until=local("2030-01-01"))) == []
 
 
 @pytest.mark.parametrize("rule", ["FREQ=DAILY", "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29", "FREQ=YEARLY;INTERVAL=10000"])
-def test_a_rule_that_occurs_is_known_to(rule: str) -> None:
+def test_a_rule_that_occurs_is_recognised(rule: str) -> None:
     assert occurs(parse_recurrence(rule, start=START))
 
 
-def test_it_takes_five_years_to_be_taken_for_one_that_never_occurs() -> None:
+def test_a_rule_counts_as_never_occurring_after_five_years() -> None:
     assert occurs(parse_recurrence("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29", start=local("2024-03-01T09:00")))
     assert not occurs(parse_recurrence("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29", start=local("2096-03-01T09:00")))
 
@@ -205,7 +205,7 @@ def test_it_takes_five_years_to_be_taken_for_one_that_never_occurs() -> None:
         ),
     ],
 )
-def test_all_ways_to_write_a_rule_have_one_text(written: str, normalised: str) -> None:
+def test_all_ways_to_write_a_rule_have_one_normalised_text(written: str, normalised: str) -> None:
     rule = parse_recurrence(written, start=START)
     assert rule.text == normalised
     assert parse_recurrence(rule.text, start=START) == rule
@@ -291,7 +291,7 @@ def test_all_ways_to_write_a_rule_have_one_text(written: str, normalised: str) -
         ("FREQ=DAILY;BYSETPOS=1", "BYSETPOS", "there are none"),
     ],
 )
-def test_what_cannot_be_followed_is_refused_by_the_part(text: str, part: str, why: str) -> None:
+def test_an_unsupported_rule_is_refused_by_the_name_of_its_part(text: str, part: str, why: str) -> None:
     with pytest.raises(InvalidRecurrence) as refusal:
         parse_recurrence(text, start=START)
     assert refusal.value.part == part

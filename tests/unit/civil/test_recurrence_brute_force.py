@@ -1,4 +1,4 @@
-"""Rules against two other readers: a walk over the days from the start in plain words, and python-dateutil."""
+"""Compares rules with two other implementations: a plain walk over the days, and python-dateutil."""
 
 from calendar import monthrange
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ FREQUENCIES = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY")
 
 
 class Asked(NamedTuple):
-    """The parts as numbers; a weekday is (0 or which one, 0 for Monday)."""
+    """The parts of a rule as numbers; a weekday is (its number or 0, 0 for Monday)."""
 
     frequency: str
     start: datetime
@@ -59,7 +59,7 @@ class Asked(NamedTuple):
 
 
 def by_walk(asked: Asked, until: datetime) -> Iterator[datetime]:
-    """Day by day, from before the start, a period at a time."""
+    """Walks day by day, from before the start, one period at a time."""
     first, last = date(asked.start.year - 1, 1, 1), date(until.year + 1, 1, 31)
     days = map(date.fromordinal, range(first.toordinal(), last.toordinal()))
     anchor = period_of(asked, asked.start)
@@ -108,7 +108,7 @@ def wanted(asked: Asked, day: date) -> bool:
 
 
 def week_numbers(asked: Asked, day: date) -> set[int]:
-    """From the beginning of its year of weeks, and from the end of it."""
+    """Returns the number of the week from the beginning of its year, and from the end."""
     year = day.year - 1
     while first_week(asked, year + 1) <= day:
         year += 1
@@ -119,7 +119,7 @@ def week_numbers(asked: Asked, day: date) -> set[int]:
 
 
 def first_week(asked: Asked, year: int) -> date:
-    """It holds 4 January, whatever day weeks begin with."""
+    """Returns the first day of the week that contains 4 January."""
     fourth = date(year, 1, 4)
     return fourth - timedelta(days=(fourth.weekday() - asked.week_start) % 7)
 
@@ -142,8 +142,11 @@ def chosen(period: list[datetime], positions: tuple[int, ...]) -> list[datetime]
 
 
 def by_dateutil(asked: Asked, _until: datetime) -> Iterator[datetime]:
-    """What it is told where it differs: a week without a day means that of the start, and a position in the first week
-    counts from the beginning of that week."""
+    """Asks python-dateutil, with two parts made explicit where it differs.
+
+    A week without a day means the weekday of the start, and a position in the first week counts from the beginning of
+    that week.
+    """
     start = asked.start
     days: dict[str, object] = {}
     if asked.frequency == "WEEKLY" and asked.positions:
@@ -179,27 +182,30 @@ def numbers(least: int, most: int, *, from_end: bool = False, size: int = 4) -> 
 
 @st.composite
 def rules(draw: st.DrawFn, years: tuple[int, int], *, as_dateutil: bool = False) -> Asked:
-    """Without what python-dateutil gets wrong, if asked so: BYDAY=MO,1FR (to it a day that is both), and those days of
-    BYWEEKNO=-53,-52 that lie in December, as days of the first week of the next year."""
+    """Draws rules; `as_dateutil` leaves out those that python-dateutil gets wrong.
 
-    def perhaps(strategy: st.SearchStrategy[tuple[int, ...]], *, one_in: int = 3) -> tuple[int, ...]:
+    To it BYDAY=MO,1FR means a day that is both, and BYWEEKNO=-53,-52 has no days in December that belong to the first
+    week of the next year.
+    """
+
+    def sometimes(strategy: st.SearchStrategy[tuple[int, ...]], *, one_in: int = 3) -> tuple[int, ...]:
         return draw(strategy) if draw(st.integers(1, one_in)) == 1 else ()
 
     frequency = draw(st.sampled_from(FREQUENCIES))
     first, last = (datetime(year, 1, 1) for year in years)
     start = draw(st.datetimes(first, last)).replace(second=0, microsecond=0)
-    weeks = perhaps(numbers(1, 53, from_end=True), one_in=4) if frequency == "YEARLY" else ()
+    weeks = sometimes(numbers(1, 53, from_end=True), one_in=4) if frequency == "YEARLY" else ()
     weeks = tuple(week for week in weeks if week > -52 or not as_dateutil)
-    months = perhaps(numbers(1, 12))
-    month_days = perhaps(numbers(1, 31, from_end=True)) if frequency != "WEEKLY" else ()
-    year_days = perhaps(numbers(1, 366, from_end=True, size=9), one_in=5) if frequency in {"YEARLY", "HOURLY"} else ()
-    weekdays: tuple[tuple[int, int], ...] = tuple((0, day) for day in perhaps(numbers(0, 6, size=7), one_in=2))
+    months = sometimes(numbers(1, 12))
+    month_days = sometimes(numbers(1, 31, from_end=True)) if frequency != "WEEKLY" else ()
+    year_days = sometimes(numbers(1, 366, from_end=True, size=9), one_in=5) if frequency in {"YEARLY", "HOURLY"} else ()
+    weekdays: tuple[tuple[int, int], ...] = tuple((0, day) for day in sometimes(numbers(0, 6, size=7), one_in=2))
     if frequency in {"YEARLY", "MONTHLY"} and not weeks and not (as_dateutil and weekdays):
         most = 53 if frequency == "YEARLY" and not months else 5
         nth = st.tuples(st.integers(-most, most).filter(bool), st.integers(0, 6))
         weekdays += tuple(draw(st.lists(nth, max_size=3, unique=True)))
-    hours = perhaps(numbers(0, 23))
-    minutes = perhaps(numbers(0, 59))
+    hours = sometimes(numbers(0, 23))
+    minutes = sometimes(numbers(0, 59))
     others = bool(weeks or months or month_days or year_days or weekdays or hours or minutes)
     asked = Asked(
         frequency=frequency,
@@ -213,9 +219,9 @@ def rules(draw: st.DrawFn, years: tuple[int, int], *, as_dateutil: bool = False)
         weekdays=weekdays,
         hours=hours,
         minutes=minutes,
-        positions=perhaps(numbers(1, 10, from_end=True) | numbers(1, 366, from_end=True)) if others else (),
+        positions=sometimes(numbers(1, 10, from_end=True) | numbers(1, 366, from_end=True)) if others else (),
     )
-    match draw(st.sampled_from(["for ever", "for ever", "count", "until"])):
+    match draw(st.sampled_from(["forever", "forever", "count", "until"])):
         case "count":
             return asked._replace(limit=draw(st.integers(1, 40)))
         case "until":
@@ -227,7 +233,7 @@ Reader: TypeAlias = Callable[[Asked, datetime], Iterator[datetime]]
 
 
 def compare(asked: Asked, reader: Reader, first: datetime, until: datetime) -> None:
-    """The same from the start on, and from far behind it; a rule with a COUNT that it does not reach is refused."""
+    """Compares the answers from the start on and from far behind it. A COUNT that is not reached must be refused."""
     expected = list(islice(takewhile(lambda found: found < until, reader(asked, until)), MOST))
     try:
         recurrence = asked.recurrence
@@ -248,7 +254,7 @@ def test_any_rule_against_a_walk_over_the_days(asked: Asked, away: int, length: 
     compare(asked, by_walk, first, first + timedelta(days=length, minutes=1))
 
 
-# So late that python-dateutil, which cannot be stopped, soon comes to the end of its calendar.
+# Late starts: python-dateutil, which cannot be stopped, soon reaches the end of its calendar.
 @settings(deadline=None, max_examples=400)
 @given(rules((9965, 9985), as_dateutil=True), st.integers(0, 10 * 366), st.integers(0, 800))
 def test_any_rule_against_dateutil(asked: Asked, away: int, length: int) -> None:
@@ -264,7 +270,7 @@ def test_any_rule_against_dateutil(asked: Asked, away: int, length: int) -> None
 
 @settings(deadline=None, max_examples=200)
 @given(rules((2000, 2030)), st.lists(st.integers(0, 1500), min_size=2, max_size=5))
-def test_neighbouring_questions_add_up(asked: Asked, lengths: list[int]) -> None:
+def test_answers_of_neighbouring_periods_add_up(asked: Asked, lengths: list[int]) -> None:
     recurrence = asked._replace(limit=None).recurrence
     cuts = [asked.start + timedelta(days=days, minutes=days) for days in accumulate(lengths)]
     parts = [nominal_times(recurrence, first=first, until=until) for first, until in pairwise(cuts)]
@@ -275,7 +281,7 @@ def test_neighbouring_questions_add_up(asked: Asked, lengths: list[int]) -> None
 
 @settings(deadline=None, max_examples=200)
 @given(rules((2000, 2030)))
-def test_a_rule_survives_being_written_down(asked: Asked) -> None:
+def test_a_normalised_text_parses_to_the_same_rule(asked: Asked) -> None:
     recurrence = asked._replace(limit=None).recurrence
     again = parse_recurrence(f"RRULE:{recurrence.text.lower()}", start=asked.start)
     assert (again, again.rule, again.last) == (recurrence, recurrence.rule, recurrence.last)

@@ -1,4 +1,4 @@
-"""What one local time means, case by case."""
+"""The instants of single local times, case by case."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -32,7 +32,7 @@ def local(text: str) -> datetime:
         ("Asia/Kathmandu", "2026-06-01T12:00:01.5", "2026-06-01T06:15:01.5", "2026-06-01T12:00:01.5"),
     ],
 )
-def test_named_answers(zone: str, nominal: str, instant: str, shown: str) -> None:
+def test_known_answers(zone: str, nominal: str, instant: str, shown: str) -> None:
     found = resolve(local(nominal), find_zone(zone))
     assert found is not None
     assert found.instant == utc(instant)
@@ -42,7 +42,7 @@ def test_named_answers(zone: str, nominal: str, instant: str, shown: str) -> Non
 
 
 @pytest.mark.parametrize("nominal", ["2011-12-30T00:00", "2011-12-30T10:00", "2011-12-30T23:59:59.999999"])
-def test_a_date_that_never_was_has_no_instant(nominal: str) -> None:
+def test_a_skipped_date_has_no_instant(nominal: str) -> None:
     assert resolve(local(nominal), find_zone("Pacific/Apia")) is None
     assert instants_showing(local(nominal), find_zone("Pacific/Apia")) == ()
 
@@ -64,11 +64,11 @@ def test_a_date_that_never_was_has_no_instant(nominal: str) -> None:
         ("Pacific/Kwajalein", "1969-09-30T12:00", ["1969-09-30T01:00", "1969-10-01T00:00"]),
     ],
 )
-def test_every_instant_at_which_the_wall_shows_a_time(zone: str, nominal: str, instants: list[str]) -> None:
+def test_every_instant_at_which_the_clocks_show_a_time(zone: str, nominal: str, instants: list[str]) -> None:
     assert instants_showing(local(nominal), find_zone(zone)) == tuple(map(utc, instants))
 
 
-def test_the_fold_of_a_question_is_ignored() -> None:
+def test_the_fold_of_a_nominal_time_is_ignored() -> None:
     second = local("2026-10-25T02:30").replace(fold=1)
     found = resolve(second, find_zone("Europe/Berlin"))
     assert found == Resolved(utc("2026-10-25T00:30"), timedelta(hours=2), timedelta())
@@ -76,18 +76,18 @@ def test_the_fold_of_a_question_is_ignored() -> None:
 
 
 @pytest.mark.parametrize("edge", ["0001-01-01", "0002-12-31T23:59", "9998-01-01", "9999-12-31T23:59:59"])
-def test_outside_the_calendar_there_is_nothing(edge: str) -> None:
+def test_a_time_outside_the_calendar_has_no_instant(edge: str) -> None:
     assert resolve(local(edge), find_zone("Pacific/Kiritimati")) is None
     assert instants_showing(local(edge), find_zone("America/New_York")) == ()
 
 
 @pytest.mark.parametrize("edge", ["0003-01-01", "9997-12-31T23:59"])
-def test_the_edges_of_the_calendar_are_no_obstacle(edge: str) -> None:
+def test_the_edges_of_the_calendar_are_accepted(edge: str) -> None:
     for name in ("Pacific/Kiritimati", "America/New_York", "Etc/GMT+12"):
         assert resolve(local(edge), find_zone(name)) is not None
 
 
-def test_an_aware_time_is_a_programming_error() -> None:
+def test_an_aware_time_is_refused_by_an_assertion() -> None:
     with pytest.raises(AssertionError):
         resolve(utc("2026-06-01T00:00"), find_zone("UTC"))
     with pytest.raises(AssertionError):

@@ -1,4 +1,4 @@
-"""Single local times against a walk over the minutes of UTC that reads the wall clock."""
+"""Compares single local times with a walk over the minutes of UTC that reads the wall clock."""
 
 from collections import defaultdict
 from datetime import datetime, timedelta
@@ -13,11 +13,11 @@ from civil.zones import find_zone
 from testkit.wall_clock import DAY, EPOCH, Change, WallClock, changes_by_kind, clock, instant_of, moments
 
 REACH = 26 * 60
-"""Minutes: offsets and jumps reach a day at most."""
+"""Minutes. Offsets and jumps are a day at most."""
 
 
 class Shown:
-    """Everything that the wall shows around some minutes of UTC."""
+    """The wall-clock times around some minutes of UTC."""
 
     def __init__(self, zone: WallClock, first: int, last: int) -> None:
         walls = zone.walls(range(first, last))
@@ -46,7 +46,7 @@ def naive(wall: int) -> datetime:
 
 
 def around(change: Change) -> set[int]:
-    """Wall times at both sides of both edges of the gap or overlap, inside it, and at the midnights around."""
+    """Returns local times at both sides of both edges of a gap or overlap, inside it, and at the midnights around."""
     edges = [(change.at + change.before) // 60, (change.at + change.after) // 60]
     edges += [edge // DAY * DAY + midnight for edge in edges for midnight in (0, DAY)]
     return {edge + near for edge in edges for near in (-61, -31, -30, -1, 0, 1, 15, 29, 30, 31, 59, 60, 61)}
@@ -93,7 +93,7 @@ def test_a_weekly_slot_is_the_same_time_week_by_week(moment: tuple[str, int], da
 
 @settings(deadline=None, max_examples=500)
 @given(moments(), st.timedeltas(timedelta(days=-2), timedelta(days=2)))
-def test_a_time_is_first_read_where_it_is_resolved(moment: tuple[str, int], away: timedelta) -> None:
+def test_the_first_instant_that_shows_a_time_is_what_it_means(moment: tuple[str, int], away: timedelta) -> None:
     name, minute = moment
     nominal = naive(clock(name).wall(minute)) + away
     resolved, read = resolve(nominal, find_zone(name)), instants_showing(nominal, find_zone(name))

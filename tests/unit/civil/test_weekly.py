@@ -43,7 +43,7 @@ def instants(found: list[Occurrence]) -> list[str]:
         ("America/Vancouver", "2026-11-01T18:00", "Mon 09:00", "2026-11-02T16:00Z = 2026-11-02T09:00-07:00", False),
     ],
 )
-def test_named_answers(zone: str, now: str, weekly: str, answer: str, shifted: bool) -> None:
+def test_known_answers(zone: str, now: str, weekly: str, answer: str, shifted: bool) -> None:
     found = next(occurrences([slot(weekly)], find_zone(zone), after=utc(now)))
     instant, shown = map(datetime.fromisoformat, answer.split(" = "))
     assert found.instant == instant
@@ -53,7 +53,7 @@ def test_named_answers(zone: str, now: str, weekly: str, answer: str, shifted: b
     assert found.slot == slot(weekly)
 
 
-def test_a_shifted_occurrence_still_knows_what_the_slot_asked_for() -> None:
+def test_a_shifted_occurrence_keeps_the_nominal_time_of_its_slot() -> None:
     (found,) = between("America/Nuuk", "2024-03-30T12:00", "2024-04-01T00:00", "Sat 23:30")
     assert (found.nominal.date(), found.nominal.time()) == (date(2024, 3, 30), time(23, 30))
     assert found.nominal.tzinfo is None
@@ -67,33 +67,33 @@ def test_a_time_shown_twice_occurs_at_the_first() -> None:
     assert found[1].offset == timedelta(hours=2)
 
 
-def test_the_second_pass_of_a_repeated_hour_holds_nothing() -> None:
+def test_nothing_occurs_in_the_second_pass_of_a_repeated_hour() -> None:
     weekly = [f"Sun 02:{minute:02}" for minute in range(60)]
     assert between("Europe/Berlin", "2026-10-25T00:59", "2026-10-25T01:59", *weekly) == []
 
 
-def test_shifted_slots_stand_in_time_order_among_the_others() -> None:
+def test_shifted_slots_come_in_time_order() -> None:
     found = between("America/New_York", "2024-03-10T00:00", "2024-03-10T12:00", "Sun 02:30", "Sun 03:00", "Sun 04:00")
     assert [(one.slot.hour, one.shifted) for one in found] == [(3, False), (2, True), (4, False)]
     assert instants(found) == ["2024-03-10T07:00", "2024-03-10T07:30", "2024-03-10T08:00"]
 
 
-def test_a_slot_shifted_past_midnight_stands_among_the_slots_of_the_next_day() -> None:
+def test_a_slot_shifted_past_midnight_comes_in_time_order() -> None:
     found = between("America/Nuuk", "2024-03-30T12:00", "2024-03-31T12:00", "Sun 00:00", "Sun 00:45", "Sat 23:30")
     assert [one.slot for one in found] == [slot("Sun 00:00"), slot("Sat 23:30"), slot("Sun 00:45")]
 
 
-def test_two_slots_at_one_instant_are_one_and_keep_the_unshifted() -> None:
+def test_the_unshifted_of_two_slots_at_one_instant_wins() -> None:
     (found,) = between("America/New_York", "2024-03-10T00:00", "2024-03-10T12:00", "Sun 02:30", "Sun 03:30")
     assert found.slot == slot("Sun 03:30")
     assert not found.shifted
 
 
-def test_the_same_slot_given_twice_counts_once() -> None:
+def test_a_duplicate_slot_counts_once() -> None:
     assert len(between("UTC", "2026-01-01T00:00", "2026-01-08T00:00", "Mon 09:00", "Mon 09:00")) == 1
 
 
-def test_dates_that_do_not_exist_are_dropped_and_their_neighbours_stay() -> None:
+def test_skipped_dates_are_dropped_and_their_neighbours_stay() -> None:
     daily = [f"{day} 10:00" for day in DAYS]
     found = between("Pacific/Apia", "2011-12-28T00:00", "2012-01-01T00:00", *daily)
     assert [one.local_date.day for one in found] == [28, 29, 31, 1]
@@ -131,7 +131,7 @@ def test_after_is_exact_to_the_microsecond() -> None:
     assert next(occurrences([slot("Mon 09:00")], find_zone("UTC"), after=just_before)).instant == nine
 
 
-def test_an_interval_that_ends_before_it_starts_holds_nothing() -> None:
+def test_an_interval_that_ends_before_it_starts_is_empty() -> None:
     assert between("Europe/Berlin", "2026-06-01T00:00", "2026-01-01T00:00", "Mon 09:00") == []
 
 
@@ -139,30 +139,30 @@ def test_without_slots_there_is_no_occurrence() -> None:
     assert list(occurrences([], find_zone("Europe/Berlin"), after=utc("2026-01-01T00:00"))) == []
 
 
-def test_without_an_end_they_go_on_week_by_week() -> None:
+def test_without_an_end_occurrences_go_on_week_by_week() -> None:
     found = list(islice(occurrences([slot("Wed 12:00")], find_zone("Asia/Tokyo"), after=utc("2026-01-01T00:00")), 5000))
     assert {later.instant - earlier.instant for earlier, later in pairwise(found)} == {timedelta(days=7)}
 
 
-def test_they_end_with_the_calendar() -> None:
+def test_the_answers_end_with_the_calendar() -> None:
     found = list(occurrences([slot("Wed 12:00")], find_zone("Europe/Berlin"), after=utc("9997-12-01T00:00")))
     assert [one.local_date for one in found] == [date(9997, 12, day) for day in (3, 10, 17, 24, 31)]
     assert list(occurrences([slot("Wed 12:00")], find_zone("UTC"), after=datetime.max.replace(tzinfo=UTC))) == []
 
 
-def test_the_beginning_of_the_calendar_is_no_obstacle() -> None:
+def test_the_beginning_of_the_calendar_is_accepted() -> None:
     everything = occurrences([slot("Wed 12:00")], find_zone("America/New_York"), after=datetime.min.replace(tzinfo=UTC))
     assert next(everything).local_time == time(12)
 
 
-def test_instants_are_in_utc_whatever_zone_the_question_is_in() -> None:
+def test_instants_are_in_utc_for_a_question_in_any_zone() -> None:
     after = datetime(2026, 1, 5, 9, tzinfo=timezone(timedelta(hours=9)))
     found = next(occurrences([slot("Mon 09:00")], find_zone("UTC"), after=after))
     assert found.instant == utc("2026-01-05T09:00")
     assert found.instant.tzinfo is UTC
 
 
-def test_a_naive_question_is_a_programming_error() -> None:
+def test_a_naive_instant_is_refused_by_an_assertion() -> None:
     with pytest.raises(AssertionError):
         next(occurrences([slot("Mon 09:00")], find_zone("UTC"), after=utc("2026-01-05T00:00").replace(tzinfo=None)))
 
@@ -170,6 +170,6 @@ def test_a_naive_question_is_a_programming_error() -> None:
 @pytest.mark.parametrize(
     ("day", "hour", "minute"), [(-1, 0, 0), (7, 0, 0), (0, -1, 0), (0, 24, 0), (0, 0, -1), (0, 0, 60)]
 )
-def test_times_outside_a_week_are_no_slots(day: int, hour: int, minute: int) -> None:
+def test_times_outside_a_week_are_refused(day: int, hour: int, minute: int) -> None:
     with pytest.raises(ValueError, match="not a time of the week"):
         WeeklySlot(day=day, hour=hour, minute=minute)

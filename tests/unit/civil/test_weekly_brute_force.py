@@ -1,4 +1,4 @@
-"""Every answer against a walk over the minutes of UTC that reads the wall clock straight from the compiled database."""
+"""Compares slots and days with a walk over the minutes of UTC that reads the compiled database itself."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -48,14 +48,14 @@ def asked(slots: Iterable[WeeklySlot], name: str, after: int, until: int) -> lis
 
 
 def edge_walls(change: Change) -> set[int]:
-    """Wall times at both sides of both edges of the gap or overlap, inside it, and at the midnights around."""
+    """Returns local times at both sides of both edges of a gap or overlap, inside it, and at the midnights around."""
     edges = [(change.at + change.before) // 60, (change.at + change.after) // 60]
     edges += [edge // DAY * DAY + midnight for edge in edges for midnight in (0, DAY)]
     return {edge + near for edge in edges for near in (-61, -60, -31, -30, -1, 0, 1, 15, 29, 30, 31, 59, 60, 61)}
 
 
-def test_the_changes_of_a_zone_lie_days_apart_and_reach_a_day_at_most() -> None:
-    """What civil rests on: one change between two daily readings, and none within the reach of another."""
+def test_changes_of_a_zone_are_days_apart_and_a_day_at_most() -> None:
+    """Checks the assumption behind civil: one change between two daily readings, none within the effect of another."""
     for name in distinct_zones():
         changes = clock(name).changes
         assert all(abs(change.after - change.before) <= 86_400 for change in changes), name
@@ -77,7 +77,7 @@ def test_every_change_of_every_zone_is_found_to_the_second() -> None:
 
 
 def test_slots_around_every_change_of_every_zone() -> None:
-    """Asked at once, and in two halves that meet while the jump still has its effect."""
+    """Asks at once, and in two halves that meet while the jump still has an effect."""
     kinds = changes_by_kind(2010, 2037)
     assert sum(map(len, kinds.values())) > 5_000
     for change, names in kinds.items():
@@ -91,7 +91,7 @@ def test_slots_around_every_change_of_every_zone() -> None:
             assert halves == expected, (name, change)
 
 
-def test_a_daily_slot_occurs_once_on_every_date_there_is() -> None:
+def test_a_daily_slot_occurs_once_on_every_existing_date() -> None:
     daily = [WeeklySlot(day=day, hour=2, minute=30) for day in range(7)]
     after, until = seconds(2010) // 60, seconds(2038) // 60
     for name in distinct_zones():
@@ -142,7 +142,7 @@ def test_neighbouring_intervals_add_up(
 
 @settings(deadline=None, max_examples=300)
 @given(moments())
-def test_an_instant_lies_within_the_bounds_of_its_day(moment: tuple[str, int]) -> None:
+def test_an_instant_is_within_the_bounds_of_its_day(moment: tuple[str, int]) -> None:
     name, minute = moment
     day = local_day(instant_of(minute), find_zone(name))
     start, end = day_bounds(day, find_zone(name))

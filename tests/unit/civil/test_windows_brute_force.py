@@ -1,4 +1,4 @@
-"""Send windows against a walk over the minutes of UTC that reads the wall clock."""
+"""Compares send windows with a walk over the minutes of UTC that reads the wall clock."""
 
 from collections.abc import Iterator, Sequence
 from datetime import time, timedelta
@@ -16,14 +16,14 @@ WEEK = 7 * DAY
 
 
 def minutes_of(window: SendWindow) -> set[int]:
-    """Of the week, from Thursday on, as 1970 began."""
+    """Returns the minutes of a week, from Thursday on, as 1970 began."""
     start = window.start.hour * 60 + window.start.minute
     end = DAY if window.end is None else window.end.hour * 60 + window.end.minute
     return {(day - 4) % 7 * DAY + minute for day in window.days for minute in range(start, end)}
 
 
 def runs(window: SendWindow, zone: WallClock, walk: range) -> list[Opening]:
-    """Runs of minutes that lie in the window; those that reach an end of the walk may be longer."""
+    """Returns the runs of minutes in the window. Runs at either end of the walk may be longer."""
     return runs_of(window, [wall % WEEK for wall in zone.walls(walk)], walk.start)
 
 
@@ -35,7 +35,7 @@ def runs_of(window: SendWindow, shown: list[int], first: int) -> list[Opening]:
 
 
 def asked(window: SendWindow, name: str, after: int, until: int) -> list[Opening]:
-    """What ends after the one and begins before the other."""
+    """Returns the openings that end after the first instant and begin before the second."""
     found = openings(window, find_zone(name), after=instant_of(after))
     return list(takewhile(lambda opening: opening.start < instant_of(until), found))
 
@@ -50,7 +50,7 @@ def at(minute: int) -> time:
 
 
 def windows_around(change: Change) -> list[SendWindow]:
-    """Within, across, up to and from the edges of the gap or overlap, on the days of the edges and on every day."""
+    """Returns windows within, across, up to and from the edges of a gap or overlap, on its days and on every day."""
     edges = [(change.at + change.before) // 60 % DAY, (change.at + change.after) // 60 % DAY]
     first, last = min(edges), max(edges)
     middle = (first + last) // 2
@@ -73,7 +73,7 @@ def windows_around(change: Change) -> list[SendWindow]:
 
 
 def test_windows_around_every_change_of_every_zone() -> None:
-    """Seven of the windows at each: what one year leaves out of a zone is asked in another."""
+    """Asks about seven of the windows at each change; other years ask about the others."""
     kinds = changes_by_kind(2010, 2037)
     assert sum(map(len, kinds.values())) > 5_000
     for turn, (change, names) in enumerate(kinds.items()):
@@ -114,7 +114,7 @@ def windows(draw: st.DrawFn) -> SendWindow:
 @settings(deadline=None, max_examples=300)
 @given(moments(), windows(), st.integers(0, 9 * DAY))
 def test_any_window_in_any_zone(moment: tuple[str, int], window: SendWindow, length: int) -> None:
-    """Whole: an opening that began before the question, and one that lasts beyond the end of it."""
+    """Expects whole openings, also of one that began before the question and one that ends after it."""
     name, after = moment
     walk = range(after - 15 * DAY, after + length + 15 * DAY)
     first, last = instant_of(after), instant_of(after + length)
@@ -124,7 +124,7 @@ def test_any_window_in_any_zone(moment: tuple[str, int], window: SendWindow, len
 
 @settings(deadline=None, max_examples=300)
 @given(moments(), windows(), st.integers(0, 59), st.integers(1, 40))
-def test_a_question_at_any_second_joins_the_same_openings(
+def test_openings_do_not_depend_on_the_second_of_the_question(
     moment: tuple[str, int], window: SendWindow, second: int, count: int
 ) -> None:
     name, minute = moment
@@ -142,7 +142,9 @@ def test_a_question_at_any_second_joins_the_same_openings(
 
 @settings(deadline=None, max_examples=200)
 @given(moments(), st.sets(st.integers(0, 6), min_size=1), st.times(), st.times() | st.none())
-def test_windows_to_the_microsecond(moment: tuple[str, int], days: set[int], start: time, end: time | None) -> None:
+def test_windows_are_exact_to_the_microsecond(
+    moment: tuple[str, int], days: set[int], start: time, end: time | None
+) -> None:
     if end is not None and start >= end:
         start, end = end, start
     if start == end:
@@ -155,7 +157,7 @@ def test_windows_to_the_microsecond(moment: tuple[str, int], days: set[int], sta
 
 
 @pytest.mark.parametrize("name", ["Africa/Casablanca", "Antarctica/Troll", "Australia/Lord_Howe", "America/Nuuk"])
-def test_through_two_years(name: str) -> None:
+def test_openings_through_two_years(name: str) -> None:
     for window in (
         SendWindow(days=frozenset({0, 6}), start=time(2, 15), end=time(3, 30)),
         SendWindow(days=frozenset(range(7)), start=time(0, 1), end=None),

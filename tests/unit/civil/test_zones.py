@@ -1,4 +1,4 @@
-"""Which names are zones, and whose data they read."""
+"""The names that are zones, and the data that they read."""
 
 import os
 import subprocess
@@ -64,7 +64,7 @@ def test_links_and_fixed_offsets_are_zones(name: str) -> None:
         "x" * 300,
     ],
 )
-def test_anything_else_is_refused(name: str) -> None:
+def test_any_other_name_is_refused(name: str) -> None:
     with pytest.raises(UnknownZone):
         find_zone(name)
 
@@ -81,7 +81,7 @@ def test_anything_else_is_refused(name: str) -> None:
         ("", ()),
     ],
 )
-def test_a_near_miss_names_what_was_probably_meant(name: str, suggestions: tuple[str, ...]) -> None:
+def test_a_near_miss_suggests_what_was_probably_meant(name: str, suggestions: tuple[str, ...]) -> None:
     with pytest.raises(UnknownZone) as refusal:
         find_zone(name)
     assert refusal.value.name == name
@@ -100,14 +100,14 @@ def test_the_version_is_that_of_the_data() -> None:
     assert first_line == f"# version {tzdata_version()}"
 
 
-def test_an_instant_is_read_whatever_zone_it_is_written_in() -> None:
+def test_an_instant_may_be_given_in_any_zone() -> None:
     berlin = find_zone("Europe/Berlin")
     just_before = datetime(2026, 3, 29, 0, 59, 59, tzinfo=UTC)
     assert berlin.offset_at(just_before) == timedelta(hours=1)
     assert berlin.offset_at(just_before + timedelta(seconds=1)) == timedelta(hours=2)
 
 
-def test_data_of_the_operating_system_is_never_read(tmp_path: Path) -> None:
+def test_the_data_of_the_operating_system_is_never_read(tmp_path: Path) -> None:
     impostor = tmp_path / "America" / "Vancouver"
     impostor.parent.mkdir()
     impostor.write_bytes(resources.files("tzdata").joinpath("zoneinfo", "Asia", "Tokyo").read_bytes())
@@ -123,12 +123,12 @@ def test_data_of_the_operating_system_is_never_read(tmp_path: Path) -> None:
     assert done.stdout.strip() == "9:00:00 / -1 day, 17:00:00"
 
 
-def test_a_name_that_was_kept_is_the_zone_of_that_name() -> None:
+def test_a_stored_name_is_the_zone_of_that_name() -> None:
     assert stored_zone("Europe/Berlin") is find_zone("Europe/Berlin")
     assert stored_zone("Europe/Berlin").is_known
 
 
-def test_a_kept_name_that_the_database_has_not_stays_a_name() -> None:
+def test_a_stored_name_that_was_dropped_has_no_data() -> None:
     zone = stored_zone("Europe/Atlantis")
     assert (zone.name, zone.data, zone.is_known) == ("Europe/Atlantis", b"", False)
     assert zone == stored_zone("Europe/Atlantis")
@@ -144,6 +144,6 @@ def test_a_kept_name_that_the_database_has_not_stays_a_name() -> None:
         lambda zone: local_day(datetime(2026, 3, 2, tzinfo=UTC), zone),
     ],
 )
-def test_of_a_name_without_a_law_no_time_is_told(question: Callable[[Zone], object]) -> None:
+def test_a_zone_without_data_answers_no_question(question: Callable[[Zone], object]) -> None:
     with pytest.raises(UnknownZone, match="Europe/Atlantis"):
         question(stored_zone("Europe/Atlantis"))

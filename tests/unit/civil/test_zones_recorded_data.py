@@ -1,4 +1,4 @@
-"""Zones of other releases, as they were recorded."""
+"""Zones of other releases, built from their stored data."""
 
 import struct
 from datetime import UTC, date, datetime, timedelta
@@ -17,13 +17,13 @@ MIDSUMMER = datetime(2026, 6, 21, tzinfo=UTC)
 
 
 def with_rule(name: str, rule: str) -> bytes:
-    """The zone with another rule for the years that it does not list."""
+    """Returns the zone with another rule for the years that it does not list."""
     data = zone_data(name)
     return data[: data.rindex(b"\n", 0, -1) + 1] + rule.encode() + b"\n"
 
 
-def test_what_was_recorded_answers_as_its_release_did() -> None:
-    """Vancouver as it was before British Columbia abolished DST: Los Angeles' rules under its name."""
+def test_stored_data_answers_as_its_release_did() -> None:
+    """Uses Vancouver before British Columbia abolished DST: the rules of Los Angeles under its name."""
     now = find_zone("America/Vancouver")
     then = zone_from_data("America/Vancouver", zone_data("America/Los_Angeles"))
     monday_nine = [WeeklySlot(day=1, hour=9, minute=0)]
@@ -33,7 +33,7 @@ def test_what_was_recorded_answers_as_its_release_did() -> None:
     assert then.name == "America/Vancouver"
 
 
-def test_two_releases_asked_in_turn_do_not_mix_their_answers() -> None:
+def test_two_releases_of_a_zone_do_not_mix_their_answers() -> None:
     sundays = [WeeklySlot(day=0, hour=12, minute=0)]
     paris = find_zone("Europe/Paris")
     others = [zone_from_data("Europe/Paris", zone_data(name)) for name in ("Asia/Tokyo", "America/Lima", "UTC")]
@@ -60,13 +60,13 @@ def test_zones_are_equal_when_name_and_data_are() -> None:
     assert berlin not in {renamed, other}
 
 
-def test_a_name_that_the_database_has_dropped_can_still_be_read() -> None:
+def test_stored_data_of_a_dropped_name_can_be_read() -> None:
     dropped = zone_from_data("Mars/Olympus", zone_data("Asia/Kathmandu"))
     assert dropped.name == "Mars/Olympus"
     assert dropped.offset_at(MIDSUMMER) == timedelta(hours=5, minutes=45)
 
 
-def test_every_zone_survives_being_recorded() -> None:
+def test_every_zone_can_be_built_from_its_data() -> None:
     for name in zone_names():
         copy = zone_from_data(f"{name} as recorded", zone_data(name))
         assert list(copy.stretches(MIDSUMMER, MIDSUMMER.replace(year=2029))) == list(
@@ -79,13 +79,13 @@ def test_a_name_is_shown_without_its_data() -> None:
 
 
 @pytest.mark.parametrize("name", ["localtime", "Factory", "europe/berlin", "x" * 300])
-def test_there_is_no_data_of_what_is_no_zone(name: str) -> None:
+def test_an_unknown_name_has_no_data(name: str) -> None:
     with pytest.raises(UnknownZone):
         zone_data(name)
 
 
 @pytest.mark.parametrize("name", ["Europe/Berlin", "UTC", "Africa/Casablanca"])
-def test_data_that_ends_too_early_is_refused_wherever_it_ends(name: str) -> None:
+def test_truncated_data_is_refused(name: str) -> None:
     data = zone_data(name)
     for length in range(len(data)):
         with pytest.raises(ValueError, match="not a compiled time zone"):
@@ -93,7 +93,7 @@ def test_data_that_ends_too_early_is_refused_wherever_it_ends(name: str) -> None
 
 
 @pytest.mark.parametrize("rest", [b"\0", b"\n", b"x\n", zone_data("UTC")])
-def test_data_that_goes_on_after_its_end_is_refused(rest: bytes) -> None:
+def test_data_with_a_tail_is_refused(rest: bytes) -> None:
     with pytest.raises(ValueError, match="not a compiled time zone"):
         zone_from_data("Europe/Berlin", zone_data("Europe/Berlin") + rest)
 
@@ -114,8 +114,8 @@ def test_data_that_goes_on_after_its_end_is_refused(rest: bytes) -> None:
         with_rule("Europe/Berlin", "CET-1CÉST,M3.5.0,M10.5.0/3"),
     ],
 )
-def test_what_is_no_compiled_zone_is_refused(data: bytes) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - zoneinfo words some of them
+def test_other_bytes_are_refused(data: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - some of the texts are zoneinfo's
         zone_from_data("Europe/Berlin", data)
 
 
@@ -124,7 +124,7 @@ def second_header(data: bytes) -> int:
 
 
 def with_bytes(place: int, value: bytes) -> bytes:
-    """Berlin with these bytes at a place behind its second header, or, if negative, before its end."""
+    """Returns Berlin's data with these bytes at an offset after the second header or, if negative, before the end."""
     whole = zone_data("Europe/Berlin")
     data = bytearray(whole)
     place += second_header(whole) if place >= 0 else len(whole)
@@ -133,7 +133,7 @@ def with_bytes(place: int, value: bytes) -> bytes:
 
 
 def places() -> dict[str, int]:
-    """Where Berlin's changes, kinds of time, abbreviations and rule begin, behind its second header; how many kinds."""
+    """Returns the offsets of Berlin's changes, kinds of time, abbreviations and rule, and the number of kinds."""
     data = zone_data("Europe/Berlin")
     changes, kinds, letters = struct.unpack_from(">3L", data, second_header(data) + 32)
     numbers = 44 + changes * 8
@@ -167,13 +167,13 @@ BERLIN = places()
         (with_bytes(-4, b"\xff"), "rule for later"),
     ],
 )
-def test_damage_is_found_where_it_is(data: bytes, what: str) -> None:
+def test_damage_is_reported_by_its_place(data: bytes, what: str) -> None:
     with pytest.raises(ValueError, match=f"^not a compiled time zone: wrong ({what})$"):
         zone_from_data("Europe/Berlin", data)
 
 
 def test_leap_seconds_are_refused() -> None:
-    """Whole in every other way: the product's clocks have none."""
+    """Uses data that is valid apart from leap seconds, which the product's clocks do not have."""
     header = struct.Struct(">4sc15x6L")
     kind, letters, leap = struct.pack(">lBB", 0, 0, 0), b"UTC\0", struct.pack(">ql", 78_796_800, 1)
     data = header.pack(b"TZif", b"2", 0, 0, 0, 0, 1, 4) + kind + letters
@@ -184,7 +184,7 @@ def test_leap_seconds_are_refused() -> None:
         zone_from_data("Right", with_leap)
 
 
-def test_indicators_are_of_all_kinds_or_of_none() -> None:
+def test_indicators_must_cover_all_kinds_or_none() -> None:
     header = struct.Struct(">4sc15x6L")
     kinds, letters = struct.pack(">lBB", 0, 0, 0) * 2, b"UTC\0"
     data = header.pack(b"TZif", b"2", 0, 0, 0, 0, 2, 4) + kinds + letters
@@ -204,7 +204,7 @@ def test_indicators_are_of_all_kinds_or_of_none() -> None:
     st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), min_size=1, max_size=4),
 )
 def test_damaged_data_is_refused_or_answers(name: str, damage: list[tuple[int, int]]) -> None:
-    """zoneinfo itself hangs or crashes on some of these."""
+    """Includes data on which zoneinfo itself hangs or crashes."""
     data = bytearray(zone_data(name))
     for place, value in damage:
         data[place % len(data)] = value
