@@ -5,7 +5,7 @@ READY := $(VENV)/.ready
 RUN   := env -u PYTHONDONTWRITEBYTECODE PYTHONTZPATH= $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo psql streams fmt test faults lint check proto bench clean again
+.PHONY: help run demo psql streams fmt test faults lint check proto client bench clean again
 
 help:            ## print this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -41,6 +41,9 @@ check:           ## all that CI runs: lint, then every test
 
 proto: $(READY)  ## generate libs/postflow from protos/
 	tools/generate
+
+client: $(READY) ## build the wheel postflow-client: the stubs of protos/ alone, for other programs (into dist/)
+	tools/client dist
 
 bench: $(READY)  ## measure, on embedded servers where needed; writes benchmarks/out/latest.json (ARGS=calendar: one part)
 	@exec $(RUN)/python -m benchmarks.run $(ARGS)

@@ -45,7 +45,10 @@ def test_no_file_names(root: Path, files: list[Path], what: str, pattern: str) -
     assert found == [], f"{what} stands in {found}"
 
 
-@pytest.mark.parametrize("script", [".ci/run", "tools/bootstrap", "tools/breaking", "tools/generate", "tools/lint"])
+SCRIPTS = ("bootstrap", "breaking", "client", "generate", "lint")
+
+
+@pytest.mark.parametrize("script", [".ci/run", *(f"tools/{name}" for name in SCRIPTS)])
 def test_a_script_can_be_run_and_is_valid_shell(root: Path, script: str) -> None:
     assert (root / script).stat().st_mode & 0o111
     shell = (root / script).read_text().splitlines()[0].removeprefix("#!").split()
