@@ -1,4 +1,4 @@
-"""What the subcommands share: where they are added, and how they say that something is wrong."""
+"""The parts that subcommands share: the place where they are added, and the way they report an error."""
 
 import argparse
 import sys
