@@ -32,8 +32,8 @@ def _parser() -> argparse.ArgumentParser:
         help="run everything here until Ctrl-C",
         description="""Runs PostgreSQL, NATS, the sandbox provider and the four services, and keeps them running. The
         data stays in the state folder. POSTFLOW_<SERVICE>_DATABASE_URL and POSTFLOW_NATS_URL name servers to use
-        instead of ours, POSTFLOW_<SERVICE>_LISTEN other addresses; every other POSTFLOW_* and OTEL_* variable reaches
-        the services as it is.""",
+        instead of the embedded ones, POSTFLOW_<SERVICE>_LISTEN other addresses; every other POSTFLOW_* and OTEL_*
+        variable reaches the services as it is.""",
     )
     _add_state_dir(up)
     up.add_argument("--reset", action="store_true", help="wipe the state folder first: databases, streams, keys")

@@ -1,14 +1,14 @@
-"""What can go wrong around the servers, said so that a person can act on it."""
+"""Errors around the servers, worded so that a person can act on them."""
 
 
 class StackError(Exception):
-    """The message is printed as it is; it says what to do."""
+    """Carries a message that is printed as it is and says what to do."""
 
     exit_code = 1
 
 
 class WrongSetting(StackError):
-    """Only another setting helps. A service ends with the same exit code."""
+    """Says that only another setting helps. A service ends with the same exit code."""
 
     exit_code = 2
 

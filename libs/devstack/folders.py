@@ -61,7 +61,7 @@ class FolderLock:
 
 
 class StateFolder:
-    """The folder of one stack. Nothing is ever deleted in a folder without our marker."""
+    """Folder of one stack. Nothing is ever deleted in a folder without our marker."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()

@@ -1,4 +1,4 @@
-"""Whether a service serves: it listens, and its gRPC health says SERVING."""
+"""Health of a service: it listens, and its gRPC health check answers SERVING."""
 
 import asyncio
 from contextlib import suppress
@@ -9,7 +9,7 @@ POLL_SECONDS = 0.03
 
 
 async def serving(target: str) -> bool:
-    """Connects anew each time: a channel that once failed would wait before it tries again."""
+    """Returns whether the service is SERVING, on a new connection: a channel that has failed waits before the next."""
     if not await listening(target):
         return False
     import grpc  # a tenth of a second, spent while the services start

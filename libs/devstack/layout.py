@@ -1,4 +1,4 @@
-"""Who listens where, and what each process is told about it: ports, addresses, environment variables."""
+"""Ports and addresses of all processes, and the environment variables that pass them on."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ EVERYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - recognised, not bo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """0 takes a free one."""
+    """Ports to listen on; 0 takes a free one."""
 
     services: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(SERVICES, 0))
     metrics: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(SERVICES, 0))
@@ -40,7 +40,7 @@ FREE_PORTS = Ports()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """One more process of a service, on free ports: what it does in the background counts, and nobody calls it."""
+    """A further process of a service, on free ports: it does its share of the background work, and nobody calls it."""
 
     service: str
     name: str
@@ -65,7 +65,7 @@ class Replica:
 
 
 class Layout:
-    """What the caller's environment says counts; the ports fill in the rest. Free ports are chosen here, once."""
+    """Addresses as the caller's environment gives them, else by the ports. Free ports are chosen here, once."""
 
     def __init__(self, ports: Ports, given: Mapping[str, str]) -> None:
         self._given = given
@@ -84,11 +84,11 @@ class Layout:
 
     @property
     def targets(self) -> dict[str, str]:
-        """Where a client on this machine finds each service."""
+        """Addresses at which a client on this machine reaches each service."""
         return {service: self._given.get(_variable(service, "TARGET")) or self.local(service) for service in SERVICES}
 
     def local(self, service: str) -> str:
-        """Our own process, whatever others are told."""
+        """Returns the address of our own process, also when others are sent elsewhere."""
         return _reached(self.listen[service])
 
     def _check_urls(self) -> None:
@@ -107,8 +107,8 @@ class Layout:
             self._check("sandbox", "LISTEN", "sandbox provider", self.sandbox_listen)
 
     def environment(self, service: str, database_url: str, nats_url: str, credentials_keys: str) -> dict[str, str]:
-        """The whole environment of a service's process. `credentials_keys` is the path of a file."""
-        told = {
+        """Returns the whole environment of a service's process. `credentials_keys` is the path of a file."""
+        settings = {
             _variable(service, "DATABASE_URL"): database_url,
             "POSTFLOW_NATS_URL": nats_url,
             _variable(service, "LISTEN"): self.listen[service],
@@ -117,11 +117,11 @@ class Layout:
         }
         defaults = {"POSTFLOW_ENVIRONMENT": "development", "PYTHONTZPATH": ""}
         if service == "publisher":
-            told["POSTFLOW_PUBLISHER_SANDBOX_URL"] = self.sandbox_url
+            settings["POSTFLOW_PUBLISHER_SANDBOX_URL"] = self.sandbox_url
             defaults["POSTFLOW_PUBLISHER_CREDENTIALS_KEYS_FILE"] = credentials_keys
         databases_of_others = {_variable(other, "DATABASE_URL") for other in SERVICES if other != service}
         given = {name: value for name, value in self._given.items() if name not in databases_of_others}
-        return defaults | inherited() | given | told
+        return defaults | inherited() | given | settings
 
     def _address(self, service: str, setting: str, port: int) -> str:
         variable = _variable(service, setting)
@@ -137,7 +137,7 @@ class Layout:
 
 
 def inherited() -> dict[str, str]:
-    """Our own environment without PostFlow's settings: those are given on purpose, never by accident."""
+    """Returns our own environment without PostFlow's settings, which must be passed on purpose."""
     return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
 
 
@@ -162,7 +162,7 @@ def _check_address(variable: str, check: Callable[[T], None], value: T) -> None:
 
 
 def _reached(listen: str) -> str:
-    """Where a client on this machine finds who listens there."""
+    """Returns the address at which a client on this machine reaches that listener."""
     host, port = split(listen)
     return f"{_shown(HOST if host in EVERYWHERE else host)}:{port}"
 

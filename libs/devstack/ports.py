@@ -1,4 +1,4 @@
-"""Free ports that stay free while their server restarts: below the range that outgoing connections take theirs from."""
+"""Free ports that stay free while their server restarts: below the range for outgoing connections."""
 
 import errno
 import fcntl
@@ -24,7 +24,7 @@ def free_port(host: str = "127.0.0.1") -> int:
 
 
 def is_free(host: str, port: int) -> bool:
-    """Whether a server could listen here now (connections that linger after an earlier server do not count)."""
+    """Returns whether a server could listen here now, in spite of connections that linger after an earlier server."""
     return port == 0 or _binds(host, port, reuse=True)
 
 
@@ -35,8 +35,11 @@ def split(address: str) -> tuple[str, int]:
 
 @cache
 def _share() -> range:
-    """A part of the range in which no other process of ours chooses, as long as we live: between the choice of a port
-    and its use, and while its server restarts, it would find the port free. All of it for those who come late."""
+    """Returns the part of the range that this process has to itself for as long as it lives.
+
+    Another process would find a port free between its choice and its use, and while its server restarts. When every
+    part is taken, the range is shared.
+    """
     whole = range(LOWEST, _ephemeral_start())
     size = len(whole) // SHARES
     for number in range(SHARES):
@@ -46,11 +49,11 @@ def _share() -> range:
 
 
 def _reserves(file: Path) -> bool:
-    """The kernel lets go of it when this process ends."""
+    """Takes a lock that the kernel releases when this process ends; returns whether it was free."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError:
-        return False  # Another user's.
+        return False  # It belongs to another user.
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -28,7 +28,7 @@ from devstack.servers.postgres import EmbeddedPostgres, Mode
 SANDBOX = "sandbox"
 START_SECONDS = 60.0
 DRAIN_SECONDS = 30.0
-"""A service lets what is in flight finish for up to 20 s."""
+"""Longer than the 20 s for which a service lets what is in flight finish."""
 SANDBOX_STOP_SECONDS = 5.0
 STOPPING = {"postgres": "stops; first it writes to disk what it has in memory", "nats": "stops"}
 
@@ -58,10 +58,10 @@ class Stack:
     ) -> None:
         """Prepares a stack of `services`; starts nothing yet.
 
-        `environment` is for the services, and names servers to use instead of ours. `replicas` says how many processes
-        a service has, if not one; the second is called `queue-2`. A service named by `without` gets its database and
-        its address, and somebody else starts it. `respawn` restarts services that end by themselves, `respawn_servers`
-        PostgreSQL and NATS; `reset` begins with empty data.
+        `environment` is for the services, and names servers to use instead of the embedded ones. `replicas` says how
+        many processes a service has, if not one; the second is called `queue-2`. A service named by `without` gets its
+        database and its address, and somebody else starts it. `respawn` restarts services that end by themselves,
+        `respawn_servers` PostgreSQL and NATS; `reset` begins with empty data.
         """
         self.state = StateFolder(state_dir)
         self._layout = Layout(ports, environment or {})
@@ -98,17 +98,17 @@ class Stack:
 
     @property
     def targets(self) -> Mapping[str, str]:
-        """The gRPC address of each service."""
+        """gRPC address of each service."""
         return {service: self._layout.targets[service] for service in self._services}
 
     @property
     def metrics(self) -> Mapping[str, str]:
-        """The address of each service's /metrics."""
+        """Address of each service's /metrics."""
         return {service: self._layout.metrics[service] for service in self._services}
 
     @property
     def processes(self) -> Sequence[str]:
-        """The names of the services' processes, further replicas included."""
+        """Names of the services' processes, further replicas included."""
         return (*self._started, *(replica.name for replica in self._replicas))
 
     @property
@@ -127,29 +127,29 @@ class Stack:
                 await self._start(exits)
                 self._exits = exits.pop_all()
         except ExceptionGroup as group:
-            raise _told(group) from None
+            raise _actionable(group) from None
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         try:
             await self._exits.aclose()
         except ExceptionGroup as group:
-            raise _told(group) from None
+            raise _actionable(group) from None
 
     async def wait_serving(self, *names: str, within: float = START_SECONDS) -> None:
-        """Until each of them (none named: all) says SERVING. StackError for one that has ended for good."""
+        """Waits until each process (all, if none is named) is SERVING; StackError for one that has ended for good."""
         names = names or tuple(self._keepers)
         try:
             async with asyncio.timeout(within), asyncio.TaskGroup() as group:
                 for name in names:
                     group.create_task(self._wait_one(name))
         except ExceptionGroup as failures:
-            raise _told(failures) from None
+            raise _actionable(failures) from None
         except TimeoutError:
             raise StackError(f"not SERVING within {within:g} s: {', '.join(names)}{self._last_lines()}") from None
 
     def output(self, name: str) -> list[str]:
-        """The last lines of a service or of the sandbox, over all its lives."""
+        """Returns the last lines of a service or of the sandbox, over all its restarts."""
         return list(self._keepers[name].lines)
 
     def pid(self, name: str) -> int:
@@ -159,19 +159,19 @@ class Stack:
         return self._keepers[name].running
 
     def starts(self, name: str) -> int:
-        """How often the process was started."""
+        """Returns how often the process was started."""
         return self._keepers[name].starts
 
     async def kill(self, name: str, *, respawn: bool | None = None) -> None:
-        """SIGKILL to a service or the sandbox. `respawn` overrules what the stack does with processes that end."""
+        """Sends SIGKILL to a service or the sandbox. `respawn` overrules whether the stack restarts it."""
         await self._keepers[name].kill(respawn=respawn)
 
     async def stop(self, name: str) -> None:
-        """As an operator stops it: it drains."""
+        """Stops a process as an operator does: it drains."""
         await self._keepers[name].stop(DRAIN_SECONDS)
 
     async def start(self, name: str, environment: Mapping[str, str] | None = None) -> None:
-        """Starts it, told also these variables, and waits until it serves."""
+        """Starts a process with these variables in addition, and waits until it serves."""
         self._keepers[name].start(environment)
         await self.wait_serving(name)
 
@@ -180,7 +180,7 @@ class Stack:
         await self.start(name, environment)
 
     def kill_everything(self) -> None:
-        """For the impatient: nothing drains. PostgreSQL recovers at its next start."""
+        """Ends all processes at once: nothing drains, and PostgreSQL recovers at its next start."""
         for keeper in self._keepers.values():
             keeper.kill_now()
         if self.nats is not None and self.nats.running:
@@ -191,7 +191,7 @@ class Stack:
     # starting, in the order in which things need each other; stopping is the reverse
 
     async def _start(self, exits: AsyncExitStack) -> None:
-        # First: a second start of the same stack finds its ports taken, too, but by itself.
+        # Before the ports: on a second start of the same stack they are taken by the stack itself.
         self.state.check_unused()
         self._layout.check_ports(self._started)
         self.state.open()
@@ -246,8 +246,8 @@ class Stack:
 
     @contextmanager
     def _explained(self, service: str) -> Iterator[None]:
-        """What is wrong with a database that the caller named, in a line; with ours, nothing is the caller's fault."""
-        from servicekit.pg import errors  # it knows what PostgreSQL's refusals mean
+        """Reports in a line what is wrong with a database that the caller named; embedded ones have defects only."""
+        from servicekit.pg import errors  # its import teaches `misconfiguration` what PostgreSQL's refusals mean
         from servicekit.run.addresses import misconfiguration, without_password
 
         try:
@@ -297,7 +297,7 @@ class Stack:
         """Returns the path of a file that is created once: what its key has sealed must stay readable."""
         file = self.state.path / "credentials.keys"
         if not file.exists():
-            # Of earlier releases, which had a single key.
+            # Earlier releases had a single key.
             former = self.state.path / "credentials.key"
             key = former.read_text() if former.exists() else base64.b64encode(secrets.token_bytes(32)).decode()
             write_private(file, f"dev {key}\n")
@@ -347,7 +347,7 @@ class Stack:
                         raise
 
     async def _stop_server(self, name: str, server: EmbeddedPostgres | EmbeddedNats) -> None:
-        # A server that is just being started again has its turn first: stopped half-way, it would have failed to start.
+        # A restart that has begun ends first: if it were stopped half-way, the start would count as failed.
         async with self._turns[name]:
             self._on_line(name, STOPPING[name])
             await server.stop()
@@ -369,12 +369,12 @@ class Stack:
         return "; the last line of each process:" + "".join(shown) if shown else ""
 
 
-def _told(group: ExceptionGroup[Exception]) -> Exception:
-    """The first error that a person can act on; without one, the group as it is."""
+def _actionable(group: ExceptionGroup[Exception]) -> Exception:
+    """Returns the first error that a person can act on; without one, the group as it is."""
     for error in group.exceptions:
-        told = _told(error) if isinstance(error, ExceptionGroup) else error
-        if isinstance(told, StackError):
-            return told
+        found = _actionable(error) if isinstance(error, ExceptionGroup) else error
+        if isinstance(found, StackError):
+            return found
     return group
 
 

@@ -43,10 +43,10 @@ def commands(targets: Mapping[str, str], grpcurl: str) -> str:
 
 def grpcurl_command() -> str:
     """Returns grpcurl as it has to be typed here."""
-    ours = Path(sysconfig.get_path("scripts"), "grpcurl")
-    if not ours.exists() or shutil.which("grpcurl"):
+    installed = Path(sysconfig.get_path("scripts"), "grpcurl")
+    if not installed.exists() or shutil.which("grpcurl"):
         return "grpcurl"
-    return shortest(ours)
+    return shortest(installed)
 
 
 def shortest(program: Path) -> str:
@@ -58,5 +58,5 @@ def shortest(program: Path) -> str:
 def _call(grpcurl: str, target: str, method: str, request: object) -> str:
     body = json.dumps(request)
     for variable in ("$draft", "$at"):
-        body = body.replace(variable, f"'{variable}'")  # The quotes end and begin again, so that the shell fills it in.
+        body = body.replace(variable, f"'{variable}'")  # Outside the single quotes the shell expands it.
     return f"{grpcurl} -plaintext -d '{body}' {target} {method}"

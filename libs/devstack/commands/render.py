@@ -1,4 +1,4 @@
-"""The processes' output for people: one line each, with the name of the process in front."""
+"""Output of the processes for people: one line for each entry, with the name of the process in front."""
 
 import json
 import os
@@ -12,7 +12,7 @@ ALARMING = frozenset({"WARNING", "ERROR", "CRITICAL"})
 RED = 31
 SHOWN_ELSEWHERE = frozenset({"time", "level", "service", "logger", "message", "exception"})
 ROUTINE = {"postgres": ("LOG:",), "nats": ("[INF]",)}
-"""What the servers say when all is well."""
+"""Parts of the lines that servers write when all is well."""
 CALLS = "servicekit.rpc.access"
 READS = ("Check", "Find", "Get", "List")
 OUTCOMES = "publisher_service.application.post_log"
@@ -25,7 +25,7 @@ class Printer:
         self._coloured = stream.isatty() and "NO_COLOR" not in environ
 
     def line(self, name: str, line: str) -> None:
-        """A line that a process wrote."""
+        """Prints a line that a process wrote."""
         if any(word in line for word in ROUTINE.get(name, ())) or not line.strip():
             return
         entry = _json(line)
@@ -35,11 +35,11 @@ class Printer:
             self._print(name, *_read(entry))
 
     def event(self, name: str, text: str) -> None:
-        """What happened to a process."""
+        """Prints what happened to a process."""
         self._print(name, self._now(), "WARNING", text)
 
     def say(self, text: str = "") -> None:
-        # Whoever reads may go away; what runs goes on.
+        # The terminal may be gone; the stack runs on.
         with suppress(OSError):
             print(text, file=self._stream, flush=True)
 
@@ -55,13 +55,13 @@ class Printer:
 
 
 def _is_routine(entry: Mapping[str, Any]) -> bool:
-    """Whether it is a read that succeeded: a client that polls would bury everything else."""
+    """Returns whether it is a read that succeeded: a client that polls would bury everything else."""
     method = str(entry.get("method", "")).rpartition("/")[2]
     return entry.get("logger") == CALLS and entry.get("code") == "OK" and method.startswith(READS)
 
 
 def _read(entry: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Time of day, level and text."""
+    """Returns time of day, level and text."""
     text = _visible(_TEXTS.get(str(entry.get("logger")), _all_fields)(entry))
     if exception := entry.get("exception"):
         text += f"\n{exception}"
@@ -69,7 +69,7 @@ def _read(entry: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _outcome(entry: Mapping[str, Any]) -> str:
-    """Which post, where, how late, and where it is or why it is not; the ids for a search stay in the log."""
+    """Returns which post, how late, and its address or why it has none; ids to search for stay in the log."""
     said = [f"{entry.get('draft_id')} on {entry.get('social_account_id')}/{entry.get('channel')}"]
     lateness = entry.get("lateness")
     if isinstance(lateness, int | float) and lateness >= 0:
@@ -82,7 +82,7 @@ def _outcome(entry: Mapping[str, Any]) -> str:
 
 
 def _call(entry: Mapping[str, Any]) -> str:
-    """Which call, how it ended and for whom; of a refused one also the name by which the log has it."""
+    """Returns call, outcome and organization; of a refused call also the request id, to find it in the log."""
     method, code = str(entry.get("method", "")).rpartition(".")[2], str(entry.get("code"))
     said = [" ".join(str(entry[name]) for name in ("code", "reason", "field") if entry.get(name))]
     said.append(f"{entry.get('duration_ms')} ms")
@@ -117,7 +117,7 @@ def _short(value: object) -> str:
 
 
 def _visible(text: str) -> str:
-    """What a terminal would obey, and what would look like a line of its own, is shown instead."""
+    """Returns the text with control characters and line ends escaped, so that a terminal does not obey them."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() or each == "\t" else _escaped(each) for each in text)

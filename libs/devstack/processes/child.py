@@ -1,4 +1,4 @@
-"""One child process: its lines, its end, its orderly stop. It dies with us, also when we are killed."""
+"""A child process: its output, its end, its orderly stop. It dies with us, also when we are killed."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ DRAIN_SECONDS = 1.0
 
 
 class Child(asyncio.SubprocessProtocol):
-    """Start it from a thread that lives on: Linux ties the child's life to the *thread* that made it."""
+    """Runs a command. Start it from a thread that lives on: Linux ties the child's life to the thread that made it."""
 
     def __init__(
         self, name: str, on_line: Callable[[str], None] | None, on_exit: Callable[["Child"], None] | None
@@ -47,7 +47,7 @@ class Child(asyncio.SubprocessProtocol):
         on_line: Callable[[str], None] | None = None,
         on_exit: Callable[["Child"], None] | None = None,
     ) -> "Child":
-        """`folder` stands for `{folder}` in the command; `uid` runs it as that user (for root only)."""
+        """Starts the command. `folder` replaces `{folder}` in it; `uid` runs it as that user (for root only)."""
         child = cls(name, on_line, on_exit)
         user = "-" if uid is None else str(uid)
         launch = [
@@ -91,7 +91,7 @@ class Child(asyncio.SubprocessProtocol):
             self._transport.send_signal(number)
 
     async def wait(self, within: float | None = None) -> int:
-        """The exit code, once all output has been read. TimeoutError when it still runs after `within` seconds."""
+        """Returns the exit code once all output is read; TimeoutError if the child outlives `within` seconds."""
         async with asyncio.timeout(within):
             code = await asyncio.shield(self._exited)
         try:
@@ -103,7 +103,7 @@ class Child(asyncio.SubprocessProtocol):
         return code
 
     async def says(self, text: str, within: float) -> bool:
-        """Waits for a line with that text; False when the child ended first, TimeoutError when neither happened."""
+        """Waits for a line with that text. Returns False if the child ended first; TimeoutError if neither happened."""
         if any(text in line for line in self.lines):
             return True
         said = asyncio.get_running_loop().create_future()
@@ -115,7 +115,7 @@ class Child(asyncio.SubprocessProtocol):
         return any(text in line for line in self.lines)
 
     async def stop(self, *steps: tuple[signal.Signals, float]) -> int:
-        """Sends each signal in turn, waiting so many seconds after each, and SIGKILL at last."""
+        """Sends the signals in turn, waits so many seconds after each, and sends SIGKILL in the end."""
         for number, seconds in steps:
             self.send(number)
             try:
@@ -129,7 +129,7 @@ class Child(asyncio.SubprocessProtocol):
         tail = "\n".join(f"    {line}" for line in list(self.lines)[-15:])
         return StackError(f"{self.name} {what} (exit code {self.returncode}); its last lines:\n{tail or '    (none)'}")
 
-    # what the event loop tells us
+    # callbacks of the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.SubprocessTransport, transport)

@@ -1,4 +1,4 @@
-"""Keeps one process running: starts it, starts it again with growing patience when it ends by itself, stops it."""
+"""Keeps one process running: starts it, restarts it after growing delays when it ends by itself, stops it."""
 
 import asyncio
 import signal
@@ -12,13 +12,13 @@ from devstack.processes.child import KEPT_LINES, Child
 FIRST_DELAY = 0.25
 LONGEST_DELAY = 10.0
 STEADY_SECONDS = 10.0
-"""A process that lived so long starts with the first delay again."""
+"""After so long a life the delay before a restart is the first one again."""
 MISCONFIGURED = 2
-"""The exit code of a process whose settings are wrong: starting it again would not help."""
+"""Exit code of a process whose settings are wrong: a restart would not help."""
 
 
 class Keeper:
-    """`run` belongs in a TaskGroup; it returns after `close`."""
+    """Starts, restarts and stops the process. `run` belongs in a TaskGroup and returns after `close`."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Keeper:
 
     @property
     def given_up(self) -> bool:
-        """It ended by itself and will not be started again."""
+        """True once the process has ended by itself and will not be restarted."""
         return self.starts > 0 and not self.running and not self._wanted.is_set()
 
     def failure(self) -> StackError:
@@ -66,22 +66,22 @@ class Keeper:
         return self._child.failure("ended")
 
     def start(self, environment: Mapping[str, str] | None = None) -> None:
-        """`environment` changes what the process is told, from now on."""
+        """Starts the process; `environment` adds to its variables, for later starts as well."""
         self._environment.update(environment or {})
         self._delay = self._first_delay
-        # An end that `run` has not noticed yet is over with this: it must not undo the start.
+        # `run` may not have noticed the end of the previous process yet: that end must not undo this start.
         self._ended_by_us = self._ended_by_us or not self.running
         self._wanted.set()
         self._hurry.set()
 
     async def stop(self, within: float) -> None:
-        """SIGTERM, and SIGKILL for a process that needs longer. It stays down."""
+        """Sends SIGTERM, then SIGKILL to a process that needs longer. The process stays down."""
         self._keep_down()
         if self._child is not None:
             await self._child.stop((signal.SIGTERM, within))
 
     async def kill(self, *, respawn: bool | None = None) -> None:
-        """SIGKILL; returns when it is gone. Started again or not as `respawn` says, else as for any other end."""
+        """Sends SIGKILL and returns when the process is gone. `respawn` overrules whether it is restarted."""
         self._revives = self._respawn if respawn is None else respawn
         if not self._revives:
             self._keep_down()
@@ -139,7 +139,7 @@ class Keeper:
 
     def _keep_down(self) -> None:
         self._wanted.clear()
-        # Whoever starts it again at once must not make this end look like a failure.
+        # A start that follows at once must not make this end look like a failure.
         self._ended_by_us = self.running
 
     def _take(self, line: str) -> None:

@@ -1,4 +1,4 @@
-"""Runs in every child before its program: ties the child's life to ours, gives up root, then becomes the program.
+"""Runs in every child before its program: ties the child's life to its parent's, drops root, becomes the program.
 
 Started as `python -I -S launcher.py PARENT SIGNAL UID FOLDER PROGRAM ARGUMENT...` (8 ms). It is a program of its own,
 not a `preexec_fn`, because code between fork and exec can deadlock in a process that has threads (grpc has). UID `-`

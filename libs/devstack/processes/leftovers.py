@@ -1,6 +1,6 @@
 """Servers that an earlier run left behind, in a folder whose lock we now hold.
 
-Their death signal may still be on its way, or has come to nothing.
+Their death signal may not have arrived yet, or had no effect.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ POLL_SECONDS = 0.02
 
 
 async def end_leftovers(folder: Path, steps: Sequence[tuple[signal.Signals, float]]) -> bool:
-    """Signals every process that works in `folder` until none is left; says whether there were any."""
+    """Signals every process that works in `folder` until none is left; returns whether there were any."""
     found = bool(working_in(folder))
     for number, seconds in (*steps, (signal.SIGKILL, 10.0)):
         for pid in working_in(folder):
@@ -25,7 +25,7 @@ async def end_leftovers(folder: Path, steps: Sequence[tuple[signal.Signals, floa
 
 
 def working_in(folder: Path) -> list[int]:
-    """Processes whose working folder is this one or lies below it."""
+    """Returns the processes whose working folder is this one or lies below it."""
     target = folder.resolve()
     processes = (entry for entry in Path("/proc").iterdir() if entry.name.isdigit())
     return [int(process.name) for process in processes if _works_in(process, target)]

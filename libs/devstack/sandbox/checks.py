@@ -1,4 +1,4 @@
-"""What the sandbox provider refuses, before any fault has its turn."""
+"""Refusals of the sandbox provider, which come before any fault."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Telling a running sandbox provider what to do, and reading what it did."""
+"""Client of a running sandbox provider: sets its faults, reads its ledger."""
 
 import json
 from collections.abc import Mapping
@@ -21,17 +21,17 @@ class SandboxClient:
         await self._call("DELETE", "faults")
 
     async def mode(self, account: str, mode: str) -> None:
-        """keyed, lookup or blind."""
+        """Sets the mode of an account: keyed, lookup or blind."""
         await self._call("PUT", f"accounts/{account}", {"mode": mode})
 
     def ledger(self) -> list[dict[str, Any]]:
-        """Every line, whether or not the provider runs. A line that is being written is not there yet."""
+        """Returns every complete line, also while the provider is down."""
         assert self.path is not None, "the ledger of another machine's sandbox is read over HTTP"
         lines = self.path.read_text().splitlines(keepends=True) if self.path.exists() else []
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
     def effects(self, **fields: object) -> list[dict[str, Any]]:
-        """What was posted, as far as the fields fit (account, channel, destination, text, idempotency_key)."""
+        """Returns the posts whose fields are equal to these (account, channel, destination, text, idempotency_key)."""
         entries = (entry for entry in self.ledger() if entry["kind"] == "effect")
         return [entry for entry in entries if fields.items() <= entry.items()]
 

@@ -1,4 +1,4 @@
-"""What the sandbox provider does wrong on request: a list of rules, the first that fits and is not used up decides."""
+"""Faults of the sandbox provider: a list of rules, of which the first that fits and is not used up decides."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -32,7 +32,7 @@ class Answer(StrEnum):
 WITHOUT_EFFECT = frozenset(
     {Fault.RESET_BEFORE_EFFECT, Fault.HANG_WITHOUT_EFFECT, Fault.STATUS, Fault.SLOW, Fault.GARBAGE}
 )
-"""What a lookup or an account read can suffer."""
+"""Faults that a lookup or an account read can suffer."""
 
 
 class BadRule(Exception):
@@ -46,21 +46,21 @@ class Rule:
     account: str = ""
     """Empty: every account."""
     text: str = ""
-    """A part of the text (POST only)."""
+    """Part of the text (POST only)."""
     count: int = 0
-    """How often the rule strikes; 0: always."""
+    """Number of times that the rule strikes; 0: always."""
     status: int = 503
-    """Of an answer by status."""
+    """HTTP status of the answer."""
     retry_after: int = 0
     """Seconds, sent as Retry-After with a status; 0: no such header."""
     effect: bool = False
-    """Whether `status` and `garbage` make the effect."""
+    """True: `status` and `garbage` publish the post nevertheless."""
     seconds: float = 0.0
-    """The delay of `slow` and `late_effect`."""
+    """Delay of `slow` and `late_effect`."""
     body: str = "<html>It works!</html>"
-    """What a garbage answer holds, with 200."""
+    """Body of a garbage answer, whose status is 200."""
     answer: Answer = Answer.HANG
-    """What the client of a `late_effect` sees meanwhile."""
+    """Answer that the client of a `late_effect` gets at once."""
 
 
 class Faults:
@@ -76,7 +76,7 @@ class Faults:
         self._rules = []
 
     def described(self) -> list[dict[str, object]]:
-        """What is left, with the counts that remain."""
+        """Returns the rules that are left, with the counts that remain."""
         return [{field.name: getattr(rule, field.name) for field in fields(Rule)} for rule in self._rules]
 
     def take(self, operation: Operation, account: str, text: str = "") -> Rule | None:

@@ -1,6 +1,6 @@
-"""As much of HTTP/1.1 as the sandbox provider needs, at a fraction of a framework's cost.
+"""HTTP/1.1 as far as the sandbox provider needs it: requests of a known length, answered in their order.
 
-Requests have a known length and are answered in their order.
+docs/adr/0034 compares its cost with aiohttp's.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ class Request:
     path: str
     query: str
     headers: dict[str, str]
-    """Names in lower case; the last of several wins."""
+    """Headers by their names in lower case; the last of several wins."""
     body: bytes
 
 
@@ -44,7 +44,7 @@ class _Malformed(Exception):
 
 
 class Connection(asyncio.Protocol):
-    """Hands over one request at a time; the next one waits for its answer, for ever if there is none."""
+    """Hands over one request at a time; the next waits for its answer, even if there never is one."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Connection(asyncio.Protocol):
         return host == "::1" or host.removeprefix("::ffff:").startswith("127.")
 
     def answer(self, status: int, body: bytes, *, content_type: str = JSON, headers: str = "") -> None:
-        """`headers` are whole lines, each with its end of line. Nothing happens when the client has gone."""
+        """Answers, unless the client has gone. `headers` are whole lines, each with its line end."""
         if self._transport.is_closing():
             return
         close = "" if self._keep_alive else "Connection: close\r\n"
@@ -83,7 +83,7 @@ class Connection(asyncio.Protocol):
             self._advance()
 
     def reset(self) -> None:
-        """The client sees ECONNRESET, not an orderly end."""
+        """Cuts the connection so that the client sees ECONNRESET, not an orderly end."""
         connection = cast(socket.socket | None, self._transport.get_extra_info("socket"))
         if connection is not None and not self._transport.is_closing():
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

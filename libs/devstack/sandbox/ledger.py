@@ -1,6 +1,6 @@
-"""The sandbox provider's memory: an append-only file of JSON lines, one per effect and one per outcome of a request.
+"""Memory of the sandbox provider: an append-only file of JSON lines, one for each effect and each request's outcome.
 
-Lines are in the file before the client hears of them: the file is the truth about what happened, whoever is killed.
+A line is in the file before the client gets its answer, so the file is the truth about what happened.
 """
 
 import fcntl
@@ -17,7 +17,7 @@ CHUNK = 1 << 20
 
 
 class Ledger:
-    """Lines are numbered from 1 (`seq`)."""
+    """Appends and reads lines, numbered from 1 (`seq`)."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ class Ledger:
         return len(self._ends) - 1
 
     def append(self, entry: Mapping[str, object]) -> int:
-        """Written by the next `flush`."""
+        """Returns the number of the new line, which the next `flush` writes."""
         seq = len(self._ends)
         line = (_encode({"seq": seq, **entry}) + "\n").encode()
         self._unwritten.append(line)
@@ -56,7 +56,7 @@ class Ledger:
         return entry
 
     def since(self, seq: int, limit: int) -> bytes:
-        """Up to so many lines after that number."""
+        """Returns at most `limit` lines that follow that number."""
         first = min(max(seq, 0), self.length)
         return self._between(first, min(first + limit, self.length))
 
@@ -86,5 +86,5 @@ class Ledger:
                 found = chunk.find(b"\n", found + 1)
             position += len(chunk)
         if position > self._ends[-1]:
-            # A write that was cut short: nobody was told of it.
+            # A write was cut short; its client has had no answer.
             os.ftruncate(self._file, self._ends[-1])

@@ -1,4 +1,4 @@
-"""The sandbox provider's posts: effects in the ledger, found by their number or by account and idempotency key."""
+"""Posts of the sandbox provider: effects in the ledger, found by number or by account and idempotency key."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ LOOKUP_PAGE = 100
 
 
 class Mode(StrEnum):
-    """How an account's second request with the same key ends, and whether its posts can be looked up."""
+    """Mode of an account: decides how a second request with the same key ends, and whether posts can be looked up."""
 
     KEYED = "keyed"
     LOOKUP = "lookup"
@@ -24,7 +24,7 @@ class Post:
     destination: str
     text: str
     key: str
-    """Empty: none was given."""
+    """Idempotency key; empty if none was given."""
 
 
 class KeyReused(Exception):
@@ -42,7 +42,7 @@ class Posts:
                 )
 
     def publish(self, post: Post, mode: Mode, time: str) -> tuple[str, bool]:
-        """The post's id, and whether it is new. KeyReused when the key belongs to another content."""
+        """Returns the post's id and whether it is new; KeyReused if the key belongs to other content."""
         known = self._effects.get((post.account, post.key)) if post.key and mode is Mode.KEYED else None
         if known:
             self._same_content(known[0], post)

@@ -1,6 +1,6 @@
-"""The sandbox provider: a social network that publishes nothing, remembers everything and fails as told.
+"""The sandbox provider: a social network that publishes nothing, remembers everything and fails on request.
 
-Its contract stands in README.md.
+README.md states its contract.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What the ledger says about a request, however it ends."""
+    """Facts of a request that the ledger records with its outcome."""
 
     operation: Operation
     account: str
@@ -36,7 +36,7 @@ class Call:
 
 
 class Sandbox:
-    """Serves on the running loop. Stopped and started again, or made anew on the same file, it knows what it knew."""
+    """Serves on the running loop. Its posts survive a restart, because they are read from the ledger."""
 
     def __init__(self, ledger: Path, clock: Clock | None = None) -> None:
         self.path = ledger
@@ -66,7 +66,7 @@ class Sandbox:
         self.host, self.port = self._server.sockets[0].getsockname()[:2]
 
     async def stop(self) -> None:
-        """Cuts every connection; effects that were to come late do not come."""
+        """Cuts every connection; late effects that are still to come are dropped."""
         if self._server is None:
             return
         self._server.close()
@@ -215,7 +215,7 @@ class Sandbox:
                 self._later(rule.seconds, call, partial(self._effect_unheard, call))
                 self._fail(rule.answer, rule, call, connection, effect=False)
             case Fault.SLOW:
-                raise AssertionError("served, only later")
+                raise AssertionError("`slow` is served, only later")
             case _:
                 assert_never(rule.fault)
 
@@ -240,7 +240,7 @@ class Sandbox:
         try:
             self._effect(call)
         except Refusal:
-            return  # The key has another post by now.
+            return  # By now the key belongs to another post.
         self._after_flush(_nothing)
 
     def _later(self, seconds: float, call: Call, action: Callable[[], None]) -> None:
@@ -316,7 +316,7 @@ class Sandbox:
         self._after_flush(_nothing)
 
     def _after_flush(self, answer: Callable[[], None]) -> None:
-        """One write for all requests that came together, then their answers."""
+        """Answers after the next write, which all requests of this turn of the loop share."""
         if not self._answers:
             asyncio.get_running_loop().call_soon(self._flush)
         self._answers.append(answer)
@@ -353,7 +353,7 @@ def _malformed(status: int, problem: str) -> bytes:
 def _answer_status(rule: Rule, connection: Connection) -> None:
     code = {429: "RATE_LIMITED", 500: "INTERNAL", 503: "UNAVAILABLE"}.get(rule.status, f"STATUS_{rule.status}")
     headers = f"Retry-After: {rule.retry_after}\r\n" if rule.retry_after else ""
-    connection.answer(rule.status, _error(code, "the sandbox was told to answer so"), headers=headers)
+    connection.answer(rule.status, _error(code, "the sandbox answers so on request"), headers=headers)
 
 
 def _nothing() -> None:

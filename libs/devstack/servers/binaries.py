@@ -1,7 +1,7 @@
 """The servers' programs: in the virtual environment, or in a copy that an unprivileged user can reach.
 
 PostgreSQL refuses to run as root. Started by root it runs as `nobody`, who can use the programs in the virtual
-environment unless that lies in a private place such as /root; then they are copied once, into a folder of our own below
+environment unless that lies in a private place such as /root; then they are copied once, into a private folder below
 /var/cache (or /var/tmp, /tmp).
 """
 
@@ -93,7 +93,7 @@ def _copy_of(site: Path, uid: int, caches: Sequence[Path]) -> Path:
         try:
             if not target.exists():
                 _copy(site, target)
-            if _is_ours(target) and all(reachable(target / part, uid) for part in NEEDED):
+            if _is_safe(target) and all(reachable(target / part, uid) for part in NEEDED):
                 return target
             problems.append(f"{target} is not usable")
         except OSError as error:
@@ -119,7 +119,7 @@ def _copy(site: Path, target: Path) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _is_ours(folder: Path) -> bool:
+def _is_safe(folder: Path) -> bool:
     facts = folder.lstat()
     return (
         stat.S_ISDIR(facts.st_mode)
@@ -129,7 +129,7 @@ def _is_ours(folder: Path) -> bool:
 
 
 def _fingerprint(site: Path) -> str:
-    """Changes whenever the wheel does: RECORD lists the digest of each of its files."""
+    """Returns a digest that changes whenever the wheel does: RECORD lists the digest of each of its files."""
     records = sorted(site.glob(f"{PACKAGE}-*.dist-info/RECORD"))
     digest = hashlib.sha256()
     for record in records:

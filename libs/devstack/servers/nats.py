@@ -1,4 +1,4 @@
-"""nats-server from a wheel, with JetStream on a folder of its own: loopback, a child of this process."""
+"""nats-server from a wheel, a child of this process: listens on loopback, keeps JetStream in a folder of its own."""
 
 import json
 import signal
@@ -17,21 +17,21 @@ HOST = "127.0.0.1"
 READY = "Server is ready"
 START_SECONDS = 30.0
 STOP = (signal.SIGTERM, 10.0)
-PORT_TRIES = 5
+PORT_ATTEMPTS = 5
 
 
-# Streams set their limits aside when they are made. The server's own choice, three quarters of the free disk, would
-# refuse them on a machine with little left, where they are never going to be full.
+# A stream reserves its limits when it is created. The server's default, three quarters of the free disk, would refuse
+# that on a machine with little left, although the streams of development never fill up.
 _MOST_BYTES = 16 * 1024**3
 
 
 class EmbeddedNats:
-    """Not for several processes at once: the folder is locked while the server runs."""
+    """Runs nats-server. The folder is locked while it runs: one process at a time can use it."""
 
     def __init__(
         self, folder: Path, *, port: int = 0, sync_always: bool = False, on_line: Callable[[str], None] | None = None
     ) -> None:
-        """With `sync_always` a message is on disk before it is acknowledged; else the machine's crash can lose it."""
+        """Prepares a server. `sync_always` writes each message to disk before it is acknowledged."""
         self._folder = folder.absolute()
         self._lock = FolderLock(self._folder)
         self._wanted_port = port
@@ -78,22 +78,22 @@ class EmbeddedNats:
         self._lock.release()
 
     async def kill(self) -> None:
-        """SIGKILL: what was not yet written is lost. The folder stays ours."""
+        """Sends SIGKILL: what was not yet written is lost. The folder stays locked."""
         if self._child is not None:
             await self._child.stop()
 
     async def restart(self) -> None:
-        """Orderly, on the same port, with the same store."""
+        """Stops in order, and starts on the same port with the same store."""
         await self.stop()
         await self.start()
 
     async def wait(self) -> None:
-        """Until the server process has ended, by us or by itself."""
+        """Waits until the server process has ended, by our doing or by itself."""
         assert self._child is not None
         await self._child.wait()
 
     async def wipe(self) -> None:
-        """Forgets every stream, consumer and bucket, as after the loss of the disk."""
+        """Deletes every stream, consumer and bucket, as if the disk were lost."""
         assert not self.running
         private_folder(self._folder)
         self._lock.acquire()
@@ -102,7 +102,7 @@ class EmbeddedNats:
         self._lock.release()
 
     async def _listen(self) -> None:
-        for _ in range(PORT_TRIES):
+        for _ in range(PORT_ATTEMPTS):
             self.port = self.port or free_port(HOST)
             child = await self._launch()
             if await child.says(READY, START_SECONDS):

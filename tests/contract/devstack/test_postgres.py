@@ -30,7 +30,7 @@ async def _setting(url: str, name: str) -> str:
     return str((await _run(url, f"show {name}"))[0][0])
 
 
-async def test_data_is_there_after_an_orderly_restart_on_the_same_port(own_postgres: EmbeddedPostgres) -> None:
+async def test_data_survives_an_orderly_restart_on_the_same_port(own_postgres: EmbeddedPostgres) -> None:
     await _run(own_postgres.url(), "create table kept (word text)", "insert into kept values ('yes') returning word")
     port = own_postgres.port
 
@@ -40,7 +40,7 @@ async def test_data_is_there_after_an_orderly_restart_on_the_same_port(own_postg
     assert [record["word"] for record in await _run(own_postgres.url(), "select word from kept")] == ["yes"]
 
 
-async def test_committed_data_is_there_after_a_crash(own_postgres: EmbeddedPostgres) -> None:
+async def test_committed_data_survives_a_crash(own_postgres: EmbeddedPostgres) -> None:
     await _run(own_postgres.url(), "create table kept (word text)", "insert into kept values ('yes') returning word")
 
     await own_postgres.kill()
@@ -78,7 +78,7 @@ async def test_a_role_connects_to_its_own_database_only(postgres: EmbeddedPostgr
             await _run(postgres.url(database, f"postflow_{stranger}"), "select 1")
 
 
-async def test_a_role_may_make_tables_in_its_database(postgres: EmbeddedPostgres) -> None:
+async def test_a_role_may_create_tables_in_its_database(postgres: EmbeddedPostgres) -> None:
     urls = await postgres.provide(["drafts"])
     assert await _run(urls["drafts"], "create table mine (id int)", "drop table mine", "select 1")
 
@@ -105,9 +105,7 @@ async def test_it_listens_on_loopback_only_and_on_no_socket_file(own_postgres: E
     assert await _setting(own_postgres.url(), "unix_socket_directories") == ""
 
 
-async def test_a_durable_server_waits_for_the_disk_and_cleans_up_and_a_fast_one_does_not(
-    postgres: EmbeddedPostgres, tmp_path: Path
-) -> None:
+async def test_only_a_durable_server_waits_for_the_disk_and_vacuums(postgres: EmbeddedPostgres, tmp_path: Path) -> None:
     names = ("fsync", "full_page_writes", "data_checksums", "autovacuum")
     async with EmbeddedPostgres(tmp_path / "postgres", mode=Mode.DURABLE) as durable:
         assert [await _setting(durable.url(), name) for name in names] == ["on", "on", "on", "on"]
@@ -158,7 +156,7 @@ async def test_a_server_left_running_by_a_killed_run_is_taken_over_without_loss(
     await first.stop()
 
 
-async def test_a_stale_lock_file_with_the_process_id_of_another_program_does_not_hinder(
+async def test_a_stale_lock_file_with_another_programs_process_id_is_ignored(
     own_postgres: EmbeddedPostgres, tmp_path: Path
 ) -> None:
     file = tmp_path / "postgres" / "cluster" / "data" / "postmaster.pid"
@@ -173,7 +171,7 @@ async def test_a_stale_lock_file_with_the_process_id_of_another_program_does_not
     assert await _run(own_postgres.url(), "select 1")
 
 
-async def test_backends_that_outlive_a_killed_server_are_ended_before_the_next_start(
+async def test_backends_that_outlive_a_killed_server_end_before_the_next_start(
     own_postgres: EmbeddedPostgres,
 ) -> None:
     await _run(own_postgres.url(), "create table kept (word text)", "insert into kept values ('yes') returning word")
@@ -185,7 +183,7 @@ async def test_backends_that_outlive_a_killed_server_are_ended_before_the_next_s
     assert [record["word"] for record in await _run(own_postgres.url(), "select word from kept")] == ["yes"]
 
 
-async def test_an_interrupted_first_start_is_made_again(tmp_path: Path) -> None:
+async def test_an_interrupted_first_start_is_repeated(tmp_path: Path) -> None:
     async with asyncio.TaskGroup() as group:
         start = group.create_task(EmbeddedPostgres(tmp_path / "postgres", mode=Mode.FAST).start())
         await eventually((tmp_path / "postgres" / "cluster" / "new" / "PG_VERSION").exists)
@@ -214,7 +212,7 @@ async def test_data_without_its_passwords_is_refused_with_a_hint(tmp_path: Path)
         await EmbeddedPostgres(tmp_path / "postgres", mode=Mode.FAST).start()
 
 
-async def test_servers_on_free_ports_do_not_meet(tmp_path: Path, free_port: Callable[[], int]) -> None:
+async def test_servers_on_free_ports_do_not_collide(tmp_path: Path, free_port: Callable[[], int]) -> None:
     async with (
         EmbeddedPostgres(tmp_path / "one", mode=Mode.FAST) as one,
         EmbeddedPostgres(tmp_path / "two", port=free_port(), mode=Mode.FAST) as two,

@@ -43,7 +43,7 @@ class Client:
         return await self.call("POST", f"/v1/accounts/{account}/posts", POST | changes, {"Idempotency-Key": key})
 
     async def lost_post(self, key: str = "k1") -> None:
-        """A post whose client is cut off, or gives up once a rule has struck it."""
+        """Sends a post whose client is cut off, or gives up once a rule has struck."""
         _, rules = await self.call("GET", "/control/faults")
 
         async def is_struck() -> bool:
@@ -151,7 +151,7 @@ class TestLookup:
         assert await client.look_up(key="other") == []
         assert await client.look_up(account="other") == []
 
-    async def test_doubles_are_all_found(self, client: Client) -> None:
+    async def test_a_lookup_finds_every_duplicate(self, client: Client) -> None:
         await client.call("PUT", "/control/accounts/a1", {"mode": "lookup"})
         await client.post()
         await client.post()
@@ -242,7 +242,7 @@ class TestFaults:
         assert (await client.post())[0] == 201
 
     @pytest.mark.parametrize("fault", ["effect_then_reset", "effect_then_hang"])
-    async def test_a_lost_answer_hides_an_effect_that_the_next_try_finds(
+    async def test_a_lost_answer_hides_an_effect_that_the_next_request_finds(
         self, client: Client, sandbox: Sandbox, fault: str
     ) -> None:
         await client.faults({"fault": fault, "count": 1})
@@ -251,7 +251,7 @@ class TestFaults:
         assert (await client.post())[1]["id"] == effect["id"]
         assert len(_entries(sandbox, "effect")) == 1
 
-    async def test_a_reset_is_seen_as_one(self, client: Client) -> None:
+    async def test_the_client_sees_a_reset_as_a_reset(self, client: Client) -> None:
         await client.faults({"fault": "reset_before_effect"})
         with pytest.raises(aiohttp.ClientOSError, match="reset by peer"):
             await client.post()
@@ -267,7 +267,7 @@ class TestFaults:
         assert set(answer["error"]) == {"code", "message"}
         assert len(_entries(sandbox, "effect")) == int(effect)
 
-    async def test_a_rate_limit_says_when_to_come_again(self, client: Client) -> None:
+    async def test_a_rate_limit_says_when_to_retry(self, client: Client) -> None:
         await client.faults({"fault": "status", "status": 429, "retry_after": 7})
         async with aiohttp.request(
             "POST",
@@ -278,7 +278,7 @@ class TestFaults:
             assert (response.status, response.headers["Retry-After"]) == (429, "7")
 
     @pytest.mark.parametrize("effect", [False, True])
-    async def test_garbage_is_a_success_that_nobody_can_read(
+    async def test_garbage_is_a_success_that_cannot_be_parsed(
         self, client: Client, sandbox: Sandbox, effect: bool
     ) -> None:
         await client.faults({"fault": "garbage", "effect": effect, "body": "<html>"})
@@ -311,7 +311,7 @@ class TestFaults:
         assert (await client.post())[0] == 500
         await eventually(lambda: len(_entries(sandbox, "effect")) == 1)
 
-    async def test_a_second_try_during_the_first_is_refused(self, client: Client, sandbox: Sandbox) -> None:
+    async def test_a_second_request_during_the_first_is_refused(self, client: Client, sandbox: Sandbox) -> None:
         await client.faults({"fault": "late_effect", "seconds": 0.3, "count": 1, "answer": "status"})
         await client.post()
         status, answer = await client.post()
@@ -319,7 +319,7 @@ class TestFaults:
         await eventually(lambda: len(_entries(sandbox, "effect")) == 1)
         assert (await client.post())[0] == 200
 
-    async def test_a_rule_strikes_only_where_account_and_text_fit_and_only_so_often(self, client: Client) -> None:
+    async def test_a_rule_strikes_where_account_and_text_fit_and_count_times(self, client: Client) -> None:
         await client.faults({"fault": "status", "account": "a1", "text": "BREAK", "count": 2})
         assert (await client.post(key="1"))[0] == 201
         assert (await client.post(key="2", account="a2", text="BREAK me"))[0] == 201
@@ -407,7 +407,7 @@ class TestLedger:
         }
         assert sandbox.path.read_text().count("\n") == 2
 
-    async def test_every_outcome_is_there(self, client: Client, sandbox: Sandbox) -> None:
+    async def test_the_ledger_has_every_outcome(self, client: Client, sandbox: Sandbox) -> None:
         await client.post()
         await client.post()
         await client.post(text="")
@@ -423,7 +423,7 @@ class TestLedger:
             ("hung", 0, "hang_without_effect"),
         ]
 
-    async def test_it_is_read_from_a_line_on_and_in_pages(self, client: Client) -> None:
+    async def test_the_ledger_is_read_in_pages_from_any_line(self, client: Client) -> None:
         for number in range(3):
             await client.post(key=str(number))
         assert [entry["seq"] for entry in await client.ledger(since=4)] == [5, 6]
@@ -458,7 +458,7 @@ class TestControl:
     async def test_another_machine_may_post_but_not_control(self, sandbox: Sandbox) -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             try:
-                probe.connect(("192.0.2.1", 9))  # sends nothing; tells which address of ours would be used
+                probe.connect(("192.0.2.1", 9))  # sends nothing, but chooses our address
             except OSError:
                 pytest.skip("this machine has no address but loopback")
             address = probe.getsockname()[0]
@@ -528,7 +528,7 @@ class TestProtocol:
         answer = await self._exchange(sandbox, *(text[at : at + 7] for at in range(0, len(text), 7)))
         assert answer.startswith(b"HTTP/1.1 201 ")
 
-    async def test_a_client_that_waits_for_leave_to_send_gets_it(self, sandbox: Sandbox) -> None:
+    async def test_a_client_that_expects_100_continue_gets_it(self, sandbox: Sandbox) -> None:
         head = b"POST /v1/accounts/a1/posts HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n"
         head += b"Connection: close\r\n\r\n"
         reader, writer = await asyncio.open_connection(sandbox.host, sandbox.port)

@@ -28,7 +28,7 @@ async def migrate(url: str, *arguments: str) -> tuple[int, str, str]:
     return process.returncode, out.decode(), err.decode()
 
 
-async def test_an_empty_database_is_brought_to_the_newest_revision_and_stays_there(empty_database: str) -> None:
+async def test_an_empty_database_is_migrated_to_the_newest_revision_once(empty_database: str) -> None:
     assert await migrate(empty_database, "queue", "--check") == (3, f"queue: at nothing, {NEWEST} is pending\n", "")
     assert await migrate(empty_database, "queue") == (0, f"queue: from nothing to {NEWEST}\nqueue: at {NEWEST}\n", "")
     assert await migrate(empty_database, "queue") == (0, f"queue: at {NEWEST}\n", "")
@@ -36,7 +36,7 @@ async def test_an_empty_database_is_brought_to_the_newest_revision_and_stays_the
     assert await migrations.state(empty_database) == migrations.SchemaState(NEWEST, "queue")
 
 
-async def test_it_stops_where_it_is_told_to_and_never_goes_back(empty_database: str) -> None:
+async def test_it_stops_at_the_given_revision_and_never_goes_back(empty_database: str) -> None:
     said = "queue: from nothing to 0002\nqueue: at 0002\n"
     assert await migrate(empty_database, "queue", "--to", "0002") == (0, said, "")
     assert await migrate(empty_database, "queue", "--to", "0001") == (0, "queue: at 0002\n", "")

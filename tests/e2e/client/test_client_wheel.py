@@ -72,14 +72,14 @@ def test_the_wheel_brings_every_stub_and_nothing_of_the_services(wheel: Path, py
         [*(ROOT / "libs/postflow").rglob("*_pb2.py"), *(ROOT / "libs/postflow").rglob("*_grpc.py")]
     )
     assert _run(python, f"import {modules}").stderr == ""
-    for ours in ("servicekit", "devstack", "queue_service"):
-        assert "ModuleNotFoundError" in _run(python, f"import {ours}").stderr
+    for package in ("servicekit", "devstack", "queue_service"):
+        assert "ModuleNotFoundError" in _run(python, f"import {package}").stderr
 
 
 def test_the_client_is_released_with_the_services() -> None:
-    ours, client = (tomllib.loads((ROOT / path).read_text()) for path in ("pyproject.toml", "client/pyproject.toml"))
-    assert client["project"]["version"] == ours["project"]["version"]
-    assert set(client["project"]["dependencies"]) <= set(ours["project"]["dependencies"])
+    product, client = (tomllib.loads((ROOT / path).read_text()) for path in ("pyproject.toml", "client/pyproject.toml"))
+    assert client["project"]["version"] == product["project"]["version"]
+    assert set(client["project"]["dependencies"]) <= set(product["project"]["dependencies"])
 
 
 class _Flaky(grpc.GenericRpcHandler):

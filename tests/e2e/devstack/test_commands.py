@@ -58,7 +58,7 @@ def test_a_wrong_setting_is_one_line_and_the_exit_code_of_services(
     assert done.stderr.startswith("devstack: POSTFLOW_NATS_URL: ")
 
 
-def test_a_folder_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_without_our_marker_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     done = _devstack("up", "--reset", "--state-dir", str(tmp_path))
     assert done.returncode == 1

@@ -1,4 +1,4 @@
-"""The supervisor with one real service, which is enough to see what it does with any."""
+"""The stack with one real service, which is enough to see what it does with any."""
 
 import asyncio
 import json
@@ -65,7 +65,7 @@ async def test_a_service_killed_for_good_stays_down_until_it_is_started(stack: S
     assert stack.starts("schedule") == starts + 1
 
 
-async def test_a_restarted_service_has_drained_and_is_told_new_settings(stack: Stack) -> None:
+async def test_a_restarted_service_has_drained_and_gets_new_settings(stack: Stack) -> None:
     before = len(stack.output("schedule"))
     await stack.restart("schedule", {"POSTFLOW_SCHEDULE_LOG_LEVEL": "WARNING"})
     messages = [json.loads(line)["message"] for line in stack.output("schedule")[before:]]
@@ -130,7 +130,7 @@ async def test_the_same_folder_again_is_the_same_data_and_a_reset_forgets_it(tmp
         assert (tmp_path / "state" / "credentials.keys").read_text() != key
 
 
-async def test_a_folder_that_is_not_ours_is_not_reset(tmp_path: Path) -> None:
+async def test_a_folder_without_our_marker_is_not_reset(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(StackError, match="not a PostFlow state folder"):
         await Stack(tmp_path, services=ONE, reset=True).__aenter__()
@@ -182,7 +182,7 @@ async def test_a_stack_that_ends_while_a_server_is_started_again_waits_for_it(tm
     assert working_in(tmp_path / "state") == []
 
 
-async def test_whoever_ends_everything_at_once_while_a_server_is_started_again_is_told_no_failure(
+async def test_ending_everything_during_a_restart_reports_no_failure(
     tmp_path: Path,
 ) -> None:
     async with Stack(tmp_path / "state", services=ONE, respawn_servers=True) as stack:
@@ -219,7 +219,7 @@ async def test_a_start_that_fails_leaves_nothing_running(tmp_path: Path) -> None
         pass
 
 
-async def test_nothing_outlives_a_killed_supervisor_and_the_next_one_takes_over(tmp_path: Path) -> None:
+async def test_nothing_outlives_a_killed_stack_and_the_next_one_takes_over(tmp_path: Path) -> None:
     with subprocess.Popen(  # noqa: ASYNC220 - its output is one line
         [sys.executable, "-c", STARTS_A_STACK, str(tmp_path / "state")], stdout=subprocess.PIPE
     ) as supervisor:

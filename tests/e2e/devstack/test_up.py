@@ -55,7 +55,7 @@ def _first_post(child: Child) -> str:
     return "\n".join(lines[first : last + 1])
 
 
-async def test_the_first_post_works_when_pasted_and_is_there_after_the_next_start(tmp_path: Path) -> None:
+async def test_the_pasted_first_post_works_and_survives_a_restart(tmp_path: Path) -> None:
     async with _up(tmp_path / "state") as first:
         answers = _shell(_first_post(first))
         draft_id = json.loads(answers[answers.rindex("\n{\n") :])["draft"]["id"]
@@ -111,7 +111,7 @@ async def _visits(state: Path) -> None:
     assert any(re.search(rf"SlotScheduled organization_id=acme .*draft_id={rows[0]}", line) for line in shown)
     consumers = {line.split()[0] for line in shown if line.startswith("  ") and line.split()[0].endswith("-events")}
     assert consumers == {f"{service}-events" for service in SERVICES}
-    assert "Hello from PostFlow" not in "\n".join(shown), "what a post says is nobody's business here"
+    assert "Hello from PostFlow" not in "\n".join(shown), "the text of a post is not shown"
 
 
 async def _visit(*arguments: str) -> list[str]:
@@ -148,7 +148,7 @@ async def test_an_unreachable_database_server_is_named_in_a_line(tmp_path: Path,
     assert line.startswith(f"devstack: POSTFLOW_QUEUE_DATABASE_URL: postgresql://u@{address}: ")
 
 
-async def test_the_second_signal_does_not_wait_for_anybody(tmp_path: Path) -> None:
+async def test_the_second_signal_ends_everything_at_once(tmp_path: Path) -> None:
     async with _up(tmp_path / "state") as child:
         (publisher,) = _children(child.pid, "postflow-publisher")
         os.kill(publisher, signal.SIGSTOP)

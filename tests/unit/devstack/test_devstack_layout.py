@@ -9,7 +9,7 @@ from devstack.layout import FREE_PORTS, SERVICES, WELL_KNOWN_PORTS, Layout
 OWN = ("postgresql://own", "nats://own", "key")
 
 
-def test_the_well_known_ports_are_those_of_the_documents() -> None:
+def test_the_well_known_ports_are_the_documented_ones() -> None:
     layout = Layout(WELL_KNOWN_PORTS, {})
     assert layout.targets == {
         "schedule": "127.0.0.1:50051",
@@ -28,28 +28,28 @@ def test_free_ports_are_all_different_and_known_at_once() -> None:
     assert not any(address.endswith(":0") for address in addresses)
 
 
-def test_a_service_is_told_everything_it_needs_and_no_password_of_another() -> None:
+def test_a_service_gets_everything_it_needs_and_no_password_of_another() -> None:
     given = {"POSTFLOW_DRAFTS_DATABASE_URL": "postgresql://drafts:secret@elsewhere/drafts"}
     layout = Layout(WELL_KNOWN_PORTS, given)
-    told = layout.environment("queue", *OWN)
-    assert told["POSTFLOW_QUEUE_DATABASE_URL"] == "postgresql://own"
-    assert told["POSTFLOW_NATS_URL"] == "nats://own"
-    assert told["POSTFLOW_QUEUE_LISTEN"] == "127.0.0.1:50052"
-    assert told["POSTFLOW_QUEUE_METRICS_LISTEN"] == "127.0.0.1:9465"
-    assert told["POSTFLOW_PUBLISHER_TARGET"] == "127.0.0.1:50054"
-    assert told["POSTFLOW_ENVIRONMENT"] == "development"
-    assert told["PYTHONTZPATH"] == ""
-    assert "secret" not in str(told)
-    assert "POSTFLOW_PUBLISHER_CREDENTIALS_KEYS_FILE" not in told
+    settings = layout.environment("queue", *OWN)
+    assert settings["POSTFLOW_QUEUE_DATABASE_URL"] == "postgresql://own"
+    assert settings["POSTFLOW_NATS_URL"] == "nats://own"
+    assert settings["POSTFLOW_QUEUE_LISTEN"] == "127.0.0.1:50052"
+    assert settings["POSTFLOW_QUEUE_METRICS_LISTEN"] == "127.0.0.1:9465"
+    assert settings["POSTFLOW_PUBLISHER_TARGET"] == "127.0.0.1:50054"
+    assert settings["POSTFLOW_ENVIRONMENT"] == "development"
+    assert settings["PYTHONTZPATH"] == ""
+    assert "secret" not in str(settings)
+    assert "POSTFLOW_PUBLISHER_CREDENTIALS_KEYS_FILE" not in settings
 
 
 def test_only_the_publisher_gets_the_key_and_the_sandbox() -> None:
-    told = Layout(WELL_KNOWN_PORTS, {}).environment("publisher", *OWN)
-    assert told["POSTFLOW_PUBLISHER_CREDENTIALS_KEYS_FILE"] == "key"
-    assert told["POSTFLOW_PUBLISHER_SANDBOX_URL"] == "http://127.0.0.1:50060"
+    settings = Layout(WELL_KNOWN_PORTS, {}).environment("publisher", *OWN)
+    assert settings["POSTFLOW_PUBLISHER_CREDENTIALS_KEYS_FILE"] == "key"
+    assert settings["POSTFLOW_PUBLISHER_SANDBOX_URL"] == "http://127.0.0.1:50060"
 
 
-def test_what_the_caller_gives_counts() -> None:
+def test_settings_of_the_caller_take_precedence() -> None:
     given = {
         "POSTFLOW_QUEUE_LISTEN": "0.0.0.0:6000",
         "POSTFLOW_DRAFTS_LISTEN": "[::1]:6001",
@@ -63,11 +63,11 @@ def test_what_the_caller_gives_counts() -> None:
     assert layout.targets["queue"] == "127.0.0.1:6000"
     assert layout.targets["drafts"] == "[::1]:6001"
     assert layout.local("publisher") == "127.0.0.1:50054"
-    told = layout.environment("publisher", *OWN)
-    assert {name: told[name] for name in given} == given
+    settings = layout.environment("publisher", *OWN)
+    assert {name: settings[name] for name in given} == given
 
 
-def test_a_given_port_0_becomes_a_port_that_clients_can_be_told() -> None:
+def test_a_given_port_0_becomes_a_port_that_clients_can_use() -> None:
     layout = Layout(WELL_KNOWN_PORTS, {"POSTFLOW_QUEUE_LISTEN": "127.0.0.1:0"})
     assert layout.environment("queue", *OWN)["POSTFLOW_QUEUE_LISTEN"] == layout.targets["queue"] != "127.0.0.1:0"
 
@@ -111,6 +111,6 @@ def test_an_address_without_a_port_is_refused_with_its_variable() -> None:
         ("POSTFLOW_PUBLISHER_SANDBOX_URL", "http://host"),
     ],
 )
-def test_an_address_of_a_server_that_is_none_is_refused_with_its_variable(variable: str, form: str) -> None:
+def test_a_malformed_server_address_is_refused_with_its_variable(variable: str, form: str) -> None:
     with pytest.raises(StackError, match=f"{variable}: is not {form}"):
         Layout(FREE_PORTS, {variable: "ftp://geheim"})

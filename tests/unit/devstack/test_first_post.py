@@ -7,7 +7,7 @@ from devstack.layout import WELL_KNOWN_PORTS, Layout
 
 
 def test_the_commands_are_shell_that_sends_valid_json() -> None:
-    """`grpcurl` is replaced by something that prints what it was given."""
+    """`printf` in place of grpcurl shows what the shell passes on."""
     script = commands(Layout(WELL_KNOWN_PORTS, {}).targets, "printf '%s\\n'").replace("sleep 11", ":")
     done = subprocess.run(["/bin/sh", "-euc", script], capture_output=True, text=True, check=True)
     calls = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]

@@ -53,7 +53,7 @@ def test_wiping_leaves_the_folder_and_its_marker(tmp_path: Path) -> None:
     assert (outside / "precious").read_text() == "kept"
 
 
-def test_a_second_user_of_the_folder_is_told_who_has_it(tmp_path: Path) -> None:
+def test_a_second_user_of_the_folder_learns_which_process_has_it(tmp_path: Path) -> None:
     first = _opened(tmp_path / "state")
     with pytest.raises(FolderInUse, match=f"in use by process {os.getpid()}"):
         _opened(tmp_path / "state")
@@ -61,7 +61,7 @@ def test_a_second_user_of_the_folder_is_told_who_has_it(tmp_path: Path) -> None:
     _opened(tmp_path / "state").close()
 
 
-def test_a_killed_holder_does_not_lock_the_folder_for_ever(tmp_path: Path) -> None:
+def test_a_killed_holder_does_not_keep_the_folder_locked(tmp_path: Path) -> None:
     code = "import sys; from pathlib import Path; from devstack.folders import StateFolder\n"
     code += "StateFolder(Path(sys.argv[1])).open(); print('held', flush=True); sys.stdin.read()"
     with subprocess.Popen(
@@ -93,7 +93,7 @@ def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
         private_folder(tmp_path)
 
 
-def test_a_private_file_is_private_and_replaced_whole(tmp_path: Path) -> None:
+def test_a_private_file_is_private_and_replaced_as_a_whole(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     (tmp_path / "secret.partial").write_text("left by a crash")
     for text in ("one", "two"):
@@ -103,7 +103,7 @@ def test_a_private_file_is_private_and_replaced_whole(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["secret"]
 
 
-def test_a_folder_that_cannot_be_made_is_a_line_that_says_what_to_do(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported_with_advice(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StackError, match=r"cannot be used \(not a directory\): choose another folder by --state-dir"):
         StateFolder(tmp_path / "file" / "state").open()

@@ -7,7 +7,7 @@ from devstack.ports import free_port
 Status = health_pb2.HealthCheckResponse
 
 
-async def test_only_a_server_that_says_serving_serves() -> None:
+async def test_only_a_server_that_answers_serving_serves() -> None:
     assert not await serving(f"127.0.0.1:{free_port()}")
     server = grpc.aio.server()
     servicer = health.aio.HealthServicer()

@@ -50,7 +50,7 @@ async def test_nothing_runs_before_it_is_started() -> None:
         assert (keeper.running, keeper.starts, keeper.given_up) == (False, 0, False)
 
 
-async def test_a_process_that_is_killed_is_started_again_and_that_is_told() -> None:
+async def test_a_killed_process_is_started_again_and_that_is_reported() -> None:
     async with _keeping(LIVES) as (keeper, heard):
         keeper.start()
         await eventually(lambda: heard.lines == ["alive"])
@@ -90,14 +90,14 @@ async def test_a_process_that_ignores_the_signal_is_killed_when_its_time_is_over
         assert not keeper.running
 
 
-async def test_patience_grows_with_every_failure() -> None:
+async def test_the_delay_grows_with_every_failure() -> None:
     async with _keeping("raise SystemExit(1)") as (keeper, heard):
         keeper.start()
         await eventually(lambda: len(heard.events) == 3)
         assert heard.events == [f"ended with exit code 1; starts again in {delay} s" for delay in ("0.25", "0.5", "1")]
 
 
-async def test_wrong_settings_are_not_tried_again() -> None:
+async def test_a_process_with_wrong_settings_is_not_started_again() -> None:
     async with _keeping("print('X is not set'); raise SystemExit(2)") as (keeper, heard):
         keeper.start()
         await eventually(lambda: keeper.given_up)
@@ -105,14 +105,14 @@ async def test_wrong_settings_are_not_tried_again() -> None:
         assert "X is not set" in str(keeper.failure())
 
 
-async def test_without_respawn_one_end_is_the_end() -> None:
+async def test_without_respawn_a_process_that_ends_stays_down() -> None:
     async with _keeping("raise SystemExit(1)", respawn=False) as (keeper, heard):
         keeper.start()
         await eventually(lambda: keeper.given_up)
         assert (keeper.starts, heard.events) == (1, ["ended with exit code 1"])
 
 
-async def test_one_kill_may_ask_for_the_next_start_where_nothing_else_gets_one() -> None:
+async def test_a_kill_may_ask_for_a_restart_although_respawn_is_off() -> None:
     async with _keeping(LIVES, respawn=False) as (keeper, heard):
         keeper.start()
         await eventually(lambda: heard.lines == ["alive"])
@@ -122,7 +122,7 @@ async def test_one_kill_may_ask_for_the_next_start_where_nothing_else_gets_one()
         await eventually(lambda: keeper.given_up)
 
 
-async def test_a_changed_environment_holds_from_the_next_start_on() -> None:
+async def test_a_changed_environment_applies_from_the_next_start() -> None:
     code = "import os; print(os.environ['WORD'], flush=True)\n" + LIVES
     async with _keeping(code, environment={"WORD": "one"}) as (keeper, heard):
         keeper.start()
@@ -139,7 +139,7 @@ async def test_closing_ends_the_wait_for_the_next_start() -> None:
     assert keeper.starts == 1
 
 
-async def test_who_starts_it_does_not_wait_for_its_patience_to_end() -> None:
+async def test_a_start_does_not_wait_for_the_delay_to_end() -> None:
     async with _keeping("raise SystemExit(1)", first_delay=AN_HOUR) as (keeper, heard):
         keeper.start()
         await eventually(lambda: len(heard.events) == 1)
@@ -159,7 +159,7 @@ async def test_stopping_and_starting_at_once_is_no_failure() -> None:
         assert heard.events == []
 
 
-async def test_a_start_just_after_an_end_that_nobody_has_noticed_yet_is_a_start() -> None:
+async def test_a_start_after_an_unnoticed_end_is_carried_out() -> None:
     # A grandchild keeps the pipe open for a moment: the process is gone, and its last lines are still waited for.
     code = """
 import os, subprocess, sys

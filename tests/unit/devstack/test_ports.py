@@ -50,18 +50,18 @@ def test_a_free_port_lies_where_no_outgoing_connection_takes_it() -> None:
     assert free_port() < int(EPHEMERAL_RANGE.read_text().split()[0])
 
 
-def test_a_port_that_somebody_listens_on_is_not_free() -> None:
+def test_a_port_with_a_listener_is_not_free() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         assert not is_free("127.0.0.1", listener.getsockname()[1])
     assert is_free("127.0.0.1", 0)
 
 
-def test_a_listener_that_would_share_its_port_hinders_too() -> None:
+def test_a_listener_that_would_share_its_port_counts() -> None:
     with socket.create_server(("127.0.0.1", 0), reuse_port=True) as listener:
         assert not is_free("127.0.0.1", listener.getsockname()[1])
 
 
-def test_connections_that_linger_after_a_server_do_not_hinder() -> None:
+def test_connections_that_linger_after_a_server_do_not_count() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port)) as client:

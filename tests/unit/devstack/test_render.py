@@ -34,7 +34,7 @@ def test_a_traceback_is_shown_line_by_line_with_the_process_in_front() -> None:
     assert [line.split("queue     ")[1] for line in lines] == ["INFO    serving", "Traceback", "  boom"]
 
 
-def test_a_line_that_is_no_json_is_shown_as_it_is() -> None:
+def test_a_line_that_is_not_json_is_shown_unchanged() -> None:
     for line in ("plain text", "{not json", "[1]", '{"no": "message"}'):
         assert _printed("drafts", line) == f"12:00:00.000 drafts    {line}\n"
 
@@ -46,7 +46,7 @@ def test_colours_only_on_a_terminal_and_only_when_wanted() -> None:
     assert "\x1b[" not in _printed("queue", _json(), Terminal(), {"NO_COLOR": ""})
 
 
-def test_what_the_servers_say_when_all_is_well_is_left_out() -> None:
+def test_routine_lines_of_the_servers_are_left_out() -> None:
     assert _printed("postgres", "LOG:  database system is ready to accept connections") == ""
     assert _printed("nats", "[1] 2026/11/18 11:56:13 [INF] Server is ready") == ""
     assert _printed("queue", "") == ""
@@ -54,7 +54,7 @@ def test_what_the_servers_say_when_all_is_well_is_left_out() -> None:
     assert "[ERR]" in _printed("nats", "[1] 2026/11/18 11:56:13 [ERR] no")
 
 
-def test_events_are_told_with_the_time() -> None:
+def test_events_are_shown_with_the_time() -> None:
     stream = io.StringIO()
     Printer(stream, lambda: "12:00:00.000", environ={}).event("queue", "ended")
     assert stream.getvalue() == "12:00:00.000 queue     WARNING ended\n"
@@ -75,21 +75,21 @@ def _outcome(message: str, **fields: object) -> str:
     return _json(logger=logger, message=message, **named, channel="facebook", run=1, attempt=2, trace_id="7f", **fields)
 
 
-def test_a_post_that_is_published_is_one_short_line() -> None:
+def test_a_published_post_is_one_short_line() -> None:
     line = _outcome("post published", level="DEBUG", lateness=0.125, url="http://sandbox/p1")
     assert _printed("publisher", line) == (
         "09:00:00.125 publisher DEBUG   post published: d1 on page/facebook, 0.125 s late, http://sandbox/p1\n"
     )
 
 
-def test_a_post_that_is_not_published_says_why() -> None:
+def test_an_unpublished_post_says_why() -> None:
     line = _outcome("post waiting", lateness=3.5, reason="RETRY", error="no answer")
     assert _printed("publisher", line).endswith("post waiting: d1 on page/facebook, 3.5 s late, RETRY: no answer\n")
     line = _outcome("post failed", level="WARNING", reason="REJECTED")
     assert _printed("publisher", line).endswith("WARNING post failed: d1 on page/facebook, REJECTED\n")
 
 
-def test_a_post_that_is_canceled_ahead_of_its_time_is_not_late() -> None:
+def test_a_post_canceled_ahead_of_its_time_is_not_late() -> None:
     line = _outcome("post canceled", lateness=-60, reason="TARGET_REMOVED")
     assert _printed("publisher", line).endswith("post canceled: d1 on page/facebook, TARGET_REMOVED\n")
 
@@ -136,5 +136,5 @@ def test_a_call_is_one_short_line_with_what_is_wrong() -> None:
     )
 
 
-def test_what_people_write_is_shown_as_it_is() -> None:
+def test_text_in_any_script_is_shown_unchanged() -> None:
     assert "Grüße 日本 👍🏽" in _printed("queue", _json(message="Grüße 日本 👍🏽"))

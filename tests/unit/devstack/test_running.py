@@ -29,7 +29,7 @@ def test_a_stack_that_runs_is_found_by_its_private_record(folder: StateFolder) -
     assert (folder.path / RECORD).stat().st_mode & 0o777 == 0o600
 
 
-def test_the_record_of_a_stack_that_was_killed_counts_for_nothing(folder: StateFolder) -> None:
+def test_the_record_of_a_killed_stack_is_ignored(folder: StateFolder) -> None:
     RECORDED.write(folder.path)
     folder.close()
     with pytest.raises(StackError, match="no stack runs in"):

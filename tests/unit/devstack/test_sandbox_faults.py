@@ -9,7 +9,7 @@ def _faults(*rules: object) -> Faults:
     return faults
 
 
-def test_without_rules_nothing_goes_wrong() -> None:
+def test_without_rules_there_are_no_faults() -> None:
     assert Faults().take(Operation.POST, "a1", "text") is None
 
 
@@ -18,7 +18,7 @@ def test_a_rule_is_used_up_after_its_count() -> None:
     assert [faults.take(Operation.POST, "a1") is not None for _ in range(3)] == [True, True, False]
 
 
-def test_a_rule_without_count_holds_for_ever() -> None:
+def test_a_rule_without_a_count_stays() -> None:
     faults = _faults({"fault": "slow"})
     assert all(faults.take(Operation.POST, "a1") for _ in range(10))
 
