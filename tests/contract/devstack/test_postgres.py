@@ -200,7 +200,7 @@ async def test_data_of_another_major_version_is_refused_with_a_hint(tmp_path: Pa
         pass
     version = tmp_path / "postgres" / "cluster" / "data" / "PG_VERSION"
     version.write_text("17\n")
-    with pytest.raises(StackError, match=r"of PostgreSQL 17, not 18.*--reset"):
+    with pytest.raises(StackError, match=r"needs PostgreSQL 17, not 18.*--reset"):
         await server.start()
 
 
