@@ -1,4 +1,4 @@
-"""Queue's tables: made by the migrations, as the code declares them, and closed to nonsense."""
+"""Queue's tables: the migrations create what the code declares, and impossible rows are refused."""
 
 import pytest
 from sqlalchemy import text
@@ -38,7 +38,7 @@ async def insert(database: Database, **changes: str) -> None:
         await connection.execute(text(INSERT_SLOT.format_map(SLOT | changes)))
 
 
-async def test_the_migrations_make_what_the_code_declares(empty_database: str) -> None:
+async def test_the_migrations_create_what_the_code_declares(empty_database: str) -> None:
     await migrations.upgrade(empty_database, MIGRATIONS)
     assert not await migrations.pending(empty_database, MIGRATIONS)
     assert await drift(empty_database, metadata) == []

@@ -31,13 +31,13 @@ COMMAND = Command(
 )
 
 
-def test_a_command_is_what_it_was() -> None:
+def test_a_command_is_encoded_as_before() -> None:
     outgoing = publish_command(COMMAND, 5)
     assert PublishCommand.FromString(outgoing.payload) == PublishCommand.FromString(PUBLISH_COMMAND)
     assert outgoing.subject == "publish.52.acme"
 
 
-def test_a_command_says_which_slot_is_the_newer_and_the_zone() -> None:
+def test_a_command_has_the_slots_sequence_and_time_zone() -> None:
     payload = publish_command(COMMAND._replace(slot_sequence=7, time_zone="Europe/Berlin"), 5).payload
     command = PublishCommand.FromString(payload)
     assert (command.slot_sequence, command.time_zone) == (7, "Europe/Berlin")

@@ -111,20 +111,20 @@ def test_accepted_commands_are_jobs_that_are_ready() -> None:
 
 
 @pytest.mark.parametrize("state", JobState)
-def test_every_job_state_is_understood(state: JobState) -> None:
+def test_every_job_state_is_decoded(state: JobState) -> None:
     changed = PostJobChanged.FromString(POST_JOB_CHANGED)
     changed.post_job.state = f"POST_JOB_STATE_{state}"  # type: ignore[assignment]
     assert job_report(PostJobChanged.FromString(changed.SerializeToString())).state is state
 
 
-def test_a_schedule_in_a_zone_that_is_not_known_is_refused() -> None:
+def test_an_announced_schedule_in_an_unknown_zone_is_refused() -> None:
     changed = AccountScheduleChanged.FromString(SCHEDULE_CHANGED)
     changed.account_schedule.time_zone = "Mars/Olympus"
     with pytest.raises(UnknownZone):
         changed_schedule(changed)
 
 
-def test_an_event_that_lacks_what_it_is_about_is_refused() -> None:
+def test_an_event_without_a_required_field_is_refused() -> None:
     reads: list[tuple[Any, Callable[[Any], object]]] = [
         (DraftSaved(organization_id="acme"), saved_draft),
         (AccountScheduleChanged(organization_id="acme"), changed_schedule),

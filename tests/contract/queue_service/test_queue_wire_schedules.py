@@ -1,4 +1,4 @@
-"""What Queue reads from Schedule."""
+"""Slot times and schedules, as Schedule answers and announces them."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -38,7 +38,7 @@ FOUND = FindSlotTimesResponse(
 )
 
 
-def test_slot_times_are_read_with_what_they_follow() -> None:
+def test_slot_times_are_read_with_their_schedule() -> None:
     read = slot_times(ASKED, FOUND)
     assert read.times == tuple(NOW + timedelta(days=day) for day in range(3))
     assert read.nominals == tuple(datetime(2026, 3, day, 2, 30) for day in (2, 3, 4))
@@ -55,7 +55,7 @@ def test_slot_times_are_read_with_what_they_follow() -> None:
     )
 
 
-def test_slot_times_of_the_release_before_are_what_the_wall_shows_unless_they_were_shifted() -> None:
+def test_slot_times_of_the_release_before_mean_their_local_time() -> None:
     older = FindSlotTimesResponse(schedule_version=7, time_zone="Europe/Berlin")
     for each in FOUND.slot_times:
         older.slot_times.add(
@@ -72,14 +72,14 @@ def test_the_last_page_ends_at_the_horizon() -> None:
     assert (read.until, read.last) == (NOW + timedelta(days=9), True)
 
 
-def test_a_schedule_in_a_zone_of_a_newer_release_is_not_followed_before_its_announcement() -> None:
+def test_a_schedule_in_an_unknown_zone_waits_for_its_announcement() -> None:
     newer = FindSlotTimesResponse()
     newer.CopyFrom(FOUND)
     newer.time_zone = "Mars/Olympus"
     assert slot_times(ASKED, newer).schedule is None
 
 
-def test_a_deleted_schedule_leaves_nothing_but_its_version() -> None:
+def test_only_the_version_of_a_deleted_schedule_remains() -> None:
     schedule = AccountSchedule(
         social_account_id="page",
         time_zone="Mars/Olympus",
@@ -88,8 +88,8 @@ def test_a_deleted_schedule_leaves_nothing_but_its_version() -> None:
         version=8,
         tzdata_version="2026b",
     )
-    told = changed_schedule(AccountScheduleChanged(organization_id="acme", account_schedule=schedule, deleted=True))
-    assert told == AnnouncedSchedule(
+    deleted = changed_schedule(AccountScheduleChanged(organization_id="acme", account_schedule=schedule, deleted=True))
+    assert deleted == AnnouncedSchedule(
         organization_id="acme",
         social_account_id="page",
         version=8,

@@ -69,7 +69,7 @@ def test_a_position_survives_a_page_token(instant: datetime, slot_id: str) -> No
     assert position(cursor(before)) == before
 
 
-def test_a_slot_is_shown_with_everything_that_is_known_of_it() -> None:
+def test_a_slot_is_shown_with_all_its_fields() -> None:
     shown = queue_slot(SLOT)
     assert (shown.local_date, shown.local_time) == ("2026-03-02", "10:00")
     assert shown.targets[0].post_job_state == "UNKNOWN"
@@ -94,14 +94,14 @@ def test_every_state_and_origin_has_its_number(state: SlotState, origin: SlotOri
     ],
 )
 def test_every_field_of_a_response_is_filled(encode: Callable[[list[QueueSlot]], Message], response: type) -> None:
-    """A field added to one response only must be filled there: each response is encoded as itself."""
+    """Fails for a field that is added to one response and not filled there."""
     answer = encode([SLOT, replace(SLOT, id="s2")])
     assert type(answer) is response
     assert {field.name for field, _ in answer.ListFields()} == set(response.DESCRIPTOR.fields_by_name)
     assert [shown.id for shown in answer.queue_slots] == ["s1", "s2"]  # type: ignore[attr-defined]
 
 
-def test_the_announcement_of_a_slot_is_what_it_was() -> None:
+def test_the_announcement_of_a_slot_is_unchanged() -> None:
     announced = slot_scheduled(replace(SLOT, time_zone="UTC"))
     expected = SlotScheduled.FromString(SLOT_SCHEDULED)
     expected.not_after.FromDatetime(NOW + timedelta(days=1))
@@ -111,19 +111,19 @@ def test_the_announcement_of_a_slot_is_what_it_was() -> None:
     assert announced.traceparent == "00-0123-01"
 
 
-def test_the_announcement_of_a_slot_says_which_is_the_newer() -> None:
+def test_the_announcement_of_a_slot_has_its_sequence() -> None:
     announced = slot_scheduled(replace(SLOT, sequence=7)).message
     assert isinstance(announced, SlotScheduled)
     assert announced.slot_sequence == 7
 
 
-def test_a_slot_says_what_its_weekly_slot_asked_for() -> None:
+def test_a_slot_is_announced_with_its_wall_clock_time() -> None:
     announced = slot_scheduled(replace(SLOT, nominal=datetime(2026, 3, 29, 2, 30))).message
     assert isinstance(announced, SlotScheduled)
     assert announced.nominal_local_time == "2026-03-29T02:30"
 
 
-def test_a_moved_slot_is_announced_as_a_whole() -> None:
+def test_a_moved_slot_is_announced_with_all_its_fields() -> None:
     announced = slot_moved(
         MovedSlot(
             organization_id="acme",

@@ -1,4 +1,4 @@
-"""A whole queue process between real gRPC servers that play Schedule and Drafts, and a real NATS server."""
+"""A whole Queue process with a real NATS server, and fakes of Schedule, Drafts and Publisher on real gRPC servers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -57,14 +57,14 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 @dataclass
 class FakeSchedule(ScheduleServiceServicer):
-    """Knows the slot times of some accounts, and answers with the fault that it is given, or not at all."""
+    """Answers with the slot times of some accounts, with the fault that it is given, or not at all."""
 
     schedules: dict[str, AccountSchedule] = field(default_factory=dict)
     times: dict[str, list[datetime]] = field(default_factory=dict)
     fault: Fault | None = None
     is_frozen: bool = False
     asked: list[FindSlotTimesRequest] = field(default_factory=list)
-    times_told: int = 0
+    times_sent: int = 0
 
     async def FindSlotTimes(self, request: FindSlotTimesRequest, context: Context) -> FindSlotTimesResponse:
         self.asked.append(request)
@@ -80,7 +80,7 @@ class FakeSchedule(ScheduleServiceServicer):
             return FindSlotTimesResponse(schedule_version=known[0], tzdata_version=known[1], unchanged=True)
         after, before = request.after.ToDatetime(UTC), request.before.ToDatetime(UTC)
         found = [time for time in self.times[request.social_account_id] if after <= time < before]
-        self.times_told += len(found[: request.count])
+        self.times_sent += len(found[: request.count])
         return FindSlotTimesResponse(
             slot_times=[
                 SlotTime(time=stamp(time), nominal_local_time=f"{time:%Y-%m-%dT%H:%M}")
@@ -121,7 +121,7 @@ class FakeDrafts(DraftsServiceServicer):
 
 @dataclass
 class FakePublisher(SocialAccountServiceServicer):
-    """Knows every account but those that are named."""
+    """Knows every account, except those named."""
 
     missing: set[str] = field(default_factory=set)
     disconnected: set[str] = field(default_factory=set)
@@ -141,7 +141,7 @@ class FakePublisher(SocialAccountServiceServicer):
 
 @dataclass
 class Rig:
-    """The process from outside: its stub, its neighbours, its streams."""
+    """The process as seen from outside: its stub, its neighbours, its streams."""
 
     stub: Any
     address: str
@@ -158,8 +158,8 @@ class Rig:
             targets=[Target(social_account_id=a, channel=c, destination=d) for a, c, d in targets],
         )
 
-    async def put_schedule(self, account: str, *times: datetime, told: bool = True, **fields: Any) -> None:
-        """`told`: and announces it."""
+    async def put_schedule(self, account: str, *times: datetime, announce: bool = True, **fields: Any) -> None:
+        """Saves a schedule in Schedule. With `announce` the event is published, too."""
         self.schedule.times[account] = list(times)
         given: dict[str, Any] = {
             "time_zone": "UTC",
@@ -168,7 +168,7 @@ class Rig:
             "tzdata_version": tzdata_version(),
         } | fields
         schedule = self.schedule.schedules[account] = AccountSchedule(social_account_id=account, **given)
-        if told:
+        if announce:
             changed = AccountScheduleChanged(organization_id=ORG, account_schedule=schedule)
             await self.announce("schedule", changed, account)
 
@@ -185,7 +185,7 @@ class Rig:
     async def publish(self, context: str, payload: bytes) -> None:
         await self.nats.jetstream().publish(events_subject(context, ORG, "thing"), payload)
 
-    async def tell(self, command: PublishCommand, state: int, version: int) -> None:
+    async def report(self, command: PublishCommand, state: int, version: int) -> None:
         changed = PostJobChanged(organization_id=ORG)
         job = changed.post_job
         job.id, job.draft_id, job.version = f"job-{command.draft_id}", command.draft_id, version
@@ -204,7 +204,7 @@ class Rig:
         return found
 
     async def messages(self, stream: str) -> Sequence[tuple[str, dict[str, str], bytes]]:
-        """(subject, headers, payload) of everything in a stream."""
+        """Returns (subject, headers, payload) of all messages in a stream."""
         js = self.nats.jetstream()
         state = (await js.stream_info(stream)).state
         if not state.messages:

@@ -1,4 +1,4 @@
-"""The queue process as it is composed: what it hears, what it says, and what becomes of a slot."""
+"""A slot's way through the composed Queue process: events, announcements and commands."""
 
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ async def only_slot(rig: "Rig") -> QueueSlot:
     return slots[0]
 
 
-async def test_a_slot_goes_its_way(rig: "Rig") -> None:
+async def test_a_slot_is_handed_over_and_settled(rig: "Rig") -> None:
     rig.draft("d1", ("page", "facebook", "42"))
     slot = await schedule(rig, "d1", timedelta(seconds=20))
 
@@ -58,7 +58,7 @@ async def test_a_slot_goes_its_way(rig: "Rig") -> None:
     assert headers["Nats-Msg-Id"].endswith(".1")
     assert (await only_slot(rig)).state == QUEUE_SLOT_STATE_DISPATCHED
 
-    await rig.tell(command, POST_JOB_STATE_PUBLISHED, 3)
+    await rig.report(command, POST_JOB_STATE_PUBLISHED, 3)
 
     async def settled() -> bool:
         return (await only_slot(rig)).state == QUEUE_SLOT_STATE_PUBLISHED
@@ -85,7 +85,7 @@ async def test_a_new_slot_is_announced(rig: "Rig") -> None:
     assert event.schedule_time == slot.schedule_time
 
 
-async def test_a_slot_moves_when_the_law_of_its_zone_does(rig: "Rig") -> None:
+async def test_a_slot_moves_with_new_time_zone_data(rig: "Rig") -> None:
     noon = SystemClock().now().replace(hour=12, minute=0, second=0, microsecond=0) + timedelta(days=7)
     await rig.put_schedule("page", noon, tzdata_version="2020a")
     await rig.put_schedule("waits", noon, tzdata_version="2020a")
@@ -93,11 +93,11 @@ async def test_a_slot_moves_when_the_law_of_its_zone_does(rig: "Rig") -> None:
     [page, _] = (await rig.stub.AddToQueue(AddToQueueRequest(organization_id="acme", draft_id="d1"))).queue_slots
     database = Database(rig.database_url, application="test", pool_size=1)
     async with database.transaction() as tx:
-        old_law = "update slot set schedule_time = schedule_time - interval '1 hour'"
-        await tx.connection.execute(text(old_law))
+        outdate = "update slot set schedule_time = schedule_time - interval '1 hour'"
+        await tx.connection.execute(text(outdate))
     await database.dispose()
 
-    # Announced by a release that is not here yet, and by the one that is.
+    # Announced with a release that this process does not have yet, and with the one that it has.
     await rig.put_schedule("waits", noon, version=2, tzdata_version="2999a")
     await rig.put_schedule("page", noon, version=2)
 
@@ -122,17 +122,17 @@ async def test_a_slot_moves_when_the_law_of_its_zone_does(rig: "Rig") -> None:
     ]
 
 
-async def test_a_command_that_nobody_answers_is_sent_again(rig: "Rig") -> None:
+async def test_an_unanswered_command_is_repeated(rig: "Rig") -> None:
     rig.draft("d1", ("page", "facebook", ""))
     await schedule(rig, "d1", timedelta(seconds=-58))
     first, second = (await rig.commands(2))[:2]
     assert (first.emission, second.emission) == (1, 2)
     first.emission = second.emission = 0
     assert first == second
-    await rig.tell(first, POST_JOB_STATE_READY, 2)
+    await rig.report(first, POST_JOB_STATE_READY, 2)
 
 
-async def test_commands_that_a_wiped_server_has_lost_are_there_again_before_they_are_due(
+async def test_commands_lost_by_a_wiped_server_are_back_before_they_are_due(
     rig: "Rig", fresh_nats: EmbeddedNats
 ) -> None:
     for index in range(20):
@@ -174,7 +174,7 @@ async def test_one_event_answers_many_commands(rig: "Rig") -> None:
     assert (row.is_answered, row.pause) == (True, ANSWERED_DELAY)
 
 
-async def test_accounts_that_were_announced_with_a_draft_need_no_question(rig: "Rig") -> None:
+async def test_drafts_is_not_asked_about_announced_accounts(rig: "Rig") -> None:
     target = Target(social_account_id="page", channel="facebook")
     await rig.announce(
         "drafts", DraftSaved(organization_id="acme", draft_id="d1", version=1, revision=7, targets=[target]), "d1"
@@ -193,7 +193,7 @@ async def test_accounts_that_were_announced_with_a_draft_need_no_question(rig: "
     assert command.content_revision == 7
 
 
-async def test_what_cannot_be_understood_is_put_aside_and_the_rest_is_heard(rig: "Rig") -> None:
+async def test_an_unreadable_event_is_parked_and_the_others_are_applied(rig: "Rig") -> None:
     rig.draft("d1", ("page", "facebook", ""))
     await schedule(rig, "d1", timedelta(seconds=5))
     [command] = await rig.commands(1)
@@ -203,7 +203,7 @@ async def test_what_cannot_be_understood_is_put_aside_and_the_rest_is_heard(rig:
     strange.post_job.target.social_account_id = "page"
     strange.post_job.state = 99  # type: ignore[assignment]
     await rig.announce("publisher", strange, "j")
-    await rig.tell(command, POST_JOB_STATE_PUBLISHED, 3)
+    await rig.report(command, POST_JOB_STATE_PUBLISHED, 3)
 
     async def settled() -> bool:
         return (await only_slot(rig)).state == QUEUE_SLOT_STATE_PUBLISHED

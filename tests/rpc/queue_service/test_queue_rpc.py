@@ -73,11 +73,9 @@ async def test_a_draft_gets_the_next_slots_of_its_accounts(rig: "Rig") -> None:
     ]
 
 
-async def test_a_zone_that_a_release_has_dropped_is_named_and_hides_no_other_account(
-    rig: "Rig", refusal: Refusal
-) -> None:
-    await rig.put_schedule("page", *DAYS, told=False)
-    await rig.put_schedule("group", *DAYS, told=False)
+async def test_a_dropped_zone_is_named_and_stops_no_other_account(rig: "Rig", refusal: Refusal) -> None:
+    await rig.put_schedule("page", *DAYS, announce=False)
+    await rig.put_schedule("group", *DAYS, announce=False)
     rig.draft("d1", FEED, ("group", "facebook", ""))
     rig.draft("d2", FEED, ("group", "facebook", ""))
     await rig.stub.AddToQueue(add("d1"))
@@ -96,7 +94,7 @@ async def test_a_zone_that_a_release_has_dropped_is_named_and_hides_no_other_acc
     assert group.schedule_time.ToDatetime(UTC) == DAYS[1]
 
 
-async def test_schedules_own_refusal_of_a_zone_is_passed_on(rig: "Rig", refusal: Refusal) -> None:
+async def test_a_refusal_by_schedule_is_passed_on(rig: "Rig", refusal: Refusal) -> None:
     rig.schedule.fault = Refused("UNKNOWN_TIME_ZONE", "no such zone", metadata={"time_zone": "Europe/Atlantis"})
     rig.draft("d1", FEED)
     refused = await refusal(rig.stub.AddToQueue(add("d1")))
@@ -104,10 +102,10 @@ async def test_schedules_own_refusal_of_a_zone_is_passed_on(rig: "Rig", refusal:
     assert refused.metadata["time_zone"] == "Europe/Atlantis"
 
 
-async def test_a_schedule_counts_before_it_has_been_announced(rig: "Rig", refusal: Refusal) -> None:
+async def test_a_schedule_counts_before_its_announcement(rig: "Rig", refusal: Refusal) -> None:
     twice_a_day = [time for day in DAYS for time in (day, day + timedelta(hours=1))]
-    await rig.put_schedule("page", *twice_a_day, max_posts_per_day=1, time_zone="Asia/Tokyo", told=False)
-    await rig.put_schedule("off", enabled=False, told=False)
+    await rig.put_schedule("page", *twice_a_day, max_posts_per_day=1, time_zone="Asia/Tokyo", announce=False)
+    await rig.put_schedule("off", enabled=False, announce=False)
     rig.draft("d1", FEED)
     rig.draft("d2", FEED, ("off", "x", ""))
     [first] = (await rig.stub.AddToQueue(add("d1"))).queue_slots
@@ -117,10 +115,8 @@ async def test_a_schedule_counts_before_it_has_been_announced(rig: "Rig", refusa
     assert (await refusal(rig.stub.AddToQueue(add("d2", "off")))).reason == "SCHEDULE_DISABLED"
 
 
-async def test_a_schedule_service_of_the_release_before_is_waited_for_by_the_caller(
-    rig: "Rig", refusal: Refusal
-) -> None:
-    await rig.put_schedule("page", *DAYS, tzdata_version="", told=False)
+async def test_with_schedule_of_the_release_before_the_caller_has_to_wait(rig: "Rig", refusal: Refusal) -> None:
+    await rig.put_schedule("page", *DAYS, tzdata_version="", announce=False)
     rig.draft("d1", FEED)
     fault = await refusal(rig.stub.AddToQueue(add("d1")))
     assert isinstance(fault, Unavailable)
@@ -136,12 +132,12 @@ async def test_a_schedule_service_of_the_release_before_is_waited_for_by_the_cal
     await eventually(added)
 
 
-async def test_slot_times_are_told_once_and_kept(rig: "Rig") -> None:
-    await rig.put_schedule("page", *DAYS, told=False)
+async def test_slot_times_are_sent_once_and_cached(rig: "Rig") -> None:
+    await rig.put_schedule("page", *DAYS, announce=False)
     for number in range(5):
         rig.draft(f"d{number}", FEED)
         await rig.stub.AddToQueue(add(f"d{number}"))
-    assert rig.schedule.times_told == 64
+    assert rig.schedule.times_sent == 64
     first, *rest = rig.schedule.asked
     assert (first.count, first.known_schedule_version, first.known_tzdata_version) == (64, 0, "")
     assert {(each.known_schedule_version, each.known_tzdata_version) for each in rest} == {(1, tzdata_version())}
@@ -149,29 +145,27 @@ async def test_slot_times_are_told_once_and_kept(rig: "Rig") -> None:
     assert first.before.ToDatetime(UTC) - first.after.ToDatetime(UTC) <= timedelta(days=730)
 
 
-async def test_a_change_of_the_schedule_counts_before_it_has_been_announced(rig: "Rig", refusal: Refusal) -> None:
+async def test_a_change_of_schedule_counts_before_its_announcement(rig: "Rig", refusal: Refusal) -> None:
     await rig.put_schedule("page", *DAYS)
     for number in range(4):
         rig.draft(f"d{number}", FEED)
     await rig.stub.AddToQueue(add("d0"))
     evenings = [day + timedelta(hours=7) for day in DAYS]
-    await rig.put_schedule("page", *evenings, version=2, told=False)
+    await rig.put_schedule("page", *evenings, version=2, announce=False)
     [slot] = (await rig.stub.AddToQueue(add("d1"))).queue_slots
     assert slot.schedule_time.ToDatetime(UTC) == evenings[0]
-    await rig.put_schedule("page", version=3, enabled=False, told=False)
+    await rig.put_schedule("page", version=3, enabled=False, announce=False)
     assert (await refusal(rig.stub.AddToQueue(add("d2")))).reason == "SCHEDULE_DISABLED"
     del rig.schedule.times["page"]
     assert (await refusal(rig.stub.AddToQueue(add("d2")))).reason == "NO_SCHEDULE"
-    await rig.put_schedule("page", *DAYS, version=5, told=False)
+    await rig.put_schedule("page", *DAYS, version=5, announce=False)
     [slot] = (await rig.stub.AddToQueue(add("d3"))).queue_slots
     assert slot.schedule_time.ToDatetime(UTC) == DAYS[1]
 
 
 @pytest.mark.parametrize("is_frozen", [False, True])
-async def test_while_schedule_is_away_slots_are_given_by_what_it_told_last(
-    rig: "Rig", refusal: Refusal, is_frozen: bool
-) -> None:
-    await rig.put_schedule("page", *DAYS, told=False)
+async def test_cached_slot_times_serve_while_schedule_is_down(rig: "Rig", refusal: Refusal, is_frozen: bool) -> None:
+    await rig.put_schedule("page", *DAYS, announce=False)
     rig.draft("d0", FEED)
     rig.draft("d1", FEED, ("group", "facebook", ""))
     await rig.stub.AddToQueue(add("d0"))
@@ -183,7 +177,7 @@ async def test_while_schedule_is_away_slots_are_given_by_what_it_told_last(
     assert (await refusal(rig.stub.AddToQueue(add("d1", "group")))).reason == "AWAY"
 
 
-async def test_a_draft_gets_the_time_that_its_caller_wants(rig: "Rig") -> None:
+async def test_a_draft_gets_the_time_that_the_caller_chooses(rig: "Rig") -> None:
     rig.draft("d1", FEED)
     moment = NOW.replace(microsecond=5) + timedelta(hours=3)
     [slot] = (await rig.stub.ScheduleAt(at("d1", moment))).queue_slots
@@ -264,7 +258,7 @@ async def test_a_field_at_fault_is_named(rig: "Rig", refusal: Refusal, request_:
     assert [violation.field for violation in fault.violations] == [field]
 
 
-async def test_bytes_that_are_no_request_and_large_ones_are_refused(rig: "Rig") -> None:
+async def test_unreadable_and_oversize_requests_are_refused(rig: "Rig") -> None:
     async with grpc.aio.insecure_channel(rig.address) as channel:
         call: Any = channel.unary_unary("/postflow.queue.v1.QueueService/AddToQueue")
         with pytest.raises(grpc.aio.AioRpcError) as garbage:
@@ -301,7 +295,7 @@ async def test_a_refusal_is_not_remembered(rig: "Rig", refusal: Refusal) -> None
 
 
 @pytest.mark.parametrize("away", ["schedule", "drafts"])
-async def test_a_neighbour_that_is_away_makes_the_call_unavailable(rig: "Rig", refusal: Refusal, away: str) -> None:
+async def test_a_neighbour_that_is_down_makes_the_call_unavailable(rig: "Rig", refusal: Refusal, away: str) -> None:
     await rig.put_schedule("page", *DAYS)
     rig.draft("d1", FEED)
     getattr(rig, away).fault = Unavailable("TIRED", "come back later", retry_after=timedelta(seconds=7))
@@ -313,7 +307,7 @@ async def test_a_neighbour_that_is_away_makes_the_call_unavailable(rig: "Rig", r
     await rig.stub.AddToQueue(add("d1"))
 
 
-async def test_a_defect_of_a_neighbour_shows_no_text(rig: "Rig") -> None:
+async def test_the_text_of_a_neighbours_defect_is_not_shown(rig: "Rig") -> None:
     rig.draft("d1", FEED)
     rig.schedule.times["page"] = [None]  # type: ignore[list-item]
     with pytest.raises(grpc.aio.AioRpcError) as failed, calling():
@@ -379,7 +373,7 @@ async def test_accounts_that_cannot_post_are_refused(rig: "Rig", refusal: Refusa
             assert (fault.reason, dict(fault.metadata)) == (reason, {"social_account_id": account})
 
 
-async def test_publishers_announcement_of_an_account_counts(rig: "Rig") -> None:
+async def test_an_announced_account_gets_slots(rig: "Rig") -> None:
     account = SocialAccount(id="page", version=3)
     await rig.announce("publisher", SocialAccountConnected(organization_id="acme", social_account=account), "page")
     await eventually(lambda: rig.rows("select 1 from social_account where is_connected"))

@@ -1,4 +1,4 @@
-"""The next free slot time: the search with its frontier against one that knows nothing and looks at everything."""
+"""The search for the next free slot time, compared with a model that looks at every time."""
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -19,12 +19,12 @@ from queue_service.domain.slot_times import SlotTimes
 
 START = datetime(2026, 3, 26, 12, 0, tzinfo=UTC)
 END = START + timedelta(days=12)
-"""Over the days on which most of Europe changes its clocks."""
+"""Twelve days around the change of clocks in most of Europe."""
 
 
 @dataclass
 class Model:
-    """An account as its owner sees it: slots, and every weekly time of the next days."""
+    """An account as its owner sees it: its slots, and all weekly times of the next days."""
 
     zone: str
     cap: int
@@ -67,7 +67,7 @@ moves = st.lists(
 
 @dataclass
 class Account:
-    """The same account as the service keeps it, beside the model."""
+    """The account as the service keeps it, next to the model."""
 
     model: Model
     window: int
@@ -100,7 +100,7 @@ class Account:
     def change(self, index: int, after: SlotState) -> None:
         at, before = self.model.slots[index]
         if after in LIVE and before not in LIVE:
-            return  # what has ended does not come back to life
+            return  # an ended slot never lives again
         self.model.slots[index] = (at, after)
         reopened = reopened_by(at, before, after, cap=self.model.cap, time_zone=self.model.zone)
         if reopened:
@@ -115,7 +115,7 @@ class Account:
     st.integers(1, 5),
     moves,
 )
-def test_a_search_that_remembers_finds_what_a_search_from_scratch_finds(
+def test_a_search_that_remembers_finds_what_one_from_scratch_finds(
     slots: list[WeeklySlot], zone: str, cap: int, window: int, moves: list[object]
 ) -> None:
     times = tuple(found.instant for found in occurrences(slots, find_zone(zone), after=START, until=END))
@@ -135,7 +135,7 @@ def test_a_search_that_remembers_finds_what_a_search_from_scratch_finds(
                 account.change(index % len(account.model.slots), state)
 
 
-def test_a_long_queue_is_not_walked() -> None:
+def test_a_long_queue_is_not_searched_from_the_front() -> None:
     zone = find_zone("UTC")
     daily = [WeeklySlot(day=day, hour=9, minute=0) for day in range(7)]
     times = tuple(found.instant for found in occurrences(daily, zone, after=START, until=START + timedelta(days=700)))
@@ -148,7 +148,7 @@ def test_a_long_queue_is_not_walked() -> None:
     )
     search = Search(queue=queue, times=page, earliest=START, frontier=queue.frontier)
     assert search.window(8)[0] == times[500]
-    # One slot in the middle comes free; behind it everything is still known to be taken.
+    # A slot in the middle is freed; all times behind it are still known to be taken.
     reopened = reopened_by(
         times[250], SlotState.SCHEDULED, SlotState.CANCELED, cap=queue.max_posts_per_day, time_zone="UTC"
     )
@@ -168,8 +168,8 @@ def test_a_slot_fills_the_minute_on_either_side(seconds: float, is_free: bool) -
     assert (found == START) is is_free
 
 
-def test_the_cap_counts_the_local_day_of_the_instant_not_of_the_nominal_slot() -> None:
-    """In Nuuk the clocks jump over midnight: Saturday 23:30 becomes Sunday 00:30, and counts for Sunday."""
+def test_the_cap_counts_the_local_day_of_the_instant() -> None:
+    """Takes Nuuk, where clocks jump over midnight: Saturday 23:30 becomes Sunday 00:30 and counts for Sunday."""
     saturday = WeeklySlot(day=6, hour=23, minute=30)
     [shifted] = occurrences(
         [saturday],
@@ -185,24 +185,24 @@ def test_the_cap_counts_the_local_day_of_the_instant_not_of_the_nominal_slot() -
 
 
 @pytest.mark.parametrize("state", sorted(COUNTED - LIVE))
-def test_what_may_have_gone_out_keeps_its_place_under_the_cap(state: SlotState) -> None:
+def test_a_slot_that_may_have_been_sent_keeps_its_place_under_the_cap(state: SlotState) -> None:
     reopened = reopened_by(START, SlotState.DISPATCHED, state, cap=1, time_zone="UTC")
     assert reopened == (START - SPACING, START + SPACING)
 
 
 @pytest.mark.parametrize("state", sorted(set(SlotState) - COUNTED))
-def test_what_did_not_go_out_gives_back_its_place_on_the_whole_day(state: SlotState) -> None:
+def test_an_unsent_slot_under_a_cap_reopens_its_whole_day(state: SlotState) -> None:
     reopened = reopened_by(START, SlotState.DISPATCHED, state, cap=1, time_zone="UTC")
     assert reopened == (datetime(2026, 3, 26, tzinfo=UTC), datetime(2026, 3, 27, tzinfo=UTC))
     assert reopened_by(START, SlotState.DISPATCHED, state, cap=0, time_zone="UTC") == (START - SPACING, START + SPACING)
 
 
-def test_a_slot_that_is_handed_over_gives_nothing_back() -> None:
+def test_handing_a_slot_over_frees_nothing() -> None:
     assert reopened_by(START, SlotState.SCHEDULED, SlotState.DISPATCHED, cap=1, time_zone="UTC") is None
 
 
 @pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago", "Africa/Cairo"])
-def test_in_a_zone_that_is_no_more_the_whole_day_reopens_whichever_zone_it_was(zone: str) -> None:
+def test_an_unsent_slot_in_a_dropped_zone_reopens_its_whole_day(zone: str) -> None:
     for hour in range(72):
         at = START + timedelta(hours=hour)
         reopened = reopened_by(at, SlotState.SCHEDULED, SlotState.CANCELED, cap=1, time_zone="Europe/Atlantis")

@@ -1,4 +1,4 @@
-"""What is known of a queue's slot times, against the plain set of times that may be free."""
+"""The frontier, compared with the plain set of times that may be free."""
 
 from datetime import datetime, timedelta
 
@@ -27,7 +27,7 @@ changes = st.lists(st.one_of(st.integers(0, STEPS), stretches), max_size=12)
 
 
 @given(changes, st.integers(0, STEPS - 1))
-def test_it_never_calls_a_time_full_that_may_be_free(changes: list[int | tuple[int, int]], instant: int) -> None:
+def test_the_frontier_never_skips_a_time_that_may_be_free(changes: list[int | tuple[int, int]], instant: int) -> None:
     frontier, full = NOTHING_KNOWN, set[int]()
     for change in changes:
         if isinstance(change, int):
@@ -44,12 +44,12 @@ def test_it_never_calls_a_time_full_that_may_be_free(changes: list[int | tuple[i
 
 
 @given(st.integers(1, STEPS), stretches)
-def test_one_time_that_comes_free_costs_no_second_walk_over_the_rest(until: int, reopened: tuple[int, int]) -> None:
+def test_one_freed_time_costs_no_second_search_of_the_rest(until: int, reopened: tuple[int, int]) -> None:
     frontier = NOTHING_KNOWN.passed(at(until)).reopened(at(reopened[0]), at(reopened[1]))
     assert known_full(frontier) == set(range(until)) - set(range(*reopened)) or reopened[0] == reopened[1]
 
 
-def test_a_walk_that_reaches_the_full_stretch_passes_over_it() -> None:
+def test_a_search_that_reaches_the_full_stretch_skips_it() -> None:
     frontier = NOTHING_KNOWN.passed(at(50)).reopened(at(10), at(12))
     assert frontier.next_open(at(0)) == at(10)
     assert frontier.next_open(at(12)) == at(50)

@@ -1,4 +1,4 @@
-"""Where slots go when the law of their zone changes. In UTC what the wall is to show may be any instant at all."""
+"""New times of outdated slots. In UTC any instant can be the wall-clock time of a slot."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import pairwise
@@ -15,7 +15,7 @@ HOUR, SECOND = timedelta(hours=1), timedelta(seconds=1)
 
 
 def slot(name: str, stands: datetime, meant: datetime | None, zone: str = "UTC") -> OutdatedSlot:
-    """It stands at an instant, and is meant for another: for that instant in UTC."""
+    """Makes a slot at one instant with the wall-clock time of another, in UTC."""
     return OutdatedSlot(
         organization_id="acme",
         social_account_id="page",
@@ -38,17 +38,17 @@ def relocated(
 
 
 def test_the_abolition_of_winter_time_makes_it_an_hour_earlier() -> None:
-    nine_by_the_old_law = datetime(2026, 11, 2, 17, tzinfo=UTC)
-    nine = slot("s1", nine_by_the_old_law, datetime(2026, 11, 2, 9), "America/Vancouver")
+    nine_by_older_data = datetime(2026, 11, 2, 17, tzinfo=UTC)
+    nine = slot("s1", nine_by_older_data, datetime(2026, 11, 2, 9), "America/Vancouver")
     [moved] = relocate([nine], [], earliest=datetime(2026, 3, 1, tzinfo=UTC))
     assert moved.is_moved
-    assert moved.schedule_time == nine_by_the_old_law - HOUR
-    assert moved.not_after == nine_by_the_old_law + timedelta(hours=23)
+    assert moved.schedule_time == nine_by_older_data - HOUR
+    assert moved.not_after == nine_by_older_data + timedelta(hours=23)
     assert (moved.local_date, moved.local_time) == (date(2026, 11, 2), time(9))
     assert moved.obstacle is Obstacle.NONE
 
 
-def test_what_the_law_leaves_alone_stays() -> None:
+def test_slots_whose_instants_are_unchanged_stay() -> None:
     summer = slot("s1", datetime(2026, 7, 6, 16, tzinfo=UTC), datetime(2026, 7, 6, 9), "America/Vancouver")
     shifted = slot("s2", datetime(2026, 3, 29, 1, 30, tzinfo=UTC), datetime(2026, 3, 29, 2, 30), "Europe/Berlin")
     for each in relocate([summer, shifted], [], earliest=datetime(2026, 3, 1, tzinfo=UTC)):
@@ -58,14 +58,14 @@ def test_what_the_law_leaves_alone_stays() -> None:
     assert each.local_time == time(3, 30)
 
 
-def test_a_time_of_the_callers_choice_is_an_instant_and_shows_another_time_on_the_wall() -> None:
+def test_a_chosen_time_keeps_its_instant_and_changes_its_local_time() -> None:
     chosen = slot("s1", datetime(2026, 11, 2, 17, tzinfo=UTC), None, "America/Vancouver")
     [stays] = relocate([chosen], [], earliest=START)
     assert not stays.is_moved
     assert stays.local_time == time(10)
 
 
-def test_a_date_that_is_no_more_leaves_the_slot_where_it_is() -> None:
+def test_a_slot_whose_date_no_longer_exists_stays() -> None:
     friday = slot("s1", datetime(2011, 12, 30, 20, tzinfo=UTC), datetime(2011, 12, 30, 10), "Pacific/Apia")
     [stays] = relocate([friday], [], earliest=datetime(2011, 1, 1, tzinfo=UTC))
     assert not stays.is_moved
@@ -80,7 +80,7 @@ def test_slots_move_onto_the_places_of_their_neighbours(step: timedelta) -> None
 
 
 @pytest.mark.parametrize("seconds", [-59, 0, 59])
-def test_who_finds_the_time_taken_stays(seconds: int) -> None:
+def test_a_slot_whose_new_time_is_taken_stays(seconds: int) -> None:
     found = relocated(slot("s1", at(60), at(120)), standing=(at(120) + seconds * SECOND,))
     assert not found["s1"].is_moved
     assert found["s1"].obstacle is Obstacle.TAKEN
@@ -92,7 +92,7 @@ def test_a_minute_is_enough(seconds: int) -> None:
     assert found["s1"].schedule_time == at(120)
 
 
-def test_who_finds_the_time_taken_does_not_hold_up_all_the_others() -> None:
+def test_one_taken_time_does_not_stop_the_other_slots() -> None:
     chain = [slot(f"s{number}", at(60 * number), at(60 * number + 60)) for number in range(1, 10)]
     found = relocated(*chain, standing=(at(600),))
     assert [found[f"s{number}"].schedule_time for number in range(1, 9)] == [at(60 * n + 60) for n in range(1, 9)]
@@ -100,13 +100,13 @@ def test_who_finds_the_time_taken_does_not_hold_up_all_the_others() -> None:
     assert (last.schedule_time, last.obstacle) == (at(601), Obstacle.TAKEN)
 
 
-def test_of_two_that_are_meant_for_one_time_one_has_it() -> None:
+def test_one_of_two_slots_meant_for_one_time_gets_it() -> None:
     found = relocated(slot("s1", at(60), at(180)), slot("s2", at(120), at(180)))
     assert (found["s1"].schedule_time, found["s1"].obstacle) == (at(180), Obstacle.NONE)
     assert (found["s2"].schedule_time, found["s2"].obstacle) == (at(120), Obstacle.TAKEN)
 
 
-def test_who_is_late_goes_out_as_soon_as_may_be_a_minute_apart() -> None:
+def test_late_slots_go_out_as_soon_as_possible_a_minute_apart() -> None:
     found = relocated(
         slot("s1", at(30), at(-30)),
         slot("s2", at(35), at(-25)),
@@ -114,18 +114,18 @@ def test_who_is_late_goes_out_as_soon_as_may_be_a_minute_apart() -> None:
         standing=(at(2.5),),
         earliest=at(1),
     )
-    # What can be had exactly is given first: 1.5 for s3, beside which the first free minute is not 1.
+    # Exact times are given first: s3 gets 1.5, so that minute 1 is not free.
     assert {name: each.schedule_time for name, each in found.items()} == {"s3": at(1.5), "s1": at(3.5), "s2": at(4.5)}
     assert {each.obstacle for each in found.values()} == {Obstacle.NONE}
 
 
-def test_what_is_about_to_go_out_is_not_put_off() -> None:
+def test_a_slot_about_to_go_out_is_not_put_off() -> None:
     found = relocated(slot("s1", at(0.5), at(-59.5)), earliest=at(1))
     assert not found["s1"].is_moved
 
 
-def test_what_should_have_gone_out_later_never_goes_out_early() -> None:
-    """It is overdue where it stands, and its new time is half a minute ahead, within the notice."""
+def test_an_overdue_slot_that_moves_later_never_goes_out_early() -> None:
+    """Takes a slot that is overdue, and whose new time is half a minute ahead, within the notice."""
     found = relocated(slot("s1", at(-59.5), at(0.5)), earliest=at(1))
     assert found["s1"].schedule_time == at(1)
 
@@ -135,7 +135,7 @@ half_minutes = st.integers(-20, 120).map(lambda number: at(number / 2))
 
 @st.composite
 def accounts(draw: st.DrawFn) -> tuple[list[OutdatedSlot], list[datetime]]:
-    """Live slots at least a minute apart, some of which are meant for other times."""
+    """Draws live slots at least a minute apart, some of which mean other times."""
     apart: list[datetime] = []
     for place in sorted(draw(st.sets(half_minutes, max_size=30))):
         if not apart or place - apart[-1] >= SPACING:
@@ -151,7 +151,7 @@ def accounts(draw: st.DrawFn) -> tuple[list[OutdatedSlot], list[datetime]]:
 
 
 @given(accounts(), half_minutes)
-def test_everybody_finds_a_place_a_minute_from_all_others_and_never_an_early_one(
+def test_all_slots_get_places_a_minute_apart_and_none_too_early(
     account: tuple[list[OutdatedSlot], list[datetime]], earliest: datetime
 ) -> None:
     slots, standing = account
@@ -172,7 +172,7 @@ def test_everybody_finds_a_place_a_minute_from_all_others_and_never_an_early_one
 
 
 @given(accounts())
-def test_with_the_law_unchanged_nothing_moves(account: tuple[list[OutdatedSlot], list[datetime]]) -> None:
+def test_nothing_moves_while_time_zone_data_stay_the_same(account: tuple[list[OutdatedSlot], list[datetime]]) -> None:
     slots, standing = account
     same = [each._replace(nominal=each.schedule_time.replace(tzinfo=None)) for each in slots]
     assert not any(each.is_moved for each in relocate(same, standing, earliest=at(1000)))

@@ -1,4 +1,4 @@
-"""What the events of its post jobs make of a slot."""
+"""Settling a slot by the reports of its post jobs."""
 
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -94,13 +94,13 @@ def test_a_slot_stays_handed_over_until_its_last_target_has_ended() -> None:
     assert [target.report and target.report.error_message for target in twice.targets] == ["", "no"]
 
 
-def test_a_post_that_went_out_before_its_time_ends_a_slot_that_was_never_handed_over() -> None:
+def test_a_post_sent_early_ends_a_slot_that_was_not_handed_over() -> None:
     early = settle(slot(state=SlotState.SCHEDULED), [report(JobState.PUBLISHED, 2, publish_time=NOW)], now=NOW)
     assert early.state is SlotState.PUBLISHED
 
 
 @pytest.mark.parametrize("state", sorted(set(JobState) - ENDED - {JobState.PENDING, JobState.SCHEDULED}))
-def test_an_answer_puts_the_next_emission_off(state: JobState) -> None:
+def test_an_answer_puts_the_next_repeat_off(state: JobState) -> None:
     answered = settle(slot(), [report(state, 2)], now=NOW)
     assert answered.state is SlotState.DISPATCHED
     assert answered.next_emit_at == NOW + ANSWERED_DELAY
@@ -112,68 +112,68 @@ def test_the_same_answer_again_puts_it_off_again() -> None:
     assert settle(answered, [report(JobState.BLOCKED, 2)], now=later).next_emit_at == later + ANSWERED_DELAY
 
 
-def test_a_job_that_only_knows_its_time_has_not_answered() -> None:
-    told = settle(slot(), [report(JobState.SCHEDULED, 1)], now=NOW)
-    assert told.next_emit_at == slot().next_emit_at
-    assert told.targets[0].report == report(JobState.SCHEDULED, 1)
+def test_a_scheduled_job_is_no_answer() -> None:
+    settled = settle(slot(), [report(JobState.SCHEDULED, 1)], now=NOW)
+    assert settled.next_emit_at == slot().next_emit_at
+    assert settled.targets[0].report == report(JobState.SCHEDULED, 1)
 
 
-def test_one_answer_of_two_does_not_put_the_emission_off() -> None:
+def test_one_answer_of_two_does_not_put_the_repeat_off() -> None:
     half = settle(slot(FEED, STORY), [report(JobState.READY, 2)], now=NOW)
     assert half.next_emit_at == slot().next_emit_at
     assert [target.channel for target in still_wanted(half.targets)] == ["instagram_story"]
 
 
-def test_when_all_have_answered_those_that_have_not_ended_are_asked_again() -> None:
+def test_once_all_have_answered_only_unended_targets_are_wanted() -> None:
     both = settle(slot(FEED, STORY), [report(JobState.WAITING, 2), report(JobState.PUBLISHED, 3, STORY)], now=NOW)
     assert [target.channel for target in still_wanted(both.targets)] == ["facebook"]
 
 
-def test_an_answer_to_another_revision_or_slot_is_none() -> None:
+def test_an_answer_to_another_revision_or_slot_is_ignored() -> None:
     assert settle(slot(), [report(JobState.FAILED, 2, revision=2)], now=NOW) == slot()
     assert settle(slot(), [report(JobState.READY, 2, slot_id="s0")], now=NOW) == slot()
 
 
 @pytest.mark.parametrize("final", [JobState.PUBLISHED, JobState.NEEDS_ATTENTION])
-def test_what_has_gone_out_has_gone_out_whichever_revision_asked(final: JobState) -> None:
+def test_a_final_report_counts_for_any_revision(final: JobState) -> None:
     assert settle(slot(), [report(final, 2, revision=7)], now=NOW).state is SlotState(final)
 
 
 @pytest.mark.parametrize(
     ("final", "reason"), [(JobState.PUBLISHED, "DRAFT_PUBLISHED"), (JobState.NEEDS_ATTENTION, "NEEDS_ATTENTION")]
 )
-def test_a_slot_whose_targets_another_slot_has_sent_is_canceled_and_says_why(final: JobState, reason: str) -> None:
+def test_a_slot_whose_targets_another_has_sent_is_canceled_and_says_why(final: JobState, reason: str) -> None:
     ended = settle(slot(), [report(final, 2, slot_id="s0", publish_time=NOW)], now=NOW)
     assert (ended.state, ended.state_reason) == (SlotState.CANCELED, reason)
     assert (ended.publish_time, ended.next_emit_at) == (None, None)
 
 
 @pytest.mark.parametrize("own", [JobState.PUBLISHED, JobState.FAILED, JobState.MISSED, JobState.CANCELED])
-def test_the_outcome_of_a_slot_is_that_of_what_it_sent_itself(own: JobState) -> None:
+def test_only_its_own_posts_decide_the_outcome_of_a_slot(own: JobState) -> None:
     earlier = report(JobState.PUBLISHED, 5, slot_id="s0", publish_time=NINE - timedelta(days=1))
     ended = settle(slot(FEED, STORY), [earlier, report(own, 2, STORY, publish_time=NOW)], now=NOW)
     assert ended.state is SlotState(own)
     assert ended.publish_time == NOW
 
 
-def test_a_target_that_comes_back_is_asked_for_at_once() -> None:
+def test_a_target_that_comes_back_gets_a_command_at_once() -> None:
     canceled = settle(slot(FEED, STORY), [report(JobState.CANCELED, 2, STORY)], now=NOW)
-    for told in ([], [report(JobState.READY, 2)]):
-        before = settle(canceled, told, now=NOW)
-        assert before.is_answered == bool(told)
+    for answers in ([], [report(JobState.READY, 2)]):
+        before = settle(canceled, answers, now=NOW)
+        assert before.is_answered == bool(answers)
         later = NOW + timedelta(seconds=1)
         revived = settle(before, [report(JobState.SCHEDULED, 3, STORY)], now=later)
         assert (revived.is_answered, revived.next_emit_at) == (False, later)
         assert "instagram_story" in [target.channel for target in still_wanted(revived.targets)]
 
 
-def test_a_target_that_lost_its_time_is_asked_for_at_once() -> None:
+def test_a_target_that_lost_its_time_gets_a_command_at_once() -> None:
     before = settle(slot(), [report(JobState.SCHEDULED, 2)], now=NOW)
     later = NOW + timedelta(seconds=1)
     assert settle(before, [report(JobState.PENDING, 4)], now=later).next_emit_at == later
 
 
-def test_a_revived_target_completes_a_slot_that_was_partially_published() -> None:
+def test_a_revived_target_completes_a_partially_published_slot() -> None:
     both = [report(JobState.PUBLISHED, 3, publish_time=NOW), report(JobState.CANCELED, 2, STORY)]
     partial = settle(slot(FEED, STORY), both, now=NOW)
     assert partial.state is SlotState.PARTIALLY_PUBLISHED
@@ -191,12 +191,12 @@ def test_a_deferral_shows_when_the_post_is_expected() -> None:
     assert sending.expected_time is None
 
 
-def test_a_wait_that_ends_before_the_slots_own_time_is_not_shown() -> None:
+def test_a_wait_that_ends_before_the_slots_time_is_not_shown() -> None:
     early = report(JobState.WAITING, 2, next_action_time=NINE - timedelta(seconds=1))
     assert settle(slot(), [early], now=NOW).expected_time is None
 
 
-def test_a_slot_that_has_ended_does_not_come_back_to_life() -> None:
+def test_an_ended_slot_never_lives_again() -> None:
     failed = settle(slot(), [report(JobState.FAILED, 2)], now=NOW)
     again = settle(failed, [report(JobState.READY, 3)], now=NOW)
     assert again.state is SlotState.FAILED
@@ -206,7 +206,7 @@ def test_a_slot_that_has_ended_does_not_come_back_to_life() -> None:
 
 reports = st.lists(
     st.tuples(st.sampled_from(sorted(JobState)), st.integers(1, 6), st.sampled_from([FEED, STORY])).map(
-        # A version has one state: whoever tells it again tells the same.
+        # A version has one state, however often it is reported.
         lambda each: report(
             sorted(JobState)[(each[1] * 5 + len(each[2][0])) % len(JobState)],
             each[1],
@@ -234,6 +234,6 @@ def test_the_targets_do_not_depend_on_order_repetition_or_batches(
         assert in_batches.state is at_once.state
 
 
-def test_saying_nothing_new_to_a_slot_that_has_ended_changes_nothing() -> None:
+def test_a_repeated_report_to_an_ended_slot_changes_nothing() -> None:
     ended = settle(slot(), [report(JobState.PUBLISHED, 4, publish_time=NOW)], now=NOW)
     assert settle(ended, [report(JobState.PUBLISHED, 4, publish_time=NOW)], now=NOW + timedelta(hours=1)) == ended

@@ -1,4 +1,4 @@
-"""Pages of slot times, and how they are kept."""
+"""Pages of slot times and their cache."""
 
 from datetime import datetime, timedelta
 
@@ -42,12 +42,12 @@ def test_a_window_begins_at_the_instant_asked_for() -> None:
     assert five.window(at(9), 3) == ()
 
 
-def test_each_time_knows_what_its_weekly_slot_asked_for() -> None:
+def test_each_time_has_its_wall_clock_time() -> None:
     five = page(5)
     assert [five.nominal_of(time) for time in five.times] == list(five.nominals)
 
 
-def test_a_page_is_kept_for_its_version_and_its_law() -> None:
+def test_a_page_holds_for_its_version_and_tzdata_release() -> None:
     known = AccountQueue(social_account_id="a", schedule_version=3, tzdata_version="2026b")
     assert page(1, 3, "2026b").are_those_of(known)
     assert page(1, 3, "2026c").are_those_of(known)
@@ -65,7 +65,7 @@ def test_a_page_covers_from_where_it_was_asked_to_where_it_ends() -> None:
     assert not five.covers(at(-0.1))
 
 
-def test_the_least_recently_used_pages_are_dropped_when_there_are_too_many_times() -> None:
+def test_the_least_recently_used_pages_are_dropped_first() -> None:
     cache = _Cache(10)
     for account in ("a", "b", "c"):
         cache.put(("acme", account), page(4))
@@ -73,7 +73,7 @@ def test_the_least_recently_used_pages_are_dropped_when_there_are_too_many_times
     assert [account for account in ("a", "b", "c") if cache.find(("acme", account))] == ["a", "c"]
 
 
-def test_a_page_takes_the_place_of_the_one_before() -> None:
+def test_a_page_replaces_the_one_before() -> None:
     cache = _Cache(10)
     for version in range(50):
         cache.put(("acme", "a"), page(6, version))
@@ -86,7 +86,7 @@ def test_a_page_takes_the_place_of_the_one_before() -> None:
     assert cache.find(("acme", "b"))
 
 
-def test_a_page_that_is_too_large_is_not_kept() -> None:
+def test_a_page_that_is_too_large_is_not_cached() -> None:
     cache = _Cache(10)
     cache.put(("acme", "a"), page(11))
     assert cache.find(("acme", "a")) is None

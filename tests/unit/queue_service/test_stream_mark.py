@@ -1,4 +1,4 @@
-"""When a stream has lost what it had."""
+"""Signs that a stream has lost commands."""
 
 from datetime import UTC, datetime, timedelta
 

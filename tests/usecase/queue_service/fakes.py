@@ -1,4 +1,4 @@
-"""What surrounds Queue's use cases: a clock that tests set, and fakes of Schedule, Drafts, Publisher and the stream."""
+"""Fakes of Schedule, Drafts, Publisher and the stream, and a clock that tests set."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

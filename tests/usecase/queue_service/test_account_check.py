@@ -47,27 +47,27 @@ async def test_a_slot_on_an_account_that_is_not_connected_is_refused(queue: "Que
         assert refused.value.metadata == {"social_account_id": "page"}
 
 
-async def test_an_account_that_was_announced_needs_no_question(queue: "Queue") -> None:
+async def test_publisher_is_not_asked_about_an_announced_account(queue: "Queue") -> None:
     await queue.apply(follow_accounts, connection("page", 1), connection("other", 2))
     await queue.save_draft("d1", "page", "other", "third")
     await queue.at("d1", LATER)
     assert queue.accounts.asked == ["third"]
 
 
-async def test_an_account_that_was_just_connected_again_is_asked_for(queue: "Queue") -> None:
+async def test_publisher_is_asked_about_an_account_just_connected_again(queue: "Queue") -> None:
     await queue.apply(follow_accounts, connection("page", 2, connected=False))
     await queue.save_draft("d1", "page")
     await queue.at("d1", LATER)
     assert queue.accounts.asked == ["page"]
 
 
-async def test_while_publisher_is_away_nothing_is_refused(queue: "Queue") -> None:
+async def test_nothing_is_refused_while_publisher_is_down(queue: "Queue") -> None:
     queue.accounts.fault = Unavailable("DOWNSTREAM_UNAVAILABLE", "away")
     await queue.save_draft("d1", "page")
     assert len(await queue.at("d1", LATER)) == 1
 
 
-async def test_a_repeated_request_is_answered_though_the_account_is_gone(queue: "Queue") -> None:
+async def test_a_repeated_request_is_answered_after_a_disconnect(queue: "Queue") -> None:
     await queue.save_draft("d1", "page")
     first = await queue.at("d1", LATER, request_id="r1")
     queue.accounts.missing = {"page"}

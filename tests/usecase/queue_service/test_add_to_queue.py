@@ -42,7 +42,7 @@ async def test_the_next_free_slot_time_is_taken(queue: "Queue") -> None:
     assert queue.new_slots.is_set()
 
 
-async def test_one_after_the_other_they_fill_the_queue(queue: "Queue") -> None:
+async def test_drafts_fill_the_queue_one_after_the_other(queue: "Queue") -> None:
     await queue.put_schedule("page", *DAILY)
     for index in range(3):
         await queue.save_draft(f"d{index}", "page")
@@ -76,7 +76,7 @@ async def test_a_slot_within_a_minute_fills_a_slot_time(queue: "Queue", seconds:
     assert (queue.time_of(slot) == NOON + DAY) is is_filled
 
 
-async def test_a_full_day_is_passed_over(queue: "Queue") -> None:
+async def test_a_full_day_is_skipped(queue: "Queue") -> None:
     hourly = [WeeklySlot(day=day, hour=hour, minute=0) for day in range(7) for hour in (10, 14, 18)]
     await queue.put_schedule("page", *hourly, cap=2)
     for index in range(5):
@@ -86,7 +86,7 @@ async def test_a_full_day_is_passed_over(queue: "Queue") -> None:
     assert days == [date(2026, 3, 2)] * 2 + [date(2026, 3, 3)] * 2 + [date(2026, 3, 4)]
 
 
-async def test_exact_times_and_published_posts_count_for_the_cap(queue: "Queue") -> None:
+async def test_exact_times_and_published_posts_count_towards_the_cap(queue: "Queue") -> None:
     await queue.put_schedule("page", *DAILY, cap=1)
     for draft in ("exact", "next"):
         await queue.save_draft(draft, "page")
@@ -99,7 +99,7 @@ async def test_exact_times_and_published_posts_count_for_the_cap(queue: "Queue")
 
 
 @pytest.mark.parametrize("end", [JobState.FAILED, JobState.MISSED, JobState.CANCELED])
-async def test_a_post_that_did_not_go_out_gives_its_place_of_the_day_back(queue: "Queue", end: JobState) -> None:
+async def test_an_unsent_post_frees_its_place_under_the_cap(queue: "Queue", end: JobState) -> None:
     await queue.put_schedule("page", WeeklySlot(day=1, hour=10, minute=0), *DAILY, cap=1)
     for draft in ("first", "second", "third"):
         await queue.save_draft(draft, "page")
@@ -139,14 +139,14 @@ async def test_all_accounts_get_a_slot_or_none_does(queue: "Queue") -> None:
     assert [slot.id for slot in slots] == [event.slot_id for event in await queue.announced()]
 
 
-async def test_without_accounts_all_of_the_draft_are_meant_in_the_order_of_their_ids(queue: "Queue") -> None:
+async def test_without_accounts_all_accounts_of_the_draft_get_slots(queue: "Queue") -> None:
     for account in ("b", "a", "c"):
         await queue.put_schedule(account, *DAILY)
     await queue.save_draft("d1", "b", ("a", "linkedin_page", "7"), "c")
     assert [slot.social_account_id for slot in await queue.add("d1")] == ["a", "b", "c"]
 
 
-async def test_what_stands_in_the_way_is_named(queue: "Queue") -> None:
+async def test_the_blocking_slot_is_named(queue: "Queue") -> None:
     await queue.put_schedule("page", *DAILY)
     await queue.put_schedule("off", *DAILY, enabled=False)
     await queue.put_schedule("empty")
@@ -180,7 +180,7 @@ async def test_a_draft_that_ended_may_be_queued_again(queue: "Queue") -> None:
     assert queue.time_of(slot) == NOON + DAY
 
 
-async def test_a_draft_that_has_not_been_announced_is_asked_for(queue: "Queue") -> None:
+async def test_drafts_is_asked_about_a_draft_not_announced_yet(queue: "Queue") -> None:
     await queue.put_schedule("page", *DAILY)
     known = await queue.save_draft("known", "page", revision=2)
     queue.drafts.drafts["young"] = known.__class__(
@@ -192,7 +192,7 @@ async def test_a_draft_that_has_not_been_announced_is_asked_for(queue: "Queue") 
     assert [row.content_revision for row in await queue.rows("select * from slot order by schedule_time")] == [5, 2]
 
 
-async def test_a_repeated_request_gets_the_first_answer_whatever_holds_now(queue: "Queue") -> None:
+async def test_a_repeated_request_gets_the_first_answer_in_spite_of_changes(queue: "Queue") -> None:
     await queue.put_schedule("page", *DAILY)
     queue.drafts.drafts["d1"] = await queue.save_draft("d0", "page")
     first = await queue.add("d1", request_id="r1")
@@ -222,7 +222,7 @@ async def test_twenty_callers_at_once_get_twenty_times(queue: "Queue") -> None:
     assert [days.count(day) for day in sorted(set(days))] == [3] * 6 + [2]
 
 
-async def test_callers_of_the_same_accounts_in_other_orders_do_not_lock_each_other_out(queue: "Queue") -> None:
+async def test_callers_naming_accounts_in_any_order_do_not_deadlock(queue: "Queue") -> None:
     accounts = [f"a{index}" for index in range(6)]
     for account in accounts:
         await queue.put_schedule(account, *DAILY)

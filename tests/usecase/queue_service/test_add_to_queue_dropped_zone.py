@@ -1,4 +1,4 @@
-"""An account whose zone a release of the IANA database has dropped, when Queue has the release and Schedule has not."""
+"""An account whose zone a tzdata release has dropped that Queue has and Schedule does not have yet."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ NOON = START.replace(hour=12)
 
 
 async def drop(queue: "Queue", account: str = "page") -> None:
-    """The zone of the account's schedule, which Schedule still knows."""
+    """Drops the zone of the account's schedule, which Schedule still knows."""
     schedule = queue.schedule.schedules[account]
     queue.schedule.schedules[account] = replace(schedule, time_zone=GONE)
     async with queue.database.transaction() as tx:
@@ -29,7 +29,7 @@ async def drop(queue: "Queue", account: str = "page") -> None:
         await tx.connection.execute(statement, {"zone": GONE, "account": account})
 
 
-async def test_no_weekly_slot_is_given_in_it_and_the_answer_names_it(queue: "Queue") -> None:
+async def test_a_dropped_zone_gives_no_weekly_slot_and_is_named(queue: "Queue") -> None:
     await queue.put_schedule("page", *DAILY, cap=1)
     await queue.put_schedule("other", *DAILY)
     await queue.save_draft("d1", "page", "other")
@@ -56,7 +56,7 @@ async def test_another_zone_gives_slots_again(queue: "Queue") -> None:
     assert queue.time_of(slot) == NOON
 
 
-async def test_a_time_of_the_callers_choice_needs_no_calendar(queue: "Queue") -> None:
+async def test_a_chosen_time_needs_no_time_zone(queue: "Queue") -> None:
     await queue.put_schedule("page", *DAILY)
     await queue.save_draft("d1", "page")
     await drop(queue)
@@ -67,7 +67,7 @@ async def test_a_time_of_the_callers_choice_needs_no_calendar(queue: "Queue") ->
     assert row == (None,)
 
 
-async def test_a_post_that_was_canceled_there_is_settled(queue: "Queue") -> None:
+async def test_a_canceled_post_in_a_dropped_zone_is_settled(queue: "Queue") -> None:
     await queue.put_schedule("page", *DAILY, cap=1)
     await queue.save_draft("d1", "page")
     [slot] = await queue.add("d1")

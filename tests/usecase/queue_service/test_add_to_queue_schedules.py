@@ -21,7 +21,7 @@ NOON = START.replace(hour=12)
 DAY = timedelta(days=1)
 
 
-async def test_a_schedule_is_followed_before_its_announcement_has_come(queue: "Queue") -> None:
+async def test_a_schedule_is_followed_before_its_announcement_arrives(queue: "Queue") -> None:
     twice = [*DAILY, *(WeeklySlot(day=day, hour=18, minute=0) for day in range(7))]
     await queue.put_schedule("page", *twice, cap=1, announce=False)
     for draft in ("d1", "d2", "d3"):
@@ -48,7 +48,7 @@ async def test_a_schedule_that_was_switched_off_a_moment_ago_gives_no_slot(queue
     assert refused.value.reason == "SCHEDULE_DISABLED"
 
 
-async def test_a_schedule_service_that_does_not_tell_the_cap_makes_the_call_unavailable_until_it_announces_it(
+async def test_without_a_known_cap_the_call_is_unavailable(
     queue: "Queue",
 ) -> None:
     queue.schedule.says_little = True
@@ -79,7 +79,7 @@ async def test_a_deleted_schedule_gives_no_slot_and_takes_none_away(queue: "Queu
     assert row == (2, "", False)
 
 
-async def test_what_was_announced_before_a_deletion_and_comes_after_it_is_old(queue: "Queue") -> None:
+async def test_an_announcement_from_before_a_deletion_is_ignored_after_it(queue: "Queue") -> None:
     await queue.put_schedule("page", *DAILY)
     schedule = queue.schedule.schedules["page"]
     await queue.delete_schedule("page", version=3)

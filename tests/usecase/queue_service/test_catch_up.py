@@ -34,7 +34,7 @@ FIRST_OF_EACH = "select social_account_id, min(schedule_time) as at from slot gr
 
 
 @pytest.mark.parametrize("shift", [HOUR, -HOUR])
-async def test_slots_move_when_schedule_tells_of_another_law(queue: "Queue", shift: timedelta) -> None:
+async def test_slots_move_when_new_time_zone_data_are_announced(queue: "Queue", shift: timedelta) -> None:
     await queued(queue, "d0", "d1", "d2")
     await queue.outdate("page", shift)
     before = {row.id: row.schedule_time for row in await queue.rows("select id, schedule_time from slot")}
@@ -63,7 +63,7 @@ async def test_slots_move_when_schedule_tells_of_another_law(queue: "Queue", shi
 
 
 @pytest.mark.parametrize("shift", [HOUR, -HOUR, 3 * HOUR])
-async def test_five_hundred_hourly_slots_move_onto_each_others_places_in_as_many_statements_as_two(
+async def test_five_hundred_slots_move_in_as_many_statements_as_two(
     queue: "Queue", statements: "Statements", shift: timedelta
 ) -> None:
     await queue.put_schedule("page", *HOURLY)
@@ -84,9 +84,7 @@ async def test_five_hundred_hourly_slots_move_onto_each_others_places_in_as_many
 
 
 @pytest.mark.parametrize("shift", [HOUR, -HOUR])
-async def test_more_slots_than_one_statement_takes_move_onto_each_others_places(
-    queue: "Queue", shift: timedelta
-) -> None:
+async def test_more_slots_than_one_statement_takes_move_as_well(queue: "Queue", shift: timedelta) -> None:
     await queue.put_schedule("page", *HOURLY)
     await queue.fill_weekly("page", NOON + DAY, HOUR, 1100)
     await queue.outdate("page", shift)
@@ -97,7 +95,7 @@ async def test_more_slots_than_one_statement_takes_move_onto_each_others_places(
     assert len(moves) == len({move.slot_id for move in moves}) == 1100
 
 
-async def test_many_accounts_are_brought_up_some_at_a_time(queue: "Queue") -> None:
+async def test_many_accounts_catch_up_a_few_at_a_time(queue: "Queue") -> None:
     accounts = [f"page-{number:02}" for number in range(25)]
     for account in accounts:
         await queue.put_schedule(account, *HOURLY)
@@ -110,7 +108,7 @@ async def test_many_accounts_are_brought_up_some_at_a_time(queue: "Queue") -> No
     assert await queue.times() == sorted([NOON, NOON + HOUR, NOON + 2 * HOUR] * 25)
 
 
-async def test_a_law_that_moves_nothing_is_noted_and_nobody_is_told(queue: "Queue") -> None:
+async def test_time_zone_data_that_move_nothing_are_recorded_only(queue: "Queue") -> None:
     await queued(queue, "d1", "d2")
     await queue.outdate("page", timedelta(0))
     queue.now += timedelta(minutes=1)
@@ -121,7 +119,7 @@ async def test_a_law_that_moves_nothing_is_noted_and_nobody_is_told(queue: "Queu
     assert await queue.moves() == []
 
 
-async def test_slots_of_the_release_before_mean_what_their_wall_shows(queue: "Queue") -> None:
+async def test_slots_of_the_release_before_mean_their_local_time(queue: "Queue") -> None:
     await queued(queue, "d1")
     async with queue.database.transaction() as tx:
         await tx.connection.execute(
@@ -137,7 +135,7 @@ async def test_slots_of_the_release_before_mean_what_their_wall_shows(queue: "Qu
     assert row == (NOON, NOON.replace(tzinfo=None), 2)
 
 
-async def test_a_release_that_this_process_does_not_have_waits_for_one_that_has_it(queue: "Queue") -> None:
+async def test_newer_time_zone_data_wait_for_a_process_that_has_them(queue: "Queue") -> None:
     for account in ("page", "other"):
         await queue.put_schedule(account, *DAILY)
         await queue.fill_weekly(account, NOON, DAY, 2)
@@ -189,7 +187,7 @@ async def test_two_processes_move_each_slot_once(make_queue: "Callable[[Policy],
         assert [row.schedule_time for row in rows] == expected
 
 
-async def test_moving_handing_over_settling_and_adding_at_once_end_without_a_deadlock(
+async def test_moving_dispatching_and_settling_at_once_do_not_deadlock(
     make_queue: "Callable[[Policy], Queue]",
 ) -> None:
     queue = make_queue(Policy(per_account=1))

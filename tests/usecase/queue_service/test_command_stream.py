@@ -1,4 +1,4 @@
-"""The stream of commands as the dispatcher sees it, on a real NATS server."""
+"""The stream of commands, on a real NATS server."""
 
 import asyncio
 import shutil
@@ -64,7 +64,7 @@ async def held(client: Client) -> int:
     return (await client.jetstream().stream_info(PUBLISH.name)).state.messages
 
 
-async def test_a_stream_that_is_not_there_is_made(commands: CommandStream, client: Client) -> None:
+async def test_a_missing_stream_is_created(commands: CommandStream, client: Client) -> None:
     assert (await commands.room()).size == 10
     assert await commands.send([numbered(1)]) == []
     message = await client.jetstream().get_msg(PUBLISH.name, 1)
@@ -72,7 +72,7 @@ async def test_a_stream_that_is_not_there_is_made(commands: CommandStream, clien
     assert (command.slot_id, command.max_attempts) == ("s1", 7)
 
 
-async def test_what_was_sent_takes_up_room_at_once(commands: CommandStream) -> None:
+async def test_sent_commands_take_up_room_at_once(commands: CommandStream) -> None:
     await commands.room()
     await commands.send([numbered(number) for number in range(4)])
     assert (await commands.room()).size == 6
@@ -80,7 +80,7 @@ async def test_what_was_sent_takes_up_room_at_once(commands: CommandStream) -> N
     assert (await commands.room()).size == 0
 
 
-async def test_what_was_taken_makes_room_again(
+async def test_commands_that_publisher_has_taken_make_room(
     commands: CommandStream, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command_stream, "_LOOK_PERIOD", 0.0)
@@ -92,7 +92,7 @@ async def test_what_was_taken_makes_room_again(
     assert (await commands.room()).size == 3
 
 
-async def test_the_same_copy_is_kept_once_and_the_next_copy_is_another(commands: CommandStream, client: Client) -> None:
+async def test_the_stream_stores_each_copy_once(commands: CommandStream, client: Client) -> None:
     await commands.room()
     assert await commands.send([numbered(1), numbered(1)]) == []
     assert await held(client) == 1
@@ -100,7 +100,7 @@ async def test_the_same_copy_is_kept_once_and_the_next_copy_is_another(commands:
     assert await held(client) == 2
 
 
-async def test_while_the_server_is_away_nothing_fits_and_nothing_is_lost(
+async def test_an_unreachable_server_takes_no_commands_and_loses_none(
     commands: CommandStream, client: Client, fresh_nats: EmbeddedNats
 ) -> None:
     assert (await commands.room()).size == 10
@@ -115,7 +115,7 @@ async def test_while_the_server_is_away_nothing_fits_and_nothing_is_lost(
     assert await commands.send([numbered(1), numbered(2)]) == []
 
 
-async def test_a_stream_that_was_wiped_is_made_again(
+async def test_a_wiped_stream_is_created_again(
     commands: CommandStream, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command_stream, "_LOOK_PERIOD", 0.0)
@@ -141,7 +141,7 @@ async def test_an_organization_has_no_more_than_its_share(
     assert await commands.room() == Room(0)
 
 
-async def test_a_full_stream_holds_commands_back_and_says_so_once(
+async def test_a_full_stream_holds_commands_back_and_is_logged_once(
     commands: CommandStream, client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(command_stream, "_LOOK_PERIOD", 0.0)
@@ -161,7 +161,7 @@ async def test_a_full_stream_holds_commands_back_and_says_so_once(
     assert "full" in warning
 
 
-async def test_commands_that_the_stream_refuses_are_not_followed_by_others_at_once(
+async def test_refused_commands_are_not_followed_by_others_at_once(
     commands: CommandStream, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     await commands.room()
@@ -175,7 +175,7 @@ async def test_commands_that_the_stream_refuses_are_not_followed_by_others_at_on
 # losses
 
 
-async def test_a_stream_that_only_goes_on_has_lost_nothing(
+async def test_a_stream_that_only_grows_has_lost_nothing(
     commands: CommandStream, client: Client, fresh_nats: EmbeddedNats
 ) -> None:
     await commands.room()
@@ -206,7 +206,7 @@ async def test_a_wiped_stream_has_lost_its_commands(
 async def test_a_stream_that_lost_its_tail_has_lost_commands(
     commands: CommandStream, client: Client, fresh_nats: EmbeddedNats, tmp_path: Path, refilled: int
 ) -> None:
-    """Also when others have filled it up again before this process looks."""
+    """Notices the loss even if others have refilled the stream before this process looks."""
     await commands.room()
     await commands.send([numbered(1)])
     await fresh_nats.stop()

@@ -4,9 +4,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.usecase.queue_service.steps import channels, send_and_end
 
 from civil.weekly import WeeklySlot
-from postflow.queue.v1.queue_slot_pb2 import QueueSlot
 from queue_service.domain.draft import Draft, Target
 from queue_service.domain.job import JobState
 from servicekit.faults import NotFound, Refused, Unavailable
@@ -22,23 +22,10 @@ FEED, STORY = ("page", "facebook", ""), ("page", "instagram_feed", "42")
 DAILY = [WeeklySlot(day=day, hour=12, minute=0) for day in range(7)]
 
 
-async def sent(queue: "Queue", *ends: JobState) -> None:
-    """A slot of the draft at this moment whose targets, in the order of their channels, end so."""
-    await queue.at("d1", queue.now)
-    await queue.hand_over.dispatch()
-    commands = sorted(queue.stream.taken(), key=lambda each: each.channel)
-    pairs = zip(commands, ends, strict=True)
-    await queue.settle(*(queue.report(command, end, 3) for command, end in pairs))
-
-
-def channels(slot: QueueSlot) -> list[str]:
-    return [each.target.channel for each in slot.targets]
-
-
-async def test_a_draft_that_is_out_is_not_scheduled_again(queue: "Queue") -> None:
+async def test_a_published_draft_is_not_scheduled_again(queue: "Queue") -> None:
     await queue.put_schedule("page", *DAILY)
     await queue.save_draft("d1", FEED)
-    await sent(queue, JobState.PUBLISHED)
+    await send_and_end(queue, JobState.PUBLISHED)
     for call in (queue.at("d1", START + HOUR), queue.at("d1", START + HOUR, "page"), queue.add("d1")):
         with pytest.raises(Refused) as refused:
             await call
@@ -52,7 +39,7 @@ async def test_a_draft_that_is_out_is_not_scheduled_again(queue: "Queue") -> Non
     assert await queue.states() == {"d1": "PUBLISHED"}
 
 
-async def test_one_account_that_is_out_does_not_stop_another(queue: "Queue") -> None:
+async def test_a_published_account_does_not_stop_another(queue: "Queue") -> None:
     await queue.save_draft("d1", FEED, "other")
     await queue.at("d1", queue.now, "page")
     await queue.hand_over.dispatch()
@@ -61,9 +48,9 @@ async def test_one_account_that_is_out_does_not_stop_another(queue: "Queue") -> 
     assert slot.social_account_id == "other"
 
 
-async def test_a_new_slot_has_the_targets_that_are_not_out_yet(queue: "Queue") -> None:
+async def test_a_new_slot_has_the_targets_not_sent_yet(queue: "Queue") -> None:
     await queue.save_draft("d1", FEED, STORY)
-    await sent(queue, JobState.PUBLISHED, JobState.MISSED)
+    await send_and_end(queue, JobState.PUBLISHED, JobState.MISSED)
     [slot] = await queue.at("d1", START + HOUR)
     assert channels(slot) == ["instagram_feed"]
     assert [channel for each in (await queue.announced())[1:] for channel in (t.channel for t in each.targets)] == [
@@ -86,7 +73,7 @@ async def test_a_target_that_was_just_added_can_be_scheduled_at_once(queue: "Que
     assert queue.drafts.asked == 1
 
 
-async def test_only_drafts_says_that_an_account_is_no_target(queue: "Queue") -> None:
+async def test_drafts_is_asked_before_an_account_is_refused_as_no_target(queue: "Queue") -> None:
     saved = await queue.save_draft("d1", "page")
     queue.drafts.drafts["d1"] = saved
     with pytest.raises(Refused) as refused:
@@ -112,7 +99,7 @@ async def test_all_accounts_are_those_that_the_draft_has_now(queue: "Queue") -> 
     assert slot.social_account_id == "new"
 
 
-async def test_while_drafts_is_away_what_it_announced_counts(queue: "Queue") -> None:
+async def test_announced_drafts_serve_while_drafts_is_down(queue: "Queue") -> None:
     await queue.save_draft("d1", "page")
     queue.drafts.fault = Unavailable("DOWNSTREAM_UNAVAILABLE", "away")
     assert len(await queue.at("d1", START + HOUR)) == 1

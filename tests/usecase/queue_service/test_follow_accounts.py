@@ -28,7 +28,7 @@ async def test_the_newest_announcement_holds_in_any_order(queue: "Queue") -> Non
     assert queue.accounts.asked == []
 
 
-async def test_an_account_of_another_organization_is_another(queue: "Queue") -> None:
+async def test_an_account_id_of_another_organization_is_another_account(queue: "Queue") -> None:
     other = Connection(organization_id="umbrella", social_account_id="page", version=9, is_connected=True)
     await queue.apply(follow_accounts, other)
     queue.accounts.missing = {"page"}

@@ -5,12 +5,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from sqlalchemy import text
+from tests.usecase.queue_service.steps import channels, send_and_end, slots_of
 
-from postflow.queue.v1.queue_slot_pb2 import QueueSlot
 from queue_service.domain.draft import Draft, Target
 from queue_service.domain.job import JobState
-from queue_service.domain.listing import Filter, Position
-from queue_service.wire.slots import queue_slot
 from testkit.clocks import START
 
 if TYPE_CHECKING:
@@ -21,29 +19,11 @@ HOUR = timedelta(hours=1)
 FEED, STORY = ("page", "facebook", ""), ("page", "instagram_feed", "42")
 
 
-async def sent(queue: "Queue", *ends: JobState) -> None:
-    """A slot of the draft at this moment whose targets, in the order of their channels, end so."""
-    await queue.at("d1", queue.now)
-    await queue.hand_over.dispatch()
-    commands = sorted(queue.stream.taken(), key=lambda each: each.channel)
-    pairs = zip(commands, ends, strict=True)
-    await queue.settle(*(queue.report(command, end, 3) for command, end in pairs))
-
-
-async def slots(queue: "Queue") -> list[QueueSlot]:
-    page = await queue.list(Filter(organization_id="acme", draft_id="d1"), after=Position(), size=9)
-    return [queue_slot(slot) for slot in page.slots]
-
-
-def channels(slot: QueueSlot) -> list[str]:
-    return [each.target.channel for each in slot.targets]
-
-
 async def test_a_target_added_to_a_scheduled_draft_joins_its_slot(queue: "Queue") -> None:
     await queue.save_draft("d1", FEED)
     await queue.at("d1", START + HOUR)
     await queue.save_draft("d1", FEED, STORY, "other", revision=2, version=2)
-    [slot] = await slots(queue)
+    [slot] = await slots_of(queue)
     assert channels(slot) == ["facebook", "instagram_feed"]
     first, again = await queue.announced()
     assert (again.slot_id, again.revision, again.slot_sequence) == (first.slot_id, 1, first.slot_sequence)
@@ -55,7 +35,7 @@ async def test_a_target_added_to_a_scheduled_draft_joins_its_slot(queue: "Queue"
     assert {each.channel for each in queue.stream.taken()} == {"facebook", "instagram_feed"}
 
 
-async def test_a_target_added_to_a_slot_that_was_handed_over_is_commanded_at_once(queue: "Queue") -> None:
+async def test_a_target_added_to_a_dispatched_slot_gets_a_command_at_once(queue: "Queue") -> None:
     await queue.save_draft("d1", FEED)
     await queue.at("d1", START + timedelta(seconds=20))
     await queue.hand_over.dispatch()
@@ -78,20 +58,20 @@ async def test_saving_a_draft_without_new_targets_announces_no_slot(queue: "Queu
     await queue.save_draft("d1", "other", revision=3, version=3)
     await queue.save_draft("d1", FEED, STORY, revision=1, version=1)  # old news
     assert len(await queue.announced()) == 1
-    [slot] = await slots(queue)
+    [slot] = await slots_of(queue)
     assert channels(slot) == ["facebook"]
 
 
-async def test_a_target_that_is_out_does_not_join_a_newer_slot(queue: "Queue") -> None:
+async def test_a_sent_target_does_not_join_a_newer_slot(queue: "Queue") -> None:
     await queue.save_draft("d1", FEED, STORY)
-    await sent(queue, JobState.PUBLISHED, JobState.MISSED)
+    await send_and_end(queue, JobState.PUBLISHED, JobState.MISSED)
     await queue.at("d1", START + HOUR)
     await queue.save_draft("d1", FEED, STORY, revision=2, version=2)
-    assert channels((await slots(queue))[1]) == ["instagram_feed"]
+    assert channels((await slots_of(queue))[1]) == ["instagram_feed"]
 
 
 async def test_a_draft_saved_while_it_is_scheduled_loses_no_target(queue: "Queue") -> None:
-    """Whichever of the two commits first."""
+    """Covers both orders of the two commits."""
     for index in range(12):
         draft = f"d{index}"
         if index % 2:

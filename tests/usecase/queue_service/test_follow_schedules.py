@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue
 
 
-async def test_a_batch_with_an_older_law_behind_a_newer_one_keeps_the_newer(queue: "Queue") -> None:
-    """While Schedule is being replaced, an old process of it may be the last to save a schedule."""
+async def test_a_batch_keeps_the_newest_schedule_and_the_newest_release(queue: "Queue") -> None:
+    """Takes both from a batch: during a rollout an old process of Schedule may save the newest schedule."""
     await queued(queue, "d1")
     await queue.outdate("page", HOUR)
     schedule = queue.schedule.schedules["page"]
@@ -29,7 +29,7 @@ async def test_a_batch_with_an_older_law_behind_a_newer_one_keeps_the_newer(queu
     assert row == (3, 5, CURRENT)
 
 
-async def test_news_of_a_law_count_also_when_the_schedule_is_known_better(queue: "Queue") -> None:
+async def test_an_older_schedule_may_bring_newer_time_zone_data(queue: "Queue") -> None:
     await queued(queue, "d1")
     await queue.outdate("page", HOUR)
     await queue.announce_schedule("page", version=3, tzdata_version=OLD, max_posts_per_day=5)
@@ -40,13 +40,13 @@ async def test_news_of_a_law_count_also_when_the_schedule_is_known_better(queue:
     assert row == (3, 5, CURRENT)
 
 
-async def test_only_the_law_moves_a_slot(queue: "Queue") -> None:
+async def test_only_time_zone_data_move_a_slot(queue: "Queue") -> None:
     await queued(queue, "d1")
     queue.schedule.zone = "Asia/Tokyo"
     await queue.put_schedule("page", WeeklySlot(day=3, hour=8, minute=0), version=2, cap=1)
     assert not await is_behind(queue)
     assert not await queue.catch_up()
-    # Also when both change: the slot is meant for noon in UTC, where it was made.
+    # If both change: the slot means noon in UTC, the zone that it was given in.
     await queue.outdate("page", HOUR)
     await announce_again(queue, version=3)
     await caught_up(queue)
@@ -55,8 +55,8 @@ async def test_only_the_law_moves_a_slot(queue: "Queue") -> None:
     assert row == ("UTC", time(12))
 
 
-async def test_an_announcement_by_a_law_older_than_ours_moves_what_is_older_still(queue: "Queue") -> None:
-    """Between its law and ours nothing may have changed for this zone: then no newer announcement would come."""
+async def test_time_zone_data_older_than_our_own_move_still_older_slots(queue: "Queue") -> None:
+    """Does not wait for our release to be announced: if it changes nothing for this zone, it never is."""
     await queued(queue, "d1")
     await queue.outdate("page", HOUR, release="2020a")
     await queue.announce_schedule("page", version=2, tzdata_version="2021a")
@@ -65,16 +65,16 @@ async def test_an_announcement_by_a_law_older_than_ours_moves_what_is_older_stil
     assert row == (NOON, CURRENT)
 
 
-async def test_an_announcement_by_a_law_older_than_the_slots_moves_nothing(queue: "Queue") -> None:
+async def test_time_zone_data_older_than_the_slots_move_nothing(queue: "Queue") -> None:
     await queued(queue, "d1")
     await queue.announce_schedule("page", version=2, tzdata_version=OLD)
     assert not await is_behind(queue)
     assert not await queue.catch_up()
     [row] = await queue.rows("select schedule_version, tzdata_version from account_queue")
-    assert row == (2, CURRENT)  # and what comes by the older law again is known to be out of date
+    assert row == (2, CURRENT)  # so that answers with the older data are known to be outdated
 
 
-async def test_the_slots_of_a_deleted_schedule_follow_the_law_too(queue: "Queue") -> None:
+async def test_slots_of_a_deleted_schedule_move_too(queue: "Queue") -> None:
     await queued(queue, "d1")
     await queue.outdate("page", HOUR)
     schedule = queue.schedule.schedules["page"]

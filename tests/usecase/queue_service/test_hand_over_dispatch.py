@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.usecase.queue_service.steps import drain
 
 from queue_service.domain.job import JobState
 from queue_service.domain.policy import Policy
@@ -25,14 +26,6 @@ DUE = START + timedelta(minutes=10)
 
 def seconds(count: float) -> timedelta:
     return timedelta(seconds=count)
-
-
-async def drain(queue: "Queue") -> int:
-    """How many steps had something to do."""
-    steps = 0
-    while await queue.hand_over.dispatch():
-        steps += 1
-    return steps
 
 
 async def test_a_slot_is_handed_over_when_the_lead_begins_not_before(queue: "Queue") -> None:
@@ -55,7 +48,7 @@ async def test_a_slot_is_handed_over_when_the_lead_begins_not_before(queue: "Que
     assert not await queue.hand_over.dispatch()
 
 
-async def test_a_late_slot_is_handed_over_at_once_and_asked_for_from_now_on(queue: "Queue") -> None:
+async def test_a_late_slot_is_handed_over_at_once_and_repeated_from_now_on(queue: "Queue") -> None:
     await queue.save_draft("d1", "page")
     await queue.at("d1", START)
     queue.now = START + timedelta(hours=2)
@@ -64,7 +57,7 @@ async def test_a_late_slot_is_handed_over_at_once_and_asked_for_from_now_on(queu
     assert row.next_emit_at == queue.now + seconds(4)
 
 
-async def test_an_account_is_due_for_its_next_slot_once_one_is_handed_over(queue: "Queue") -> None:
+async def test_an_account_is_next_due_for_its_next_slot(queue: "Queue") -> None:
     for index in range(3):
         await queue.save_draft(f"d{index}", "page")
         await queue.at(f"d{index}", DUE + index * timedelta(minutes=5))
@@ -114,7 +107,7 @@ async def test_no_more_is_claimed_than_the_stream_has_room_for(queue: "Queue") -
     assert len(queue.stream.taken()) == 7
 
 
-async def test_an_organization_with_its_share_is_passed_over(queue: "Queue") -> None:
+async def test_an_organization_that_has_used_up_its_share_is_skipped(queue: "Queue") -> None:
     await queue.fill([f"big-{index}" for index in range(60)], START, timedelta(minutes=1), 2, organization_id="big")
     await queue.fill("page", START + seconds(50), timedelta(minutes=1), 1, organization_id="small")
     queue.now = START + timedelta(minutes=1)
@@ -132,7 +125,7 @@ async def test_an_organization_with_its_share_is_passed_over(queue: "Queue") -> 
     assert {each.organization_id for each in queue.stream.taken()} == {"big"}
 
 
-async def test_an_account_has_so_many_slots_open_and_the_rest_follows(make_queue: Make) -> None:
+async def test_an_account_has_a_limit_of_open_slots_and_the_rest_follow(make_queue: Make) -> None:
     queue = make_queue(Policy(open_slots=5, per_account=4))
     await queue.fill("page", START, timedelta(minutes=1), 12)
     await queue.fill("other", START, timedelta(minutes=1), 3)
@@ -170,7 +163,7 @@ async def test_slots_that_never_end_do_not_keep_their_account_closed(make_queue:
     assert [each.draft_id for each in queue.stream.taken()] == ["later"]
 
 
-async def test_two_dispatchers_never_send_the_same_emission(make_queue: Make) -> None:
+async def test_two_dispatchers_never_send_the_same_copy(make_queue: Make) -> None:
     queues = [make_queue(Policy(batch=9, per_account=3)) for _ in range(3)]
     await queues[0].fill([f"a{index}" for index in range(40)], START, timedelta(minutes=1), 5)
     for queue in queues:
@@ -209,7 +202,7 @@ async def test_a_slot_added_while_its_account_is_claimed_is_not_forgotten(make_q
 
 
 @pytest.mark.parametrize("name", ["queue.dispatch.claimed", "queue.dispatch.published"])
-async def test_a_crash_after_the_claim_costs_a_few_seconds_and_no_post(queue: "Queue", name: str) -> None:
+async def test_a_crash_after_the_claim_costs_seconds_but_no_post(queue: "Queue", name: str) -> None:
     await queue.save_draft("d1", "page")
     await queue.at("d1", DUE)
     queue.now = DUE - LEAD

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.usecase.queue_service.steps import drain
 
 from queue_service.adapters.postgres import dispatch
 from queue_service.domain.job import JobState
@@ -28,15 +29,7 @@ def seconds(count: float) -> timedelta:
     return timedelta(seconds=count)
 
 
-async def drain(queue: "Queue") -> int:
-    """How many steps had something to do."""
-    steps = 0
-    while await queue.hand_over.dispatch():
-        steps += 1
-    return steps
-
-
-async def test_an_unanswered_command_is_sent_again_at_growing_intervals(queue: "Queue") -> None:
+async def test_an_unanswered_command_is_repeated_at_growing_intervals(queue: "Queue") -> None:
     await queue.save_draft("d1", "page")
     await queue.at("d1", DUE)
     queue.now = DUE - LEAD
@@ -57,7 +50,7 @@ async def test_an_unanswered_command_is_sent_again_at_growing_intervals(queue: "
     assert len({(each.slot_id, each.revision, each.channel, each.schedule_time) for each in commands}) == 1
 
 
-async def test_an_answer_ends_the_repetition_but_for_a_slow_one(queue: "Queue") -> None:
+async def test_an_answer_makes_repeats_rare(queue: "Queue") -> None:
     await queue.save_draft("d1", "page")
     await queue.at("d1", DUE)
     queue.now = DUE
@@ -75,7 +68,7 @@ async def test_an_answer_ends_the_repetition_but_for_a_slow_one(queue: "Queue") 
     assert not await queue.hand_over.repeat()
 
 
-async def test_a_slot_that_never_ends_is_asked_for_ever_more_rarely_and_shown(
+async def test_a_slot_that_never_ends_is_repeated_more_rarely_and_shown(
     queue: "Queue", caplog: pytest.LogCaptureFixture
 ) -> None:
     await queue.save_draft("d1", ("page", "facebook", ""), ("page", "instagram_feed", ""))
@@ -105,7 +98,7 @@ async def test_a_slot_that_never_ends_is_asked_for_ever_more_rarely_and_shown(
     assert not await queue.hand_over.repeat()
 
 
-async def test_copies_of_an_answered_command_stay_rare_without_another_answer(queue: "Queue") -> None:
+async def test_repeats_of_an_answered_command_stay_rare(queue: "Queue") -> None:
     await queue.save_draft("d1", "page")
     await queue.at("d1", DUE)
     queue.now = DUE
@@ -119,7 +112,7 @@ async def test_copies_of_an_answered_command_stay_rare_without_another_answer(qu
         assert row.next_emit_at == queue.now + timedelta(minutes=5)
 
 
-async def test_only_the_targets_without_an_answer_are_asked_for_again(queue: "Queue") -> None:
+async def test_only_unanswered_targets_are_repeated(queue: "Queue") -> None:
     await queue.save_draft("d1", ("page", "facebook", ""), ("page", "instagram_feed", ""))
     await queue.at("d1", DUE)
     queue.now = DUE
@@ -131,7 +124,7 @@ async def test_only_the_targets_without_an_answer_are_asked_for_again(queue: "Qu
     assert [each.channel for each in queue.stream.taken()] == ["instagram_feed"]
 
 
-async def test_a_target_that_went_out_before_is_not_asked_for_at_all(queue: "Queue") -> None:
+async def test_a_target_sent_before_gets_no_command(queue: "Queue") -> None:
     await queue.save_draft("d1", ("page", "facebook", ""), ("page", "instagram_feed", ""))
     [slot] = await queue.at("d1", DUE)
     await queue.settle(queue.report_on(slot, JobState.PUBLISHED, 2))
@@ -140,7 +133,7 @@ async def test_a_target_that_went_out_before_is_not_asked_for_at_all(queue: "Que
     assert [each.channel for each in queue.stream.taken()] == ["instagram_feed"]
 
 
-async def test_what_the_stream_did_not_take_is_sent_again_soon(queue: "Queue") -> None:
+async def test_commands_that_the_stream_refused_are_repeated_soon(queue: "Queue") -> None:
     for draft in ("d1", "d2"):
         await queue.save_draft(draft, draft)
         await queue.at(draft, DUE)
@@ -156,7 +149,7 @@ async def test_what_the_stream_did_not_take_is_sent_again_soon(queue: "Queue") -
     assert row.next_emit_at == DUE + seconds(8)
 
 
-async def test_nothing_is_sent_again_into_a_stream_that_is_full(queue: "Queue") -> None:
+async def test_nothing_is_repeated_into_a_full_stream(queue: "Queue") -> None:
     await queue.save_draft("d1", "page")
     await queue.at("d1", DUE)
     queue.now = DUE
@@ -168,7 +161,7 @@ async def test_nothing_is_sent_again_into_a_stream_that_is_full(queue: "Queue") 
     assert await queue.hand_over.repeat()
 
 
-async def test_two_sweeps_never_send_the_same_emission(make_queue: Make) -> None:
+async def test_two_sweeps_never_send_the_same_copy(make_queue: Make) -> None:
     queues = [make_queue(Policy(batch=9)) for _ in range(3)]
     await queues[0].fill([f"a{index}" for index in range(100)], START, timedelta(minutes=1), 1)
     for queue in queues:

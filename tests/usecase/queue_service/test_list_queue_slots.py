@@ -17,7 +17,7 @@ FIRST = START + timedelta(minutes=1)
 
 
 async def ids(queue: "Queue", size: int = 100, **wanted: object) -> list[str]:
-    """Of the drafts, over all pages."""
+    """Lists the drafts of all pages."""
     found: list[str] = []
     after: Position | None = Position()
     while after is not None:
@@ -30,7 +30,7 @@ async def ids(queue: "Queue", size: int = 100, **wanted: object) -> list[str]:
 
 @pytest.fixture
 async def five(queue: "Queue") -> "Queue":
-    """b0 (two targets, failed), a1, b2 and a3 at one instant, a4."""
+    """Makes slots b0 (two targets, failed), a1, b2 and a3 at one instant, and a4."""
     for name in ("a1", "a3", "a4"):
         await queue.save_draft(name, "a")
     await queue.save_draft("b0", ("b", "facebook", "x"), ("b", "facebook", ""))

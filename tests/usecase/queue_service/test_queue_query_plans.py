@@ -1,4 +1,4 @@
-"""What the periodic statements read: never the future, never the past, and never by walking a table."""
+"""Query plans: no periodic statement reads the future, the past or a whole table."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ HORIZON = START + timedelta(minutes=1)
 
 @pytest.fixture
 async def crowded(queue: "Queue") -> "Queue":
-    """20,000 slots of 200 accounts in the future; 5 other accounts have one that is due, and 5 wait for an answer."""
+    """Fills 200 accounts with 20,000 future slots. 5 others have a slot that is due, and 5 wait for an answer."""
     pages = [f"page-{index}" for index in range(ACCOUNTS)]
     await queue.fill(pages, START + timedelta(days=1), timedelta(hours=1), EACH)
     await queue.fill([f"waiting-{index}" for index in range(DUE)], START, timedelta(hours=1), 3)
@@ -36,7 +36,7 @@ async def crowded(queue: "Queue") -> "Queue":
 
 
 async def reads(queue: "Queue", statement: TextClause, names: Mapping[str, object]) -> list[tuple[str, str, int]]:
-    """(kind of scan, table, rows it looked at) of every scan of a table."""
+    """Returns (kind of scan, table, rows it looked at) of every scan."""
     async with queue.database.engine.connect() as connection:
         await pin_plans(connection)
         explained = text(f"explain (analyze, format json) {statement.text}")
@@ -69,10 +69,10 @@ def claim_names(horizon: datetime) -> dict[str, object]:
 
 STATEMENTS: dict[str, tuple[TextClause, dict[str, object]]] = {
     "next due": (dispatch._NEXT_DUE, {}),
-    "next emission": (dispatch._NEXT_REPEAT, {}),
+    "next repeat": (dispatch._NEXT_REPEAT, {}),
     "due accounts": (dispatch._LOCK_DUE, {"horizon": HORIZON, "pool": 2000, "limit": 500, "filled": ["big"]}),
     "claim": (dispatch._CLAIM, claim_names(HORIZON)),
-    "emit again": (
+    "repeats": (
         dispatch._CLAIM_REPEATS,
         {
             "now": START + timedelta(seconds=4),
@@ -150,8 +150,8 @@ async def test_no_statement_reads_more_than_it_needs(crowded: "Queue") -> None:
         assert max(rows for _, _, rows in scans) <= 40, (name, scans)
 
 
-async def test_no_plan_of_a_claim_reads_what_waits_of_all_accounts(crowded: "Queue") -> None:
-    """Amid a backlog both indexes look empty, in statistics from before it, and the planner takes either."""
+async def test_no_plan_of_a_claim_reads_the_backlog_of_all_accounts(crowded: "Queue") -> None:
+    """Guards against statistics from before a backlog: both indexes look empty, and the planner takes either."""
     assert "slot_unanswered" in await _indexes(crowded, dispatch._CLAIM)
     async with crowded.database.transaction() as tx:
         for index in ("slot_unanswered", "slot_by_account", "slot_live_time"):
@@ -212,7 +212,7 @@ async def test_settlement_finds_its_rows_by_their_keys(crowded: "Queue") -> None
         assert {rows for _, _, rows in scans} == {DUE}, (statement.text, scans)
 
 
-async def test_moving_the_slots_of_some_accounts_reads_those_of_no_other(crowded: "Queue") -> None:
+async def test_moving_slots_of_some_accounts_reads_no_others(crowded: "Queue") -> None:
     theirs = [f"due-{index}" for index in range(DUE)]
     async with crowded.database.transaction() as tx:
         behind = text("""
@@ -224,7 +224,7 @@ async def test_moving_the_slots_of_some_accounts_reads_those_of_no_other(crowded
     async with crowded.database.statement() as connection:
         await connection.execute(text("vacuum analyze"))
     slots = await crowded.rows("select * from slot where social_account_id = any(:theirs) order by id", theirs=theirs)
-    keys_of_accounts = {"organization_ids": ["acme"] * DUE, "social_account_ids": theirs}
+    account_keys = {"organization_ids": ["acme"] * DUE, "social_account_ids": theirs}
     keys: dict[str, object] = {
         "organization_ids": ["acme"] * len(slots),
         "ids": [row.id for row in slots],
@@ -240,11 +240,11 @@ async def test_moving_the_slots_of_some_accounts_reads_those_of_no_other(crowded
     }
     wanted: list[tuple[TextClause, Mapping[str, object], int]] = [
         (relocation._LOCK_BEHIND, {"release": "2026b", "limit": 10}, DUE),
-        (relocation._LOCK_OUTDATED, keys_of_accounts | {"releases": ["2026b"] * DUE}, len(slots)),
-        (relocation._STANDING, keys_of_accounts | {"releases": ["2026b"] * DUE}, len(slots)),
+        (relocation._LOCK_OUTDATED, account_keys | {"releases": ["2026b"] * DUE}, len(slots)),
+        (relocation._STANDING, account_keys | {"releases": ["2026b"] * DUE}, len(slots)),
         (relocation._LIFT, {name: keys[name] for name in ("organization_ids", "ids")}, len(slots)),
         (relocation._PLACE, keys, len(slots)),
-        (relocation._CAUGHT_UP, keys_of_accounts | {"are_changed": [True] * DUE, "epoch": START}, DUE),
+        (relocation._CAUGHT_UP, account_keys | {"are_changed": [True] * DUE, "epoch": START}, DUE),
     ]
     for statement, names, rows in wanted:
         scans = await reads(crowded, statement, names)
@@ -252,6 +252,6 @@ async def test_moving_the_slots_of_some_accounts_reads_those_of_no_other(crowded
         assert {found for _, _, found in scans} == {rows}, (statement.text, scans)
 
 
-async def test_nobody_behind_is_found_out_at_once(crowded: "Queue") -> None:
+async def test_having_no_account_behind_costs_no_walk(crowded: "Queue") -> None:
     [(kind, _, rows)] = await reads(crowded, relocation._LOCK_BEHIND, {"release": "2026b", "limit": 10})
     assert (kind, rows) == ("Index Scan", 0)

@@ -1,4 +1,4 @@
-"""Commands that the stream has lost go out again at once."""
+"""Commands that the stream has lost are sent again at once."""
 
 import asyncio
 import itertools
@@ -25,7 +25,7 @@ LATER = START + timedelta(hours=1)
 
 @dataclass
 class MarkedStream:
-    """A stream at some mark, as one process sees it."""
+    """A stream at some mark, seen by one process."""
 
     at: StreamMark | None = StreamMark(START, 100)  # noqa: RUF009 - a tuple
     losses: int = 0
@@ -50,7 +50,7 @@ def recovery(queue: "Queue", stream: MarkedStream, policy: Policy | None = None)
 
 @pytest.fixture
 async def held(queue: "Queue") -> "Queue":
-    """Ten commands 25 seconds ahead of their time, one of them answered."""
+    """Sends ten commands 25 seconds ahead of their time; one of them is answered."""
     due = START + timedelta(seconds=25)
     await queue.fill([f"a{index}" for index in range(10)], due, timedelta(minutes=1), 1)
     queue.now = START
@@ -69,7 +69,7 @@ async def again(queue: "Queue") -> int:
 
 
 @pytest.mark.parametrize(("create_time", "last_sequence"), [(LATER, 0), (START, 50)])
-async def test_every_held_command_without_an_answer_is_sent_again_ahead_of_its_time(
+async def test_unanswered_commands_are_sent_again_before_they_are_due(
     held: "Queue", create_time: datetime, last_sequence: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream = MarkedStream()
@@ -87,7 +87,7 @@ async def test_every_held_command_without_an_answer_is_sent_again_ahead_of_its_t
     assert [(row.emission, row.slots) for row in counts] == [(1, 1), (2, 9)]
 
 
-async def test_what_is_due_first_is_sent_first_page_by_page(
+async def test_recovery_sends_the_earliest_commands_first_page_by_page(
     queue: "Queue", make_queue: Callable[[Policy], "Queue"]
 ) -> None:
     small = make_queue(Policy(batch=4))
@@ -116,7 +116,7 @@ async def test_a_process_that_starts_knows_how_far_the_stream_was(held: "Queue")
     assert await again(held) == 9
 
 
-async def test_of_several_processes_one_recovers(held: "Queue") -> None:
+async def test_one_of_several_processes_recovers_a_loss(held: "Queue") -> None:
     streams = [MarkedStream() for _ in range(3)]
     processes = [recovery(held, stream) for stream in streams]
     for process in processes:
@@ -136,7 +136,7 @@ async def test_of_several_processes_one_recovers(held: "Queue") -> None:
     assert await again(held) == 9
 
 
-async def test_a_recovery_that_died_is_taken_up_by_the_next_process(held: "Queue") -> None:
+async def test_the_next_process_completes_a_recovery_that_died(held: "Queue") -> None:
     await recovery(held, MarkedStream())()
     async with held.database.transaction() as tx:
         await tx.connection.execute(text("update publish_stream set is_recovering = true, losses = losses + 1"))
@@ -144,7 +144,7 @@ async def test_a_recovery_that_died_is_taken_up_by_the_next_process(held: "Queue
     assert await again(held) == 9
 
 
-async def test_a_recovery_that_fails_is_made_again(held: "Queue") -> None:
+async def test_a_failed_recovery_is_retried(held: "Queue") -> None:
     stream = MarkedStream()
     recover = recovery(held, stream)
     await recover()
@@ -159,7 +159,7 @@ async def test_a_recovery_that_fails_is_made_again(held: "Queue") -> None:
     assert await again(held) == 9
 
 
-async def test_a_stream_that_is_away_has_lost_nothing_yet(held: "Queue") -> None:
+async def test_an_unreachable_stream_has_lost_nothing_yet(held: "Queue") -> None:
     stream = MarkedStream()
     recover = recovery(held, stream)
     await recover()

@@ -1,4 +1,4 @@
-"""A time of the caller's choice."""
+"""ScheduleAt gives a draft a time of the caller's choice."""
 
 import asyncio
 from datetime import UTC, timedelta
@@ -81,7 +81,7 @@ async def test_the_bounds_themselves_are_allowed(queue: "Queue", away: timedelta
     assert slot.not_after.ToDatetime(UTC) == START + away + timedelta(hours=24)
 
 
-async def test_what_stands_in_the_way_is_named(queue: "Queue") -> None:
+async def test_the_blocking_slot_is_named(queue: "Queue") -> None:
     await queue.save_draft("d1", "page")
     with pytest.raises(NotFound) as missing:
         await queue.at("unknown", LATER)
@@ -95,20 +95,20 @@ async def test_what_stands_in_the_way_is_named(queue: "Queue") -> None:
     assert twice.value.reason == "ALREADY_QUEUED"
 
 
-async def test_the_draft_of_another_organization_is_not_found(queue: "Queue") -> None:
+async def test_a_draft_of_another_organization_is_not_found(queue: "Queue") -> None:
     await queue.save_draft("d1", "page")
     with pytest.raises(NotFound):
         await queue.at("d1", LATER, organization_id="umbrella")
 
 
-async def test_a_repeated_request_gets_the_first_answer_even_when_its_time_has_passed(queue: "Queue") -> None:
+async def test_a_repeated_request_gets_the_first_answer_after_its_time(queue: "Queue") -> None:
     await queue.save_draft("d1", "page")
     first = await queue.at("d1", START, request_id="r1")
     queue.now = START + timedelta(hours=1)
     assert await queue.at("d1", START, request_id="r1") == first
 
 
-async def test_of_callers_who_want_the_same_minute_at_once_one_gets_it(queue: "Queue") -> None:
+async def test_one_of_many_callers_who_want_the_same_minute_gets_it(queue: "Queue") -> None:
     for index in range(8):
         await queue.save_draft(f"d{index}", "page")
 

@@ -30,7 +30,7 @@ BOTH = (("page", "facebook", ""), ("page", "instagram_feed", "42"))
 
 
 async def handed_over(queue: "Queue", *targets: tuple[str, str, str]) -> list[Command]:
-    """The commands of a slot at START, in the order of their channels."""
+    """Hands over a slot at START. Returns its commands in the order of their channels."""
     await queue.save_draft("d1", *targets or BOTH[:1])
     await queue.at("d1", START)
     await queue.hand_over.dispatch()
@@ -42,7 +42,7 @@ async def shown(queue: "Queue", draft_id: str = "d1") -> QueueSlot:
     return queue_slot(page.slots[0])
 
 
-async def test_a_post_that_went_out_settles_its_slot(queue: "Queue") -> None:
+async def test_a_published_post_settles_its_slot(queue: "Queue") -> None:
     [command] = await handed_over(queue)
     queue.now = START + timedelta(seconds=1)
     await queue.settle(queue.report(command, JobState.PUBLISHED, 3))
@@ -76,7 +76,7 @@ async def test_a_batch_may_hold_everything_about_a_slot(queue: "Queue") -> None:
     assert slot.publish_time.ToDatetime(UTC) == START
 
 
-async def test_old_news_changes_nothing(queue: "Queue") -> None:
+async def test_an_old_report_changes_nothing(queue: "Queue") -> None:
     [command] = await handed_over(queue)
     await queue.settle(queue.report(command, JobState.PUBLISHED, 3))
     before = await shown(queue)
@@ -96,7 +96,7 @@ async def test_a_deferral_shows_when_the_post_is_expected(queue: "Queue") -> Non
     assert not (await shown(queue)).HasField("expected_time")
 
 
-async def test_a_post_published_now_settles_a_slot_that_was_still_ahead(queue: "Queue") -> None:
+async def test_a_post_published_early_settles_its_slot(queue: "Queue") -> None:
     await queue.put_schedule("page", *DAILY)
     for draft in ("d1", "d2"):
         await queue.save_draft(draft, "page")
@@ -110,18 +110,20 @@ async def test_a_post_published_now_settles_a_slot_that_was_still_ahead(queue: "
     assert [each.draft_id for each in queue.stream.taken()] == ["d2"]
 
 
-async def test_a_newer_slot_does_not_send_what_turns_out_to_be_out(queue: "Queue") -> None:
+async def test_a_newer_slot_does_not_send_a_target_that_was_sent(queue: "Queue") -> None:
     first, other = await handed_over(queue, *BOTH)
     await queue.settle(queue.report(first, JobState.FAILED, 3), queue.report(other, JobState.MISSED, 3))
     await queue.at("d1", START + timedelta(minutes=5))
     queue.now = START + timedelta(minutes=5)
     await queue.hand_over.dispatch()
     _, story = sorted(queue.stream.taken(), key=lambda each: each.channel)
-    # Publisher answers with the job as it is, and that still names the slot that it went out with.
+    # Publisher answers with the job as it is, which still names the slot that sent it.
     await queue.settle(queue.report(first, JobState.PUBLISHED, 4))
     [live] = await queue.rows("select id from slot where state = 'DISPATCHED'")
-    [told] = await queue.rows("select * from slot_target where slot_id = :id and job_state = 'PUBLISHED'", id=live.id)
-    assert (told.channel, told.of_another_slot) == ("facebook", True)
+    [reported] = await queue.rows(
+        "select * from slot_target where slot_id = :id and job_state = 'PUBLISHED'", id=live.id
+    )
+    assert (reported.channel, reported.of_another_slot) == ("facebook", True)
     queue.now += timedelta(seconds=4)
     await queue.hand_over.repeat()
     assert [each.channel for each in queue.stream.taken()] == ["instagram_feed"]
@@ -144,7 +146,7 @@ async def test_a_slot_settled_by_its_own_and_an_older_post_in_one_batch_ends(que
     assert slot.state == "PUBLISHED"
 
 
-async def test_jobs_without_a_slot_and_of_slots_that_are_gone_are_passed_over(queue: "Queue") -> None:
+async def test_reports_without_a_known_slot_are_ignored(queue: "Queue") -> None:
     [command] = await handed_over(queue)
     await queue.settle(
         queue.report(command, JobState.PENDING, 1, slot_id="", slot_revision=0, draft_id="other"),
@@ -156,7 +158,7 @@ async def test_jobs_without_a_slot_and_of_slots_that_are_gone_are_passed_over(qu
 
 
 async def test_a_post_in_time_leaves_the_account_alone(queue: "Queue", statements: "Statements") -> None:
-    """The account's row is what every caller waits for: the fast path must not need it."""
+    """Keeps the fast path off the account's row, for which every caller waits."""
     await queue.put_schedule("page", *DAILY, cap=3)
     [command] = await handed_over(queue)
     statements.clear()
@@ -164,7 +166,7 @@ async def test_a_post_in_time_leaves_the_account_alone(queue: "Queue", statement
     assert len(statements.texts) == 3  # the plans, the lock, the update
 
 
-async def test_whoever_waits_for_the_other_target_sees_what_became_of_it(queue: "Queue") -> None:
+async def test_two_reports_at_once_settle_the_slot_together(queue: "Queue") -> None:
     feed, story = await handed_over(queue, *BOTH)
     waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
     async with asyncio.TaskGroup() as group, queue.database.transaction() as tx:
@@ -205,7 +207,7 @@ async def test_consumers_at_once_in_any_order_agree(queue: "Queue") -> None:
     assert await queue.rows("select 1 from slot where next_emit_at is not null") == []
 
 
-async def test_a_crash_before_the_commit_settles_nothing_and_the_repetition_does(queue: "Queue") -> None:
+async def test_a_crash_before_the_commit_settles_nothing_until_it_is_repeated(queue: "Queue") -> None:
     [command] = await handed_over(queue)
     failpoints.install("queue.settle.applied=raise", "development")
     try:
@@ -218,8 +220,8 @@ async def test_a_crash_before_the_commit_settles_nothing_and_the_repetition_does
     assert await queue.states() == {"d1": "PUBLISHED"}
 
 
-async def test_an_early_end_and_a_claim_at_once_do_not_block_each_other_for_ever(queue: "Queue") -> None:
-    """They take the account's and the slot's lock in opposite orders; the deadlock is resolved by running again."""
+async def test_an_early_end_and_a_claim_at_once_resolve_their_deadlock(queue: "Queue") -> None:
+    """Takes the locks of account and slot in opposite orders; the deadlock is resolved by running again."""
     await queue.put_schedule("page", *DAILY)
     await queue.save_draft("d1", "page")
     [slot] = await queue.add("d1")
@@ -245,7 +247,7 @@ async def test_an_early_end_and_a_claim_at_once_do_not_block_each_other_for_ever
     assert (await queue.states())["d1"] == "PUBLISHED"
 
 
-async def test_a_saved_draft_takes_its_live_slots_along(queue: "Queue") -> None:
+async def test_a_saved_draft_updates_its_live_slots(queue: "Queue") -> None:
     await queue.save_draft("d1", "page")
     await queue.at("d1", NOON)
     await queue.save_draft("d1", "page", revision=3, version=4)
@@ -255,7 +257,7 @@ async def test_a_saved_draft_takes_its_live_slots_along(queue: "Queue") -> None:
     assert [each.content_revision for each in queue.stream.taken()] == [3]
 
 
-async def test_a_place_that_is_past_reopens_nothing(queue: "Queue") -> None:
+async def test_an_end_after_the_slots_time_reopens_nothing(queue: "Queue") -> None:
     await queue.put_schedule("page", *DAILY)
     await queue.save_draft("d1", "page")
     await queue.add("d1")

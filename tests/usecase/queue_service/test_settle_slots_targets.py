@@ -4,12 +4,12 @@ import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from tests.usecase.queue_service.steps import channels, slots_of
+
 from civil.weekly import WeeklySlot
-from postflow.queue.v1.queue_slot_pb2 import QUEUE_SLOT_STATE_CANCELED, QUEUE_SLOT_STATE_PUBLISHED, QueueSlot
+from postflow.queue.v1.queue_slot_pb2 import QUEUE_SLOT_STATE_CANCELED, QUEUE_SLOT_STATE_PUBLISHED
 from queue_service.domain.draft import Draft, SavedDraft, Target
 from queue_service.domain.job import JobState
-from queue_service.domain.listing import Filter, Position
-from queue_service.wire.slots import queue_slot
 from testkit.clocks import START
 
 if TYPE_CHECKING:
@@ -22,16 +22,7 @@ FEED, STORY = ("page", "facebook", ""), ("page", "instagram_feed", "42")
 DAILY = [WeeklySlot(day=day, hour=12, minute=0) for day in range(7)]
 
 
-async def slots(queue: "Queue") -> list[QueueSlot]:
-    page = await queue.list(Filter(organization_id="acme", draft_id="d1"), after=Position(), size=9)
-    return [queue_slot(slot) for slot in page.slots]
-
-
-def channels(slot: QueueSlot) -> list[str]:
-    return [each.target.channel for each in slot.targets]
-
-
-async def test_late_news_of_an_older_post_cancels_the_slot_and_frees_its_time(queue: "Queue") -> None:
+async def test_a_late_report_of_an_older_post_cancels_the_newer_slot(queue: "Queue") -> None:
     await queue.put_schedule("page", *DAILY)
     for draft in ("d1", "d2"):
         await queue.save_draft(draft, FEED)
@@ -41,7 +32,7 @@ async def test_late_news_of_an_older_post_cancels_the_slot_and_frees_its_time(qu
     await queue.settle(queue.report(command, JobState.FAILED, 3))
     [again] = await queue.add("d1")
     await queue.settle(queue.report(command, JobState.PUBLISHED, 4))
-    first, second = await slots(queue)
+    first, second = await slots_of(queue)
     assert (first.state, second.id) == (QUEUE_SLOT_STATE_PUBLISHED, again.id)
     assert (second.state, second.state_reason) == (QUEUE_SLOT_STATE_CANCELED, "DRAFT_PUBLISHED")
     assert not second.HasField("publish_time")
@@ -49,7 +40,7 @@ async def test_late_news_of_an_older_post_cancels_the_slot_and_frees_its_time(qu
     assert free.schedule_time == again.schedule_time
 
 
-async def test_a_slot_without_targets_left_is_canceled_and_another_can_be_had(queue: "Queue") -> None:
+async def test_a_slot_left_without_targets_is_canceled_and_can_be_replaced(queue: "Queue") -> None:
     await queue.save_draft("d1", FEED, STORY)
     [slot] = await queue.at("d1", START + HOUR)
     feed = queue.report_on(slot, JobState.CANCELED, 3)
@@ -82,8 +73,8 @@ async def test_a_slot_that_is_settled_while_a_target_joins_stays_open_for_it(que
     assert await queue.states() == {"d1": "PUBLISHED"}
 
 
-async def test_a_target_that_lost_the_time_of_a_slot_that_lives_gets_it_again(queue: "Queue") -> None:
-    """It came back before Queue had heard that it was gone."""
+async def test_a_target_that_lost_the_time_of_a_live_slot_gets_it_back(queue: "Queue") -> None:
+    """Covers a target that came back before Queue heard that it was gone."""
     await queue.save_draft("d1", FEED)
     [slot] = await queue.at("d1", START + HOUR)
     await queue.settle(queue.report_on(slot, JobState.SCHEDULED, 2))
@@ -97,7 +88,7 @@ async def test_a_target_that_lost_the_time_of_a_slot_that_lives_gets_it_again(qu
     assert await queue.states() == {"d1": "CANCELED"}
 
 
-async def test_a_target_that_came_back_to_no_slot_gets_no_time(queue: "Queue") -> None:
+async def test_a_target_that_comes_back_without_a_slot_gets_no_time(queue: "Queue") -> None:
     await queue.save_draft("d1", FEED)
     [slot] = await queue.at("d1", START + HOUR)
     await queue.settle(queue.report_on(slot, JobState.CANCELED, 3))

@@ -1,4 +1,4 @@
-"""Where outdated slots go, and what else the move affects."""
+"""SlotMover: the new times of outdated slots, and what else the move affects."""
 
 import logging
 from datetime import UTC, datetime, time, timedelta
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue
 
 
-async def test_a_slot_keeps_what_it_means_on_the_wall(queue: "Queue") -> None:
+async def test_a_slot_keeps_its_wall_clock_time(queue: "Queue") -> None:
     queue.schedule.zone = "Europe/Berlin"
     queue.now = datetime(2026, 3, 28, 12, tzinfo=UTC)
     await queue.put_schedule("page", WeeklySlot(day=0, hour=2, minute=30))
@@ -44,7 +44,7 @@ async def test_a_slot_keeps_what_it_means_on_the_wall(queue: "Queue") -> None:
     assert (announced.nominal_local_time, announced.time_zone) == ("2026-03-29T02:30", "Europe/Berlin")
 
 
-async def test_a_time_of_the_callers_choice_means_an_instant(queue: "Queue") -> None:
+async def test_a_chosen_time_means_an_instant(queue: "Queue") -> None:
     await queue.put_schedule("page", *DAILY)
     await queue.save_draft("d1", "page")
     await queue.at("d1", NOON)
@@ -54,7 +54,7 @@ async def test_a_time_of_the_callers_choice_means_an_instant(queue: "Queue") -> 
     assert announced.nominal_local_time == ""
 
 
-async def test_what_is_handed_over_stays_and_what_was_chosen_stays(queue: "Queue") -> None:
+async def test_dispatched_slots_and_chosen_times_stay(queue: "Queue") -> None:
     await queued(queue, "d0", "d1")
     await queue.save_draft("chosen", "page")
     await queue.at("chosen", NOON + DAY + timedelta(hours=5))
@@ -72,7 +72,7 @@ async def test_what_is_handed_over_stays_and_what_was_chosen_stays(queue: "Queue
     assert [move.draft_id for move in await queue.moves()] == ["d1"]
 
 
-async def test_what_is_handed_over_stands_in_the_way(queue: "Queue") -> None:
+async def test_a_dispatched_slot_keeps_its_time_from_others(queue: "Queue") -> None:
     await queued(queue, "d0", "d1", "d2", slots=HOURLY)
     [first, *_] = await queue.times()
     await queue.outdate("page", HOUR)
@@ -88,9 +88,7 @@ async def test_what_is_handed_over_stands_in_the_way(queue: "Queue") -> None:
     ]
 
 
-async def test_a_taken_time_is_left_to_its_owner_and_cried_out(
-    queue: "Queue", caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_taken_time_is_left_to_its_owner_and_logged(queue: "Queue", caplog: pytest.LogCaptureFixture) -> None:
     await queued(queue, "d1")
     await queue.save_draft("chosen", "page")
     await queue.outdate("page", HOUR)
@@ -108,7 +106,7 @@ async def test_a_taken_time_is_left_to_its_owner_and_cried_out(
 
 
 @pytest.mark.parametrize("origin", ["QUEUE", "EXACT"])
-async def test_a_slot_in_a_zone_that_is_no_more_stays_and_holds_up_no_other(
+async def test_a_slot_in_a_dropped_zone_stays_and_stops_no_other(
     queue: "Queue", caplog: pytest.LogCaptureFixture, origin: str
 ) -> None:
     await queued(queue, "d1", "d2")
@@ -129,7 +127,7 @@ async def test_a_slot_in_a_zone_that_is_no_more_stays_and_holds_up_no_other(
     assert ["no such zone" in record.message for record in caplog.records] == [True] * (origin == "QUEUE")
 
 
-async def test_a_time_that_is_over_is_made_up_for_after_the_notice(queue: "Queue") -> None:
+async def test_a_slot_whose_new_time_has_passed_goes_out_after_the_notice(queue: "Queue") -> None:
     await queued(queue, "d1")
     await queue.outdate("page", HOUR)
     queue.now = NOON + timedelta(minutes=10)
@@ -158,7 +156,7 @@ async def test_a_moved_slot_is_handed_over_at_its_new_time_only(queue: "Queue") 
     assert (command.revision, command.schedule_time, command.not_after) == (2, NOON, NOON + DAY)
 
 
-async def test_an_answer_about_the_old_time_is_none(queue: "Queue") -> None:
+async def test_an_answer_about_the_old_time_is_ignored(queue: "Queue") -> None:
     await queue.put_schedule("page", *DAILY)
     await queue.save_draft("d1", "page")
     [slot] = await queue.add("d1")
@@ -171,7 +169,7 @@ async def test_an_answer_about_the_old_time_is_none(queue: "Queue") -> None:
     assert await queue.states() == {"d1": "CANCELED"}
 
 
-async def test_the_times_that_slots_have_left_are_free_again(queue: "Queue") -> None:
+async def test_times_that_slots_have_left_are_free_again(queue: "Queue") -> None:
     await queued(queue, *(f"d{number}" for number in range(5)))
     await queue.outdate("page", 2 * DAY)
     await announce_again(queue)
@@ -181,8 +179,8 @@ async def test_the_times_that_slots_have_left_are_free_again(queue: "Queue") -> 
     assert await queue.times() == [NOON + number * DAY for number in range(6)]
 
 
-async def test_what_a_search_has_learned_among_slots_that_then_move_is_forgotten(queue: "Queue") -> None:
-    """The search was a process's that does not have the release by which they move."""
+async def test_slots_that_move_reset_what_searches_have_learned(queue: "Queue") -> None:
+    """Lets a process search that does not have the release with which the slots move."""
     await queued(queue, *(f"d{number}" for number in range(5)))
     await queue.outdate("page", 2 * DAY)
     queue.schedule.release = NEWER
@@ -197,8 +195,8 @@ async def test_what_a_search_has_learned_among_slots_that_then_move_is_forgotten
     assert queue.time_of(slot) == NOON + 5 * DAY
 
 
-async def test_slots_move_before_another_is_added_among_them(queue: "Queue") -> None:
-    """Schedule answers by the new law, nothing has been announced: noon is not free, though nothing stands there."""
+async def test_outdated_slots_move_before_another_is_added(queue: "Queue") -> None:
+    """Learns the new data from Schedule's answer: noon is not free, though no slot stands there yet."""
     await queued(queue, "d1")
     await queue.outdate("page", HOUR)
     await queue.save_draft("d2", "page")
@@ -211,8 +209,8 @@ async def test_slots_move_before_another_is_added_among_them(queue: "Queue") -> 
     assert not await is_behind(queue)
 
 
-async def test_slots_move_before_a_time_of_the_callers_choice_is_given_among_them(queue: "Queue") -> None:
-    """Noon is free only as long as the slot that is meant for it has not moved."""
+async def test_outdated_slots_move_before_a_chosen_time_is_given(queue: "Queue") -> None:
+    """Moves slots first: noon looks free until the slot that means noon has moved."""
     await queued(queue, "d1")
     await queue.outdate("page", HOUR)
     await announce_again(queue)
@@ -226,8 +224,8 @@ async def test_slots_move_before_a_time_of_the_callers_choice_is_given_among_the
     assert queue.time_of(slot) == NOON + HOUR
 
 
-async def test_a_slot_given_by_a_law_that_is_out_of_date_already_is_put_right(queue: "Queue") -> None:
-    """One process of Schedule is still of the release before."""
+async def test_a_slot_given_with_outdated_time_zone_data_is_corrected(queue: "Queue") -> None:
+    """Takes an answer of a Schedule process that is still of the release before."""
     await queue.put_schedule("page", *DAILY)
     await queue.save_draft("d1", "page")
     queue.schedule.release, queue.schedule.shift = OLD, HOUR
@@ -240,7 +238,7 @@ async def test_a_slot_given_by_a_law_that_is_out_of_date_already_is_put_right(qu
     assert row.tzdata_version == CURRENT
 
 
-async def test_a_slot_given_by_a_law_that_this_process_does_not_have_is_looked_at_by_one_that_has_it(
+async def test_a_slot_from_newer_data_is_checked_by_a_process_that_has_them(
     queue: "Queue",
 ) -> None:
     await queue.put_schedule("page", *DAILY)

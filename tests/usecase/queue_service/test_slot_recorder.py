@@ -1,4 +1,4 @@
-"""Which of two slots of a draft on an account is the newer."""
+"""Sequences, which order the slots of an account."""
 
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ HOUR = timedelta(hours=1)
 
 
 async def scheduled_and_failed(queue: "Queue", draft_id: str) -> Command:
-    """The command of a slot that has ended since, so that the draft may have another one."""
+    """Returns the command of a slot that has ended, so that the draft may get another one."""
     await queue.at(draft_id, queue.now)
     await queue.hand_over.dispatch()
     [command] = queue.stream.taken()
@@ -25,7 +25,7 @@ async def scheduled_and_failed(queue: "Queue", draft_id: str) -> Command:
     return command
 
 
-async def test_a_later_slot_has_the_greater_number_though_the_clock_steps_back(queue: "Queue") -> None:
+async def test_a_later_slot_has_the_greater_sequence_if_the_clock_steps_back(queue: "Queue") -> None:
     await queue.save_draft("d1", "page")
     first = await scheduled_and_failed(queue, "d1")
     queue.now -= HOUR
@@ -35,7 +35,7 @@ async def test_a_later_slot_has_the_greater_number_though_the_clock_steps_back(q
     assert announced == [first.slot_sequence, second.slot_sequence]
 
 
-async def test_slots_of_one_instant_differ_in_their_numbers(queue: "Queue") -> None:
+async def test_slots_of_one_instant_have_different_sequences(queue: "Queue") -> None:
     commands = []
     for index in range(3):
         await queue.save_draft(f"d{index}", "page")
@@ -43,7 +43,7 @@ async def test_slots_of_one_instant_differ_in_their_numbers(queue: "Queue") -> N
     assert len({command.slot_sequence for command in commands}) == 3
 
 
-async def test_the_numbers_grow_over_a_restore_from_a_backup(queue: "Queue") -> None:
+async def test_sequences_grow_after_a_restore_from_a_backup(queue: "Queue") -> None:
     await queue.save_draft("d1", "page")
     first = await scheduled_and_failed(queue, "d1")
     async with queue.database.transaction() as tx:
@@ -53,7 +53,7 @@ async def test_the_numbers_grow_over_a_restore_from_a_backup(queue: "Queue") -> 
     assert (await scheduled_and_failed(queue, "d1")).slot_sequence > first.slot_sequence
 
 
-async def test_a_command_and_its_copies_carry_the_number_and_the_zone(queue: "Queue") -> None:
+async def test_a_command_and_its_copies_have_the_sequence_and_the_zone(queue: "Queue") -> None:
     queue.schedule.zone = "Asia/Kolkata"
     await queue.put_schedule("page", WeeklySlot(day=1, hour=9, minute=0))
     await queue.save_draft("d1", "page")
@@ -67,7 +67,7 @@ async def test_a_command_and_its_copies_carry_the_number_and_the_zone(queue: "Qu
     assert event.not_after.ToDatetime(UTC) == START + timedelta(hours=24)
 
 
-async def test_a_slot_that_an_older_release_inserts_has_a_number(queue: "Queue") -> None:
+async def test_a_slot_inserted_by_an_older_release_has_a_sequence(queue: "Queue") -> None:
     await queue.fill("page", START, HOUR, 1)
     [row] = await queue.rows("select sequence > 1e15 as is_numbered from slot")
     assert row.is_numbered

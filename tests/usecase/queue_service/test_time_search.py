@@ -22,7 +22,7 @@ NOON = START.replace(hour=12)
 DAY = timedelta(days=1)
 
 
-async def test_more_times_are_read_when_all_of_a_page_are_taken(queue: "Queue") -> None:
+async def test_more_times_are_read_when_a_whole_page_is_taken(queue: "Queue") -> None:
     await queue.put_schedule("page", *DAILY)
     for index in range(12):
         await queue.save_draft(f"d{index}", "page")
@@ -34,8 +34,8 @@ async def test_more_times_are_read_when_all_of_a_page_are_taken(queue: "Queue") 
     assert queue.schedule.asked == 3
 
 
-async def test_what_a_search_has_learned_outlives_a_refusal(queue: "Queue") -> None:
-    """Here the last page refuses, but the pages before it are not walked again."""
+async def test_a_refused_search_keeps_what_it_has_learned(queue: "Queue") -> None:
+    """Refuses at the last page, and does not search the pages before it again."""
     await queue.put_schedule("page", *DAILY)
     await queue.save_draft("d1", "page")
     queue.schedule.page = 300
@@ -58,7 +58,7 @@ async def test_a_long_queue_costs_no_more_than_a_short_one(queue: "Queue", state
     await queue.add("d2")
     cost, elements, asked = len(statements.texts), statements.elements, queue.schedule.asked
     await queue.fill("page", START + timedelta(hours=3), timedelta(hours=1), 1998)
-    [found] = await queue.add("d3")  # walks to the end, once
+    [found] = await queue.add("d3")  # searches to the end, once
     assert queue.time_of(found) == START + timedelta(hours=2001)
     assert queue.schedule.asked == asked + 3
     statements.clear()
@@ -66,7 +66,7 @@ async def test_a_long_queue_costs_no_more_than_a_short_one(queue: "Queue", state
     assert len(statements.texts) == cost
     assert statements.elements <= elements + 4  # the window may reach into a second day
     assert queue.schedule.asked == asked + 4
-    # Neither does a slot in the middle that comes free.
+    # Nor does a freed slot in the middle.
     [first] = (await queue.list(Filter(organization_id="acme"), after=Position(), size=1)).slots
     await queue.settle(queue.report_on(queue_slot(first), JobState.CANCELED))
     [again] = await queue.add("d5")

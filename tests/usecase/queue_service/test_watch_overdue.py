@@ -1,4 +1,4 @@
-"""What an operator sees of slots that are late."""
+"""The figures of late slots that operators see."""
 
 from datetime import timedelta
 from typing import TYPE_CHECKING

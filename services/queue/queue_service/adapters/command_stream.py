@@ -1,4 +1,4 @@
-"""The stream of publish commands: sending them, how many more it takes from whom, and whether it has lost some."""
+"""The stream of publish commands: sends them, and looks how many more fit and whether any were lost."""
 
 import asyncio
 import logging
@@ -48,7 +48,7 @@ _held_back = _meter.create_gauge("postflow.queue.held.back", description="1 whil
 
 
 class Hold(StrEnum):
-    """Why no commands are sent."""
+    """The reason why no commands are sent."""
 
     UNREACHABLE = "AWAY"
     # Publisher has as many outstanding commands as it may have.

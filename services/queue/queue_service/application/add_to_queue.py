@@ -48,7 +48,7 @@ class QueueOrder:
 
 
 class _Again(Enum):
-    """Why nothing was booked yet."""
+    """The reason why a call has to read again."""
 
     MORE_TIMES = auto()
     CHANGED = auto()

@@ -82,8 +82,8 @@ class RecoverCommands:
 
     async def _recover(self, known: KnownStream, mark: StreamMark) -> int:
         """Recovers a loss, unless another process does. Returns how many losses have been counted."""
-        losses, is_ours = await self._database.run(lambda tx: self._count(tx, known, mark))
-        if is_ours:
+        losses, is_first = await self._database.run(lambda tx: self._count(tx, known, mark))
+        if is_first:
             if self._counted is not None:
                 self._counted = losses  # so that a retry of this step does not take the loss for another process's
             slots = await self._advance()

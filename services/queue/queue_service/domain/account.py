@@ -31,7 +31,7 @@ class AccountQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """Whether an account can post, as Publisher announced it. The version orders its announcements."""
+    """Tells whether an account can post, as Publisher announced it. The version orders announcements."""
 
     organization_id: str
     social_account_id: str

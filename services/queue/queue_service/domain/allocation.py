@@ -11,7 +11,7 @@ from queue_service.domain.slot import COUNTED, LIVE, SPACING, SlotState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occupancy:
-    """What makes slot times of an account unavailable."""
+    """The slots that make slot times of an account unavailable."""
 
     # Times with a live slot less than a minute away.
     filled: Set[datetime]

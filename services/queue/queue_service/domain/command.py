@@ -1,4 +1,4 @@
-"""When the commands of a slot are sent to Publisher, and sent again.
+"""Commands to Publisher, and when those of a slot are repeated.
 
 The stream may lose any command, so the commands of a slot that was handed over are repeated until Publisher has given a
 durable answer for each target. After that they are repeated only now and then, so that no slot is stuck forever.

@@ -1,4 +1,4 @@
-"""How far an account's queue is known to be filled: where the search for a free slot time begins, and what it skips.
+"""The frontier of a queue: where the search for a free slot time begins, and what it skips.
 
 A queue is filled from the front, so almost always all slot times before some instant are taken. When one of them
 becomes free again, those behind it are still known to be taken: that is the second stretch. So no search walks over

@@ -38,7 +38,7 @@ class OutdatedSlot(NamedTuple):
 
 
 class Obstacle(StrEnum):
-    """Why a slot cannot have its wall-clock time."""
+    """The reason why a slot cannot have its wall-clock time."""
 
     NONE = ""
     # Another slot has that time.

@@ -29,7 +29,7 @@ class SlotTimes:
         return self.nominals[bisect_left(self.times, time)]
 
     def are_those_of(self, queue: AccountQueue) -> bool:
-        """Whether no newer schedule and no newer time zone data have been announced here."""
+        """Returns whether no newer schedule and no newer time zone data have been announced here."""
         return self.schedule_version == queue.schedule_version and self.tzdata_version >= queue.tzdata_version
 
     def covers(self, start: datetime) -> bool:

@@ -8,7 +8,7 @@ ROUNDING = timedelta(milliseconds=1)
 
 
 class Room(NamedTuple):
-    """How many commands may be sent now, and the organizations that have used up their share."""
+    """The number of commands that may be sent now, and the organizations that have used up their share."""
 
     size: int
     filled: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""How the planner is kept from walking over tables in statements that take batches."""
+"""Settings that keep the planner from walking over tables in statements that take batches."""
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
