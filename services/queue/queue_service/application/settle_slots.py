@@ -4,7 +4,7 @@ A slot is announced again, under its next revision, when a target has come back 
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from queue_service.adapters.postgres import settlement
@@ -16,8 +16,8 @@ from queue_service.domain.allocation import reopened_by
 from queue_service.domain.frontier import Frontier
 from queue_service.domain.job import ENDED, FINAL
 from queue_service.domain.policy import Policy
-from queue_service.domain.settlement import JobReport, Progress, has_lost_its_time, settle
-from queue_service.domain.slot import COUNTED, LIVE, SPACING
+from queue_service.domain.settlement import JobReport, Settled, has_lost_its_time, settle
+from queue_service.domain.slot import LIVE
 from queue_service.wire.announcements import slot_scheduled
 from servicekit import failpoints
 from servicekit.failpoints import failpoint
@@ -27,7 +27,6 @@ from servicekit.pg.outbox import Outbox
 APPLIED = failpoints.declare("queue.settle.applied")
 
 _Key = tuple[str, str]
-_Pair = tuple[Progress, Progress]
 
 
 class SettleSlots:
@@ -36,32 +35,31 @@ class SettleSlots:
         self._outbox = outbox
 
     async def __call__(self, tx: Transaction, reports: Sequence[JobReport], now: datetime) -> None:
-        # Accounts are locked before slots, here as everywhere. These reports free a place under the cap. A report that
-        # comes before the slot's time may free one too, and `_reopen` locks its account late: if that deadlocks with a
-        # dispatcher, the transaction is run again.
+        # Accounts are locked before slots, here as everywhere: a post that was not sent frees a place under the cap of
+        # its account. A post that was sent before its slot's time frees one, too, but `_reopen` locks its account after
+        # its slot. If that deadlocks with a dispatcher, the transaction is run again.
         await pin_plans(tx.connection)
-        freeing = {(each.organization_id, each.social_account_id) for each in reports if each.state in ENDED - FINAL}
-        queues = await lock_queues(tx.connection, freeing)
-        pairs = await _settle_by_slot(tx, reports, now)
-        pairs |= await _settle_by_draft(tx, _without_live_slot(reports, pairs.values()), pairs, now)
-        changed = [(before, after) for before, after in pairs.values() if before != after]
+        queues = await lock_queues(tx.connection, {each.account for each in reports if each.state in ENDED - FINAL})
+        settled = await _settle_by_slot(tx, reports, now)
+        settled |= await _settle_by_draft(tx, _without_live_slot(reports, settled.values()), settled, now)
+        changed = [each for each in settled.values() if each.before != each.after]
         if changed:
-            await settlement.save_progress(tx.connection, [after for _, after in changed], now=now)
+            await settlement.save_progress(tx.connection, [each.after for each in changed], now=now)
             await self._reopen(tx, changed, queues, now)
-            await self._announce(tx, {_key(after) for _, after in changed if has_lost_its_time(after)}, now)
+            await self._announce(tx, [each.after.key for each in changed if has_lost_its_time(each.after)], now)
             await failpoint(APPLIED)
 
     async def _reopen(
-        self, tx: Transaction, changed: Iterable[_Pair], queues: Mapping[_Key, AccountQueue], now: datetime
+        self, tx: Transaction, changed: Iterable[Settled], queues: Mapping[_Key, AccountQueue], now: datetime
     ) -> None:
         """Lets the next search find the times that are free again, unless they are too near to be given out."""
         earliest = now + self._policy.notice
-        reopening = [(before, after) for before, after in changed if _may_reopen(before, after, earliest)]
-        others = {_account(slot) for slot, _ in reopening} - queues.keys()
-        locked = {**queues, **await lock_queues(tx.connection, others)}
+        freeing = [each for each in changed if each.may_free_a_time(earliest)]
+        late = {each.after.account for each in freeing} - queues.keys()
+        locked = {**queues, **await lock_queues(tx.connection, late)}
         frontiers: dict[_Key, Frontier] = {}
-        for before, after in reopening:
-            queue = locked[_account(after)]
+        for before, after in freeing:
+            queue = locked[after.account]
             reopened = reopened_by(
                 after.schedule_time,
                 before.state,
@@ -70,60 +68,44 @@ class SettleSlots:
                 time_zone=queue.time_zone,
             )
             if reopened and reopened[1] > earliest:
-                frontiers[_account(after)] = frontiers.get(_account(after), queue.frontier).reopened(*reopened)
+                frontiers[after.account] = frontiers.get(after.account, queue.frontier).reopened(*reopened)
         await reopen_frontiers(tx.connection, frontiers)
 
-    async def _announce(self, tx: Transaction, slots: Collection[_Key], now: datetime) -> None:
-        if slots:
-            ordered = sorted(slots)
+    async def _announce(self, tx: Transaction, slots: Iterable[_Key], now: datetime) -> None:
+        """Announces slots under their next revisions."""
+        if ordered := sorted(slots):
             await settlement.raise_revisions(tx.connection, ordered, now=now)
             found = await find_slots(tx.connection, ordered)
             await self._outbox.append(tx, [slot_scheduled(slot) for slot in found], now=now)
 
 
-async def _settle_by_slot(tx: Transaction, reports: Sequence[JobReport], now: datetime) -> dict[_Key, _Pair]:
+async def _settle_by_slot(tx: Transaction, reports: Sequence[JobReport], now: datetime) -> dict[_Key, Settled]:
     by_slot = defaultdict[_Key, list[JobReport]](list)
     for report in reports:
         if report.slot_id:
-            by_slot[report.organization_id, report.slot_id].append(report)
+            by_slot[report.slot_key].append(report)
     slots = await settlement.lock_progress(tx.connection, by_slot)
-    return {_key(slot): (slot, settle(slot, by_slot[_key(slot)], now=now)) for slot in slots}
+    return {slot.key: Settled(slot, settle(slot, by_slot[slot.key], now=now)) for slot in slots}
 
 
 async def _settle_by_draft(
-    tx: Transaction, reports: Sequence[JobReport], settled: Mapping[_Key, _Pair], now: datetime
-) -> dict[_Key, _Pair]:
+    tx: Transaction, reports: Sequence[JobReport], settled: Mapping[_Key, Settled], now: datetime
+) -> dict[_Key, Settled]:
     """Settles newer slots of the same draft by reports about older ones: a target that was sent is not sent again.
 
     `settled` are the slots that have had reports of their own in this batch, which are not stored yet.
     """
     by_draft = defaultdict[tuple[str, str, str], list[JobReport]](list)
     for report in reports:
-        by_draft[report.organization_id, report.draft_id, report.social_account_id].append(report)
-    pairs: dict[_Key, _Pair] = {}
+        by_draft[report.draft_on_account].append(report)
+    also_settled: dict[_Key, Settled] = {}
     for slot in await settlement.lock_live_progress(tx.connection, by_draft):
-        before, so_far = settled.get(_key(slot), (slot, slot))
-        its_reports = by_draft[slot.organization_id, slot.draft_id, slot.social_account_id]
-        pairs[_key(slot)] = before, settle(so_far, its_reports, now=now)
-    return pairs
+        before, after = settled.get(slot.key, (slot, slot))
+        also_settled[slot.key] = Settled(before, settle(after, by_draft[slot.draft_on_account], now=now))
+    return also_settled
 
 
-def _without_live_slot(reports: Sequence[JobReport], pairs: Iterable[_Pair]) -> list[JobReport]:
+def _without_live_slot(reports: Sequence[JobReport], settled: Iterable[Settled]) -> list[JobReport]:
     """Returns final reports whose own slot is unknown or not live: a newer slot may wait for them."""
-    live = {(before.organization_id, before.slot_id) for before, _ in pairs if before.state in LIVE}
-    return [each for each in reports if each.state in FINAL and (each.organization_id, each.slot_id) not in live]
-
-
-def _may_reopen(before: Progress, after: Progress, earliest: datetime) -> bool:
-    """Rules out most slots cheaply: one that was sent in time, like almost all, frees nothing. Never wrongly false."""
-    if before.state is after.state:
-        return False
-    return after.state not in COUNTED or after.schedule_time + SPACING > earliest
-
-
-def _key(slot: Progress) -> _Key:
-    return slot.organization_id, slot.slot_id
-
-
-def _account(slot: Progress) -> _Key:
-    return slot.organization_id, slot.social_account_id
+    live = {each.before.key for each in settled if each.before.state in LIVE}
+    return [each for each in reports if each.state in FINAL and each.slot_key not in live]

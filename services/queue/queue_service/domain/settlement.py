@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from queue_service.domain.command import ANSWERED_DELAY
 from queue_service.domain.job import ANSWERED, ENDED, FINAL, JobState
-from queue_service.domain.slot import DRAFT_PUBLISHED, LIVE, SlotState
+from queue_service.domain.slot import COUNTED, DRAFT_PUBLISHED, LIVE, SPACING, SlotState
 from servicekit.versions import newest
 
 
@@ -31,6 +31,18 @@ class JobReport(NamedTuple):
     state_reason: str
     next_action_time: datetime | None
     publish_time: datetime | None
+
+    @property
+    def slot_key(self) -> tuple[str, str]:
+        return self.organization_id, self.slot_id
+
+    @property
+    def account(self) -> tuple[str, str]:
+        return self.organization_id, self.social_account_id
+
+    @property
+    def draft_on_account(self) -> tuple[str, str, str]:
+        return self.organization_id, self.draft_id, self.social_account_id
 
 
 class TargetProgress(NamedTuple):
@@ -65,6 +77,34 @@ class Progress(NamedTuple):
     is_answered: bool
     state_reason: str
     targets: tuple[TargetProgress, ...]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.organization_id, self.slot_id
+
+    @property
+    def account(self) -> tuple[str, str]:
+        return self.organization_id, self.social_account_id
+
+    @property
+    def draft_on_account(self) -> tuple[str, str, str]:
+        return self.organization_id, self.draft_id, self.social_account_id
+
+
+class Settled(NamedTuple):
+    """A slot before and after the reports of a batch."""
+
+    before: Progress
+    after: Progress
+
+    def may_free_a_time(self, earliest: datetime) -> bool:
+        """Returns whether a slot time from `earliest` on may be free now.
+
+        Cheap, and never wrongly false: almost all slots are sent in time, and free nothing.
+        """
+        if self.before.state is self.after.state:
+            return False
+        return self.after.state not in COUNTED or self.after.schedule_time + SPACING > earliest
 
 
 def settle(slot: Progress, reports: Sequence[JobReport], *, now: datetime) -> Progress:
