@@ -47,6 +47,18 @@ def test_paths_in_the_documents_exist(root: Path, documents: list[Path]) -> None
     assert gone == []
 
 
+def test_modules_in_the_documents_exist(root: Path, files: list[Path], documents: list[Path]) -> None:
+    """`domain/post_job.py` names a file by the end of its path; NNNN stands for any number."""
+    paths = [f"/{file.relative_to(root)}" for file in files if file.suffix == ".py"]
+    gone = [
+        f"{document.relative_to(root)}: {name}"
+        for document in documents
+        for name in re.findall(r"`([\w./-]+\.py)`", document.read_text())
+        if "NNNN" not in name and not any(path.endswith(f"/{name}") for path in paths)
+    ]
+    assert gone == []
+
+
 def test_make_has_every_target_that_the_documents_name(root: Path, documents: list[Path]) -> None:
     targets = set(re.findall(r"^([a-z]+):", (root / "Makefile").read_text(), re.MULTILINE))
     said = re.compile(r"(?:^|`)make (?:PYTHON=\S+ )?([a-z]+)", re.MULTILINE)

@@ -76,9 +76,9 @@ def test_every_metric_says_what_it_is(instruments: list[Instrument]) -> None:
 
 
 def test_a_metric_of_one_name_is_one_thing(instruments: list[Instrument]) -> None:
-    things: dict[str, set[tuple[str, str]]] = {}
+    things: dict[str, set[str]] = {}
     for each in instruments:
-        things.setdefault(each.name, set()).add((each.kind, each.description))
+        things.setdefault(each.name, set()).add(each.kind + each.shown)
     assert {name: kinds for name, kinds in things.items() if len(kinds) > 1} == {}
 
 

@@ -29,7 +29,7 @@ def test_no_use_case_calls_another(use_cases: Parsed) -> None:
         for node in classes(module)
         if is_use_case(node)
     }
-    assert len(callable_names) > 40
+    assert len(callable_names) > 30
     found = [
         f"{file}: {alias.name}"
         for file, module in use_cases.items()
