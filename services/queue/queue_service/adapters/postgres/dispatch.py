@@ -205,7 +205,7 @@ async def claim(
             "delay": REPEAT_DELAYS[0],
         },
     )
-    return _commands(result.all())
+    return _commands(by_slot(result))
 
 
 async def next_repeat_time(connection: AsyncConnection) -> datetime | None:
@@ -227,8 +227,9 @@ async def claim_repeats(
         "longest_delay": LONGEST_DELAY,
         "grace": OVERDUE_GRACE,
     }
-    rows = (await connection.execute(_CLAIM_REPEATS, names)).all()
-    return _commands(rows), {(row.organization_id, row.id) for row in rows if row.is_new_overdue}
+    slots = by_slot(await connection.execute(_CLAIM_REPEATS, names))
+    overdue = {(slot.organization_id, slot.id) for slot, *_ in slots if slot.is_new_overdue}
+    return _commands(slots), overdue
 
 
 async def repeat_soon(connection: AsyncConnection, commands: Iterable[Command], *, at: datetime) -> None:
@@ -258,7 +259,7 @@ async def find_overdue(connection: AsyncConnection) -> Overdue:
     return Overdue(slots=row.slots, oldest=row.oldest)
 
 
-def _commands(rows: Sequence[Any]) -> list[Command]:
+def _commands(slots: Iterable[Sequence[Any]]) -> list[Command]:
     return [
         Command(
             organization_id=row.organization_id,
@@ -276,6 +277,6 @@ def _commands(rows: Sequence[Any]) -> list[Command]:
             slot_sequence=row.sequence,
             time_zone=row.time_zone,
         )
-        for targets in by_slot(rows)
+        for targets in slots
         for row in still_wanted(targets)
     ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from types import SimpleNamespace
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -179,7 +179,7 @@ def _places(relocated: Sequence[Relocated]) -> dict[str, object]:
     }
 
 
-def _moved(rows: Sequence[Any]) -> MovedSlot:
+def _moved(rows: Sequence[SimpleNamespace]) -> MovedSlot:
     row = rows[0]
     return MovedSlot(
         organization_id=row.organization_id,

@@ -2,9 +2,10 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import Result, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_service.adapters.postgres.slots import by_slot
@@ -87,7 +88,7 @@ async def lock_progress(connection: AsyncConnection, slots: Collection[tuple[str
         return []
     ordered = sorted(slots)
     names = {"organization_ids": [organization for organization, _ in ordered], "ids": [slot for _, slot in ordered]}
-    return _progress((await connection.execute(_LOCK_PROGRESS, names)).all())
+    return _progress(await connection.execute(_LOCK_PROGRESS, names))
 
 
 async def lock_live_progress(connection: AsyncConnection, keys: Collection[tuple[str, str, str]]) -> list[Progress]:
@@ -100,7 +101,7 @@ async def lock_live_progress(connection: AsyncConnection, keys: Collection[tuple
         "draft_ids": [draft for _, draft, _ in ordered],
         "social_account_ids": [account for _, _, account in ordered],
     }
-    return _progress((await connection.execute(_LOCK_LIVE_PROGRESS, names)).all())
+    return _progress(await connection.execute(_LOCK_LIVE_PROGRESS, names))
 
 
 async def save_progress(connection: AsyncConnection, slots: Sequence[Progress], *, now: datetime) -> None:
@@ -142,11 +143,11 @@ async def raise_revisions(connection: AsyncConnection, slots: Sequence[tuple[str
     await connection.execute(_RAISE_REVISIONS, names | {"now": now})
 
 
-def _progress(rows: Sequence[Any]) -> list[Progress]:
-    return [_slot_progress(targets) for targets in by_slot(rows)]
+def _progress(result: Result[Any]) -> list[Progress]:
+    return [_slot_progress(targets) for targets in by_slot(result)]
 
 
-def _slot_progress(rows: Sequence[Any]) -> Progress:
+def _slot_progress(rows: Sequence[SimpleNamespace]) -> Progress:
     slot = rows[0]
     return Progress(
         organization_id=slot.organization_id,
