@@ -75,7 +75,7 @@ async def planned(database: Database, statement: TextClause) -> list[dict[str, A
 
 
 def nodes_of(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """From the top, as `explain` prints them."""
+    """Yields the nodes from the top down, as `explain` prints them."""
     yield plan
     for below in plan.get("Plans", ()):
         yield from nodes_of(below)

@@ -1,4 +1,4 @@
-"""What the README says is there, is there: it is read when nobody has time to look into the code."""
+"""The README names what the code has: it is read when nobody has time to read the code."""
 
 import re
 from dataclasses import fields
@@ -22,7 +22,7 @@ METRIC = r'"(postflow\.(?:(?:publish|post_jobs)\.[a-z_.]+|account_lines))"'
 STATEMENTS = [re.sub(r"(?m)^  ", "", block) for block in re.findall(r"```sql\n(.*?)```", README, re.DOTALL)]
 
 
-def test_it_has_its_headings() -> None:
+def test_the_readme_has_its_headings() -> None:
     headings = ["Owns", "Offers", "Consumes", "Emits", "Tables", "Limits", "Runbook"]
     assert re.findall(r"(?m)^## (.*)$", README) == headings
 
@@ -32,13 +32,13 @@ def test_every_state_reason_and_verdict_is_explained(word: str) -> None:
     assert re.search(rf"\b{word}\b", README)
 
 
-def test_every_setting_of_its_own_is_named() -> None:
+def test_every_setting_of_publisher_is_named() -> None:
     shared = {field.name for field in fields(StreamSettings)} - {"listen", "metrics_listen", "grace"}
     own = {field.name for field in fields(Settings)} - shared
     assert not {name for name in own if f"`{name.upper()}`" not in README}
 
 
-def test_every_failpoint_and_metric_is_named_and_nothing_else() -> None:
+def test_exactly_the_failpoints_and_metrics_are_named() -> None:
     failpoints = set(re.findall(r'declare\("([a-z_.]+)"\)', CODE))
     assert failpoints == set(re.findall(r"`(publisher\.[a-z_.]+)`", README))
     metrics = {name.replace(".", "_") for name in re.findall(METRIC, CODE)}

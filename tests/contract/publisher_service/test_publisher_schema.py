@@ -1,4 +1,4 @@
-"""Publisher's tables: made by the migrations, as the code declares them, and closed to nonsense."""
+"""Publisher's tables: the migrations make what the code declares, and constraints refuse impossible rows."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -84,7 +84,7 @@ async def test_the_migrations_make_what_the_code_declares(empty_database: str) -
 
 
 def a_job(state: JobState, /, **changes: object) -> dict[str, str]:
-    """A sound row in that state."""
+    """Returns a valid row in that state."""
     row: dict[str, str] = {
         "organization_id": "'acme'",
         "id": f"'{job_id('acme', 'draft', PAGE)}'",
@@ -122,9 +122,7 @@ def a_job(state: JobState, /, **changes: object) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("state", JobState)
-async def test_every_state_can_be_written_down_and_only_with_its_next_action(
-    database: Database, state: JobState
-) -> None:
+async def test_each_state_is_stored_only_with_its_next_action(database: Database, state: JobState) -> None:
     wrong = "null" if state in WITH_NEXT_ACTION else "now()"
     with pytest.raises(IntegrityError, match="post_job_moves"):
         await insert(database, "post_job", a_job(state, next_action_time=wrong))
@@ -151,7 +149,7 @@ async def test_the_database_refuses_an_impossible_job(
 
 
 @pytest.mark.parametrize("state", AttemptState)
-async def test_every_end_of_a_try_can_be_written_down(database: Database, state: AttemptState) -> None:
+async def test_each_state_of_an_attempt_can_be_stored(database: Database, state: AttemptState) -> None:
     await insert(database, "attempt", ATTEMPT | {"state": f"'{state}'"})
 
 
@@ -164,7 +162,7 @@ async def test_every_end_of_a_try_can_be_written_down(database: Database, state:
         ("ACCEPTED", "ACCEPTED", "attempt_accepted"),
     ],
 )
-async def test_two_open_tries_and_two_acceptances_cannot_be_written_down(
+async def test_two_open_or_two_accepted_attempts_cannot_be_stored(
     database: Database, first: str, second: str, index: str
 ) -> None:
     await insert(database, "attempt", ATTEMPT | {"state": f"'{first}'"})
@@ -190,14 +188,14 @@ async def test_a_fence_is_used_once(database: Database) -> None:
         ("activity", ACTIVITY | {"outcome": "'UNKNOWN'"}),
     ],
 )
-async def test_the_database_knows_no_other_words(database: Database, table: str, row: dict[str, str]) -> None:
+async def test_the_database_refuses_unknown_states(database: Database, table: str, row: dict[str, str]) -> None:
     with pytest.raises(IntegrityError):
         await insert(database, table, row)
 
 
 @pytest.mark.parametrize("state", JobState)
 async def test_the_claim_takes_exactly_what_may_be_sent(database: Database, state: JobState) -> None:
-    """The claim's statement is the one change of state outside the code: it must keep to the same table."""
+    """The claim is the one change of state made in SQL: it must follow the same table of transitions."""
     await insert(database, "post_job", a_job(state))
     draft = SavedDraft(
         organization_id="acme",
@@ -247,11 +245,11 @@ async def test_the_claim_takes_exactly_what_may_be_sent(database: Database, stat
     if may:
         claimed = judged[0].claimed
         assert claimed is not None
-        # What the process goes on with is what stands in the row.
+        # The process goes on with what is stored.
         assert claimed.job == after
 
 
-async def test_every_provider_offers_channels_that_everybody_knows() -> None:
+async def test_every_provider_offers_only_known_channels() -> None:
     async with aiohttp.ClientSession() as session:
         providers: list[Adapter] = [
             SandboxAdapter(session, "http://127.0.0.1:1", Limits(request_timeout=timedelta(seconds=1)))

@@ -1,4 +1,4 @@
-"""What Publisher says reads back as what it meant, and what Drafts, Queue and it said before still decodes."""
+"""Messages survive the round trip, and stored ones of Drafts, Queue and Publisher still decode."""
 
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
@@ -123,12 +123,12 @@ def test_a_post_job_survives_the_wire_in_every_state(job: PostJob) -> None:
     assert (announcement.subject, announcement.aggregate_id) == ("events.publisher.org.post_job", job.id)
     assert changed.post_job == post_job(job)
     for field in fields(PostJob):
-        if field.name not in OURS_ALONE:
+        if field.name not in NOT_SHOWN:
             assert shown(changed.post_job, field.name) == getattr(job, field.name), field.name
 
 
-# What no other context has to know.
-OURS_ALONE = {
+# Fields that no other service needs.
+NOT_SHOWN = {
     "organization_id",
     "state",
     "max_attempts",
@@ -159,7 +159,7 @@ def test_every_kind_of_event_has_its_number(kind: EventKind) -> None:
 
 
 @pytest.mark.parametrize("state", JobState)
-def test_every_state_can_be_asked_for(state: JobState) -> None:
+def test_every_state_can_be_a_filter(state: JobState) -> None:
     assert states_from([0, PostJobState.Value(f"POST_JOB_STATE_{state}")]) == (state,)
 
 
@@ -193,7 +193,7 @@ def test_the_stored_slot_still_decodes() -> None:
     )
 
 
-def test_a_stored_moved_slot_says_the_same_as_a_new_one() -> None:
+def test_a_stored_moved_slot_decodes_like_a_scheduled_one() -> None:
     moved, scheduled = SlotMoved.FromString(MOVED), SlotScheduled.FromString(SLOT)
     assert slot_from(Event(), moved) == slot_from(Event(), scheduled)
 
@@ -214,7 +214,7 @@ def test_the_stored_command_still_decodes() -> None:
     )
 
 
-def test_the_stored_event_of_ours_still_decodes() -> None:
+def test_the_stored_post_job_event_still_decodes() -> None:
     assert PostJobChanged.FromString(CHANGED) == post_job_changed(a_job()).message
 
 
@@ -231,7 +231,7 @@ def test_the_stored_event_of_ours_still_decodes() -> None:
         "not_after",
     ],
 )
-def test_a_command_that_says_too_little_is_refused(damage: str) -> None:
+def test_an_incomplete_command_is_refused(damage: str) -> None:
     command = PublishCommand.FromString(COMMAND)
     message = command.target if damage.startswith("target.") else command
     message.ClearField(damage.removeprefix("target."))
@@ -240,7 +240,7 @@ def test_a_command_that_says_too_little_is_refused(damage: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["organization_id", "slot_id", "draft_id", "traceparent"])
-def test_a_command_that_no_database_can_hold_is_refused(name: str) -> None:
+def test_a_command_with_a_nul_character_is_refused(name: str) -> None:
     command = PublishCommand.FromString(COMMAND)
     setattr(command, name, "a\0b")
     with pytest.raises(UnreadableMessage):
@@ -248,21 +248,21 @@ def test_a_command_that_no_database_can_hold_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("seconds", [10**12, -(10**12), 2**63 - 1])
-def test_an_instant_that_does_not_exist_is_refused(seconds: int) -> None:
+def test_an_instant_out_of_range_is_refused(seconds: int) -> None:
     command = PublishCommand.FromString(COMMAND)
     command.schedule_time.seconds = seconds
     with pytest.raises(InvalidRequest):
         command_from(command)
 
 
-def test_a_command_without_a_limit_is_tried_once() -> None:
+def test_a_command_without_a_limit_has_one_attempt() -> None:
     command = PublishCommand.FromString(COMMAND)
     command.max_attempts = -1
     assert command_from(command).max_attempts == 1
 
 
 @pytest.mark.parametrize("content", [b"other", b"\xff\xff"])
-def test_a_content_that_is_not_what_it_says_is_refused(content: bytes) -> None:
+def test_content_that_does_not_match_its_digest_is_refused(content: bytes) -> None:
     saved = DraftSaved.FromString(SAVED)
     saved.content = content
     with pytest.raises(UnreadableMessage):
@@ -281,7 +281,7 @@ def test_a_content_that_is_not_what_it_says_is_refused(content: bytes) -> None:
         (datetime(2026, 3, 31, 23, 30, tzinfo=UTC), "Mars/Olympus", "2026-03-01"),
     ],
 )
-def test_the_month_is_the_local_one(time: datetime, zone: str, month: str) -> None:
+def test_the_month_of_a_slot_is_the_local_one(time: datetime, zone: str, month: str) -> None:
     message = SlotScheduled.FromString(SLOT)
     message.schedule_time.FromDatetime(time)
     message.time_zone = zone
@@ -331,14 +331,14 @@ def test_a_job_is_shown_with_its_attempts() -> None:
     assert (first.run, first.number, first.state, first.error_reason) == (1, 2, "NOT_SENT", "RATE_LIMITED")
 
 
-def test_a_withdrawal_says_what_was_too_late() -> None:
+def test_a_withdrawal_that_is_too_late_names_the_jobs_in_flight() -> None:
     assert withdraw_response(Withdrawal()).outcome == publisher_service_pb2.WITHDRAW_OUTCOME_WITHDRAWN
     late = withdraw_response(Withdrawal(in_flight=("job",)))
     assert late.outcome == publisher_service_pb2.WITHDRAW_OUTCOME_TOO_LATE
     assert list(late.in_flight_post_job_ids) == ["job"]
 
 
-def test_a_withdrawal_brings_the_evidence_of_what_is_out() -> None:
+def test_a_withdrawal_has_the_evidence_of_published_posts() -> None:
     job = a_job()
     answer = withdraw_response(Withdrawal(published=(job,)))
     assert answer.outcome == publisher_service_pb2.WITHDRAW_OUTCOME_PUBLISHED

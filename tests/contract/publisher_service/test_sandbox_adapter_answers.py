@@ -104,7 +104,7 @@ async def test_an_unreadable_retry_after_waits_the_default_time(session: aiohttp
 
 @asynccontextmanager
 async def answering(*pieces: bytes, paths: list[str] | None = None) -> AsyncIterator[str]:
-    """A server that answers every request with these pieces, each in a packet of its own, until nobody listens."""
+    """Serves these pieces to every request, each in a packet of its own, until the client closes."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -45,7 +45,7 @@ def control(sandbox: Sandbox) -> SandboxClient:
 
 @pytest.fixture
 async def channel(database: Database, sandbox: Sandbox) -> AsyncIterator[grpc.aio.Channel]:
-    """A plain channel, without retries, to a publisher server."""
+    """A plain channel to a publisher server, without retries."""
     ids = Uuid7Source()
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()))

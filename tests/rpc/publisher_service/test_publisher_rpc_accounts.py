@@ -77,7 +77,7 @@ async def test_an_account_is_connected_and_announced(
     assert await connected_events(database) == [answer]
 
 
-async def test_without_an_id_one_is_made_and_without_channels_all_are_used(
+async def test_an_id_and_all_channels_are_the_defaults(
     accounts: SocialAccountServiceAsyncStub,
 ) -> None:
     request = connection()
@@ -103,7 +103,7 @@ async def test_connecting_again_replaces_the_credentials_and_raises_the_version(
     assert [account.version for account in await connected_events(database)] == [1, 2]
 
 
-async def test_a_request_id_makes_a_repeat_answer_as_before_whatever_the_provider_says_by_now(
+async def test_a_repeated_request_is_answered_without_asking_the_provider(
     accounts: SocialAccountServiceAsyncStub, database: Database, control: SandboxClient
 ) -> None:
     first = await accounts.ConnectAccount(connection(request_id="r1"))
@@ -119,16 +119,14 @@ async def test_a_request_id_of_another_request_is_refused(accounts: SocialAccoun
         assert (code, fault.reason) == (Code.INVALID_ARGUMENT, "REQUEST_ID_REUSED")
 
 
-async def test_a_refused_call_is_not_remembered(
-    accounts: SocialAccountServiceAsyncStub, control: SandboxClient
-) -> None:
+async def test_a_refused_request_is_not_stored(accounts: SocialAccountServiceAsyncStub, control: SandboxClient) -> None:
     await control.faults({"fault": "status", "operation": "account", "status": 503, "count": 1})
     code, _ = await refusal_of(accounts.ConnectAccount(connection(request_id="r1")))
     assert code is Code.UNAVAILABLE
     assert (await accounts.ConnectAccount(connection(request_id="r1"))).social_account.version == 1
 
 
-async def test_the_same_request_id_of_another_organization_is_another(accounts: SocialAccountServiceAsyncStub) -> None:
+async def test_request_ids_are_separate_for_each_organization(accounts: SocialAccountServiceAsyncStub) -> None:
     await accounts.ConnectAccount(connection(request_id="r1"))
     other = await accounts.ConnectAccount(connection(request_id="r1", organization_id="other", display_name="x"))
     assert other.social_account.version == 1
@@ -166,7 +164,7 @@ async def test_a_bad_field_is_named(
     assert await rows(database, "select 1 from social_account") == []
 
 
-async def test_unknown_names_are_answered_with_the_known_ones(accounts: SocialAccountServiceAsyncStub) -> None:
+async def test_a_refusal_of_an_unknown_name_lists_the_known_ones(accounts: SocialAccountServiceAsyncStub) -> None:
     _, provider = await refusal_of(accounts.ConnectAccount(connection(provider="myspace")))
     assert "sandbox" in provider.violations[0].description
     _, channel = await refusal_of(accounts.ConnectAccount(connection(channels=["teletext"])))
@@ -192,7 +190,7 @@ async def test_refused_credentials_leave_a_connected_account_as_it_is(
     assert (row.state, row.version) == ("CONNECTED", 1)
 
 
-async def test_a_provider_that_is_away_is_unavailable(
+async def test_an_unreachable_provider_is_unavailable(
     accounts: SocialAccountServiceAsyncStub, sandbox: Sandbox
 ) -> None:
     await sandbox.stop()
@@ -201,15 +199,17 @@ async def test_a_provider_that_is_away_is_unavailable(
 
 
 @pytest.mark.parametrize("fault", ["hang_without_effect", "reset_before_effect", "status"])
-async def test_a_provider_that_cannot_say_is_unavailable(
+async def test_a_provider_that_fails_to_answer_is_unavailable(
     accounts: SocialAccountServiceAsyncStub, control: SandboxClient, fault: str
 ) -> None:
     await control.faults({"fault": fault, "operation": "account"})
-    code, told = await refusal_of(accounts.ConnectAccount(connection()))
-    assert (code, told.reason) == (Code.UNAVAILABLE, "PROVIDER_UNAVAILABLE")
+    code, refusal = await refusal_of(accounts.ConnectAccount(connection()))
+    assert (code, refusal.reason) == (Code.UNAVAILABLE, "PROVIDER_UNAVAILABLE")
 
 
-async def test_an_account_stays_with_its_provider(accounts: SocialAccountServiceAsyncStub, database: Database) -> None:
+async def test_an_account_cannot_change_its_provider(
+    accounts: SocialAccountServiceAsyncStub, database: Database
+) -> None:
     await accounts.ConnectAccount(connection())
     async with database.transaction() as tx:
         await tx.connection.execute(text("update social_account set provider = 'another'"))
@@ -218,7 +218,7 @@ async def test_an_account_stays_with_its_provider(accounts: SocialAccountService
     assert fault.metadata == {"social_account_id": "page", "provider": "another"}
 
 
-async def test_an_account_stays_who_it_is_at_the_provider(accounts: SocialAccountServiceAsyncStub) -> None:
+async def test_an_account_cannot_change_its_external_account(accounts: SocialAccountServiceAsyncStub) -> None:
     await accounts.ConnectAccount(connection())
     code, fault = await refusal_of(accounts.ConnectAccount(connection(external_account_id="ext-other")))
     assert (code, fault.reason) == (Code.FAILED_PRECONDITION, "EXTERNAL_ACCOUNT_CHANGED")
@@ -231,7 +231,7 @@ async def test_bytes_that_do_not_decode_are_refused(channel: grpc.aio.Channel) -
     assert fault.reason
 
 
-async def test_a_secret_is_in_no_answer_log_event_or_row(
+async def test_no_secret_appears_in_an_answer_log_event_or_row(
     accounts: SocialAccountServiceAsyncStub,
     database: Database,
     control: SandboxClient,
@@ -246,7 +246,7 @@ async def test_a_secret_is_in_no_answer_log_event_or_row(
         await control.clear_faults()
         await refusal_of(accounts.ConnectAccount(connection(request_id="r1", display_name="other")))
         async with database.transaction() as tx:
-            # A failure that nobody has thought of.
+            # An unexpected failure.
             await tx.connection.execute(text("alter table account_gate rename to gone"))
         with pytest.raises(grpc.aio.AioRpcError) as failed:
             await accounts.ConnectAccount(connection())

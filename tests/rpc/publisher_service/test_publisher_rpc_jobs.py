@@ -32,7 +32,7 @@ async def refusal_of(call: grpc.aio.UnaryUnaryCall[Any, Any]) -> tuple[grpc.Stat
 
 
 def a_job(number: int, organization: str = "acme") -> PostJob:
-    """Three at each instant; every second one has its time."""
+    """Returns one of three jobs created at an instant; every second one is scheduled."""
     target = Target(social_account_id=f"page-{number % 2}", channel="facebook")
     draft = f"draft-{number // 2}"
     return PostJob(
@@ -49,7 +49,7 @@ def a_job(number: int, organization: str = "acme") -> PostJob:
 
 @pytest.fixture
 async def jobs(database: Database) -> list[PostJob]:
-    """Newest first, beside those of another organization."""
+    """The jobs of acme, newest first; another organization has as many."""
     mine = [a_job(number) for number in range(JOBS)]
     async with database.transaction() as tx:
         await insert_jobs(tx.connection, [*mine, *(a_job(number, "other") for number in range(JOBS))])
@@ -75,7 +75,7 @@ async def attempt(database: Database, job: PostJob, revision: int) -> None:
 
 
 async def listed(publisher: PublisherServiceAsyncStub, size: int, **wanted: Any) -> list[list[str]]:
-    """The ids of each page."""
+    """Returns the ids of each page."""
     pages: list[list[str]] = []
     token = ""
     while True:
@@ -87,7 +87,7 @@ async def listed(publisher: PublisherServiceAsyncStub, size: int, **wanted: Any)
             return pages
 
 
-async def test_a_job_is_shown_with_its_tries(
+async def test_a_job_is_shown_with_its_attempts(
     publisher: PublisherServiceAsyncStub, database: Database, jobs: list[PostJob]
 ) -> None:
     await attempt(database, jobs[0], revision=3)
@@ -97,7 +97,7 @@ async def test_a_job_is_shown_with_its_tries(
     assert (shown.state, shown.idempotency_key, shown.content_revision) == ("SENDING", f"{jobs[0].id}-1", 3)
 
 
-async def test_a_foreign_job_and_none_at_all_look_the_same(
+async def test_another_organizations_job_looks_like_no_job(
     publisher: PublisherServiceAsyncStub, jobs: list[PostJob]
 ) -> None:
     foreign = a_job(0, "other").id
@@ -150,7 +150,7 @@ async def test_a_list_holds_what_was_asked_for(
 
 
 @pytest.mark.parametrize("size", [2, 200])
-async def test_what_is_being_sent_stands_in_its_place(
+async def test_jobs_in_flight_keep_their_place_in_the_list(
     publisher: PublisherServiceAsyncStub, database: Database, jobs: list[PostJob], size: int
 ) -> None:
     for job in jobs[3:12:2]:
@@ -165,7 +165,7 @@ async def test_what_is_being_sent_stands_in_its_place(
     ]
 
 
-async def test_pages_stay_whole_while_newer_jobs_come(
+async def test_pages_stay_complete_while_newer_jobs_arrive(
     publisher: PublisherServiceAsyncStub, database: Database, jobs: list[PostJob]
 ) -> None:
     first = await publisher.ListPostJobs(pb.ListPostJobsRequest(organization_id="acme", page_size=10))
@@ -176,7 +176,9 @@ async def test_pages_stay_whole_while_newer_jobs_come(
     assert [job.id for job in [*first.post_jobs, *rest.post_jobs]] == [job.id for job in jobs]
 
 
-async def test_another_organization_sees_none_of_it(publisher: PublisherServiceAsyncStub, jobs: list[PostJob]) -> None:
+async def test_another_organization_sees_none_of_the_jobs(
+    publisher: PublisherServiceAsyncStub, jobs: list[PostJob]
+) -> None:
     response = await publisher.ListPostJobs(pb.ListPostJobsRequest(organization_id="nobody"))
     assert list(response.post_jobs) == []
     other = await publisher.ListPostJobs(pb.ListPostJobsRequest(organization_id="other", page_size=200))
@@ -194,7 +196,7 @@ async def test_another_organization_sees_none_of_it(publisher: PublisherServiceA
     ],
     ids="-".join,
 )
-async def test_a_page_token_is_good_for_its_own_request_only(
+async def test_a_page_token_is_refused_by_another_request(
     publisher: PublisherServiceAsyncStub, jobs: list[PostJob], changes: dict[str, Any]
 ) -> None:
     first = await publisher.ListPostJobs(pb.ListPostJobsRequest(organization_id="acme", page_size=2))
@@ -218,7 +220,7 @@ async def test_a_page_token_is_good_for_its_own_request_only(
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-async def test_a_list_that_cannot_be_is_refused(
+async def test_an_invalid_list_request_is_refused(
     publisher: PublisherServiceAsyncStub, request_: pb.ListPostJobsRequest, field: str
 ) -> None:
     code, fault = await refusal_of(publisher.ListPostJobs(request_))

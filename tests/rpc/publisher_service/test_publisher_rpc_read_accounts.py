@@ -1,4 +1,4 @@
-"""GetAccount and ListAccounts as a client sees them, and what concurrent first connections leave behind."""
+"""GetAccount and ListAccounts as a client sees them, and the versions of concurrent connections."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def test_a_disconnected_account_says_why_and_since_when(
 
 
 @pytest.mark.parametrize("request_of", [("acme", "other"), ("other", "page")])
-async def test_an_unknown_account_and_that_of_another_organization_are_not_found(
+async def test_unknown_accounts_and_other_organizations_are_not_found(
     accounts: SocialAccountServiceAsyncStub, request_of: tuple[str, str]
 ) -> None:
     await accounts.ConnectAccount(connection("page"))
@@ -133,7 +133,7 @@ async def test_a_bad_field_of_a_list_is_named(
     assert [violation.field for violation in fault.violations] == [field]
 
 
-async def test_concurrent_first_connections_each_have_a_version_of_their_own(
+async def test_concurrent_first_connections_have_different_versions(
     accounts: SocialAccountServiceAsyncStub, database: Database
 ) -> None:
     async with asyncio.TaskGroup() as group:
@@ -141,12 +141,12 @@ async def test_concurrent_first_connections_each_have_a_version_of_their_own(
     assert sorted(call.result().version for call in calls) == [1, 2, 3, 4, 5, 6]
     async with database.read() as reading:
         rows = list(await reading.execute(text("select payload from outbox order by position")))
-    told = [
+    versions = [
         SocialAccountConnected.FromString(event.payload).social_account.version
         for row in rows
         for event in Envelope.FromString(row.payload).events
     ]
-    assert sorted(told) == [1, 2, 3, 4, 5, 6]
+    assert sorted(versions) == [1, 2, 3, 4, 5, 6]
 
 
 async def _connect(accounts: SocialAccountServiceAsyncStub) -> SocialAccount:

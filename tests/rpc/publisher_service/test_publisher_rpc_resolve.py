@@ -1,4 +1,4 @@
-"""ResolvePostJob: a person's word ends what nothing could prove."""
+"""ResolvePostJob: a person decides where nothing could be proven."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ async def test_a_post_that_a_person_has_seen_is_published(
 
 
 @pytest.mark.parametrize("state", [JobState.UNKNOWN, JobState.NEEDS_ATTENTION])
-async def test_a_post_that_is_not_out_has_failed_and_may_have_a_next_run(
+async def test_a_post_that_a_person_does_not_find_has_failed(
     publisher: PublisherServiceAsyncStub, database: Database, state: JobState
 ) -> None:
     await put(database, state)
@@ -123,7 +123,7 @@ async def test_a_post_that_is_not_out_has_failed_and_may_have_a_next_run(
 
 
 @pytest.mark.parametrize("state", sorted({JobState.PENDING, JobState.SCHEDULED, JobState.PUBLISHED, JobState.FAILED}))
-async def test_what_is_not_in_question_is_not_resolved(
+async def test_a_job_that_is_not_in_question_is_not_resolved(
     publisher: PublisherServiceAsyncStub, database: Database, state: JobState
 ) -> None:
     out = state is JobState.PUBLISHED
@@ -141,14 +141,14 @@ async def test_what_is_not_in_question_is_not_resolved(
     assert fault.metadata == {"post_job_id": JOB.id, "state": state}
 
 
-async def test_a_repeat_is_answered_as_before(publisher: PublisherServiceAsyncStub, database: Database) -> None:
+async def test_a_repeated_request_has_the_same_answer(publisher: PublisherServiceAsyncStub, database: Database) -> None:
     await put(database, JobState.UNKNOWN)
     first = await publisher.ResolvePostJob(published(request_id="r1"))
     assert await publisher.ResolvePostJob(published(request_id="r1")) == first
     assert len(await announced(database)) == 1
 
 
-async def test_an_unknown_job_and_that_of_another_organization_are_not_found(
+async def test_unknown_jobs_and_other_organizations_are_not_found(
     publisher: PublisherServiceAsyncStub, database: Database
 ) -> None:
     await put(database, JobState.UNKNOWN)
@@ -177,7 +177,7 @@ async def test_a_bad_field_is_named(
 
 
 @pytest.mark.parametrize("next_run", [False, True])
-async def test_proof_against_a_persons_word_counts_and_is_cried_out(
+async def test_proof_against_a_person_counts_and_is_logged_as_critical(
     publisher: PublisherServiceAsyncStub, database: Database, caplog: pytest.LogCaptureFixture, next_run: bool
 ) -> None:
     await put(database, JobState.UNKNOWN)

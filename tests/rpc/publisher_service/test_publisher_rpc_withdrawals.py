@@ -1,4 +1,4 @@
-"""Withdrawals of older texts as Drafts meets them."""
+"""WithdrawContent as Drafts sees it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def a_job(organization: str = "acme") -> PostJob:
 
 @pytest.fixture
 async def job(database: Database) -> PostJob:
-    """Of a draft that another organization has, too."""
+    """A job of a draft whose id another organization uses too."""
     async with database.transaction() as tx:
         await insert_jobs(tx.connection, [a_job(), a_job("other")])
     return a_job()
@@ -50,7 +50,7 @@ async def refusal_of(call: grpc.aio.UnaryUnaryCall[Any, Any]) -> tuple[grpc.Stat
     return refused.value.code(), fault_from_error(refused.value)
 
 
-async def test_a_withdrawal_without_a_try_is_in_time(
+async def test_a_withdrawal_before_any_attempt_is_in_time(
     publisher: PublisherServiceAsyncStub, database: Database, job: PostJob
 ) -> None:
     await known(database, job.draft_id, revision=1)
@@ -60,7 +60,7 @@ async def test_a_withdrawal_without_a_try_is_in_time(
     assert (await withdrawn_below(database, job), await withdrawn_below(database, a_job("other"))) == (2, 0)
 
 
-async def test_a_withdrawal_names_the_older_texts_that_have_started(
+async def test_a_withdrawal_names_attempts_with_older_texts(
     publisher: PublisherServiceAsyncStub, database: Database, job: PostJob
 ) -> None:
     await known(database, job.draft_id, revision=3)
@@ -82,7 +82,7 @@ async def test_withdrawals_may_come_in_any_order(
 
 
 @pytest.mark.parametrize(("revision", "below"), [(0, 2), (0, 2**63 - 1), (3, 5), (3, 2**63 - 1)])
-async def test_a_revision_beyond_the_next_one_cannot_be_forbidden(
+async def test_a_revision_beyond_the_next_cannot_be_withdrawn(
     publisher: PublisherServiceAsyncStub, database: Database, revision: int, below: int
 ) -> None:
     if revision:
@@ -96,7 +96,7 @@ async def test_a_revision_beyond_the_next_one_cannot_be_forbidden(
     assert contents["acme", "draft"][:3] == (revision, 0, revision)
 
 
-async def test_a_withdrawal_of_a_draft_that_is_out_forbids_nothing(
+async def test_withdrawing_a_published_draft_withdraws_nothing(
     publisher: PublisherServiceAsyncStub, database: Database, job: PostJob
 ) -> None:
     await known(database, job.draft_id, revision=1)
@@ -123,7 +123,7 @@ async def test_a_withdrawal_of_a_draft_that_is_out_forbids_nothing(
         "state = 'WAITING', in_doubt = true, next_action_time = create_time",
     ],
 )
-async def test_a_withdrawal_names_what_may_be_out(
+async def test_a_withdrawal_names_posts_that_may_be_out(
     publisher: PublisherServiceAsyncStub, database: Database, job: PostJob, change: str
 ) -> None:
     await known(database, job.draft_id, revision=1)
@@ -134,7 +134,7 @@ async def test_a_withdrawal_names_what_may_be_out(
 
 
 @pytest.mark.parametrize(("draft", "below", "field"), [("", 2, "draft_id"), ("a b", 2, "draft_id")])
-async def test_a_withdrawal_that_names_nothing_is_refused(
+async def test_a_withdrawal_without_a_draft_is_refused(
     publisher: PublisherServiceAsyncStub, draft: str, below: int, field: str
 ) -> None:
     request = pb.WithdrawContentRequest(organization_id="acme", draft_id=draft, below_revision=below)
@@ -152,7 +152,7 @@ async def test_a_withdrawal_below_no_revision_is_refused(publisher: PublisherSer
 
 
 async def known(database: Database, draft: str, *, revision: int) -> None:
-    """Publisher has heard of the draft up to this revision."""
+    """Makes the draft known up to this revision."""
     async with database.transaction() as tx:
         await lock_contents(tx.connection, [("acme", draft)])
         await tx.connection.execute(

@@ -1,3 +1,5 @@
+"""Accounts that are disconnected or do not exist."""
+
 from datetime import timedelta
 
 import pytest

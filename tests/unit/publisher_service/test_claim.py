@@ -1,3 +1,5 @@
+"""Commands: from the stream, and from the job itself."""
+
 from dataclasses import replace
 
 from publisher_service.domain.claim import command_of

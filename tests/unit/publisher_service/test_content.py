@@ -1,3 +1,5 @@
+"""The text that each channel gets."""
+
 from publisher_service.domain.content import Content, text_for
 
 
@@ -11,5 +13,5 @@ def test_without_hashtags_the_text_stands_alone() -> None:
     assert text_for(Content(text="common", channel_texts={}), "facebook") == "common"
 
 
-def test_a_text_of_its_own_may_be_empty() -> None:
+def test_a_channels_own_text_may_be_empty() -> None:
     assert text_for(Content(text="common", channel_texts={"facebook": ""}), "facebook") == ""

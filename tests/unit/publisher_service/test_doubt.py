@@ -1,4 +1,4 @@
-"""Runs that may have sent something: they end with proof or with a person, and attempts run out whatever happens."""
+"""Runs that may have sent something end with proof or with a person, and their attempts are limited."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -69,8 +69,8 @@ def a_job(state: JobState = JobState.SENDING, *, attempts: int = 1, in_doubt: bo
     )
 
 
-def sent_again(job: PostJob, now: datetime) -> PostJob:
-    """As the claim makes it."""
+def claimed_again(job: PostJob, now: datetime) -> PostJob:
+    """Returns the job as the claim of its next attempt leaves it."""
     return replace(
         moved(job, JobState.SENDING, now=now, until=now), attempts=job.attempts + 1, fence=job.fence + 1,
         last_attempt_time=now,
@@ -89,9 +89,7 @@ def looked(job: PostJob, finding: Finding, *, now: datetime = NOW) -> Settlement
     st.lists(st.sampled_from([*SPENDING, *UNSPENT, AMBIGUOUS, AMBIGUOUS]), max_size=60),
     st.lists(st.sampled_from(FINDINGS), max_size=60),
 )
-def test_a_run_makes_no_more_requests_than_it_may_and_no_doubt_ends_unsent(
-    outcomes: list[Outcome], findings: list[Finding]
-) -> None:
+def test_requests_are_limited_and_no_run_in_doubt_ends_unsent(outcomes: list[Outcome], findings: list[Finding]) -> None:
     job, now, spent, doubted = a_job(), NOW, 0, False
     while True:
         if job.state is JobState.SENDING:
@@ -109,7 +107,7 @@ def test_a_run_makes_no_more_requests_than_it_may_and_no_doubt_ends_unsent(
         elif job.state in (JobState.WAITING, JobState.BLOCKED):
             assert job.next_action_time is not None
             now = max(now, job.next_action_time) if job.state is JobState.WAITING else now
-            job = sent_again(job, now)
+            job = claimed_again(job, now)
         else:
             break
         assert spent <= job.max_attempts
@@ -117,7 +115,7 @@ def test_a_run_makes_no_more_requests_than_it_may_and_no_doubt_ends_unsent(
     assert not (doubted and job.state in UNSENT)
 
 
-def test_an_absent_post_waits_with_a_back_off_before_it_is_sent_again() -> None:
+def test_an_absent_post_backs_off_before_it_is_sent_again() -> None:
     after = looked(a_job(JobState.UNKNOWN, attempts=2, in_doubt=True), Absent())
     assert (after.job.state, after.job.state_reason) == (JobState.WAITING, Reason.RETRY)
     assert after.job.next_action_time == NOW + POLICY.retry_delay(2, draw=0.5)
@@ -126,7 +124,7 @@ def test_an_absent_post_waits_with_a_back_off_before_it_is_sent_again() -> None:
 
 
 @pytest.mark.parametrize("reason", [Reason.RESEND_REFUSED, Reason.ATTEMPTS_EXHAUSTED, Reason.CONTENT_LOST])
-def test_what_may_not_be_sent_again_is_looked_up_until_its_deadline(reason: Reason) -> None:
+def test_a_job_that_may_not_be_resent_is_looked_up_until_its_deadline(reason: Reason) -> None:
     job = replace(a_job(JobState.UNKNOWN, in_doubt=True), state_reason=reason)
     after = looked(job, Absent()).job
     assert (after.state, after.state_reason, after.version) == (JobState.UNKNOWN, reason, job.version)
@@ -137,7 +135,7 @@ def test_what_may_not_be_sent_again_is_looked_up_until_its_deadline(reason: Reas
     assert "the provider does not show the post" in end.error_message
 
 
-def test_the_last_attempt_is_looked_up_and_not_followed_by_another() -> None:
+def test_no_attempt_follows_the_last_one_even_if_it_is_absent() -> None:
     unknown = settled(a_job(attempts=5), AMBIGUOUS).job
     after = looked(unknown, Absent()).job
     assert after.state is JobState.UNKNOWN
@@ -147,7 +145,7 @@ def test_the_last_attempt_is_looked_up_and_not_followed_by_another() -> None:
     ("outcome", "attempts", "reason"),
     [(REJECTED, 2, Reason.RESEND_REFUSED), (SPENDING[2], 5, Reason.ATTEMPTS_EXHAUSTED)],
 )
-def test_no_answer_to_a_resend_fails_the_run(outcome: Outcome, attempts: int, reason: Reason) -> None:
+def test_a_resend_that_ends_badly_does_not_fail_the_run(outcome: Outcome, attempts: int, reason: Reason) -> None:
     after = settled(a_job(attempts=attempts, in_doubt=True), outcome).job
     assert (after.state, after.state_reason, after.in_doubt) == (JobState.UNKNOWN, reason, True)
     assert after.unknown_until == NOW + POLICY.unknown_deadline
@@ -155,7 +153,7 @@ def test_no_answer_to_a_resend_fails_the_run(outcome: Outcome, attempts: int, re
 
 
 @pytest.mark.parametrize("state", sorted(UNSENT))
-def test_an_end_without_evidence_is_unsent_only_without_a_doubt(state: JobState) -> None:
+def test_a_run_ends_unsent_only_when_it_is_not_in_doubt(state: JobState) -> None:
     assert ended_unsent(a_job(JobState.WAITING), state, now=NOW).state is state
     doubted = ended_unsent(a_job(JobState.WAITING, in_doubt=True), state, now=NOW)
     assert doubted.state is JobState.NEEDS_ATTENTION
@@ -174,7 +172,7 @@ def test_a_withdrawn_text_that_may_be_out_is_left_to_a_person() -> None:
     assert after.state is JobState.NEEDS_ATTENTION
 
 
-def test_looks_that_prove_nothing_become_rarer_and_end_at_the_deadline() -> None:
+def test_look_ups_without_proof_become_rarer_and_end_at_the_deadline() -> None:
     job, now, looks = settled(a_job(), AMBIGUOUS).job, NOW, list[timedelta]()
     deadline = job.unknown_until
     while job.state is JobState.UNKNOWN:
@@ -190,7 +188,7 @@ def test_looks_that_prove_nothing_become_rarer_and_end_at_the_deadline() -> None
     assert "401" in job.error_message
 
 
-def test_where_no_look_can_prove_anything_a_person_is_asked_at_once() -> None:
+def test_a_provider_without_look_ups_leaves_the_job_to_a_person() -> None:
     blind = replace(POLICY, unknown_deadline=timedelta(0))
     unknown = settle(a_job(), AMBIGUOUS, policy=blind, now=NOW, draw=0.5).job
     assert (unknown.state, unknown.next_action_time) == (JobState.UNKNOWN, NOW)
@@ -198,21 +196,21 @@ def test_where_no_look_can_prove_anything_a_person_is_asked_at_once() -> None:
     assert (after.state, after.error_reason) == (JobState.NEEDS_ATTENTION, "TIMEOUT_AFTER_WRITE")
 
 
-def test_an_unknown_job_of_the_release_before_gets_a_deadline_by_its_next_look() -> None:
+def test_a_look_up_sets_the_deadline_of_a_job_that_has_none() -> None:
     job = replace(a_job(JobState.UNKNOWN), unknown_until=None)
     after = looked(job, NoProof(message="m")).job
     assert (after.unknown_until, after.in_doubt) == (NOW + POLICY.unknown_deadline, True)
 
 
 @pytest.mark.parametrize("outcome", UNSPENT, ids=lambda outcome: type(outcome).__name__)
-def test_what_cannot_have_gone_out_spends_no_attempt(outcome: Outcome) -> None:
+def test_an_outcome_that_proves_nothing_went_out_costs_no_attempt(outcome: Outcome) -> None:
     after = settled(a_job(attempts=5, in_doubt=True), outcome).job
     assert (after.attempts, after.in_doubt) == (4, True)
     assert after.state in (JobState.WAITING, JobState.BLOCKED)
 
 
 @pytest.mark.parametrize("reason", [Reason.CREDENTIALS_UNREADABLE, Reason.PROVIDER_UNKNOWN])
-def test_our_own_faults_are_named_by_the_wait(reason: Reason) -> None:
+def test_a_wait_for_our_own_fault_names_the_fault(reason: Reason) -> None:
     after = settled(a_job(), NotTried(reason=reason, message="m")).job
     assert (after.state, after.state_reason, after.attempts) == (JobState.WAITING, reason, 0)
 
@@ -229,7 +227,7 @@ def test_our_own_faults_are_named_by_the_wait(reason: Reason) -> None:
     ],
     ids=["unsaid", "before", "within the skew", "before the attempt", "a little ahead", "in the future"],
 )
-def test_a_publish_time_is_the_providers_if_it_is_possible(reported: datetime | None, believed: datetime) -> None:
+def test_a_publish_time_is_the_providers_if_it_is_plausible(reported: datetime | None, believed: datetime) -> None:
     began = NOW - timedelta(minutes=10)
     found = Found(external_id="x", external_url="u", publish_time=reported)
     assert resolve(
@@ -240,7 +238,7 @@ def test_a_publish_time_is_the_providers_if_it_is_possible(reported: datetime | 
     assert settled(sending, accepted).job.publish_time == believed
 
 
-def test_a_repeat_that_the_provider_recognizes_went_out_with_the_first_attempt() -> None:
+def test_a_recognized_resend_has_the_publish_time_of_the_first_attempt() -> None:
     first = NOW - timedelta(minutes=10)
     resent = replace(a_job(attempts=2, in_doubt=True), create_time=first - timedelta(days=1))
     answer = Accepted(external_id="x", external_url="u", publish_time=first)

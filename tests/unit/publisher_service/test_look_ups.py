@@ -1,4 +1,4 @@
-"""The sweep goes on whatever the looks do, and no provider or account holds up the looks of another."""
+"""Look-ups hold up neither the sweep nor the look-ups of another provider or account."""
 
 import asyncio
 import logging
@@ -36,7 +36,7 @@ def questions(
 
 
 class Resolve:
-    """Answers nothing about the slow provider until it may."""
+    """Answers for the slow provider only once `may_answer` is set."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -62,22 +62,22 @@ async def run(look_ups: LookUps, resolve: Resolve, done: Callable[[], bool]) -> 
         resolve.may_answer.set()
 
 
-async def test_a_provider_that_hangs_holds_up_neither_the_sweep_nor_another_provider() -> None:
-    resolve, handed_on = Resolve(), list[Sequence[Command]]()
+async def test_a_provider_that_hangs_does_not_hold_up_sweeps_or_other_providers() -> None:
+    resolve, submitted = Resolve(), list[Sequence[Command]]()
     look_ups = LookUps(resolve, lambda name: 8)
 
     async def recover() -> Found:
         return Found(due=[], questions=[*questions(20), *questions(20, provider="quick")], more=False)
 
-    sweep = Sweep(recover, look_ups.add, handed_on.append)
+    sweep = Sweep(recover, look_ups.add, submitted.append)
     for _ in range(3):
         await sweep.step()
     await run(look_ups, resolve, lambda: resolve.about("quick") == 20)
-    assert len(handed_on) == 3
+    assert len(submitted) == 3
     assert resolve.about("slow") == 8
 
 
-async def test_an_account_with_many_looks_does_not_hold_up_another() -> None:
+async def test_an_account_with_many_look_ups_does_not_hold_up_another() -> None:
     resolve = Resolve()
     look_ups = LookUps(resolve, lambda name: 2)
     look_ups.add(questions(500, account="busy"))
@@ -97,7 +97,7 @@ async def test_an_organization_with_many_accounts_does_not_hold_up_another() -> 
 
 
 @pytest.mark.parametrize("organization", ["acme", "other"])
-async def test_no_account_fills_all_places_of_a_provider(organization: str) -> None:
+async def test_no_account_fills_the_queue_of_a_provider(organization: str) -> None:
     resolve = Resolve()
     look_ups = LookUps(resolve, lambda name: 2)
     look_ups.add(questions(2000, account="busy"))
@@ -106,7 +106,7 @@ async def test_no_account_fills_all_places_of_a_provider(organization: str) -> N
     assert resolve.asked == ["slow-busy-0", "slow-calm-0"]
 
 
-async def test_a_look_that_cannot_be_recorded_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_look_up_that_cannot_be_recorded_does_not_stop_others(caplog: pytest.LogCaptureFixture) -> None:
     resolve = Resolve()
     look_ups = LookUps(resolve, lambda name: 1)
     look_ups.add(questions(2, provider="broken"))

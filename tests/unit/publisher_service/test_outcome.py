@@ -1,3 +1,5 @@
+"""Labels of outcomes and findings."""
+
 from publisher_service.domain.outcome import (
     FINDING_LABELS,
     FINDINGS,

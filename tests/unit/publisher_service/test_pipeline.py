@@ -31,10 +31,10 @@ class NoIntake:
 
 
 class Claims:
-    """Says that there is nothing to do, as soon as it may."""
+    """Answers that nothing is left to do, once `may_answer` is set."""
 
     def __init__(self, *, looks: int = 0) -> None:
-        """`looks` at the lines say that there is more."""
+        """The first `looks` at the lines answer that there is more."""
         self.looks = looks
         self.asked: Counter[str] = Counter()
         self.may_answer = asyncio.Event()
@@ -81,7 +81,7 @@ async def _run(pipeline: PublishPipeline, claims: Claims, done: int) -> None:
 
 
 class Competing(Claims):
-    """Claims whatever is asked for, and finds a post in line whenever it looks. Notes which of them came."""
+    """Claims every command, always finds a post in line, and notes the order of both."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -201,7 +201,7 @@ async def test_a_command_that_is_over_can_be_submitted_again() -> None:
 
 
 async def test_lines_are_claimed_again_at_once_while_there_is_more() -> None:
-    """No look in between says that a line has its turn."""
+    """Nothing else wakes the lines in between."""
     claims = Claims(looks=200)
     claims.may_answer.set()
     pipeline = a_pipeline(claims)

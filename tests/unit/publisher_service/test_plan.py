@@ -29,7 +29,7 @@ targets = st.builds(Target, social_account_id=words, channel=words, destination=
 
 
 @given(jobs(), st.booleans(), st.booleans(), st.integers(1, 3))
-def test_a_saved_draft_cancels_releases_or_leaves_alone(
+def test_a_saved_draft_cancels_releases_revives_or_keeps_a_job(
     job: PostJob, has_target: bool, approved: bool, revision: int
 ) -> None:
     saved = draft(has_target=has_target, approved=approved, revision=revision)

@@ -7,7 +7,7 @@ from tests.unit.publisher_service.post_jobs import POLICY
 
 
 @given(st.integers(0, 10_000), st.floats(0, 1, exclude_max=True))
-def test_a_retry_waits_between_a_tenth_of_the_first_delay_and_the_cap(attempts: int, draw: float) -> None:
+def test_a_retry_is_never_immediate_and_waits_at_most_the_cap(attempts: int, draw: float) -> None:
     delay = POLICY.retry_delay(attempts, draw=draw)
     assert POLICY.retry_first / 20 <= delay <= POLICY.retry_cap
 

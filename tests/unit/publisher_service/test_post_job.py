@@ -43,7 +43,7 @@ def test_the_table_of_transitions_covers_and_reaches_every_state() -> None:
     assert set(TRANSITIONS) == set(JobState)
     assert set().union(*TRANSITIONS.values()) == set(JobState)
     assert TRANSITIONS[JobState.PUBLISHED] == frozenset()
-    assert all(JobState.SENDING not in TRANSITIONS[state] for state in OPEN_ATTEMPT), "never two open tries"
+    assert all(JobState.SENDING not in TRANSITIONS[state] for state in OPEN_ATTEMPT), "never two open attempts"
     assert {kind_of(state) for state in JobState}
     assert len({kind_of(state) for state in JobState}) == len(JobState)
 
@@ -69,6 +69,6 @@ def test_moving_a_separator_makes_another_id(one: tuple[str, str, Target], two: 
 
 
 def test_the_id_of_a_job_never_changes() -> None:
-    """Stored rows, attempts and idempotency keys bear it."""
+    """Stored rows, attempts and idempotency keys contain it."""
     assert job_id("acme", "draft", PAGE) == "427ac6e8-4fcf-8b5b-8354-61e77e84b4c0"
     assert job_id("acme", "draft", PAGE)[14] == "8"

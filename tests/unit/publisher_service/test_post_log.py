@@ -1,4 +1,4 @@
-"""What happens to a post is said in one line, at a level that fits."""
+"""Each outcome of a post is one log line, at a level that fits."""
 
 import logging
 from dataclasses import replace
@@ -38,7 +38,7 @@ JOB = PostJob(
         (JobState.NEEDS_ATTENTION, "ERROR"),
     ],
 )
-def test_an_outcome_is_one_line(caplog: pytest.LogCaptureFixture, state: JobState, level: str) -> None:
+def test_an_outcome_is_one_log_line(caplog: pytest.LogCaptureFixture, state: JobState, level: str) -> None:
     job = replace(JOB, state=state, state_reason=Reason.RETRY if state is JobState.WAITING else Reason.NONE)
     with caplog.at_level(logging.DEBUG):
         write_outcomes([replace(job, error_reason="TIMEOUT", error_message="no answer")])
@@ -52,14 +52,14 @@ def test_an_outcome_is_one_line(caplog: pytest.LogCaptureFixture, state: JobStat
     assert record.__dict__["trace_id"] == "0af7651916cd43dd8448eb211c80319c"
 
 
-def test_a_published_post_says_where_it_is(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_line_of_a_published_post_has_its_url(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         write_outcomes([replace(JOB, external_url="http://sandbox/p1")])
     (record,) = caplog.records
     assert record.__dict__["url"] == "http://sandbox/p1"
 
 
-def test_a_post_that_was_found_later_is_as_late_as_it_went_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_lateness_is_measured_at_the_publish_time(caplog: pytest.LogCaptureFixture) -> None:
     found = replace(JOB, publish_time=NOW + timedelta(seconds=0.25), update_time=NOW + timedelta(minutes=2))
     with caplog.at_level(logging.DEBUG):
         write_outcomes([found])
@@ -68,7 +68,7 @@ def test_a_post_that_was_found_later_is_as_late_as_it_went_out(caplog: pytest.Lo
 
 
 def test_outcomes_have_a_level_of_their_own(caplog: pytest.LogCaptureFixture) -> None:
-    """So that they can be followed without the DEBUG lines of everything else."""
+    """Operators can follow outcomes without the DEBUG lines of everything else."""
     before = post_log.log.level
     try:
         set_level(None)
@@ -82,7 +82,7 @@ def test_outcomes_have_a_level_of_their_own(caplog: pytest.LogCaptureFixture) ->
 
 
 @pytest.mark.parametrize("state", [JobState.PENDING, JobState.SCHEDULED, JobState.READY, JobState.SENDING])
-def test_what_is_no_outcome_is_not_said(caplog: pytest.LogCaptureFixture, state: JobState) -> None:
+def test_a_state_that_is_no_outcome_is_not_logged(caplog: pytest.LogCaptureFixture, state: JobState) -> None:
     with caplog.at_level(logging.DEBUG):
         write_outcomes([replace(JOB, state=state)])
     assert caplog.records == []

@@ -1,4 +1,4 @@
-"""Whatever an adapter does, a call of its provider ends in time with a value that can be stored."""
+"""Calls of a provider end in time with a value that can be stored, even if its adapter misbehaves."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -16,25 +16,25 @@ NAIVE = datetime(2026, 3, 2, 9, 0)
 
 
 class Kept(Accepted):
-    """What an adapter has made of an outcome."""
+    """An outcome of an adapter's own class."""
 
 
-class Odd:
-    """Does what it is given: raises an error, hangs, or answers a value."""
+class OddAdapter:
+    """Raises the error, hangs, or returns the value that it is given."""
 
     name = "odd"
     channels = ("facebook",)
     limits = Limits(request_timeout=timedelta(milliseconds=20))
 
-    def __init__(self, deed: Any) -> None:
-        self._deed = deed
+    def __init__(self, behavior: Any) -> None:
+        self._behavior = behavior
 
     async def _do(self) -> Any:
-        if isinstance(self._deed, BaseException):
-            raise self._deed
-        if self._deed == "hang":
+        if isinstance(self._behavior, BaseException):
+            raise self._behavior
+        if self._behavior == "hang":
             await asyncio.sleep(3600)
-        return self._deed
+        return self._behavior
 
     async def verify(self, external_account_id: str, access_token: str) -> None:
         await self._do()
@@ -46,12 +46,12 @@ class Odd:
         return await self._do()
 
 
-def provider(deed: Any) -> Any:
-    return Providers([Odd(deed)], SystemClock()).get("odd")
+def provider(behavior: Any) -> Any:
+    return Providers([OddAdapter(behavior)], SystemClock()).get("odd")
 
 
 @pytest.mark.parametrize(
-    "deed",
+    "behavior",
     [
         KeyError("x"),
         RecursionError(),
@@ -67,16 +67,16 @@ def provider(deed: Any) -> Any:
         Found(external_id="x" * 1001, external_url="u"),
         Kept(external_id="x", external_url="u"),
     ],
-    ids=lambda deed: type(deed).__name__,
+    ids=lambda behavior: type(behavior).__name__,
 )
-async def test_nonsense_errors_and_silence_are_values(deed: Any) -> None:
-    sent = await provider(deed).send(POST)
+async def test_nonsense_errors_and_silence_become_values(behavior: Any) -> None:
+    sent = await provider(behavior).send(POST)
     assert isinstance(sent, Ambiguous)
     assert sent.reason == "ADAPTER_FAILED"
-    assert isinstance(await provider(deed).look(POST), NoProof)
+    assert isinstance(await provider(behavior).look(POST), NoProof)
 
 
-async def test_a_call_ends_with_the_task_that_makes_it() -> None:
+async def test_a_call_is_cancelled_with_its_task() -> None:
     for call in (provider("hang").send(POST), provider("hang").look(POST), provider("hang").verify("e", "t")):
         async with asyncio.TaskGroup() as group:
             task = group.create_task(call)
@@ -86,35 +86,35 @@ async def test_a_call_ends_with_the_task_that_makes_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "deed", [KeyError("x"), asyncio.CancelledError(), "hang"], ids=lambda deed: type(deed).__name__
+    "behavior", [KeyError("x"), asyncio.CancelledError(), "hang"], ids=lambda behavior: type(behavior).__name__
 )
-async def test_a_check_of_credentials_that_fails_says_that_the_provider_is_away(deed: Any) -> None:
+async def test_a_check_of_credentials_that_fails_reports_unreachable(behavior: Any) -> None:
     with pytest.raises(ProviderAway):
-        await provider(deed).verify("e", "t")
+        await provider(behavior).verify("e", "t")
 
 
-async def test_what_an_adapter_says_deliberately_is_passed_on() -> None:
+async def test_deliberate_answers_of_an_adapter_are_passed_on() -> None:
     with pytest.raises(CredentialsRefused, match="no"):
         await provider(CredentialsRefused("no")).verify("e", "t")
     assert await provider(Absent()).look(POST) == Absent()
 
 
-async def test_a_text_that_cannot_be_stored_is_mended() -> None:
+async def test_text_that_cannot_be_stored_is_replaced_and_cut() -> None:
     seen = await provider(Rejected(reason="R\0", message="\udc00" + "m" * 5000)).send(POST)
     assert (seen.reason, len(seen.message)) == ("R\ufffd", 2000)
     assert seen.message.startswith("\ufffd")
 
 
 @pytest.mark.parametrize(("said", "kept"), [(-5, 1), (0, 1), (7, 7), (10**6, 86_400)])
-async def test_a_wait_has_bounds(said: int, kept: int) -> None:
+async def test_a_requested_wait_is_bounded(said: int, kept: int) -> None:
     seen = await provider(RateLimited(message="m", retry_after=timedelta(seconds=said))).send(POST)
     assert seen.retry_after == timedelta(seconds=kept)
 
 
-async def test_a_time_without_a_zone_is_no_time() -> None:
+async def test_a_publish_time_without_a_zone_is_dropped() -> None:
     seen = await provider(Accepted(external_id="x", external_url="u", publish_time=NAIVE)).send(POST)
     assert seen == Accepted(external_id="x", external_url="u")
 
 
-def test_a_provider_of_another_release_is_none() -> None:
+def test_an_unknown_provider_is_none() -> None:
     assert Providers([], SystemClock()).get("myspace") is None

@@ -62,7 +62,7 @@ def test_the_same_refusal_again_changes_nothing() -> None:
 
 
 def test_the_same_refusal_of_a_moved_slot_takes_its_times() -> None:
-    """The command may come before the announcement of the move."""
+    """The command may arrive before the announcement of the move."""
     blocked = refused(sending(JobState.SCHEDULED), command("slot-1"), Verdict.NOT_APPROVED, now=NOW)
     moved_on = replace(command("slot-1"), slot_revision=2, schedule_time=LATER, not_after=LATE)
     again = refused(blocked, moved_on, Verdict.NOT_APPROVED, now=NOW)

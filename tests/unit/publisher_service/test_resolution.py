@@ -1,3 +1,5 @@
+"""Resolutions: a person says whether a post is out."""
+
 from dataclasses import replace
 from datetime import timedelta
 

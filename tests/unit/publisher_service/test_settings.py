@@ -1,4 +1,4 @@
-"""Settings with which nothing would be sent are refused before the process starts."""
+"""Settings that would keep the process from sending are refused before it starts."""
 
 import pytest
 
@@ -21,12 +21,12 @@ URL = {"POSTFLOW_DATABASE_URL": "postgresql://u:p@h/d"}
         ("METRICS_LISTEN", "localhost"),
     ],
 )
-def test_a_setting_with_which_nothing_would_be_sent_is_refused(field: str, value: str) -> None:
+def test_a_setting_that_would_keep_posts_unsent_is_refused(field: str, value: str) -> None:
     with pytest.raises(SettingsError, match=f"^POSTFLOW_PUBLISHER_{field}: "):
         load(Settings, "publisher", URL | {f"POSTFLOW_PUBLISHER_{field}": value})
 
 
-def test_the_defaults_are_settings_that_would_be_taken() -> None:
+def test_the_defaults_are_accepted_when_set() -> None:
     defaults = load(Settings, "publisher", URL)
     given = {"LISTEN": defaults.listen, "METRICS_LISTEN": defaults.metrics_listen, "SANDBOX_URL": defaults.sandbox_url}
     assert load(Settings, "publisher", URL | {f"POSTFLOW_PUBLISHER_{name}": value for name, value in given.items()})

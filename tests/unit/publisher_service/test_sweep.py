@@ -1,4 +1,4 @@
-"""One step of the sweep hands on what it has found."""
+"""A step of the sweep submits what is due and asks about unknown outcomes."""
 
 from collections.abc import Sequence
 

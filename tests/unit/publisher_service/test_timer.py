@@ -1,4 +1,4 @@
-"""The local timer: work comes out in the order of its instants, and not before them."""
+"""The local timer releases work at its instant, in order."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ SOON = START + timedelta(milliseconds=100)
 
 
 class Bell:
-    """A timer of the loop that rings only when told to."""
+    """A timer of the loop that rings only when the test rings it."""
 
     def __init__(self) -> None:
         self.delays: list[float] = []
@@ -41,13 +41,13 @@ def a_timer() -> Iterator[tuple[DueTimer[str], Bell, FrozenClock, list[list[str]
 
 
 def _observed(clock: FrozenClock) -> SteadyClock:
-    """Has just read a database whose clock says what that of the machine says."""
+    """Returns a clock that has just read a database whose time equals the machine's."""
     steady = SteadyClock(clock)
     steady.learn(clock.now(), asked=clock.monotonic(), answered=clock.monotonic())
     return steady
 
 
-def test_what_is_due_comes_out_in_order_and_together() -> None:
+def test_due_work_is_released_in_order_and_together() -> None:
     with a_timer() as (timer, bell, clock, due):
         timer.hold(SOON + timedelta(milliseconds=2), "third")
         timer.hold(SOON, "first")
@@ -60,7 +60,7 @@ def test_what_is_due_comes_out_in_order_and_together() -> None:
         assert bell.delays[-1] == pytest.approx(0.998, abs=0.001)
 
 
-def test_the_earliest_instant_is_waited_for_whenever_it_came() -> None:
+def test_the_timer_waits_for_the_earliest_instant() -> None:
     with a_timer() as (timer, bell, _clock, _due):
         timer.hold(START + timedelta(seconds=5), "far")
         timer.hold(START + timedelta(seconds=1), "near")
@@ -69,7 +69,7 @@ def test_the_earliest_instant_is_waited_for_whenever_it_came() -> None:
         assert bell.canceled == 1
 
 
-def test_a_ring_that_is_early_waits_for_what_is_left() -> None:
+def test_an_early_ring_waits_for_the_rest_of_the_time() -> None:
     with a_timer() as (timer, bell, clock, due):
         timer.hold(SOON, "work")
         clock.advance(timedelta(milliseconds=98))
@@ -81,8 +81,8 @@ def test_a_ring_that_is_early_waits_for_what_is_left() -> None:
         assert due == [["work"]]
 
 
-async def test_the_clock_of_the_database_decides_not_that_of_the_machine() -> None:
-    """The machine's clock is set back an hour meanwhile; what was read from the database goes on."""
+async def test_the_database_clock_decides_not_the_machines() -> None:
+    """The machine's clock is set back by an hour; the reading of the database's clock goes on."""
     with a_timer() as (timer, bell, clock, due):
         connection: Any = None
         await timer._clock.observe(FrozenDatabaseClock(START), connection)
@@ -93,7 +93,7 @@ async def test_the_clock_of_the_database_decides_not_that_of_the_machine() -> No
         assert due == [["work"]]
 
 
-def test_what_is_overdue_comes_at_once() -> None:
+def test_overdue_work_is_released_at_once() -> None:
     with a_timer() as (timer, bell, _clock, due):
         timer.hold(START - timedelta(hours=1), "late")
         assert bell.delays == [0.0]
@@ -101,7 +101,7 @@ def test_what_is_overdue_comes_at_once() -> None:
         assert due == [["late"]]
 
 
-def test_everything_is_released_and_the_timer_is_silent() -> None:
+def test_release_all_returns_everything_and_stops_the_timer() -> None:
     with a_timer() as (timer, bell, _clock, due):
         timer.hold(SOON, "one")
         timer.hold(START + timedelta(days=1), "two")
@@ -112,7 +112,7 @@ def test_everything_is_released_and_the_timer_is_silent() -> None:
         assert timer.release_all() == []
 
 
-async def test_on_the_loop_it_rings_by_itself() -> None:
+async def test_the_timer_rings_on_the_running_loop() -> None:
     rung: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
     clock = FrozenClock()
     timer: DueTimer[str] = DueTimer(_observed(clock), rung.set_result)

@@ -30,7 +30,7 @@ def refusal(vault: Vault, data: bytes, organization_id: str = "acme", account_id
 
 
 @given(st.text())
-def test_what_is_sealed_opens_again(token: str) -> None:
+def test_a_sealed_token_opens_again(token: str) -> None:
     data = sealed(token)
     assert VAULT.open(data, organization_id="acme", account_id="page") == token
 
@@ -46,19 +46,19 @@ def test_credentials_moved_to_another_row_do_not_open(organization_id: str, acco
 
 
 @given(st.data())
-def test_a_flipped_bit_is_noticed_except_in_the_name_of_the_key(data: st.DataObject) -> None:
+def test_a_flipped_bit_is_detected_except_in_the_name_of_the_key(data: st.DataObject) -> None:
     damaged = bytearray(sealed())
     place = data.draw(st.integers(0, len(damaged) - 1))
     damaged[place] ^= 1 << data.draw(st.integers(0, 7))
     if 2 <= place < 4:
-        # Another name opens with whichever key fits: keys may be named otherwise later.
+        # Any key that fits opens it: keys may be renamed later.
         assert VAULT.open(bytes(damaged), organization_id="acme", account_id="page") == TOKEN
     else:
         refusal(VAULT, bytes(damaged))
 
 
 @given(st.binary(max_size=40))
-def test_whatever_else_stands_in_the_row_is_refused(data: bytes) -> None:
+def test_any_other_bytes_are_refused(data: bytes) -> None:
     refusal(VAULT, data)
     refusal(VAULT, b"\x01" + data)
 
@@ -71,7 +71,7 @@ def test_another_key_does_not_open() -> None:
     "key",
     ["", "short", base64.b64encode(bytes(31)).decode(), base64.b64encode(bytes(33)).decode(), "ä" * 44, "=" * 44],
 )
-def test_a_key_that_is_none_is_refused_without_being_shown(key: str) -> None:
+def test_an_invalid_key_is_refused_without_being_shown(key: str) -> None:
     with pytest.raises(SettingsError, match="32 bytes in base64") as refused:
         Vault([("k1", Secret(key))])
     assert not key or key not in str(refused.value)
@@ -86,7 +86,7 @@ def test_the_first_key_seals_and_the_others_still_open() -> None:
     assert "key k2" in refusal(VAULT, new)
 
 
-def test_the_form_of_earlier_releases_opens_with_any_key_of_the_ring() -> None:
+def test_the_first_format_opens_with_any_key_of_the_ring() -> None:
     nonce = os.urandom(12)
     place = b"social_account|acme|page|access_token"
     former = b"\x01" + nonce + AESGCM(bytes(range(32))).encrypt(nonce, TOKEN.encode(), place)
@@ -106,7 +106,7 @@ def test_the_ring_is_the_file_and_then_the_single_key(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", ["", "# none", "k1", "k1 a b", "k/1 x", f"k1 {KEY.reveal()}\nk1 {OTHER.reveal()}", "\udc00"]
 )
-def test_a_file_that_holds_no_ring_is_refused_without_a_key_in_the_message(tmp_path: Path, content: str) -> None:
+def test_an_invalid_key_file_is_refused_without_showing_a_key(tmp_path: Path, content: str) -> None:
     file = tmp_path / "keys"
     file.write_bytes(content.encode("utf-8", "surrogatepass"))
     with pytest.raises(SettingsError, match="POSTFLOW_PUBLISHER_CREDENTIALS_KEYS_FILE") as refused:

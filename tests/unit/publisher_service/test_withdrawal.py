@@ -1,3 +1,5 @@
+"""Withdrawals: which posts are out, or may be, and which revisions can be withdrawn."""
+
 from dataclasses import replace
 
 import pytest

@@ -25,7 +25,7 @@ from publisher_service.application.relabel_lines import RelabelLines
 from publisher_service.application.resolve_post_job import ResolvePostJob
 from publisher_service.application.resolve_unknown import ResolveUnknown
 from publisher_service.application.save_drafts import SaveDrafts
-from publisher_service.application.send_post import Sent
+from publisher_service.application.send_post import SendPost, Sent
 from publisher_service.application.settle_posts import SettlePosts
 from publisher_service.application.take_slots import TakeSlots
 from publisher_service.application.wake_stranded_lines import WakeStrandedLines
@@ -94,10 +94,14 @@ class Replica:
         self.vault = vault = Vault([("test", Secret(base64.b64encode(bytes(32)).decode()))])
         self.lanes = [Lane(provider="sandbox", room=1000, lease=lease)]
         ids, ledger = Uuid7Source(), RequestLedger(database, clock)
-        steady, outbox = SteadyClock(SystemClock()), Outbox(ids, lambda rows: None)
-        providers = Providers([adapter or TrustingAdapter()], SystemClock())
+        self.system = system = SystemClock()
+        steady, outbox = SteadyClock(system), Outbox(ids, lambda rows: None)
+        providers = Providers([adapter or TrustingAdapter()], system)
         late = LateEvidence(outbox)
         self.claims = ClaimJobs(database=database, clock=clock, steady=steady, outbox=outbox, instance=ids.new())
+        self.send_post = SendPost(
+            providers=providers, vault=vault, clock=system, steady=steady, lease_margin=timedelta(seconds=10)
+        )
         self.settle = SettlePosts(
             database=database,
             clock=clock,
@@ -141,6 +145,9 @@ class Replica:
 
     async def claim(self, commands: Sequence[Command]) -> list[Claim]:
         return await self.claims(commands, self.lanes)
+
+    async def send(self, claimed: Claimed) -> Sent:
+        return await self.send_post(claimed, claim_started=self.system.monotonic())
 
     async def turns(self) -> Turns:
         return await self.claims.from_lines(self.lanes, most=100)

@@ -10,7 +10,7 @@ from tests.usecase.publisher_service.rig import Rig, Start
 
 
 async def announced(rig: Rig) -> Counter[str]:
-    """How many events of each type stand in the outbox."""
+    """Counts the events in the outbox by type."""
     return Counter(
         event.type.rpartition(".")[2]
         for row in await rig.rows("select payload from outbox")
@@ -19,7 +19,7 @@ async def announced(rig: Rig) -> Counter[str]:
 
 
 async def accepted(rig: Rig) -> set[str]:
-    """The drafts whose commands were answered together."""
+    """Returns the drafts whose commands were accepted in batches."""
     messages = [
         publisher_events_pb2.CommandsAccepted.FromString(event.payload)
         for row in await rig.rows("select payload from outbox")

@@ -44,7 +44,7 @@ OPEN = """
 
 @dataclass
 class Author:
-    """What Drafts and Queue have announced about one draft."""
+    """One draft, as Drafts and Queue have announced it so far."""
 
     name: str
     account: str

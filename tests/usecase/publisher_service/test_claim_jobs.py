@@ -68,7 +68,7 @@ async def test_one_account_never_has_two_open_attempts(replica: Replica, another
 
 
 async def test_an_approval_during_the_claim_is_not_overlooked(replica: Replica, another: Replica) -> None:
-    """Of a job that was refused for want of an approval that had just come nobody would think again."""
+    """Nothing would wake a job that was refused although its approval had just arrived."""
     names = await replica.posts(600, approved=False)
 
     async def approve(some: Sequence[str]) -> None:
@@ -105,5 +105,5 @@ async def test_a_connection_during_the_claim_is_not_overlooked(replica: Replica,
     while await replica.next_in_line():
         pass
     states = await replica.states()
-    # What a claim found locked is asked for again by its command.
+    # A job that a claim found locked is claimed by its next command.
     assert states["SENDING"] + states["PENDING"] == 200, states

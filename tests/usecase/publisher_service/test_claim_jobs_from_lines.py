@@ -1,4 +1,4 @@
-"""Turns of lines: whose first post is claimed next, and what a line keeps from being overtaken."""
+"""Turns of lines: whose first post is claimed next, and that no command overtakes a line."""
 
 from datetime import timedelta
 

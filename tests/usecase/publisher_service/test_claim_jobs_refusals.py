@@ -93,7 +93,7 @@ async def test_copies_of_a_command_publish_once_and_are_answered_again(start: St
         for emission in (1, 2, 3):
             await rig.command("d1", slot, due, emission=emission)
         await eventually(rig.publish_stream_is_empty)
-        # Copies that meet here are answered together.
+        # Copies that arrive together are answered once.
         assert (await rig.kinds("d1")).count("SUCCEEDED") in (2, 3)
         assert len(rig.sandbox.effects()) == 1
 
@@ -145,7 +145,7 @@ async def test_a_command_waits_for_the_revision_that_it_names(start: Start) -> N
 
 
 async def test_a_newer_slot_with_a_smaller_id_goes_out(start: Start) -> None:
-    """Ids come from the clocks of processes, the number from Queue's database."""
+    """The order of slots is Queue's sequence number; their ids come from the clocks of processes."""
     async with start() as rig:
         await rig.connect()
         await rig.save_draft("d1")
@@ -186,7 +186,7 @@ async def test_a_run_in_doubt_whose_content_is_lost_sends_no_other(start: Start)
 
 
 async def ahead(rig: Rig, *, revision: int = 1) -> str:
-    """A post that may go out, with its slot far ahead."""
+    """Makes an approved post whose slot is far ahead, and returns the slot."""
     await rig.connect()
     await rig.save_draft("d1", revision=revision)
     slot: str = await rig.schedule("d1", rig.clock.now() + timedelta(days=30))

@@ -36,7 +36,7 @@ async def test_an_unreadable_command_is_parked_once_the_database_is_back(
             try:
                 return len(await rig.rows("select 1 from dead_letter")) == 1
             except OSError as error:
-                raise AssertionError("the database is away") from error
+                raise AssertionError("the database is down") from error
 
         await eventually(parked, within=30)
         await rig.save_draft("d1")

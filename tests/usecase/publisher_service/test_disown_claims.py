@@ -13,7 +13,7 @@ _OPENED = text("select 1 from attempt where state = 'SENDING' and xmin = pg_curr
 
 
 class LosesOneAnswer(Database):
-    """The first COMMIT that opens an attempt goes through, and its answer is lost."""
+    """A database that commits the first claim and then loses the answer."""
 
     lost = 0
 

@@ -1,4 +1,4 @@
-"""Bytes that may have gone out are kept while their run lasts, and no longer."""
+"""Content that may have gone out is kept while its run lasts, and no longer."""
 
 from datetime import timedelta
 

@@ -25,9 +25,9 @@ async def test_proof_from_an_earlier_attempt_abandons_the_later_one(replica: Rep
     first, second = await a_second_attempt(replica, hasty)
     await replica.settle([a_sent(first)])
     assert await replica.states() == {"PUBLISHED": 1}
-    tries = await replica.rows("select state from attempt order by fence")
-    assert [row.state for row in tries] == ["ACCEPTED", "ABANDONED"]
-    # The second request is still out: the account sends nothing else before its lease has ended.
+    attempts = await replica.rows("select state from attempt order by fence")
+    assert [row.state for row in attempts] == ["ACCEPTED", "ABANDONED"]
+    # The second request is still in flight: the account sends nothing else before its lease ends.
     (gate,) = await replica.rows("select resume_time from account_gate")
     assert gate.resume_time == second.job.next_action_time
     assert await replica.rows("select 1 from account_gate where open_job_id is not null") == []

@@ -1,4 +1,4 @@
-"""All use cases at once, on the same rows: none waits for another in a circle."""
+"""All use cases at once on the same rows: their locks never form a cycle."""
 
 import asyncio
 import random

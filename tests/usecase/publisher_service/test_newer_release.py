@@ -19,7 +19,7 @@ READY = """
 
 
 async def shown(rig: Rig, draft: str) -> tuple[post_job_pb2.PostJob, list[post_job_pb2.PostJob]]:
-    """The job by itself, and the list of its draft."""
+    """Returns the job by itself, and the jobs of its draft."""
     names = {"organization_id": "acme", "post_job_id": (await rig.job(draft)).id}
     single = await rig.publisher.GetPostJob(publisher_service_pb2.GetPostJobRequest(**names))
     listed = await rig.publisher.ListPostJobs(
@@ -29,7 +29,7 @@ async def shown(rig: Rig, draft: str) -> tuple[post_job_pb2.PostJob, list[post_j
 
 
 async def scheduled(rig: Rig, draft: str) -> str:
-    """The draft with its slot far ahead."""
+    """Makes a draft whose slot is far ahead, and returns the slot."""
     await rig.save_draft(draft)
     slot: str = await rig.schedule(draft, rig.clock.now() + MONTH)
     await rig.in_state("SCHEDULED", draft)
@@ -81,7 +81,7 @@ async def test_a_post_in_an_unknown_state_is_left_alone(start: Start) -> None:
     async with start() as rig:
         await rig.connect()
         slot = await scheduled(rig, "odd")
-        # As the newer release has migrated.
+        # The migration of the newer release.
         await rig.write("alter table post_job drop constraint post_job_state_check, drop constraint post_job_moves")
         await rig.write(
             "update post_job set state = 'HELD', state_reason = 'IN_LINE',"
@@ -102,7 +102,7 @@ async def test_a_post_in_an_unknown_state_is_left_alone(start: Start) -> None:
         assert (single.state, single.state_reason) == (post_job_pb2.POST_JOB_STATE_UNSPECIFIED, "IN_LINE")
         assert listed == [single]
         assert await rig.job("odd") == before
-        # What it means is not known: the text may be out.
+        # The meaning of the state is unknown, so the text may be out.
         assert list((await rig.withdraw("odd", below=2)).in_flight_post_job_ids) == [before.id]
 
         await rig.write("update post_job set withdrawn_below = 0")

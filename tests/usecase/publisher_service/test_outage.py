@@ -26,7 +26,7 @@ async def test_200_posts_survive_a_crash_and_a_restart_of_the_database(
             await rig.connect(account)
         await rig.sandbox.faults(QUICK)
         posts = {f"d{number}": account for number, account in zip(range(POSTS), cycle(ACCOUNTS), strict=False)}
-        # All at once, after the last of them is scheduled: else most are out before the database goes away.
+        # All are due after the last one is scheduled: otherwise most are out before the database goes down.
         due = rig.clock.now() + timedelta(seconds=5)
         for draft, account in posts.items():
             await rig.save_draft(draft, account)
@@ -61,8 +61,8 @@ async def test_200_posts_survive_a_crash_and_a_restart_of_the_database(
         assert sorted(row.external_id for row in accepted) == sorted(effect["id"] for effect in effects)
         assert await rig.rows("select 1 from attempt where state in ('SENDING', 'UNKNOWN')") == []
         assert await rig.rows("select 1 from account_gate where open_job_id is not null") == []
-        told = Counter([(await rig.kinds(draft)).count("SUCCEEDED") for draft in sorted(posts)[:20]])
-        assert told == {1: 20}
+        succeeded = Counter([(await rig.kinds(draft)).count("SUCCEEDED") for draft in sorted(posts)[:20]])
+        assert succeeded == {1: 20}
 
 
 async def _begun(rig: Rig) -> int:
@@ -80,4 +80,4 @@ async def _when_it_answers(condition: Callable[[], Any]) -> bool:
     except Exception as error:
         if not is_transient(error):
             raise
-        raise AssertionError("the database is away") from error
+        raise AssertionError("the database is down") from error

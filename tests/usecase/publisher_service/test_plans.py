@@ -1,4 +1,4 @@
-"""No statement may cost more because of what stands beside it: 20,000 jobs of one organization and one account.
+"""No statement costs more because of other rows: 20,000 jobs of one organization and one account.
 
 Each is explained as the service runs it: its own text, prepared, with the generic plan that the session asks for.
 """
@@ -118,12 +118,12 @@ async def full(databases: Databases, request: pytest.FixtureRequest) -> AsyncIte
 
 @pytest.fixture
 async def explaining(full: Database) -> AsyncIterator[Explaining]:
-    """What a test writes is rolled back."""
+    """A connection that explains statements and rolls back what a test writes."""
     async with full.engine.connect() as connection:
         yield Explaining(connection, growing=GROWING)
 
 
-async def test_the_claim_and_the_settling_touch_what_they_are_about(explaining: Explaining) -> None:
+async def test_a_claim_and_its_settlement_read_only_their_batch(explaining: Explaining) -> None:
     connection: Any = explaining
     judged = await claim(connection, [_command(number) for number in range(BATCH)], LANES, now=NOW, sender="test/1")
     assert [each.verdict for each in judged.values()] == [Verdict.CLAIMED] * BATCH
@@ -145,20 +145,20 @@ async def test_the_claim_and_the_settling_touch_what_they_are_about(explaining: 
     explaining.check(BATCH)
 
 
-async def test_the_sweep_touches_what_is_due(explaining: Explaining) -> None:
+async def test_a_sweep_reads_only_jobs_that_are_due(explaining: Explaining) -> None:
     connection: Any = explaining
     assert await lock_due_jobs(connection, before=NOW, patience=NOW, limit=BATCH) == []
     explaining.check(1)
 
 
-async def test_the_sweep_takes_no_more_than_it_asks_for(explaining: Explaining) -> None:
+async def test_a_sweep_reads_no_more_than_its_limit(explaining: Explaining) -> None:
     connection: Any = explaining
     late = NOW + timedelta(days=2)
     assert len(await lock_due_jobs(connection, before=late, patience=late, limit=BATCH)) == BATCH
     explaining.check(BATCH)
 
 
-async def test_what_a_batch_of_events_or_of_answers_asks_is_bounded_by_the_batch(explaining: Explaining) -> None:
+async def test_events_and_answers_read_only_their_batch(explaining: Explaining) -> None:
     connection: Any = explaining
     jobs = [_job(number) for number in range(BATCH)]
     keys = [(job.organization_id, job.id) for job in jobs]
@@ -181,7 +181,7 @@ async def test_what_a_batch_of_events_or_of_answers_asks_is_bounded_by_the_batch
     explaining.check(BATCH)
 
 
-async def test_a_look_at_one_thing_reads_one_thing(explaining: Explaining) -> None:
+async def test_reading_one_row_reads_one_row(explaining: Explaining) -> None:
     connection: Any = explaining
     job = _job(1)
     assert await get_job(connection, "acme", job.id)
@@ -196,14 +196,14 @@ async def test_a_look_at_one_thing_reads_one_thing(explaining: Explaining) -> No
     explaining.check(1)
 
 
-async def test_a_page_of_accounts_reads_a_page(explaining: Explaining) -> None:
+async def test_a_page_of_accounts_reads_only_that_page(explaining: Explaining) -> None:
     connection: Any = explaining
     wanted = AccountFilter(organization_id="acme")
     assert len(await list_accounts(connection, wanted, after="b7", limit=BATCH)) == BATCH
     explaining.check(BATCH)
 
 
-async def test_the_head_of_a_long_line_costs_one_row(explaining: Explaining) -> None:
+async def test_the_first_post_of_a_long_line_costs_one_row(explaining: Explaining) -> None:
     connection: Any = explaining
     keys = [("acme", "page"), *(("acme", f"b{number}") for number in range(1, BATCH))]
     (head,) = await first_in_lines(connection, keys)
@@ -212,7 +212,7 @@ async def test_the_head_of_a_long_line_costs_one_row(explaining: Explaining) -> 
     explaining.check(BATCH)
 
 
-async def test_a_look_at_lines_of_which_none_has_its_turn_reads_none(explaining: Explaining) -> None:
+async def test_lines_without_a_turn_are_not_read(explaining: Explaining) -> None:
     connection: Any = explaining
     assert await next_wake_time(connection, ["sandbox"]) == NOW + timedelta(days=1)
     assert await lock_due_lines(connection, LANES, now=NOW, most=BATCH) == []
@@ -220,14 +220,14 @@ async def test_a_look_at_lines_of_which_none_has_its_turn_reads_none(explaining:
     explaining.check(1)
 
 
-async def test_turns_read_no_more_lines_than_there_is_room_for(explaining: Explaining) -> None:
+async def test_turns_read_no_more_lines_than_there_is_room(explaining: Explaining) -> None:
     connection: Any = explaining
     due = await lock_due_lines(connection, LANES, now=NOW + timedelta(days=2), most=BATCH)
     assert len(due) == BATCH
     explaining.check(BATCH)
 
 
-async def test_a_page_of_a_long_line_reads_a_page(explaining: Explaining) -> None:
+async def test_a_page_of_a_long_line_reads_only_that_page(explaining: Explaining) -> None:
     connection: Any = explaining
     page = Relabeled(organization_id="acme", account_id="page", connected=True)
     jobs = await lock_mislabeled_jobs(connection, page, limit=BATCH)
@@ -235,7 +235,7 @@ async def test_a_page_of_a_long_line_reads_a_page(explaining: Explaining) -> Non
     explaining.check(BATCH)
 
 
-async def test_the_look_for_stranded_lines_reads_the_head_of_each(explaining: Explaining) -> None:
+async def test_the_search_for_stranded_lines_reads_the_first_post_of_each(explaining: Explaining) -> None:
     connection: Any = explaining
     assert await list_lines(connection, ("", ""), limit=BATCH) == ([("acme", "page")], [])
     keys = [("acme", f"b{number}") for number in range(1, BATCH + 1)]
@@ -243,7 +243,7 @@ async def test_the_look_for_stranded_lines_reads_the_head_of_each(explaining: Ex
     explaining.check(BATCH)
 
 
-async def test_posts_of_a_line_that_show_what_is_true_are_not_read(explaining: Explaining) -> None:
+async def test_posts_with_the_right_label_are_not_read(explaining: Explaining) -> None:
     connection: Any = explaining
     page = Relabeled(organization_id="acme", account_id="page", connected=False)
     assert await lock_mislabeled_jobs(connection, page, limit=BATCH) == []
@@ -275,13 +275,13 @@ async def test_a_page_of_jobs_reads_at_most_a_page_of_each_state(
     explaining.check(51 * (len(wanted.states) or len(JobState)) // READ_PER_ROW + 51)
 
 
-async def test_counting_what_moves_leaves_the_ended_alone(explaining: Explaining) -> None:
+async def test_counting_moving_jobs_does_not_read_ended_ones(explaining: Explaining) -> None:
     connection: Any = explaining
     assert await counts.moving_by_state(connection) == {"BLOCKED": ROWS // 5}
     explaining.check(ROWS // 5)
 
 
-async def test_counting_what_is_overdue_leaves_the_future_and_the_ended_alone(explaining: Explaining) -> None:
+async def test_counting_overdue_jobs_reads_neither_future_nor_ended_ones(explaining: Explaining) -> None:
     connection: Any = explaining
     overdue = await counts.overdue_by_state(connection, before=NOW)
     assert [each.jobs for each in overdue.values()] == [0, 0]
@@ -289,15 +289,15 @@ async def test_counting_what_is_overdue_leaves_the_future_and_the_ended_alone(ex
     explaining.check(1)
 
 
-async def test_counts_of_what_an_operator_is_warned_of_are_bounded(explaining: Explaining) -> None:
+async def test_counts_of_overdue_jobs_are_bounded(explaining: Explaining) -> None:
     connection: Any = explaining
     overdue = await counts.overdue_by_state(connection, before=NOW + timedelta(days=2), most=BATCH)
     assert overdue["SCHEDULED"] == counts.Overdue(jobs=BATCH, oldest=NOW + timedelta(days=1))
     explaining.check(BATCH)
 
 
-async def test_counting_lines_reads_the_head_of_each(explaining: Explaining) -> None:
-    """One account has them all."""
+async def test_counting_lines_reads_the_first_post_of_each(explaining: Explaining) -> None:
+    """One account has all waiting posts."""
     connection: Any = explaining
     assert await counts.lines_by_reason(connection) == {"ACCOUNT_NOT_CONNECTED": 1}
     explaining.check(1)

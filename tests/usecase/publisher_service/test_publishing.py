@@ -40,7 +40,7 @@ async def test_posts_of_one_account_are_never_sent_at_the_same_time(start: Start
             await rig.go(name)
         for name in names:
             await rig.in_state("PUBLISHED", name, within=20)
-        tries = await rig.rows("select start_time, end_time from attempt order by start_time")
-        assert len(tries) == len(names)
-        overlaps = [one for one, two in pairwise(tries) if two.start_time < one.end_time]
+        attempts = await rig.rows("select start_time, end_time from attempt order by start_time")
+        assert len(attempts) == len(names)
+        overlaps = [one for one, two in pairwise(attempts) if two.start_time < one.end_time]
         assert overlaps == []

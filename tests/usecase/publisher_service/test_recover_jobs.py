@@ -17,7 +17,7 @@ from tests.usecase.publisher_service.replica import Replica, a_command, a_sent, 
 from tests.usecase.publisher_service.rig import Rig, Start
 
 POLICY = Policy(last_look=timedelta(minutes=1), lookup_again=timedelta(seconds=30))
-# The process itself does not sweep: its looks are those of a backlog that never gets there.
+# The process itself does not sweep: a look-up that it would begin stays in the backlog.
 QUIET = {"sweep_period": timedelta(hours=1), "unknown_settle": timedelta(seconds=60)}
 
 
@@ -67,7 +67,7 @@ async def test_an_answer_that_races_the_end_of_its_lease_is_recorded_once(replic
 async def test_the_sweep_leaves_a_job_whose_look_ups_hang_to_a_person(start: Start) -> None:
     async with start(**QUIET) as rig:
         await unknown(rig)
-        # It was asked about at its deadline, and the look may still be under way.
+        # The look-up at its deadline may still be running.
         await rig.write(
             "update post_job set unknown_until = now() - interval '50 seconds',"
             " next_action_time = now() - interval '1 second'"

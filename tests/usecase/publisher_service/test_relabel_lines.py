@@ -52,7 +52,7 @@ async def test_connecting_an_account_with_many_blocked_posts_is_immediate(start:
     async with start() as rig:
         await rig.post_many(500)
         await rig.all_in("BLOCKED", 500, reason="ACCOUNT_NOT_CONNECTED")
-        # Some answer takes its time, so that the line is still long when it is shown as one.
+        # The first answers are slow, so that the line is still long when it is relabeled.
         await rig.sandbox.faults({"fault": "slow", "seconds": 0.4, "count": 4})
         await rig.connect()
 

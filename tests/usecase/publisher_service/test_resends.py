@@ -1,4 +1,4 @@
-"""Posts that may be out are sent again within limits: with the same bytes, and only so often."""
+"""Resends of posts that may be out: with the same content, and a limited number of times."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -34,7 +34,7 @@ async def test_a_refused_resend_does_not_fail_a_post_that_is_out(start: Start) -
     async with start(**QUICK | {"unknown_deadline": timedelta(seconds=20)}) as rig:
         await rig.connect()
         await rig.sandbox.mode("ext-page", "lookup")
-        # The effect comes after the look that proves it absent, and the resend is refused meanwhile.
+        # The post appears after the look-up that proved it absent; the resend in between is refused.
         await rig.sandbox.faults(
             {"fault": "late_effect", "seconds": 3.0, "answer": "reset", "count": 1},
             {"fault": "status", "status": 422},
@@ -46,13 +46,13 @@ async def test_a_refused_resend_does_not_fail_a_post_that_is_out(start: Start) -
         job = await rig.in_state("PUBLISHED", "d1", within=15)
         (effect,) = rig.sandbox.effects()
         assert job.external_id == effect["id"]
-        # The one that is out is the first, whose fate was unknown.
+        # The first attempt, whose outcome was unknown, is the one that is out.
         assert [attempt.state for attempt in await rig.attempts(job)] == ["ACCEPTED", "REJECTED"]
 
 
 @pytest.mark.parametrize(("said", "ends"), [("hello", "PUBLISHED"), ("other", "NEEDS_ATTENTION")])
 async def test_a_post_in_doubt_is_sent_again_only_with_the_same_text(start: Start, said: str, ends: str) -> None:
-    """The targets were changed, or an edit was given up: revision 1 is forbidden, and its text is not."""
+    """The targets changed, or an edit was given up: revision 1 is withdrawn, but its text is not."""
     async with start(**QUICK | {"unknown_settle": timedelta(seconds=1.5)}) as rig:
         await rig.connect()
         await rig.sandbox.faults({"fault": "reset_before_effect", "count": 1})

@@ -48,7 +48,7 @@ async def test_a_slot_for_a_removed_target_sends_nothing_and_is_answered(start: 
         await rig.go("d1", revision=2)
         await rig.in_state("PUBLISHED", "d1")
         ended = await rig.in_state("CANCELED", "d1", "other")
-        assert ended.slot_id == slot  # so that Queue hears an answer for it
+        assert ended.slot_id == slot  # Queue gets an answer for it
         assert [effect["account"] for effect in rig.sandbox.effects()] == ["ext-page"]
 
 

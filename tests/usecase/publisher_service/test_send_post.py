@@ -33,7 +33,7 @@ async def test_a_post_waits_for_a_process_that_can_open_its_credentials(
     file.write_text(f"new {NEW.reveal()}\nold {OLD.reveal()}\n")
     async with start(credentials_key=Secret(""), credentials_keys_file=str(file)) as rig:
         async with rig.database.transaction() as tx:
-            # The wait is half a minute.
+            # The wait would be half a minute.
             await tx.connection.execute(text("update post_job set next_action_time = now() - interval '3 seconds'"))
         await rig.in_state("PUBLISHED", "d1", within=20)
 

@@ -11,7 +11,7 @@ CANARY = "sandbox-canary-c0ffee"
 
 async def test_no_token_appears_in_a_log_a_row_or_an_event(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     async with start() as rig:
-        # The broker's client logs what it is given at DEBUG, byte by byte; tokens are not among it.
+        # At DEBUG the broker's client logs all that it sends; no token is part of that.
         with caplog.at_level(logging.DEBUG):
             await rig.connect(token=CANARY)
             await rig.sandbox.faults(

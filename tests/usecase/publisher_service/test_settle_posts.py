@@ -24,7 +24,7 @@ from tests.usecase.publisher_service.replica import (
 
 
 async def test_a_repeated_settlement_changes_nothing(replica: Replica) -> None:
-    """The first commit went through, and its answer was lost on the way."""
+    """The first commit succeeded, but its answer was lost."""
     names = await replica.posts(3)
     claimed = claims_in(await replica.claim([a_command(name) for name in names]))
     batch = [
@@ -57,7 +57,7 @@ async def test_a_late_answer_that_proves_nothing_leaves_the_job_unknown(replica:
 async def test_an_attempt_that_was_not_sent_leaves_no_doubt_even_if_late(
     replica: Replica, hasty: Replica, outcome: Outcome, attempts: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The process stood still for longer than its lease."""
+    """The process was suspended for longer than its lease."""
     caplog.set_level(logging.INFO, logger=post_log.__name__)
     (name,) = await replica.posts(1)
     (claimed,) = claims_in(await hasty.claim([a_command(name)]))

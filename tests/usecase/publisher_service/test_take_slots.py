@@ -88,7 +88,7 @@ async def test_the_newest_time_wins_in_any_order_of_arrival(start: Start, order:
             rig.moved("d1", slot, due + HOUR, revision=2),
             rig.moved("d1", slot, due + 2 * HOUR, revision=3),
         ]
-        # The first alone, the others together.
+        # The first arrives alone, the others together.
         await rig.announce("queue", "slot", messages[order[0]], "acme")
         await eventually(lambda: rig.rows("select 1 from post_job"))
         await rig.announce_together("queue", "slot", [messages[number] for number in order[1:]], "acme")

@@ -37,7 +37,7 @@ async def test_no_older_text_starts_after_a_withdrawal_was_answered(replica: Rep
 
 
 async def test_a_withdrawal_reports_every_post_that_is_out(replica: Replica, another: Replica) -> None:
-    """Two processes send and settle while the texts are withdrawn: each answer is what the attempts say for ever."""
+    """Two replicas send and settle while texts are withdrawn; the attempts confirm each answer for good."""
     names = await replica.posts(300)
     answers: dict[str, Withdrawal] = {}
 

@@ -1,4 +1,4 @@
-"""What a withdrawal answers, and which text goes out after it."""
+"""Answers to withdrawals, and the text that goes out afterwards."""
 
 from datetime import timedelta
 

@@ -1,6 +1,5 @@
-"""The claim's statement decides once: what it returns is what it has written."""
+"""The claim's statement returns what it has written."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -59,8 +58,8 @@ FAILED = replace(
 
 
 @pytest.fixture
-async def database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIterator[Database]:
-    database = Database(await service_database("publisher"), application="test")
+async def database(database: Database) -> Database:
+    """Has an approved draft and its connected account."""
     account = SocialAccount(
         organization_id="acme",
         id="page",
@@ -89,8 +88,7 @@ async def database(service_database: Callable[[str], Awaitable[str]]) -> AsyncIt
         await insert_account(tx.connection, account, b"sealed")
         await set_connection(tx.connection, "acme", "page", provider="sandbox", connected=True, now=NOW)
         await tx.connection.execute(text("update account_gate set lined = false"))
-    yield database
-    await database.dispose()
+    return database
 
 
 async def claimed(database: Database, job: PostJob, command: Command, *, room: int = 1) -> tuple[Judged, PostJob]:
@@ -117,7 +115,7 @@ async def test_a_claimed_job_is_the_stored_job(database: Database, job: PostJob)
 
 
 @pytest.mark.parametrize("room", [1, 0], ids=["claimed", "in line"])
-async def test_the_run_that_a_command_begins_has_nothing_of_the_run_before(database: Database, room: int) -> None:
+async def test_a_run_that_a_command_begins_keeps_nothing_of_the_last_run(database: Database, room: int) -> None:
     verdict, after = await claimed(database, FAILED, COMMAND, room=room)
     assert verdict.version == after.version
     assert (after.run, after.attempts) == (4, room)
@@ -125,14 +123,14 @@ async def test_the_run_that_a_command_begins_has_nothing_of_the_run_before(datab
     assert after.target_month == "2026-03-01"
 
 
-async def test_a_command_without_a_month_leaves_that_of_the_slot(database: Database) -> None:
+async def test_a_command_without_a_month_keeps_the_slots_month(database: Database) -> None:
     verdict, after = await claimed(database, replace(JOB, target_month="2026-02-01"), replace(COMMAND, target_month=""))
     assert verdict.claimed is not None
     assert verdict.claimed.job.target_month == after.target_month == "2026-02-01"
 
 
 async def test_a_copy_for_a_job_in_line_answers_with_the_stored_version(database: Database) -> None:
-    """The sweep may have put off its next action; that does not put it in line a second time."""
+    """The sweep may have postponed its next action; that does not put it in line again."""
     first, lined = await claimed(database, JOB, COMMAND, room=0)
     assert (first.verdict, first.is_lined, first.version) == (Verdict.PROVIDER_BUSY, True, lined.version)
     async with database.transaction() as tx:

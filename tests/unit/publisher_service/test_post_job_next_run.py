@@ -1,4 +1,4 @@
-"""A new run begins in the same way, by the slot's event or by its command."""
+"""A new run begins the same way whether the slot's event or its command comes first."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -65,7 +65,7 @@ def ended(state: JobState) -> PostJob:
 
 
 @pytest.mark.parametrize("state", sorted(ENDED_RUN))
-def test_a_run_begun_by_a_refused_command_is_that_of_the_slot(state: JobState) -> None:
+def test_a_refused_command_begins_the_same_run_as_the_slot(state: JobState) -> None:
     by_slot = after_slot(ended(state), SLOT, now=NOW)
     by_command = refused(ended(state), COMMAND, Verdict.NOT_APPROVED, now=NOW)
     assert (by_slot.state, by_command.state) == (JobState.SCHEDULED, JobState.BLOCKED)
@@ -74,7 +74,7 @@ def test_a_run_begun_by_a_refused_command_is_that_of_the_slot(state: JobState) -
     assert (by_command.run, by_command.error_message, by_command.target_month) == (2, "", "2026-04-01")
 
 
-def test_a_refused_command_without_a_month_leaves_that_of_the_job() -> None:
+def test_a_refused_command_without_a_month_keeps_the_jobs_month() -> None:
     command = replace(COMMAND, target_month="")
     assert refused(ended(JobState.FAILED), command, Verdict.NOT_APPROVED, now=NOW).target_month == "2026-03-01"
 
