@@ -1,4 +1,4 @@
-"""Jobs of jobkit under test: in memory or in a table, at a frozen time, with a scheduler that is watched."""
+"""Jobs of jobkit under test: in memory or in a table, at a frozen time, with a scheduler whose calls are recorded."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ COLUMNS = [field.name for field in fields(Job) if field.name not in {"flaw", "de
 
 
 async def create_table(engine: AsyncEngine) -> None:
-    """The one that the README of jobkit shows."""
+    """Creates the table as jobkit's README defines it."""
     readme = Path(jobkit.__file__).with_name("README.md").read_text()
     (table,) = re.findall(r"```sql\n(create table job .*?)```", readme, re.DOTALL)
     async with engine.begin() as connection:
@@ -60,18 +60,18 @@ def hourly(
 
 
 async def fail(job: Job) -> None:
-    """A handler."""
+    """Fails, as a handler."""
     raise RuntimeError("no")
 
 
 class Jobs(Protocol):
-    """A store, and what programs do to its rows past the scheduler."""
+    """A store, and the changes that programs make to its rows without the scheduler."""
 
     clock: FrozenClock
     store: JobTable
 
     def store_of(self, group: str) -> JobTable:
-        """With the condition that the job's data names the group."""
+        """Returns a store of the jobs whose data names the group."""
         ...
 
     async def add(self, *jobs: Job) -> None: ...
@@ -144,7 +144,7 @@ class SqlJobs:
 
 
 class Watched:
-    """A store that counts its calls; told to, it fails, or waits until a gate is opened."""
+    """A store that counts its calls; those in `failing` fail, those in `gates` wait for their event."""
 
     def __init__(self, store: JobTable) -> None:
         self._store = store
@@ -195,32 +195,32 @@ class Watched:
         if call in self.gates:
             await self.gates[call].wait()
         if call in self.failing:
-            raise ConnectionError(f"{call}: the store is away")
+            raise ConnectionError(f"{call}: the store is unreachable")
 
 
 class Scene:
-    """A scheduler on a watched store, at a frozen time; `ran` and `told` are what it did and what it said."""
+    """A scheduler on a watched store, at a frozen time; `ran` and `errors` record its runs and reports."""
 
     def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs
         self.clock = jobs.clock
         self.store = Watched(jobs.store)
         self.ran: list[Job] = []
-        self.told: list[SchedulerError] = []
+        self.errors: list[SchedulerError] = []
 
     async def do(self, job: Job) -> None:
         self.ran.append(job)
 
-    async def tell(self, error: SchedulerError) -> None:
-        self.told.append(error)
+    async def report(self, error: SchedulerError) -> None:
+        self.errors.append(error)
 
     def scheduler(self, **settings: Any) -> Scheduler:
-        """Jitter is the whole of each back-off."""
+        """Makes a scheduler whose jitter is always the full back-off."""
         if "on_batch" not in settings:
             settings.setdefault("on_document", self.do)
         plain: dict[str, Any] = {
             "store": self.store,
-            "on_error": self.tell,
+            "on_error": self.report,
             "monotonic": self.clock.monotonic,
             "draw": lambda: 1.0,
         }

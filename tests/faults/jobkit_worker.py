@@ -1,4 +1,4 @@
-"""A worker process of jobkit that begins a job and never ends it; it says which lock it holds."""
+"""A worker process of jobkit that begins a job, never ends it, and prints the lock that it holds."""
 
 import asyncio
 import signal
@@ -15,7 +15,7 @@ from jobkit.stores.sql import SqlStore
 
 
 async def hang(job: Job) -> None:
-    print(job.id, job.fence, flush=True)  # noqa: T201 - that is what the test reads
+    print(job.id, job.fence, flush=True)  # noqa: T201 - read by the test
     await asyncio.Event().wait()
 
 
@@ -45,6 +45,6 @@ async def main(url: str, form: str, lock_seconds: float, grace: float) -> None:
             await asyncio.Event().wait()
 
 
-# As at a terminal: a shell that starts tests in the background makes all of them ignore it.
+# Restores the default of a terminal: a shell ignores SIGINT in background processes.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 asyncio.run(main(sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4])))

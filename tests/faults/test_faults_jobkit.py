@@ -1,4 +1,4 @@
-"""A worker dies in the middle of a job: another takes over after the lock, and the dead one writes nothing more."""
+"""A worker dies in the middle of a job: another takes over when the lock expires, and the first can write nothing."""
 
 import asyncio
 import signal
@@ -34,7 +34,7 @@ async def engine(empty_database: str) -> AsyncIterator[AsyncEngine]:
     await engine.dispose()
 
 
-async def test_a_killed_workers_job_is_taken_over_and_its_late_write_is_refused(engine: AsyncEngine) -> None:
+async def test_a_killed_workers_job_is_taken_over(engine: AsyncEngine) -> None:
     store = SqlStore(engine, "job")
     due = (await store.now()).replace(microsecond=0)
     async with engine.begin() as connection:
@@ -49,7 +49,7 @@ async def test_a_killed_workers_job_is_taken_over_and_its_late_write_is_refused(
     ran: list[Job] = []
 
     async def do(job: Job) -> None:
-        # The takeover lasts; meanwhile the dead one's last write arrives.
+        # While the second worker runs the job, the last write of the dead one arrives.
         late = JobUpdate(due_time=None, sleep_until=None, attempts=0, last_error="from the dead")
         assert await store.update([(dead, late)]) == frozenset()
         assert await store.extend([dead], due + timedelta(days=1)) == frozenset()
@@ -81,7 +81,7 @@ async def test_a_killed_workers_job_is_taken_over_and_its_late_write_is_refused(
         ("until signal", [signal.SIGINT, signal.SIGINT], 3600),
     ],
 )
-async def test_a_worker_that_is_interrupted_gives_its_locks_back(
+async def test_an_interrupted_worker_gives_its_locks_back(
     engine: AsyncEngine, form: str, signals: list[signal.Signals], grace: float
 ) -> None:
     for _ in range(3):
@@ -93,11 +93,11 @@ async def test_a_worker_that_is_interrupted_gives_its_locks_back(
     async with asyncio.timeout(30):
         await process.wait()
     assert await given_back(engine, at_least=3)
-    # As every program that Ctrl-C has ended; one that handles its signals has ended by itself.
+    # Ctrl-C ends a program by the signal, unless the program handles it.
     assert process.returncode == (0 if form == "until signal" else -signal.SIGINT)
 
 
-async def test_a_thread_that_hangs_does_not_keep_its_process_from_ending(engine: AsyncEngine) -> None:
+async def test_a_thread_that_hangs_does_not_keep_its_process_alive(engine: AsyncEngine) -> None:
     for _ in range(3):
         await insert(engine)
     process, lock = await begun(engine, "thread", lock_seconds=600, grace=0)
@@ -107,7 +107,7 @@ async def test_a_thread_that_hangs_does_not_keep_its_process_from_ending(engine:
     assert await given_back(engine, at_least=2)
     async with engine.connect() as connection:
         locked = await connection.execute(text("select id from job where locked_by is not null"))
-        # It may still have been going on: its lock ends by itself.
+        # The run may still be going on: its lock is left to expire.
         assert locked.scalars().all() == [lock.id]
 
 
@@ -118,7 +118,7 @@ async def given_back(engine: AsyncEngine, *, at_least: int) -> bool:
 
 
 async def test_a_scheduler_outlives_its_database(tmp_path: Path) -> None:
-    told: list[SchedulerError] = []
+    errors: list[SchedulerError] = []
     ran: list[Job] = []
     begun, finish = asyncio.Event(), asyncio.Event()
 
@@ -128,7 +128,7 @@ async def test_a_scheduler_outlives_its_database(tmp_path: Path) -> None:
         await finish.wait()
 
     async def tell(error: SchedulerError) -> None:
-        told.append(error)
+        errors.append(error)
 
     async with EmbeddedPostgres(tmp_path / "postgres", mode=Mode.FAST) as server:
         engine = create_async_engine(async_url(server.url()))
@@ -138,16 +138,16 @@ async def test_a_scheduler_outlives_its_database(tmp_path: Path) -> None:
             await insert(engine)
             await begun.wait()
             await server.kill()
-            # One worker looks for jobs, and the result of the other finds nobody who would take it.
+            # One worker looks for jobs, and the other has a result to write: both calls fail.
             finish.set()
-            await eventually(lambda: {"lock_next", "update"} <= {getattr(error, "call", "") for error in told})
+            await eventually(lambda: {"lock_next", "update"} <= {getattr(error, "call", "") for error in errors})
             await server.start()
             await eventually(lambda: scheduler.is_idle, within=30)
             assert [job.attempts for job in ran] == [1]
             assert (await row(engine)).due_time is None
             await insert(engine)
             await eventually(lambda: len(ran) == 2 and scheduler.is_idle)
-        assert {type(error) for error in told} == {StoreFailed}
+        assert {type(error) for error in errors} == {StoreFailed}
         await engine.dispose()
 
 
@@ -157,7 +157,7 @@ async def insert(engine: AsyncEngine) -> None:
 
 
 async def killed_in_the_middle(engine: AsyncEngine) -> Lock:
-    """The lock that the worker held when it was killed."""
+    """Starts and kills a worker; returns the lock that it held."""
     process, lock = await begun(engine, "run", lock_seconds=2, grace=15)
     process.send_signal(signal.SIGKILL)
     await process.wait()
@@ -167,7 +167,7 @@ async def killed_in_the_middle(engine: AsyncEngine) -> Lock:
 async def begun(
     engine: AsyncEngine, form: str, *, lock_seconds: float, grace: float
 ) -> tuple[asyncio.subprocess.Process, Lock]:
-    """A worker process, and the lock of the job that it runs."""
+    """Starts a worker process; returns it with the lock of the job that it runs."""
     url = engine.url.render_as_string(hide_password=False)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, WORKER, url, form, str(lock_seconds), str(grace)),

@@ -1,4 +1,4 @@
-"""One suite for both stores: whatever holds here holds wherever jobs are kept."""
+"""One suite for both stores: `jobs` and `scene` are parametrised over memory and SQL."""
 
 from collections.abc import AsyncIterator
 

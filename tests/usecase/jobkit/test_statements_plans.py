@@ -75,13 +75,13 @@ async def test_rows_of_the_future_are_never_read(
     scans = await planned(large, statement, mode)
     assert {scan.get("Index Name") for scan in scans} == indexes, scans
     for scan in scans:
-        # Each has its condition in the index; to find the first in order there is none to be had.
+        # Each has its condition in the index; no index has them in order across conditions.
         assert "Index Cond" in scan or statement is STATEMENTS.next_due, scan
         assert scan["Node Type"] in {"Index Scan", "Index Only Scan"}, scan
 
 
 @pytest.mark.parametrize(("statement", "indexes"), EXPECTED, ids=NAMES)
-async def test_a_plan_made_for_a_small_table_is_right_for_a_large_one(
+async def test_a_plan_for_a_small_table_is_right_for_a_large_one(
     small: AsyncEngine, statement: TextClause, indexes: set[str]
 ) -> None:
     scans = await planned(small, statement, "force_generic_plan")
@@ -105,7 +105,7 @@ CONDITIONS = {
 @pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("service", [False, True], ids=["plain connections", "connections of a service"])
-async def test_rows_that_fail_the_condition_are_never_read_with_the_index_of_the_readme(
+async def test_the_readmes_index_skips_rows_that_fail_the_condition(
     databases: Any, condition: str, mode: str, service: bool
 ) -> None:
     statements, index = CONDITIONS[condition]
@@ -133,7 +133,7 @@ async def test_rows_that_fail_the_condition_are_never_read_with_the_index_of_the
 async def planned(
     engine: AsyncEngine, statement: TextClause, mode: str, *, analyze: bool = False
 ) -> list[dict[str, Any]]:
-    """The scans of the table, in the plan for a batch of 250 at this time; with what they read if it is run."""
+    """Returns the scans in the plan for a batch of 250; if it is run, with the rows that they read."""
     compiled = statement.compile(dialect=dialect())  # type: ignore[no-untyped-call]
     values = ", ".join(_VALUES[name] for name in compiled.positiontup or ())
     async with engine.connect() as connection:

@@ -1,4 +1,4 @@
-"""What each store does with locks, whoever calls it."""
+"""The contract of JobStore, held by both stores."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -34,25 +34,25 @@ async def locked(jobs: Jobs, now: datetime = START, limit: int = 10) -> list[Job
     return await jobs.store.lock_next(now, now + timedelta(minutes=10), limit)
 
 
-async def test_the_longest_waiting_comes_first_and_then_the_smaller_id(jobs: Jobs) -> None:
+async def test_jobs_are_locked_by_waiting_time_then_by_id(jobs: Jobs) -> None:
     await jobs.add(a_job(3), a_job(1), a_job(4, START - MINUTE), a_job(2), a_job(5, START - 2 * MINUTE))
     assert [job.id for job in await locked(jobs, limit=2)] == [5, 4]
     assert [job.id for job in await locked(jobs)] == [1, 2, 3]
 
 
-async def test_at_most_so_many_are_locked_and_the_rest_is_left(jobs: Jobs) -> None:
+async def test_no_more_jobs_are_locked_than_the_limit(jobs: Jobs) -> None:
     await jobs.add(*(a_job(number) for number in range(5)))
     assert [job.id for job in await locked(jobs, limit=3)] == [0, 1, 2]
     assert [job.id for job in await locked(jobs, limit=3)] == [3, 4]
     assert await locked(jobs, limit=3) == []
 
 
-async def test_what_is_due_at_this_very_instant_is_locked_and_later_ones_are_not(jobs: Jobs) -> None:
+async def test_a_job_that_is_due_now_is_locked_and_later_ones_are_not(jobs: Jobs) -> None:
     await jobs.add(a_job(1), a_job(2, START + datetime.resolution), a_job(3, None))
     assert [job.id for job in await locked(jobs)] == [1]
 
 
-async def test_a_lock_moves_the_row_away_and_tells_what_stood_there(jobs: Jobs) -> None:
+async def test_a_lock_moves_the_row_and_returns_the_old_sleep_until(jobs: Jobs) -> None:
     await jobs.add(a_job(1, START - MINUTE, fence=7, attempts=2))
     (found,) = await locked(jobs)
     assert (found.sleep_until, found.due_time, found.fence, found.attempts) == (START - MINUTE, START - MINUTE, 8, 3)
@@ -61,7 +61,7 @@ async def test_a_lock_moves_the_row_away_and_tells_what_stood_there(jobs: Jobs) 
     assert (found.lock.id, found.lock.fence) == (1, 8)
 
 
-async def test_a_row_without_a_due_time_is_due_when_it_wanted_to_be_looked_at(jobs: Jobs) -> None:
+async def test_a_row_without_a_due_time_is_due_at_sleep_until(jobs: Jobs) -> None:
     await jobs.add(Job(id=1, due_time=None, sleep_until=START - MINUTE))
     (found,) = await locked(jobs)
     assert found.due_time == START - MINUTE
@@ -69,7 +69,7 @@ async def test_a_row_without_a_due_time_is_due_when_it_wanted_to_be_looked_at(jo
     assert again.due_time == START - MINUTE
 
 
-async def test_a_row_comes_back_as_it_was_laid_down(jobs: Jobs) -> None:
+async def test_a_row_is_read_as_it_was_written(jobs: Jobs) -> None:
     laid = Job(
         id=1,
         due_time=START - MINUTE,
@@ -96,7 +96,7 @@ async def test_a_row_comes_back_as_it_was_laid_down(jobs: Jobs) -> None:
         assert getattr(found, name) == getattr(laid, name)
 
 
-async def test_a_locked_job_is_nobody_elses_until_its_lock_ends(jobs: Jobs) -> None:
+async def test_a_locked_job_cannot_be_locked_until_its_lock_expires(jobs: Jobs) -> None:
     await jobs.add(a_job(1))
     (first,) = await locked(jobs)
     assert await locked(jobs, LOCK_END - datetime.resolution) == []
@@ -118,7 +118,7 @@ async def test_an_update_writes_everything_and_ends_the_lock(jobs: Jobs) -> None
     assert await jobs.read(1) == row
 
 
-async def test_of_a_batch_only_the_locks_that_hold_are_written(jobs: Jobs) -> None:
+async def test_only_jobs_whose_locks_hold_are_written(jobs: Jobs) -> None:
     await jobs.add(*(a_job(number) for number in (1, 2, 3)))
     one, two, three = await locked(jobs)
     await jobs.edit(2, sleep_until=None)
@@ -129,7 +129,7 @@ async def test_of_a_batch_only_the_locks_that_hold_are_written(jobs: Jobs) -> No
     assert [(await stored(jobs, number)).sleep_until for number in (1, 3)] == [START + MINUTE] * 2
 
 
-async def test_who_was_overtaken_can_neither_write_nor_extend_nor_remove(jobs: Jobs) -> None:
+async def test_a_worker_that_was_overtaken_can_change_nothing(jobs: Jobs) -> None:
     await jobs.add(a_job(1))
     (late,) = await locked(jobs)
     (owner,) = await locked(jobs, LOCK_END)
@@ -142,13 +142,13 @@ async def test_who_was_overtaken_can_neither_write_nor_extend_nor_remove(jobs: J
     assert await jobs.read(1) is None
 
 
-async def test_a_lock_that_ended_and_was_taken_by_nobody_still_holds(jobs: Jobs) -> None:
+async def test_an_expired_lock_holds_until_another_worker_locks_the_job(jobs: Jobs) -> None:
     await jobs.add(a_job(1))
     (job,) = await locked(jobs)
     assert await jobs.store.update([(job.lock, an_update())]) == {job.lock}
 
 
-async def test_an_extended_lock_ends_later(jobs: Jobs) -> None:
+async def test_an_extended_lock_expires_later(jobs: Jobs) -> None:
     await jobs.add(a_job(1))
     (job,) = await locked(jobs)
     assert await jobs.store.extend([job.lock], LOCK_END + MINUTE) == {job.lock}
@@ -157,7 +157,7 @@ async def test_an_extended_lock_ends_later(jobs: Jobs) -> None:
 
 
 @pytest.mark.parametrize("call", ["update", "remove", "extend"])
-async def test_a_row_that_is_gone_holds_no_lock(jobs: Jobs, call: str) -> None:
+async def test_a_deleted_row_holds_no_lock(jobs: Jobs, call: str) -> None:
     gone = Lock(99, 1)
     calls = {
         "update": lambda: jobs.store.update([(gone, an_update())]),
@@ -171,7 +171,7 @@ async def test_an_empty_batch_changes_nothing(jobs: Jobs) -> None:
     assert await jobs.store.update([]) == await jobs.store.remove([]) == await jobs.store.extend([], LOCK_END) == set()
 
 
-async def test_the_next_look_is_that_of_the_first_row_also_when_it_is_locked(jobs: Jobs) -> None:
+async def test_next_due_counts_locked_rows(jobs: Jobs) -> None:
     assert await jobs.store.next_due() is None
     await jobs.add(a_job(1, START + 20 * MINUTE), a_job(2), a_job(3, None))
     assert await jobs.store.next_due() == START
@@ -181,7 +181,7 @@ async def test_the_next_look_is_that_of_the_first_row_also_when_it_is_locked(job
     assert await jobs.store.next_due() == START + 20 * MINUTE
 
 
-async def test_rows_that_do_not_meet_the_condition_are_nobodys_business(jobs: Jobs) -> None:
+async def test_rows_that_fail_the_condition_are_ignored(jobs: Jobs) -> None:
     store = jobs.store_of("a")
     await jobs.add(a_job(1, START - MINUTE, data={"group": "b"}), a_job(2, data={"group": "a"}), a_job(3))
     assert await store.next_due() == START
@@ -190,13 +190,13 @@ async def test_rows_that_do_not_meet_the_condition_are_nobodys_business(jobs: Jo
     assert (await stored(jobs, 1)).sleep_until == START - MINUTE
 
 
-async def test_the_clock_is_the_stores(jobs: Jobs) -> None:
+async def test_the_store_has_its_own_clock(jobs: Jobs) -> None:
     assert await jobs.store.now() == START
     jobs.clock.advance(MINUTE)
     assert await jobs.store.now() == START + MINUTE
 
 
-async def test_those_who_lock_at_once_lock_different_jobs(jobs: Jobs) -> None:
+async def test_concurrent_calls_lock_different_jobs(jobs: Jobs) -> None:
     await jobs.add(*(a_job(number) for number in range(200)))
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(locked(jobs, limit=15)) for _ in range(20)]

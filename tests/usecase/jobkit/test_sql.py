@@ -1,4 +1,4 @@
-"""Tables as they come: other names, other types, few columns; and what the statements cost."""
+"""Tables of any shape: other names, other types, few columns; and rows that transactions have locked."""
 
 import asyncio
 import uuid
@@ -31,7 +31,7 @@ FINISHED = JobUpdate(due_time=None, sleep_until=None, attempts=0, last_error=Non
 
 
 async def run(engine: AsyncEngine, *statements: str, **values: object) -> Any:
-    """The rows of the last one."""
+    """Runs the statements and returns the rows of the last one."""
     rows: Any = None
     async with engine.begin() as connection:
         for statement in statements:
@@ -53,7 +53,7 @@ async def run(engine: AsyncEngine, *statements: str, **values: object) -> Any:
         ("bytea", [b"\x00", b"\xff"]),
     ],
 )
-async def test_ids_are_of_any_type(engine: AsyncEngine, kind: str, ids: list[Any]) -> None:
+async def test_ids_may_have_any_type(engine: AsyncEngine, kind: str, ids: list[Any]) -> None:
     await run(
         engine,
         f"create table odd (id {kind} primary key, sleep_until timestamptz, due_time timestamptz,"
@@ -75,7 +75,7 @@ async def test_ids_are_of_any_type(engine: AsyncEngine, kind: str, ids: list[Any
     assert await run(engine, "select id, sleep_until, due_time from odd") == [(ids[0], None, None)]
 
 
-async def test_columns_have_any_name_and_the_table_a_schema(engine: AsyncEngine) -> None:
+async def test_columns_may_have_any_name_and_the_table_a_schema(engine: AsyncEngine) -> None:
     await run(
         engine,
         'create schema "The Jobs"',
@@ -124,7 +124,7 @@ async def test_columns_have_any_name_and_the_table_a_schema(engine: AsyncEngine)
     [("null", {}), ("'{\"a\": 1}'", {"a": 1}), ("'[1, 2]'", {"data": [1, 2]}), ("'\"text\"'", {"data": "text"})],
     ids=["nothing", "object", "list", "string"],
 )
-async def test_json_that_is_no_object_stands_under_the_name_of_its_column(
+async def test_json_that_is_no_object_is_read_under_its_columns_name(
     engine: AsyncEngine, stored: str, read: object
 ) -> None:
     await run(
@@ -136,7 +136,7 @@ async def test_json_that_is_no_object_stands_under_the_name_of_its_column(
     assert job.data == read
 
 
-async def test_a_minimal_table_runs_one_time_and_recurring_jobs_without_second_attempts(engine: AsyncEngine) -> None:
+async def test_a_minimal_table_runs_jobs_without_retries(engine: AsyncEngine) -> None:
     await run(
         engine,
         "create table small (id integer primary key, sleep_until timestamptz, due_time timestamptz,"
@@ -161,7 +161,7 @@ async def test_a_minimal_table_runs_one_time_and_recurring_jobs_without_second_a
     ]
 
 
-async def test_a_table_that_does_not_fit_is_told_by_name(engine: AsyncEngine) -> None:
+async def test_a_missing_table_or_column_is_refused_by_name(engine: AsyncEngine) -> None:
     with pytest.raises(LookupError, match='there is no table "nowhere"'):
         await SqlStore(engine, "nowhere").lock_next(START, LOCK_END, 1)
     with pytest.raises(LookupError, match="has no column attempted, paces"):
@@ -172,9 +172,7 @@ async def test_a_table_that_does_not_fit_is_told_by_name(engine: AsyncEngine) ->
 
 @pytest.mark.parametrize("part", ["sleep_until", "due_time", "repeat_until"])
 @pytest.mark.parametrize("kind", ["timestamp", "date"])
-async def test_a_time_without_a_zone_is_told_by_the_name_of_its_column(
-    engine: AsyncEngine, part: str, kind: str
-) -> None:
+async def test_a_column_of_naive_times_is_refused_by_name(engine: AsyncEngine, part: str, kind: str) -> None:
     await run(engine, f"alter table job alter column {part} type {kind}")
     with pytest.raises(LookupError, match=f'{part} of "job" is a {kind}.*timestamptz'):
         await SqlStore(engine, "job").lock_next(START, LOCK_END, 10)
@@ -195,7 +193,7 @@ UNHOLDABLE = [
 
 
 @pytest.mark.parametrize("policy", Misfire)
-async def test_values_that_python_cannot_hold_keep_no_job_from_running(engine: AsyncEngine, policy: Misfire) -> None:
+async def test_values_beyond_pythons_range_stop_no_job(engine: AsyncEngine, policy: Misfire) -> None:
     await run(
         engine,
         "alter table job alter column attempts drop not null, alter column fence drop not null",
@@ -212,8 +210,8 @@ async def test_values_that_python_cannot_hold_keep_no_job_from_running(engine: A
     scene = Scene(SqlJobs(FrozenClock(), engine))
     await scene.until_idle(batch=50)
     assert len(UNHOLDABLE) + 1 in {job.id for job in scene.ran}
-    assert {type(error) for error in scene.told} <= {InvalidJob, JobFailed, OccurrenceSkipped}
-    unreadable = [error.job.id for error in scene.told if isinstance(error, InvalidJob)]
+    assert {type(error) for error in scene.errors} <= {InvalidJob, JobFailed, OccurrenceSkipped}
+    unreadable = [error.job.id for error in scene.errors if isinstance(error, InvalidJob)]
     assert unreadable == [len(UNHOLDABLE) - 1, len(UNHOLDABLE)]
     await run(engine, "insert into job (id, sleep_until) overriding system value values (99, :now)", now=START)
     await scene.until_idle(batch=50)
@@ -221,7 +219,7 @@ async def test_values_that_python_cannot_hold_keep_no_job_from_running(engine: A
 
 
 @pytest.mark.parametrize("column", ["attempts", "fence"])
-async def test_nulls_read_as_the_default_where_the_scheduler_counts(engine: AsyncEngine, column: str) -> None:
+async def test_nulls_read_as_the_default(engine: AsyncEngine, column: str) -> None:
     await run(
         engine,
         f"alter table job alter column {column} drop not null",
@@ -235,7 +233,7 @@ async def test_nulls_read_as_the_default_where_the_scheduler_counts(engine: Asyn
 
 
 @pytest.mark.parametrize("name", ["", "a" * 64, "nul\0"])
-def test_what_is_no_identifier_is_refused(engine: AsyncEngine, name: str) -> None:
+def test_an_invalid_identifier_is_refused(engine: AsyncEngine, name: str) -> None:
     with pytest.raises(ValueError, match="not an identifier"):
         SqlStore(engine, name)
     with pytest.raises(ValueError, match="not an identifier"):
@@ -247,12 +245,12 @@ def test_two_parts_of_a_job_cannot_share_a_column() -> None:
         SqlColumns(due_time="sleep_until")
 
 
-def test_parameters_of_a_condition_have_names_of_their_own(engine: AsyncEngine) -> None:
+def test_parameters_of_a_condition_may_not_clash(engine: AsyncEngine) -> None:
     with pytest.raises(ValueError, match="lock_until"):
         SqlStore(engine, "job", condition="a < :lock_until", parameters={"lock_until": 1})
 
 
-async def test_what_another_transaction_holds_is_passed_over_without_a_busy_loop(engine: AsyncEngine) -> None:
+async def test_locked_rows_are_skipped_without_a_busy_loop(engine: AsyncEngine) -> None:
     jobs = SqlJobs(FrozenClock(), engine)
     await jobs.add(*(Job(id=number, due_time=START, sleep_until=START) for number in (1, 2)))
     ran: list[Any] = []
@@ -268,13 +266,13 @@ async def test_what_another_transaction_holds_is_passed_over_without_a_busy_loop
             await eventually(lambda: ran == [2] and scheduler.is_idle)
             looks, since = store.calls["lock_next"], asyncio.get_running_loop().time()
             await eventually(lambda: store.calls["lock_next"] >= looks + 5)
-            # At least what it has to wait between them; in a busy loop they take a few milliseconds.
+            # The least that the pauses add up to; a busy loop takes a few milliseconds.
             assert asyncio.get_running_loop().time() - since >= 0.1
             await holder.rollback()
             await eventually(lambda: ran == [2, 1])
 
 
-async def test_what_another_transaction_holds_does_not_keep_others_waiting(engine: AsyncEngine) -> None:
+async def test_locked_rows_do_not_delay_others(engine: AsyncEngine) -> None:
     jobs = SqlJobs(FrozenClock(), engine)
     await jobs.add(*(Job(id=number, due_time=START, sleep_until=START) for number in (1, 2)))
     ran: list[Any] = []
@@ -286,7 +284,7 @@ async def test_what_another_transaction_holds_does_not_keep_others_waiting(engin
         await holder.execute(text("select from job where id = 1 for update"))
         store = Watched(jobs.store)
         async with Scheduler(Config(store=store, on_document=do, idle_delay=timedelta(hours=1))) as scheduler:
-            # Doubled from the first to the last of them, the pauses between them would last for minutes.
+            # If the pauses doubled each time, they would last for minutes.
             await eventually(lambda: store.calls["lock_next"] >= 20)
             await jobs.add(Job(id=3, due_time=START, sleep_until=START))
             await eventually(lambda: ran == [2, 3] and scheduler.is_idle)
@@ -329,7 +327,7 @@ async def test_a_held_job_waits_for_the_transaction_that_holds_it(engine: AsyncE
             await connection.commit()
 
 
-async def test_locks_are_extended_past_a_row_that_another_transaction_has(engine: AsyncEngine) -> None:
+async def test_a_row_locked_by_a_transaction_does_not_block_extensions(engine: AsyncEngine) -> None:
     jobs = SqlJobs(FrozenClock(), engine)
     await jobs.add(*(Job(id=number, due_time=START, sleep_until=START) for number in (1, 2)))
     locks = [job.lock for job in await jobs.store.lock_next(START, LOCK_END, 2)]
@@ -343,7 +341,7 @@ async def test_locks_are_extended_past_a_row_that_another_transaction_has(engine
     assert await run(engine, "select id, sleep_until from job order by id") == [(1, later), (2, later)]
 
 
-async def test_a_services_own_database_is_taken_as_it_is(empty_database: str) -> None:
+async def test_a_services_database_gives_the_connections(empty_database: str) -> None:
     database = Database(empty_database, application="test")
     await create_table(database.engine)
 
@@ -367,15 +365,15 @@ async def test_a_services_own_database_is_taken_as_it_is(empty_database: str) ->
     await database.dispose()
 
 
-async def test_a_result_that_its_row_refuses_spoils_no_other(engine: AsyncEngine) -> None:
-    told: list[SchedulerError] = []
+async def test_a_result_that_its_row_refuses_blocks_no_other(engine: AsyncEngine) -> None:
+    errors: list[SchedulerError] = []
 
     async def do(job: Job) -> None:
         if job.id == 3:
             raise RuntimeError("no")
 
     async def tell(error: SchedulerError) -> None:
-        told.append(error)
+        errors.append(error)
 
     store = SqlStore(engine, "job")
     await run(engine, "alter table job add constraint flawless check (last_error is null)")
@@ -391,4 +389,4 @@ async def test_a_result_that_its_row_refuses_spoils_no_other(engine: AsyncEngine
             return [number for (number,) in unsettled] == [3, 4]
 
         await eventually(others_are_settled)
-    assert {error.call for error in told if isinstance(error, StoreFailed)} == {"update", "remove"}
+    assert {error.call for error in errors if isinstance(error, StoreFailed)} == {"update", "remove"}

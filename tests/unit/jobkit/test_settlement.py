@@ -1,4 +1,4 @@
-"""What becomes of a job, for any row, any lateness and any outcome."""
+"""The settlement of a job, for any row, any lateness and any outcome."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from civil.cron import Dst, firings, parse_cron
-from civil.zones import UnknownZone, find_zone
+from civil.zones import find_zone
 from jobkit.errors import AttemptFailed, InvalidJob, JobFailed, OccurrenceSkipped
 from jobkit.job import Done, Failed, Job, JobUpdate, Misfire
-from jobkit.occurrences import first_due, occurrence_key
+from jobkit.occurrences import occurrence_key
 from jobkit.retry import RetryPolicy
 from jobkit.settlement import Policy, Settlement, after_run, before_run, given_back
 
@@ -21,7 +21,7 @@ SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelt
 POLICY = Policy(retry=RetryPolicy(), reprocess_delay=timedelta(0), misfire_after=MINUTE, pace=SECOND)
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
-# The first answer for a zone and year is computed, and takes its time.
+# The first answer for a zone and year is slow.
 PATIENT = settings(deadline=None)
 
 EXPRESSIONS = ["* * * * *", "*/7 * * * *", "30 2 * * *", "0 * * * *", "0 0 29 2 *", "15 3 * * 1-5", "@weekly"]
@@ -74,7 +74,7 @@ def recurring(draw: st.DrawFn, misfire: st.SearchStrategy[Misfire] = st.sampled_
 
 @PATIENT
 @given(recurring(), lateness)
-def test_the_next_occurrence_is_one_of_the_expression_and_later_than_the_last(job: Job, late: timedelta) -> None:
+def test_the_next_occurrence_is_a_later_firing_of_the_expression(job: Job, late: timedelta) -> None:
     assert job.due_time
     update = written(run(job, job.due_time + late))
     assert update.due_time is not None
@@ -87,7 +87,7 @@ def test_the_next_occurrence_is_one_of_the_expression_and_later_than_the_last(jo
 
 @PATIENT
 @given(recurring(st.just(Misfire.FIRE_ONCE)), lateness)
-def test_fire_once_leaves_nothing_missed_behind(job: Job, late: timedelta) -> None:
+def test_fire_once_leaves_no_missed_occurrence(job: Job, late: timedelta) -> None:
     assert job.due_time
     begun = job.due_time + late
     assert before_run(job, begun, POLICY) is None
@@ -97,7 +97,7 @@ def test_fire_once_leaves_nothing_missed_behind(job: Job, late: timedelta) -> No
 
 @PATIENT
 @given(recurring(st.just(Misfire.FIRE_ALL)), lateness, st.timedeltas(min_value=timedelta(0), max_value=HOUR))
-def test_fire_all_leaves_nothing_out_and_keeps_its_pace(job: Job, late: timedelta, pace: timedelta) -> None:
+def test_fire_all_runs_every_occurrence_at_its_pace(job: Job, late: timedelta, pace: timedelta) -> None:
     assert job.due_time
     begun = job.due_time + late
     update = written(run(replace(job, pace=pace), begun))
@@ -107,7 +107,7 @@ def test_fire_all_leaves_nothing_out_and_keeps_its_pace(job: Job, late: timedelt
 
 @PATIENT
 @given(recurring(st.just(Misfire.SKIP)), lateness)
-def test_skip_runs_what_is_in_time_and_nothing_else(job: Job, late: timedelta) -> None:
+def test_skip_runs_only_occurrences_in_time(job: Job, late: timedelta) -> None:
     assert job.due_time
     now = job.due_time + late
     verdict = before_run(job, now, POLICY)
@@ -122,8 +122,8 @@ def test_skip_runs_what_is_in_time_and_nothing_else(job: Job, late: timedelta) -
     assert due == next(in_time)
 
 
-def test_a_skipped_occurrence_does_not_put_off_the_next_one() -> None:
-    # Each would be too late by then, again and again.
+def test_a_skipped_occurrence_does_not_delay_the_next() -> None:
+    # Delayed, each would be too late in turn.
     policy = replace(POLICY, reprocess_delay=5 * MINUTE)
     job = Job(id=1, due_time=START, sleep_until=START, attempts=1, interval="* * * * *", misfire=Misfire.SKIP)
     after = written(run(job, START, policy=policy))
@@ -137,7 +137,7 @@ def test_a_skipped_occurrence_does_not_put_off_the_next_one() -> None:
 
 @PATIENT
 @given(recurring(), lateness, st.timedeltas(min_value=-DAY, max_value=60 * DAY), st.booleans())
-def test_nothing_is_planned_after_repeat_until(job: Job, late: timedelta, more: timedelta, auto_remove: bool) -> None:
+def test_nothing_is_due_after_repeat_until(job: Job, late: timedelta, more: timedelta, auto_remove: bool) -> None:
     assert job.due_time
     begun = job.due_time + late
     free = written(run(job, begun))
@@ -172,7 +172,7 @@ def test_a_failure_keeps_the_occurrence_until_the_last_attempt(job: Job, attempt
 
 @PATIENT
 @given(recurring(), lateness, st.integers(min_value=1, max_value=9))
-def test_the_key_is_that_of_the_firing_and_the_same_in_every_attempt(job: Job, late: timedelta, attempts: int) -> None:
+def test_the_key_is_the_firings_in_every_attempt(job: Job, late: timedelta, attempts: int) -> None:
     assert job.due_time
     zone = find_zone(job.time_zone)
     firing = next(firings(parse_cron(job.interval), zone, after=job.due_time - SECOND, dst=Dst(job.dst)))
@@ -182,7 +182,7 @@ def test_the_key_is_that_of_the_firing_and_the_same_in_every_attempt(job: Job, l
 
 @PATIENT
 @given(recurring())
-def test_keys_of_one_job_differ(job: Job) -> None:
+def test_keys_of_a_job_are_unique(job: Job) -> None:
     keys: list[str] = []
     due = job.due_time
     while due is not None and len(keys) < 30:
@@ -194,7 +194,7 @@ def test_keys_of_one_job_differ(job: Job) -> None:
 
 @PATIENT
 @given(st.timedeltas(min_value=SECOND, max_value=3 * DAY), instants, lateness)
-def test_every_goes_on_in_its_step_however_late_it_was(every: timedelta, due: datetime, late: timedelta) -> None:
+def test_every_keeps_its_step_after_a_late_run(every: timedelta, due: datetime, late: timedelta) -> None:
     seconds = int(every.total_seconds())
     due = due.replace(microsecond=0)
     job = Job(id=1, due_time=due, sleep_until=due, attempts=1, interval=f"@every {seconds}s")
@@ -205,41 +205,12 @@ def test_every_goes_on_in_its_step_however_late_it_was(every: timedelta, due: da
     assert (following - due) % timedelta(seconds=seconds) == timedelta(0)
 
 
-@pytest.mark.parametrize(
-    ("due", "interval", "key"),
-    [
-        (START, "", "2026-03-02T09:00:00Z"),
-        (START + timedelta(microseconds=5), "", "2026-03-02T09:00:00.000005Z"),
-        (START, "@every 1h", "2026-03-02T09:00:00Z"),
-        (START, "0 9 * * *", "2026-03-02T09:00"),
-        # Laid down for "now": the expression does not fire then.
-        (START + SECOND, "0 9 * * *", "2026-03-02T09:00:01Z"),
-    ],
-)
-def test_keys_of_what_is_no_firing_are_instants(due: datetime, interval: str, key: str) -> None:
-    assert occurrence_key(Job(id=1, due_time=due, sleep_until=due, interval=interval)) == key
-    assert occurrence_key(Job(id=1, due_time=None, sleep_until=due, interval=interval)) == key
-
-
-def test_the_zone_of_the_expression_comes_first() -> None:
-    found = first_due("CRON_TZ=Asia/Tokyo 0 9 * * *", "Europe/Berlin", after=START)
-    assert found == datetime(2026, 3, 3, 0, 0, tzinfo=UTC)
-
-
-def test_the_first_occurrence_is_none_when_there_is_none() -> None:
-    assert first_due("0 0 30 2 *", after=START) is None
-    assert first_due("@daily", after=START, repeat_until=START + HOUR) is None
-    assert first_due("@daily", after=START) == START + 15 * HOUR
-    with pytest.raises(UnknownZone):
-        first_due("@daily", "Berlin", after=START)
-
-
 def test_a_job_whose_expression_never_fires_again_ends() -> None:
     job = Job(id=1, due_time=START, sleep_until=START, attempts=1, interval="0 0 30 2 *")
     assert written(run(job, START)).due_time is None
 
 
-def test_a_failed_last_occurrence_is_kept_though_it_would_be_removed() -> None:
+def test_a_failed_last_occurrence_is_kept_despite_auto_remove() -> None:
     job = Job(
         id=1, due_time=START, sleep_until=START, attempts=5, interval="@daily", repeat_until=START, auto_remove=True
     )
@@ -248,7 +219,7 @@ def test_a_failed_last_occurrence_is_kept_though_it_would_be_removed() -> None:
     assert (update.due_time, update.last_error) == (None, "ValueError: no")
 
 
-def test_of_a_job_that_lost_its_worker_the_error_before_is_kept() -> None:
+def test_a_job_that_lost_its_worker_keeps_the_previous_error() -> None:
     job = Job(id=1, due_time=START, sleep_until=START, attempts=POLICY.retry.max_attempts + 1, last_error="OSError: no")
     settlement = before_run(job, START, POLICY)
     assert settlement is not None
@@ -256,14 +227,14 @@ def test_of_a_job_that_lost_its_worker_the_error_before_is_kept() -> None:
     assert str(written(settlement).last_error).endswith("the previous error: OSError: no")
 
 
-def test_where_attempts_are_not_counted_there_is_one() -> None:
+def test_a_job_without_a_count_has_one_attempt() -> None:
     job = Job(id=1, due_time=START, sleep_until=START, attempts=None)
     settlement = failed(job, START)
     assert isinstance(settlement.error, JobFailed)
     assert (written(settlement).due_time, written(settlement).attempts) == (None, None)
 
 
-def test_what_is_given_back_is_as_if_it_had_never_been_locked() -> None:
+def test_a_job_that_is_given_back_is_as_before_its_lock() -> None:
     job = Job(id=1, due_time=START - HOUR, sleep_until=START - MINUTE, attempts=3, last_error="before")
     update = written(given_back(job))
     assert update == JobUpdate(
@@ -287,25 +258,7 @@ NAIVE = START.replace(tzinfo=None)
     ],
     ids=["finished", "cron", "zone", "flaw", "due without a zone", "repeat_until without a zone", "no duration"],
 )
-def test_a_row_that_makes_no_sense_is_paused_before_or_after_its_run(job: Job) -> None:
+def test_an_unreadable_row_is_paused_before_or_after_its_run(job: Job) -> None:
     settlement = before_run(job, START, POLICY) or run(replace(job, interval=job.interval or "@hourly"), START)
     assert isinstance(settlement.error, InvalidJob)
     assert (written(settlement).sleep_until, written(settlement).due_time) == (None, job.due_time)
-
-
-@PATIENT
-@given(st.integers(min_value=1, max_value=10_000), st.floats(min_value=0, max_value=1, exclude_max=True))
-def test_a_back_off_is_jitter_below_a_bound_that_doubles_up_to_a_cap(attempts: int, draw: float) -> None:
-    policy = RetryPolicy(first=5 * SECOND, cap=15 * MINUTE)
-    delay = policy.delay(attempts, draw)
-    bound = min(5 * 2 ** min(attempts - 1, 20), 900)
-    assert timedelta(0) <= delay <= timedelta(seconds=bound)
-    assert delay == timedelta(seconds=bound) * draw
-
-
-@pytest.mark.parametrize(
-    "settings", [{"max_attempts": 0}, {"first": timedelta(0)}, {"first": HOUR, "cap": MINUTE}], ids=str
-)
-def test_a_retry_policy_that_makes_no_sense_is_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="at least one attempt"):
-        RetryPolicy(**settings)

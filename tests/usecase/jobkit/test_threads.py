@@ -35,11 +35,11 @@ async def test_a_plain_function_runs_in_a_thread_and_keeps_its_lock(scene: Scene
         release.set()
         await eventually(lambda: scheduler.is_idle)
     assert threads == ["mails"]
-    assert scene.told == []
+    assert scene.errors == []
     assert (await scene.job()).due_time is None
 
 
-async def test_one_thread_does_the_jobs_of_a_worker(scene: Scene) -> None:
+async def test_a_worker_uses_one_thread(scene: Scene) -> None:
     threads: set[int] = set()
 
     def do(job: Job) -> None:
@@ -50,7 +50,7 @@ async def test_one_thread_does_the_jobs_of_a_worker(scene: Scene) -> None:
     assert len(threads) == 1
 
 
-async def test_workers_run_plain_functions_at_once(scene: Scene) -> None:
+async def test_workers_run_plain_functions_concurrently(scene: Scene) -> None:
     together = threading.Barrier(3)
 
     def do(job: Job) -> None:
@@ -58,7 +58,7 @@ async def test_workers_run_plain_functions_at_once(scene: Scene) -> None:
 
     await scene.jobs.add(once(1), once(2), once(3))
     await scene.until_idle(on_document=do, workers=3)
-    assert scene.told == []
+    assert scene.errors == []
 
 
 async def test_errors_and_outcomes_of_plain_functions_count(scene: Scene) -> None:
@@ -74,10 +74,10 @@ async def test_errors_and_outcomes_of_plain_functions_count(scene: Scene) -> Non
     assert (await scene.job(2)).due_time is None
     scene.clock.advance(MINUTE)
     await scene.until_idle(on_document=fail, batch=5)
-    assert [type(error) for error in scene.told] == [AttemptFailed] * 3
+    assert [type(error) for error in scene.errors] == [AttemptFailed] * 3
 
 
-async def test_a_thread_that_hangs_is_reported_and_left_behind(scene: Scene) -> None:
+async def test_a_thread_that_hangs_is_reported_and_abandoned(scene: Scene) -> None:
     release = threading.Event()
 
     def do(job: Job) -> None:
@@ -89,12 +89,12 @@ async def test_a_thread_that_hangs_is_reported_and_left_behind(scene: Scene) -> 
     await scene.jobs.add(once(1), once(2))
     async with scene.scheduler(on_document=do, run_timeout=BRIEF, cancel_grace=BRIEF) as scheduler:
         await eventually(lambda: scene.ran and scheduler.is_idle)
-    assert [type(error) for error in scene.told] == [RunTimedOut, RunLost, AttemptFailed]
+    assert [type(error) for error in scene.errors] == [RunTimedOut, RunLost, AttemptFailed]
     assert (await scene.job(1)).sleep_until == START + 10 * MINUTE
     release.set()
 
 
-async def test_a_slow_thread_that_ends_in_the_grace_has_succeeded(scene: Scene) -> None:
+async def test_a_slow_thread_that_ends_within_the_grace_has_succeeded(scene: Scene) -> None:
     release = threading.Event()
 
     def do(job: Job) -> None:
@@ -102,10 +102,10 @@ async def test_a_slow_thread_that_ends_in_the_grace_has_succeeded(scene: Scene) 
 
     await scene.jobs.add(once())
     async with scene.scheduler(on_document=do, run_timeout=BRIEF, cancel_grace=timedelta(seconds=60)) as scheduler:
-        await eventually(lambda: scene.told)
+        await eventually(lambda: scene.errors)
         release.set()
         await eventually(lambda: scheduler.is_idle)
-    assert [type(error) for error in scene.told] == [RunTimedOut]
+    assert [type(error) for error in scene.errors] == [RunTimedOut]
     assert (await scene.job()).due_time is None
 
 
@@ -117,9 +117,9 @@ async def test_a_plain_function_sees_the_context_of_its_scheduler(scene: Scene) 
         seen.append(tenant.get())
 
     await scene.jobs.add(once())
-    tenant.set("ours")
+    tenant.set("acme")
     await scene.until_idle(on_document=do)
-    assert seen == ["ours"]
+    assert seen == ["acme"]
 
 
 class Callable:
@@ -134,7 +134,7 @@ class Callable:
 
 
 @pytest.mark.parametrize("kind", ["function", "object", "partial", "lambda"])
-async def test_whatever_gives_a_coroutine_runs_on_the_event_loop(scene: Scene, kind: str) -> None:
+async def test_a_handler_that_returns_a_coroutine_runs_on_the_loop(scene: Scene, kind: str) -> None:
     handlers = {
         "function": scene.do,
         "object": Callable(scene),
@@ -144,10 +144,10 @@ async def test_whatever_gives_a_coroutine_runs_on_the_event_loop(scene: Scene, k
     await scene.jobs.add(once())
     await scene.until_idle(on_document=handlers[kind])
     assert len(scene.ran) == 1
-    assert scene.told == []
+    assert scene.errors == []
 
 
-async def test_an_event_loop_that_stands_still_for_longer_than_locks_last_is_reported(scene: Scene) -> None:
+async def test_a_blocked_event_loop_is_reported(scene: Scene) -> None:
     loop = asyncio.get_running_loop()
 
     async def block(job: Job) -> None:
@@ -158,4 +158,4 @@ async def test_an_event_loop_that_stands_still_for_longer_than_locks_last_is_rep
     await scene.jobs.add(once())
     settings = {"lock_duration": timedelta(seconds=0.1), "monotonic": loop.time}
     async with scene.scheduler(on_document=block, **settings):
-        await eventually(lambda: any(isinstance(error, LoopBlocked) for error in scene.told))
+        await eventually(lambda: any(isinstance(error, LoopBlocked) for error in scene.errors))

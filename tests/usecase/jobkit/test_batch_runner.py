@@ -1,4 +1,4 @@
-"""What a worker has locked together: settled in groups, and given back when it would wait too long; on both stores."""
+"""Jobs that a worker has locked together are settled in groups, or given back if they wait too long; on both stores."""
 
 import asyncio
 from datetime import timedelta
@@ -12,14 +12,14 @@ SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hou
 BRIEF = timedelta(milliseconds=30)
 
 
-async def test_a_batch_done_one_by_one_is_settled_together(scene: Scene) -> None:
+async def test_jobs_of_a_batch_are_settled_together(scene: Scene) -> None:
     await scene.jobs.add(*(once(number, auto_remove=number % 2 == 0) for number in range(100)))
     await scene.until_idle(batch=100)
     assert len(scene.ran) == 100
     assert (scene.store.calls["update"], scene.store.calls["remove"]) == (1, 1)
 
 
-async def test_what_has_ended_is_settled_while_the_next_run_lasts(scene: Scene) -> None:
+async def test_finished_jobs_are_settled_during_the_next_run(scene: Scene) -> None:
     finish = asyncio.Event()
 
     async def do(job: Job) -> None:
@@ -41,7 +41,7 @@ async def test_what_has_ended_is_settled_while_the_next_run_lasts(scene: Scene) 
     assert scene.store.calls["update"] == 2
 
 
-async def test_what_a_worker_has_not_begun_is_given_back_to_others(scene: Scene) -> None:
+async def test_jobs_not_begun_are_given_back_for_other_workers(scene: Scene) -> None:
     finish = asyncio.Event()
 
     async def hang(job: Job) -> None:
@@ -58,7 +58,7 @@ async def test_what_a_worker_has_not_begun_is_given_back_to_others(scene: Scene)
             await eventually(lambda: len(scene.ran) == 19)
         finish.set()
     assert {job.attempts for job in scene.ran} == {1}
-    assert scene.told == []
+    assert scene.errors == []
 
 
 async def test_jobs_not_begun_are_given_back_while_a_result_waits_to_be_written(scene: Scene) -> None:
@@ -85,10 +85,10 @@ async def test_jobs_not_begun_are_given_back_while_a_result_waits_to_be_written(
             finish.set()
 
 
-async def test_a_worker_locks_fewer_at_once_while_jobs_take_long(scene: Scene) -> None:
+async def test_a_worker_locks_fewer_jobs_while_they_are_slow(scene: Scene) -> None:
     async def linger(job: Job) -> None:
         scene.ran.append(job)
-        # Longer than the time for which it keeps the others.
+        # Longer than batch_time.
         calls = scene.store.calls["update"]
         if len(scene.ran) == 1:
             await eventually(lambda: scene.store.calls["update"] > calls)
@@ -108,7 +108,7 @@ async def test_two_schedulers_share_a_batch_of_slow_jobs(scene: Scene) -> None:
             ran[name].append(job.id)
             if ran["a"] and ran["b"]:
                 both.set()
-            # As if each lasted until the other scheduler has work, too.
+            # Each job lasts until the other scheduler has work, too.
             await both.wait()
 
         return do
@@ -122,10 +122,10 @@ async def test_two_schedulers_share_a_batch_of_slow_jobs(scene: Scene) -> None:
         await eventually(lambda: len(ran["a"]) + len(ran["b"]) == 10)
         await eventually(lambda: first.is_idle and second.is_idle)
     assert sorted(map(str, ran["a"] + ran["b"])) == [str(number) for number in range(10)]
-    assert scene.told == []
+    assert scene.errors == []
 
 
-async def test_a_stop_gives_back_what_is_not_begun_while_a_run_lasts(scene: Scene) -> None:
+async def test_a_stop_gives_back_jobs_not_begun_during_a_run(scene: Scene) -> None:
     going_on, finish = asyncio.Event(), asyncio.Event()
 
     async def linger(job: Job) -> None:

@@ -1,4 +1,4 @@
-"""Rows that programs add and edit in their own transactions, what a row says of its lock, and tables as they come."""
+"""Rows that programs insert and edit in their own transactions, and tables of any shape."""
 
 import os
 import uuid
@@ -32,7 +32,7 @@ def store(engine: AsyncEngine) -> SqlStore:
     return SqlStore(engine, "job", clock=SqlJobs(FrozenClock(), engine).frozen)
 
 
-async def test_a_job_is_there_when_the_transaction_of_its_caller_commits(engine: AsyncEngine, store: SqlStore) -> None:
+async def test_a_job_appears_when_the_callers_transaction_commits(engine: AsyncEngine, store: SqlStore) -> None:
     async with engine.connect() as connection:
         await store.enqueue(NewJob(id=1), connection=connection)
         assert await rows(engine, "select id from job") == []
@@ -44,13 +44,13 @@ async def test_a_job_is_there_when_the_transaction_of_its_caller_commits(engine:
     assert await rows(engine, "select id, sleep_until, data from job") == [(job_id, START + HOUR, {"to": "ada"})]
 
 
-async def test_a_table_that_numbers_its_rows_passes_over_taken_numbers(store: SqlStore) -> None:
+async def test_generated_numbers_that_are_taken_are_skipped(store: SqlStore) -> None:
     for number in (1, 2, 4):
         await store.enqueue(NewJob(id=number))
     assert [(await store.enqueue(NewJob())).id for _ in range(2)] == [3, 5]
 
 
-async def test_an_edit_is_undone_with_the_transaction_of_its_caller(engine: AsyncEngine, store: SqlStore) -> None:
+async def test_an_edit_is_rolled_back_with_the_callers_transaction(engine: AsyncEngine, store: SqlStore) -> None:
     await store.enqueue(NewJob(id=1))
     async with engine.connect() as connection:
         await store.edit_job(1, JobEdit(paused=True), connection=connection)
@@ -58,7 +58,7 @@ async def test_an_edit_is_undone_with_the_transaction_of_its_caller(engine: Asyn
     assert await store.next_due() == START
 
 
-async def test_a_locked_row_can_be_told_from_one_that_waits(engine: AsyncEngine, store: SqlStore) -> None:
+async def test_a_locked_row_differs_from_a_waiting_one(engine: AsyncEngine, store: SqlStore) -> None:
     await store.enqueue(NewJob(id=1))
     await store.enqueue(NewJob(id=2, due_time=START + MINUTE))
     owners = "select id, locked_by from job order by id"
@@ -78,7 +78,7 @@ async def test_a_locked_row_can_be_told_from_one_that_waits(engine: AsyncEngine,
     assert await rows(engine, owners) == [(1, None), (2, "worker 7")]
 
 
-async def test_a_row_says_when_its_job_ended(engine: AsyncEngine, store: SqlStore) -> None:
+async def test_a_row_records_when_its_job_ended(engine: AsyncEngine, store: SqlStore) -> None:
     finish_time = "select finish_time from job"
     await store.enqueue(NewJob(id=1, interval="@hourly"))
     await store.edit_job(1, JobEdit(repeat_until=START + MINUTE))
@@ -89,7 +89,7 @@ async def test_a_row_says_when_its_job_ended(engine: AsyncEngine, store: SqlStor
     assert await rows(engine, finish_time) == [(None,)]
 
 
-async def test_a_table_without_some_columns_refuses_what_would_stand_there(engine: AsyncEngine) -> None:
+async def test_a_table_refuses_values_of_columns_that_it_lacks(engine: AsyncEngine) -> None:
     await rows(
         engine,
         "create table small (id text primary key, sleep_until timestamptz, due_time timestamptz,"
@@ -122,7 +122,7 @@ async def test_a_table_without_some_columns_refuses_what_would_stand_there(engin
         ("timestamptz", START),
     ],
 )
-async def test_data_in_columns_is_of_any_type(engine: AsyncEngine, kind: str, value: object) -> None:
+async def test_data_columns_may_have_any_type(engine: AsyncEngine, kind: str, value: object) -> None:
     await rows(
         engine,
         f"create table wide (id uuid primary key default uuidv7(), sleep_until timestamptz, due_time timestamptz,"
@@ -137,7 +137,7 @@ async def test_data_in_columns_is_of_any_type(engine: AsyncEngine, kind: str, va
     assert await rows(engine, 'select "the \\:value", topic from wide') == [(value, "b")]
 
 
-async def test_jobs_of_all_that_store_and_table_hold_can_be_edited(engine: AsyncEngine, store: SqlStore) -> None:
+async def test_a_row_with_nulls_and_infinity_can_be_edited(engine: AsyncEngine, store: SqlStore) -> None:
     await rows(
         engine,
         "alter table job alter column fence drop not null, alter column attempts drop not null",

@@ -1,4 +1,4 @@
-"""Jobs that are added, and edited while they wait or run, on both stores."""
+"""New jobs, and edits of jobs that wait or run, on both stores."""
 
 import asyncio
 from dataclasses import replace
@@ -29,7 +29,7 @@ async def test_a_new_job_runs_at_once_and_gets_an_id(scene: Scene) -> None:
     assert (await scene.store.enqueue(NewJob())).id != job_id
 
 
-async def test_a_new_recurring_job_begins_with_its_first_occurrence_from_now_on(scene: Scene) -> None:
+async def test_a_new_recurring_job_is_due_at_its_first_occurrence(scene: Scene) -> None:
     scene.clock.advance(MINUTE)
     new = NewJob(
         id=7,
@@ -56,7 +56,7 @@ async def test_a_deferred_job_waits_for_its_time(scene: Scene) -> None:
     assert (await scene.job(7)).sleep_until == START + HOUR
 
 
-async def test_an_id_that_is_taken_is_refused_unless_it_is_to_be_kept(scene: Scene) -> None:
+async def test_an_id_that_is_taken_is_refused_or_kept(scene: Scene) -> None:
     await scene.store.enqueue(NewJob(id=7, data={"n": 1}))
     with pytest.raises(JobExists, match="there is a job 7 already"):
         await scene.store.enqueue(NewJob(id=7))
@@ -65,14 +65,14 @@ async def test_an_id_that_is_taken_is_refused_unless_it_is_to_be_kept(scene: Sce
     assert (await scene.job(7)).data == {"n": 1}
 
 
-async def test_a_schedule_that_is_declared_again_goes_on_and_one_that_is_another_begins(scene: Scene) -> None:
+async def test_an_unchanged_declaration_keeps_the_next_occurrence(scene: Scene) -> None:
     async def declare(interval: str, number: int) -> None:
         new = NewJob(id=1, interval=interval, data={"n": number})
         assert await scene.store.enqueue(new, on_conflict=OnConflict.EDIT) == Enqueued(1, is_new=number == 0)
 
     await declare("@hourly", 0)
     scene.clock.advance(90 * MINUTE)
-    # An occurrence has been missed, and is not lost by it.
+    # The declaration does not lose the occurrence that was missed.
     await declare("@hourly", 1)
     job = await scene.job()
     assert (job.due_time, job.data) == (START + HOUR, {"n": 1})
@@ -87,18 +87,18 @@ async def test_a_schedule_that_is_declared_again_goes_on_and_one_that_is_another
         (NewJob(interval="@daily", time_zone="Berlin"), "Berlin"),
         (NewJob(interval="0 0 30 2 *"), "never fires"),
         (NewJob(interval="@daily", repeat_until=START), "after repeat_until"),
-        (NewJob(misfire="PERHAPS"), "PERHAPS"),
+        (NewJob(misfire="MAYBE"), "MAYBE"),
         (NewJob(due_time=START.replace(tzinfo=None)), "due_time has no time zone"),
     ],
     ids=str,
 )
-async def test_a_new_job_that_makes_no_sense_is_refused(scene: Scene, new: NewJob, reason: str) -> None:
+async def test_an_invalid_new_job_is_refused(scene: Scene, new: NewJob, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         await scene.store.enqueue(new)
     assert await scene.store.next_due() is None
 
 
-async def test_a_scheduler_looks_at_once_at_what_is_enqueued_or_edited_through_it(scene: Scene) -> None:
+async def test_a_scheduler_looks_at_once_after_its_own_changes(scene: Scene) -> None:
     async with scene.scheduler(idle_delay=HOUR) as scheduler:
         await eventually(lambda: scheduler.is_idle)
         await scheduler.enqueue(NewJob(id=1))
@@ -108,10 +108,10 @@ async def test_a_scheduler_looks_at_once_at_what_is_enqueued_or_edited_through_i
         await eventually(lambda: len(scene.ran) == 2)
 
 
-# Edits of a job that waits
+# Edits of a waiting job
 
 
-async def test_another_schedule_begins_at_once(scene: Scene) -> None:
+async def test_a_new_schedule_begins_at_once(scene: Scene) -> None:
     await scene.jobs.add(hourly(START + HOUR))
     edited = await scene.store.edit_job(1, JobEdit(interval="*/10 * * * *"))
     assert edited.due_time == edited.sleep_until == START + 10 * MINUTE
@@ -121,7 +121,7 @@ async def test_another_schedule_begins_at_once(scene: Scene) -> None:
     assert (await scene.job()).due_time == START.replace(hour=7) + DAY
 
 
-async def test_a_job_ends_when_its_schedule_does_and_goes_on_with_a_longer_one(scene: Scene) -> None:
+async def test_a_job_ends_with_its_schedule_and_resumes_with_a_longer_one(scene: Scene) -> None:
     await scene.jobs.add(hourly(START + HOUR))
     await scene.store.edit_job(1, JobEdit(repeat_until=START + MINUTE))
     row = await scene.job()
@@ -161,7 +161,7 @@ async def test_a_job_is_paused_and_resumed(scene: Scene) -> None:
     assert [job.due_time for job in scene.ran] == [START - MINUTE]
 
 
-async def test_a_paused_job_stays_so_when_its_schedule_is_edited(scene: Scene) -> None:
+async def test_a_paused_job_stays_paused_when_its_schedule_is_edited(scene: Scene) -> None:
     await scene.jobs.add(Job(id=1, due_time=START + HOUR, sleep_until=None, interval="@hourly"))
     await scene.store.edit_job(1, JobEdit(interval="@daily"))
     row = await scene.job()
@@ -170,7 +170,7 @@ async def test_a_paused_job_stays_so_when_its_schedule_is_edited(scene: Scene) -
     assert (await scene.job()).sleep_until == START + HOUR
 
 
-async def test_a_row_that_made_no_sense_is_mended(scene: Scene) -> None:
+async def test_an_unreadable_row_is_corrected_by_an_edit(scene: Scene) -> None:
     await scene.jobs.add(Job(id=1, due_time=START, sleep_until=START, interval="61 * * * *"))
     await scene.until_idle()
     await scene.store.edit_job(1, JobEdit(data={"seen": True}))
@@ -178,7 +178,7 @@ async def test_a_row_that_made_no_sense_is_mended(scene: Scene) -> None:
     assert (await scene.job()).sleep_until == START + HOUR
 
 
-async def test_an_attempt_that_waits_is_made_under_the_edited_definition(scene: Scene) -> None:
+async def test_a_waiting_attempt_is_made_under_the_edited_definition(scene: Scene) -> None:
     await scene.jobs.add(hourly())
     await scene.until_idle(on_document=fail)
     edited = await scene.store.edit_job(1, JobEdit(interval="*/10 * * * *"))
@@ -195,26 +195,26 @@ async def test_an_attempt_that_waits_is_made_under_the_edited_definition(scene: 
         JobEdit(interval="61 * * * *"),
         JobEdit(time_zone="Berlin"),
         JobEdit(interval="0 0 30 2 *"),
-        JobEdit(misfire="PERHAPS"),
+        JobEdit(misfire="MAYBE"),
         JobEdit(due_time=START.replace(tzinfo=None)),
         JobEdit(repeat_until=START.replace(tzinfo=None)),
     ],
     ids=str,
 )
-async def test_an_edit_that_makes_no_sense_changes_nothing(scene: Scene, edit: JobEdit) -> None:
+async def test_an_invalid_edit_changes_nothing(scene: Scene, edit: JobEdit) -> None:
     await scene.jobs.add(hourly(START + HOUR))
     before = await scene.job()
-    with pytest.raises(ValueError, match=r"61|Berlin|never fires|PERHAPS|time zone"):
+    with pytest.raises(ValueError, match=r"61|Berlin|never fires|MAYBE|time zone"):
         await scene.store.edit_job(1, edit)
     assert await scene.job() == before
 
 
-async def test_a_job_that_is_not_there_cannot_be_edited(scene: Scene) -> None:
+async def test_a_missing_job_cannot_be_edited(scene: Scene) -> None:
     with pytest.raises(NoSuchJob, match="there is no job 1"):
         await scene.store.edit_job(1, JobEdit(paused=True))
 
 
-# Edits of a job that runs
+# Edits of a running job
 
 
 async def edited_in_its_run(scene: Scene, job: Job, edit: JobEdit, **settings: Any) -> None:
@@ -228,28 +228,28 @@ async def edited_in_its_run(scene: Scene, job: Job, edit: JobEdit, **settings: A
     await scene.until_idle(on_document=do, **settings)
 
 
-async def test_an_edit_of_its_data_does_not_void_a_run(scene: Scene) -> None:
+async def test_an_edit_of_data_does_not_void_a_run(scene: Scene) -> None:
     await edited_in_its_run(scene, once(), JobEdit(data={"n": 2}))
     row = await scene.job()
     assert (len(scene.ran), row.due_time, row.data) == (1, None, {"n": 2})
-    assert scene.told == []
+    assert scene.errors == []
 
 
-async def test_a_run_settles_into_the_schedule_that_its_row_has_by_then(scene: Scene) -> None:
+async def test_a_run_settles_by_the_schedule_that_its_row_has_at_its_end(scene: Scene) -> None:
     await edited_in_its_run(scene, hourly(), JobEdit(interval="*/10 * * * *"))
     row = await scene.job()
     assert row.due_time == row.sleep_until == START + 10 * MINUTE
-    assert (len(scene.ran), row.attempts, scene.told) == (1, 0, [])
+    assert (len(scene.ran), row.attempts, scene.errors) == (1, 0, [])
 
 
 @pytest.mark.parametrize("misfire", Misfire)
-async def test_a_rescheduled_run_catches_up_with_nothing_before_it(scene: Scene, misfire: Misfire) -> None:
+async def test_a_rescheduled_run_does_not_catch_up(scene: Scene, misfire: Misfire) -> None:
     edit = JobEdit(interval="*/10 * * * *", misfire_after=DAY)
     await edited_in_its_run(scene, hourly(START - 5 * HOUR, misfire=misfire), edit, misfire_after=DAY)
-    assert ((await scene.job()).due_time, len(scene.ran), scene.told) == (START + 10 * MINUTE, 1, [])
+    assert ((await scene.job()).due_time, len(scene.ran), scene.errors) == (START + 10 * MINUTE, 1, [])
 
 
-async def test_a_rescheduled_run_that_is_edited_again_catches_up_with_nothing(scene: Scene) -> None:
+async def test_a_run_that_is_rescheduled_twice_does_not_catch_up(scene: Scene) -> None:
     held = scene.store.gates["held"] = asyncio.Event()
 
     async def do(job: Job) -> None:
@@ -267,32 +267,32 @@ async def test_a_rescheduled_run_that_is_edited_again_catches_up_with_nothing(sc
     assert (await scene.job()).due_time == START + 10 * MINUTE
 
 
-async def test_a_late_job_that_waits_for_its_pace_is_rescheduled_at_once(scene: Scene) -> None:
+async def test_a_late_job_that_waits_for_its_pace_is_rescheduled(scene: Scene) -> None:
     await scene.jobs.add(replace(hourly(START - 5 * HOUR, misfire=Misfire.FIRE_ALL), sleep_until=START + MINUTE))
     edited = await scene.store.edit_job(1, JobEdit(interval="@daily"))
     assert edited.due_time == edited.sleep_until == START.replace(hour=0) + DAY
 
 
-async def test_a_run_settles_into_the_zone_that_its_row_has_by_then(scene: Scene) -> None:
+async def test_a_run_settles_by_the_zone_that_its_row_has_at_its_end(scene: Scene) -> None:
     job = Job(id=1, due_time=START, sleep_until=START, interval="0 9 * * *")
     await edited_in_its_run(scene, job, JobEdit(time_zone="America/New_York"))
     assert (await scene.job()).due_time == START.replace(hour=14)
 
 
-async def test_a_schedule_that_ends_during_a_run_has_ended(scene: Scene) -> None:
+async def test_a_job_whose_schedule_ends_during_its_run_has_ended(scene: Scene) -> None:
     await edited_in_its_run(scene, hourly(), JobEdit(repeat_until=START + MINUTE))
     assert (await scene.job()).due_time is None
-    assert scene.told == []
+    assert scene.errors == []
 
 
 @pytest.mark.parametrize("removes", [False, True])
-async def test_whether_a_job_removes_itself_is_decided_when_its_run_ends(scene: Scene, removes: bool) -> None:
+async def test_auto_remove_counts_at_the_end_of_a_run(scene: Scene, removes: bool) -> None:
     await edited_in_its_run(scene, once(auto_remove=not removes), JobEdit(auto_remove=removes))
     assert ((await scene.jobs.read(1)) is None) == removes
-    assert scene.told == []
+    assert scene.errors == []
 
 
-async def test_a_failed_run_of_an_edited_job_is_tried_again(scene: Scene) -> None:
+async def test_a_failed_run_of_an_edited_job_is_retried(scene: Scene) -> None:
     async def do(job: Job) -> None:
         await scene.store.edit_job(1, JobEdit(interval="@daily"))
         raise RuntimeError("no")
@@ -301,10 +301,10 @@ async def test_a_failed_run_of_an_edited_job_is_tried_again(scene: Scene) -> Non
     await scene.until_idle(on_document=do)
     row = await scene.job()
     assert (row.due_time, row.sleep_until, row.interval) == (START, START + 5 * SECOND, "@daily")
-    assert [type(error) for error in scene.told] == [AttemptFailed]
+    assert [type(error) for error in scene.errors] == [AttemptFailed]
 
 
-async def test_of_a_batch_only_the_edited_job_is_decided_once_more(scene: Scene) -> None:
+async def test_only_the_edited_job_of_a_batch_is_decided_again(scene: Scene) -> None:
     async def do(job: Job) -> None:
         scene.ran.append(job)
         if job.id == 1:
@@ -314,18 +314,18 @@ async def test_of_a_batch_only_the_edited_job_is_decided_once_more(scene: Scene)
     await scene.until_idle(on_document=do, batch=3)
     assert [await scene.jobs.read(number) is None for number in (1, 2, 3)] == [True, False, False]
     assert (scene.store.calls["update"], scene.store.calls["held"], scene.store.calls["remove"]) == (1, 1, 1)
-    assert scene.told == []
+    assert scene.errors == []
 
 
 @pytest.mark.parametrize("edit", [JobEdit(paused=True), JobEdit(due_time=START + DAY)], ids=str)
-async def test_a_job_that_is_paused_or_moved_in_its_run_is_taken_from_it(scene: Scene, edit: JobEdit) -> None:
+async def test_a_run_loses_a_job_that_is_paused_or_moved(scene: Scene, edit: JobEdit) -> None:
     await edited_in_its_run(scene, hourly(), edit)
     row = await scene.job()
     assert row.sleep_until == (None if edit.paused is True else START + DAY)
-    assert [type(error) for error in scene.told] == [LateWrite]
+    assert [type(error) for error in scene.errors] == [LateWrite]
 
 
-async def test_a_run_is_ended_by_an_edit_that_asks_for_it(scene: Scene) -> None:
+async def test_an_edit_may_end_a_run(scene: Scene) -> None:
     cancelled = asyncio.Event()
 
     async def linger(job: Job) -> None:
@@ -338,10 +338,10 @@ async def test_a_run_is_ended_by_an_edit_that_asks_for_it(scene: Scene) -> None:
     await scene.jobs.add(once())
     await scene.until_idle(on_document=linger, lock_duration=timedelta(seconds=0.15))
     assert cancelled.is_set()
-    assert [type(error) for error in scene.told] == [LockLost]
+    assert [type(error) for error in scene.errors] == [LockLost]
 
 
-async def test_edits_at_once_are_all_in_the_row(scene: Scene) -> None:
+async def test_concurrent_edits_are_all_applied(scene: Scene) -> None:
     await scene.jobs.add(hourly(START + HOUR))
     edits = [
         JobEdit(interval="30 7 * * *"),
@@ -358,15 +358,15 @@ async def test_edits_at_once_are_all_in_the_row(scene: Scene) -> None:
     assert (row.due_time, row.repeat_until) == (START.replace(hour=6, minute=30) + DAY, START + 9 * DAY)
 
 
-async def test_what_an_edited_row_says_is_read_when_the_store_is_back(scene: Scene) -> None:
+async def test_an_edited_row_is_read_when_the_store_is_back(scene: Scene) -> None:
     async def do(job: Job) -> None:
         await scene.store.edit_job(1, JobEdit(interval="@daily"))
 
     scene.store.failing = {"held"}
     await scene.jobs.add(hourly())
     async with scene.scheduler(on_document=do) as scheduler:
-        await eventually(lambda: scene.told)
+        await eventually(lambda: scene.errors)
         scene.store.failing.clear()
         await eventually(lambda: scheduler.is_idle)
     assert (await scene.job()).due_time == START.replace(hour=0) + DAY
-    assert {getattr(error, "call", "") for error in scene.told} == {"held"}
+    assert {getattr(error, "call", "") for error in scene.errors} == {"held"}

@@ -1,4 +1,4 @@
-"""The life of a scheduler: hooks, waiting, stopping; on both stores."""
+"""The life of a scheduler, with its hooks, sleep and stop, on both stores."""
 
 import asyncio
 from datetime import timedelta
@@ -21,7 +21,7 @@ MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 # Hooks and states
 
 
-async def test_hooks_are_called_in_their_turn(scene: Scene) -> None:
+async def test_hooks_are_called_in_order(scene: Scene) -> None:
     said: list[str] = []
 
     async def do(job: Job) -> None:
@@ -39,7 +39,7 @@ async def test_hooks_are_called_in_their_turn(scene: Scene) -> None:
     assert said == ["start", "document", "idle", "stop"]
 
 
-async def test_idleness_is_said_once_each_time(scene: Scene) -> None:
+async def test_on_idle_is_called_once_each_time(scene: Scene) -> None:
     said: list[int] = []
 
     async def say() -> None:
@@ -54,7 +54,7 @@ async def test_idleness_is_said_once_each_time(scene: Scene) -> None:
     assert said == [0, 1]
 
 
-async def test_a_scheduler_says_what_it_is_doing(scene: Scene) -> None:
+async def test_the_states_of_a_scheduler(scene: Scene) -> None:
     going_on, finish = asyncio.Event(), asyncio.Event()
 
     async def linger(job: Job) -> None:
@@ -108,7 +108,7 @@ def test_a_scheduler_can_run_again_on_another_loop() -> None:
     asyncio.run(once_more(2))
 
 
-async def test_an_error_at_the_start_is_raised_and_nothing_has_begun(scene: Scene) -> None:
+async def test_an_error_of_on_start_is_raised_and_nothing_begins(scene: Scene) -> None:
     async def refuse() -> None:
         raise RuntimeError("not today")
 
@@ -121,17 +121,17 @@ async def test_an_error_at_the_start_is_raised_and_nothing_has_begun(scene: Scen
     await scheduler.stop()
 
 
-async def test_errors_of_the_other_hooks_are_told_and_stop_nothing(scene: Scene) -> None:
+async def test_errors_of_other_hooks_are_reported_and_stop_nothing(scene: Scene) -> None:
     async def fail_too() -> None:
         raise RuntimeError("no")
 
     await scene.jobs.add(once())
     await scene.until_idle(on_idle=fail_too, on_stop=fail_too)
     assert len(scene.ran) == 1
-    assert [error.hook for error in scene.told if isinstance(error, HookFailed)] == ["on_idle", "on_stop"]
+    assert [error.hook for error in scene.errors if isinstance(error, HookFailed)] == ["on_idle", "on_stop"]
 
 
-async def test_a_handler_that_waits_for_what_is_cancelled_has_failed_and_the_scheduler_goes_on(scene: Scene) -> None:
+async def test_a_handler_that_awaits_a_cancelled_task_has_failed(scene: Scene) -> None:
     async def await_in_vain(job: Job) -> None:
         if job.id == 1:
             given_up = asyncio.get_running_loop().create_future()
@@ -142,10 +142,10 @@ async def test_a_handler_that_waits_for_what_is_cancelled_has_failed_and_the_sch
     await scene.jobs.add(once(1), once(2))
     await scene.until_idle(on_document=await_in_vain)
     assert [job.id for job in scene.ran] == [2]
-    assert [type(error) for error in scene.told] == [AttemptFailed]
+    assert [type(error) for error in scene.errors] == [AttemptFailed]
 
 
-async def test_an_error_handler_that_fails_stops_nothing(scene: Scene) -> None:
+async def test_an_on_error_that_fails_stops_nothing(scene: Scene) -> None:
     async def fail_again(error: SchedulerError) -> None:
         raise RuntimeError("no")
 
@@ -154,10 +154,10 @@ async def test_an_error_handler_that_fails_stops_nothing(scene: Scene) -> None:
     assert [(await scene.job(number)).attempts for number in (1, 2)] == [1, 1]
 
 
-# Waiting
+# Sleeping
 
 
-async def test_an_idle_scheduler_asks_no_more_than_it_has_to(scene: Scene) -> None:
+async def test_an_idle_scheduler_asks_once(scene: Scene) -> None:
     await scene.jobs.add(once(1, START + HOUR))
 
     async def quiet() -> bool:
@@ -184,14 +184,14 @@ async def test_an_idle_scheduler_looks_when_the_next_job_is_due(scene: Scene) ->
         await eventually(lambda: scene.ran)
 
 
-async def test_an_idle_scheduler_finds_what_nobody_told_it_of(scene: Scene) -> None:
+async def test_an_idle_scheduler_finds_rows_without_wake(scene: Scene) -> None:
     async with scene.scheduler(idle_delay=timedelta(milliseconds=20)) as scheduler:
         await eventually(lambda: scheduler.is_idle)
         await scene.jobs.add(once())
         await eventually(lambda: scene.ran)
 
 
-async def test_the_waiting_worker_hears_of_what_another_has_put_back(scene: Scene) -> None:
+async def test_a_settlement_wakes_the_sleeping_worker(scene: Scene) -> None:
     others_wait = asyncio.Event()
 
     async def fail_late(job: Job) -> Outcome:
@@ -208,7 +208,7 @@ async def test_the_waiting_worker_hears_of_what_another_has_put_back(scene: Scen
         await eventually(lambda: len(scene.ran) == 2)
 
 
-async def test_workers_wait_between_batches_if_they_are_told_to(scene: Scene) -> None:
+async def test_workers_wait_for_next_delay_between_batches(scene: Scene) -> None:
     await scene.jobs.add(once(1), once(2))
     async with scene.scheduler(next_delay=HOUR) as scheduler:
         await eventually(lambda: scene.ran and not scheduler.is_processing)
@@ -219,7 +219,7 @@ async def test_workers_wait_between_batches_if_they_are_told_to(scene: Scene) ->
 # Stopping
 
 
-async def test_a_stop_lets_the_run_in_hand_finish_and_gives_back_the_rest(scene: Scene) -> None:
+async def test_a_stop_lets_a_current_run_finish_and_gives_back_the_rest(scene: Scene) -> None:
     going_on, finish = asyncio.Event(), asyncio.Event()
 
     async def linger(job: Job) -> None:
@@ -240,11 +240,11 @@ async def test_a_stop_lets_the_run_in_hand_finish_and_gives_back_the_rest(scene:
     for number in (2, 3):
         row = await scene.job(number)
         assert (row.sleep_until, row.due_time, row.attempts) == (START, START, 0)
-    assert scene.told == []
+    assert scene.errors == []
 
 
 @pytest.mark.parametrize("handler", ["on_document", "on_batch"])
-async def test_what_does_not_finish_within_the_grace_is_cancelled_and_given_back(scene: Scene, handler: str) -> None:
+async def test_runs_that_outlast_the_grace_are_given_back(scene: Scene, handler: str) -> None:
     going_on, cancelled = asyncio.Event(), asyncio.Event()
 
     async def linger(work: object) -> None:
@@ -267,7 +267,7 @@ async def test_what_does_not_finish_within_the_grace_is_cancelled_and_given_back
 
 
 @pytest.mark.parametrize("caller", ["on_document", "on_idle", "on_error", "on_start", "on_stop"])
-async def test_whatever_a_scheduler_calls_may_stop_it(scene: Scene, caller: str) -> None:
+async def test_handlers_and_hooks_may_stop_their_scheduler(scene: Scene, caller: str) -> None:
     await scene.jobs.add(once())
     called = 0
 
@@ -286,7 +286,7 @@ async def test_whatever_a_scheduler_calls_may_stop_it(scene: Scene, caller: str)
     assert called == 1
 
 
-async def test_everybody_who_stops_a_scheduler_waits_for_its_end(scene: Scene) -> None:
+async def test_concurrent_stops_all_wait_for_the_end(scene: Scene) -> None:
     ended: list[str] = []
 
     async def end() -> None:
@@ -305,7 +305,7 @@ async def test_everybody_who_stops_a_scheduler_waits_for_its_end(scene: Scene) -
     assert ended == ["on_stop", "stopped", "stopped", "stopped"]
 
 
-async def test_a_stop_during_the_start_ends_it_before_anything_is_run(scene: Scene) -> None:
+async def test_a_stop_during_the_start_ends_it_before_any_run(scene: Scene) -> None:
     await scene.jobs.add(once())
     starting, go_on = asyncio.Event(), asyncio.Event()
 
@@ -324,7 +324,7 @@ async def test_a_stop_during_the_start_ends_it_before_anything_is_run(scene: Sce
 
 
 @pytest.mark.parametrize("hook", ["on_idle", "on_error"])
-async def test_a_hook_that_hangs_does_not_hold_up_a_stop_for_ever(scene: Scene, hook: str) -> None:
+async def test_a_hook_that_hangs_does_not_block_a_stop(scene: Scene, hook: str) -> None:
     await scene.jobs.add(once())
     hangs = asyncio.Event()
 
@@ -340,21 +340,21 @@ async def test_a_hook_that_hangs_does_not_hold_up_a_stop_for_ever(scene: Scene, 
     assert not scheduler.is_running
 
 
-async def test_a_stop_ends_also_while_the_store_is_away(scene: Scene) -> None:
+async def test_a_stop_ends_while_the_store_is_unreachable(scene: Scene) -> None:
     scene.store.failing = {"now", "lock_next", "update"}
     async with scene.scheduler():
-        await eventually(lambda: scene.told)
+        await eventually(lambda: scene.errors)
 
 
-async def test_a_stop_does_not_wait_for_ever_for_a_store_that_takes_nothing(scene: Scene) -> None:
+async def test_a_stop_gives_up_writing_to_a_failing_store(scene: Scene) -> None:
     scene.store.failing = {"update"}
     await scene.jobs.add(once())
     async with scene.scheduler(grace=timedelta(milliseconds=10)):
-        await eventually(lambda: scene.told)
+        await eventually(lambda: scene.errors)
     assert (await scene.job()).sleep_until == START + 10 * MINUTE
 
 
-async def test_a_report_of_a_lost_lock_does_not_hold_up_a_stop_for_ever(scene: Scene) -> None:
+async def test_a_report_of_a_lost_lock_does_not_block_a_stop(scene: Scene) -> None:
     lost = asyncio.Event()
 
     async def linger(job: Job) -> None:

@@ -1,4 +1,4 @@
-"""Limits of the store in memory."""
+"""The limits of the memory store."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -14,7 +14,7 @@ def a_job(number: int) -> Job:
     return Job(id=number, due_time=START, sleep_until=START)
 
 
-def test_a_full_store_takes_no_more() -> None:
+def test_a_full_store_refuses_jobs() -> None:
     store = MemoryStore(capacity=1)
     store.add(a_job(1))
     with pytest.raises(StoreFull):
@@ -27,7 +27,7 @@ def test_a_full_store_takes_no_more() -> None:
     assert len(store) == 1
 
 
-async def test_a_job_that_is_locked_for_ever_and_again_takes_no_more_room() -> None:
+async def test_a_job_that_is_locked_many_times_takes_no_more_memory() -> None:
     store = MemoryStore()
     store.add(a_job(1))
     for _ in range(1_000):
@@ -37,7 +37,7 @@ async def test_a_job_that_is_locked_for_ever_and_again_takes_no_more_room() -> N
     assert len(store._waiting) <= 2 * len(store) + 64
 
 
-async def test_an_edit_of_a_row_that_is_gone_is_refused_and_one_that_is_there_fences_off() -> None:
+async def test_an_edit_past_the_scheduler_increases_the_fence() -> None:
     store = MemoryStore()
     with pytest.raises(KeyError):
         store.edit(1, sleep_until=None)
@@ -47,7 +47,7 @@ async def test_an_edit_of_a_row_that_is_gone_is_refused_and_one_that_is_there_fe
 
 
 @pytest.mark.parametrize("part", ["due_time", "sleep_until", "repeat_until"])
-async def test_a_time_without_a_zone_is_refused_before_it_stops_every_other_job(part: str) -> None:
+async def test_a_naive_time_is_refused(part: str) -> None:
     store = MemoryStore(now=lambda: START)
     store.add(a_job(1))
     naive = {part: START.replace(tzinfo=None)}

@@ -1,4 +1,4 @@
-"""Runs that take too long, and those that do not end when they are cancelled, on both stores."""
+"""Runs that time out, and runs that ignore their cancellation, on both stores."""
 
 import asyncio
 import contextlib
@@ -36,13 +36,13 @@ class Stubborn:
                 await self.release.wait()
 
 
-async def test_a_hung_run_is_reported_ended_and_tried_again(scene: Scene) -> None:
+async def test_a_hung_run_is_reported_cancelled_and_retried(scene: Scene) -> None:
     await scene.jobs.add(once())
     await scene.until_idle(on_document=hang, run_timeout=BRIEF)
     row = await scene.job()
     assert (row.due_time, row.sleep_until, row.attempts) == (START, START + 5 * SECOND, 1)
     assert str(row.last_error).startswith("RunTimedOut: job 1: ")
-    timed_out, failed = scene.told
+    timed_out, failed = scene.errors
     assert isinstance(timed_out, RunTimedOut)
     assert isinstance(failed, AttemptFailed)
     assert isinstance(failed.error, RunTimedOut)
@@ -51,7 +51,7 @@ async def test_a_hung_run_is_reported_ended_and_tried_again(scene: Scene) -> Non
     assert [job.attempts for job in scene.ran] == [2]
 
 
-async def test_a_hung_run_is_ended_while_a_result_waits_to_be_written(scene: Scene) -> None:
+async def test_a_hung_run_is_cancelled_while_a_result_is_written(scene: Scene) -> None:
     write = scene.store.gates["update"] = asyncio.Event()
 
     async def do(job: Job) -> None:
@@ -63,7 +63,7 @@ async def test_a_hung_run_is_ended_while_a_result_waits_to_be_written(scene: Sce
     async with scene.scheduler(on_document=do, batch=3, run_timeout=timedelta(milliseconds=100)) as scheduler:
         try:
             await eventually(lambda: scene.store.calls["update"])
-            await eventually(lambda: any(isinstance(error, RunTimedOut) for error in scene.told))
+            await eventually(lambda: any(isinstance(error, RunTimedOut) for error in scene.errors))
             assert [job.id for job in scene.ran] == [1, 2]
         finally:
             write.set()
@@ -73,24 +73,24 @@ async def test_a_hung_run_is_ended_while_a_result_waits_to_be_written(scene: Sce
         (START, 1),
         (None, 0),
     ]
-    assert [type(error) for error in scene.told] == [RunTimedOut, AttemptFailed]
+    assert [type(error) for error in scene.errors] == [RunTimedOut, AttemptFailed]
 
 
 async def test_the_last_attempt_of_a_hung_run_ends_the_job(scene: Scene) -> None:
     await scene.jobs.add(once())
     await scene.until_idle(on_document=hang, run_timeout=BRIEF, retry=RetryPolicy(max_attempts=1))
     assert (await scene.job()).sleep_until is None
-    assert [type(error) for error in scene.told] == [RunTimedOut, JobFailed]
+    assert [type(error) for error in scene.errors] == [RunTimedOut, JobFailed]
 
 
 async def test_every_job_of_a_hung_batch_has_timed_out(scene: Scene) -> None:
     await scene.jobs.add(once(1), once(2))
     await scene.until_idle(on_batch=hang, batch=5, run_timeout=BRIEF)
     assert [(await scene.job(number)).sleep_until for number in (1, 2)] == [START + 5 * SECOND] * 2
-    assert sorted(type(error).__name__ for error in scene.told) == ["AttemptFailed"] * 2 + ["RunTimedOut"] * 2
+    assert sorted(type(error).__name__ for error in scene.errors) == ["AttemptFailed"] * 2 + ["RunTimedOut"] * 2
 
 
-async def test_a_handler_that_turns_its_cancellation_into_an_error_has_timed_out(scene: Scene) -> None:
+async def test_an_error_instead_of_a_cancellation_is_a_timeout(scene: Scene) -> None:
     async def complain(job: Job) -> None:
         try:
             await asyncio.Event().wait()
@@ -102,7 +102,7 @@ async def test_a_handler_that_turns_its_cancellation_into_an_error_has_timed_out
     assert str((await scene.job()).last_error).startswith("RunTimedOut")
 
 
-async def test_what_a_run_does_when_it_is_cancelled_counts_if_it_succeeds(scene: Scene) -> None:
+async def test_a_cancelled_run_that_succeeds_counts(scene: Scene) -> None:
     async def finish_all_the_same(job: Job) -> None:
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
@@ -111,10 +111,10 @@ async def test_what_a_run_does_when_it_is_cancelled_counts_if_it_succeeds(scene:
     await scene.until_idle(on_document=finish_all_the_same, run_timeout=BRIEF)
     row = await scene.job()
     assert (row.due_time, row.last_error) == (None, None)
-    assert [type(error) for error in scene.told] == [RunTimedOut]
+    assert [type(error) for error in scene.errors] == [RunTimedOut]
 
 
-async def test_a_handler_that_ignores_its_cancellation_keeps_neither_its_worker_nor_its_lock(scene: Scene) -> None:
+async def test_a_lost_run_keeps_neither_its_worker_nor_its_lock(scene: Scene) -> None:
     stubborn = Stubborn()
 
     async def do(job: Job) -> None:
@@ -122,9 +122,9 @@ async def test_a_handler_that_ignores_its_cancellation_keeps_neither_its_worker_
 
     await scene.jobs.add(once(1), once(2, START + MINUTE))
     async with scene.scheduler(on_document=do, run_timeout=BRIEF, cancel_grace=BRIEF) as scheduler:
-        await eventually(lambda: any(isinstance(error, AttemptFailed) for error in scene.told))
+        await eventually(lambda: any(isinstance(error, AttemptFailed) for error in scene.errors))
         await eventually(lambda: scheduler.is_idle)
-        # It may still be going on, so nobody runs it again before its lock would have ended.
+        # It may still be going on, so nobody runs it again before its lock expires.
         row = await scene.job(1)
         assert (row.due_time, row.sleep_until, row.attempts) == (START, START + 10 * MINUTE, 1)
         assert str(row.last_error).startswith("RunTimedOut")
@@ -133,7 +133,7 @@ async def test_a_handler_that_ignores_its_cancellation_keeps_neither_its_worker_
         await eventually(lambda: scene.ran)
         stubborn.release.set()
         await eventually(lambda: scheduler.is_idle)
-    assert [type(error) for error in scene.told] == [RunTimedOut, RunLost, AttemptFailed]
+    assert [type(error) for error in scene.errors] == [RunTimedOut, RunLost, AttemptFailed]
     assert (await scene.job(1)).fence == row.fence
 
 
@@ -141,7 +141,7 @@ async def test_a_lost_run_can_write_nothing_when_it_ends(scene: Scene) -> None:
     stubborn = Stubborn()
     await scene.jobs.add(hourly())
     async with scene.scheduler(on_document=stubborn, run_timeout=BRIEF, cancel_grace=BRIEF) as scheduler:
-        await eventually(lambda: any(isinstance(error, AttemptFailed) for error in scene.told))
+        await eventually(lambda: any(isinstance(error, AttemptFailed) for error in scene.errors))
         (job,) = stubborn.ran
         assert await scene.store.extend([job.lock], START + HOUR) == frozenset()
         stubborn.release.set()
@@ -164,10 +164,10 @@ async def test_a_run_that_ignores_the_loss_of_its_lock_keeps_no_worker(scene: Sc
     async with scene.scheduler(on_document=do, lock_duration=brief, cancel_grace=BRIEF):
         await eventually(lambda: scene.ran)
         stubborn.release.set()
-    assert [type(error) for error in scene.told] == [LockLost, RunLost]
+    assert [type(error) for error in scene.errors] == [LockLost, RunLost]
 
 
-async def test_a_stop_waits_no_longer_for_a_run_that_ignores_its_cancellation(scene: Scene) -> None:
+async def test_a_stop_does_not_wait_for_a_lost_run(scene: Scene) -> None:
     stubborn = Stubborn()
     await scene.jobs.add(once())
     scheduler = scene.scheduler(on_document=stubborn, grace=timedelta(0), cancel_grace=BRIEF)
@@ -175,25 +175,25 @@ async def test_a_stop_waits_no_longer_for_a_run_that_ignores_its_cancellation(sc
     await eventually(lambda: stubborn.ran)
     await scheduler.stop()
     assert not scheduler.is_running
-    # Its lock ends by itself, as that of a dead worker.
+    # Its lock expires, like that of a dead worker.
     assert (await scene.job()).sleep_until == START + 10 * MINUTE
-    assert [type(error) for error in scene.told] == [RunLost]
+    assert [type(error) for error in scene.errors] == [RunLost]
     stubborn.release.set()
 
 
-async def test_runs_that_do_not_end_are_bounded(scene: Scene) -> None:
+async def test_the_number_of_lost_runs_is_bounded(scene: Scene) -> None:
     stubborn = Stubborn()
     await scene.jobs.add(*(once(number) for number in range(30)))
     settings = {"run_timeout": timedelta(0, 0, 1), "cancel_grace": timedelta(0), "workers": 4}
     async with scene.scheduler(on_document=stubborn, **settings):
-        await eventually(lambda: any(isinstance(error, TooManyLostRuns) for error in scene.told))
+        await eventually(lambda: any(isinstance(error, TooManyLostRuns) for error in scene.errors))
         assert len(stubborn.ran) <= 16 + 4
         stubborn.release.set()
         await eventually(lambda: len(stubborn.ran) == 30, within=20)
 
 
 @pytest.mark.parametrize("hook", ["on_idle", "on_error"])
-async def test_a_hook_that_hangs_is_ended_like_a_run(scene: Scene, hook: str) -> None:
+async def test_a_hook_that_hangs_is_cancelled_like_a_run(scene: Scene, hook: str) -> None:
     calls: list[object] = []
 
     async def hang_once(*_: object) -> None:
@@ -227,7 +227,7 @@ async def test_a_run_without_a_limit_is_not_timed_out(scene: Scene) -> None:
         await eventually(lambda: scheduler.is_processing)
         finish.set()
         await eventually(lambda: scheduler.is_idle)
-    assert scene.told == []
+    assert scene.errors == []
 
 
 async def test_a_handler_that_cancels_itself_has_failed(scene: Scene) -> None:
@@ -239,11 +239,11 @@ async def test_a_handler_that_cancels_itself_has_failed(scene: Scene) -> None:
 
     await scene.jobs.add(once())
     await scene.until_idle(on_document=give_up)
-    assert [type(error) for error in scene.told] == [AttemptFailed]
+    assert [type(error) for error in scene.errors] == [AttemptFailed]
 
 
 @pytest.mark.parametrize("form", ["run", "stop", "async with"])
-async def test_what_is_cancelled_gives_its_locks_back_without_a_grace(scene: Scene, form: str) -> None:
+async def test_a_cancelled_scheduler_gives_locks_back_without_a_grace(scene: Scene, form: str) -> None:
     going_on = asyncio.Event()
 
     async def linger(job: Job) -> None:
@@ -271,4 +271,4 @@ async def test_what_is_cancelled_gives_its_locks_back_without_a_grace(scene: Sce
     for number in (1, 2):
         row = await scene.job(number)
         assert (row.sleep_until, row.due_time, row.attempts) == (START, START, 0)
-    assert scene.told == []
+    assert scene.errors == []
