@@ -1,4 +1,4 @@
-"""The floor: jobs claimed and acknowledged in bare SQL, without anything that PostFlow promises."""
+"""Measures the floor: jobs claimed and acknowledged in bare SQL, with none of PostFlow's promises."""
 
 import asyncio
 import time

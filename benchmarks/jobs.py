@@ -1,4 +1,4 @@
-"""Empty jobs of jobkit on PostgreSQL: how many a second a worker runs, one by one and in batches."""
+"""Measures how many empty jobs a second one worker of jobkit runs on PostgreSQL, one by one and in batches."""
 
 import asyncio
 import re
@@ -45,7 +45,7 @@ async def measure(count: int) -> list[Result]:
 
 
 async def drain(url: str, *, batch: int, together: bool) -> None:
-    """Runs all that is due."""
+    """Runs all jobs that are due."""
     idle = asyncio.Event()
 
     async def do(job: Job) -> None:
@@ -65,7 +65,7 @@ async def drain(url: str, *, batch: int, together: bool) -> None:
 
 
 async def prepare(url: str, count: int) -> None:
-    """A new table with so many jobs that are due, as the README of jobkit shows it."""
+    """Creates the table of jobkit's README, with so many due jobs."""
     readme = Path(jobkit.__file__).with_name("README.md").read_text()
     (table,) = re.findall(r"```sql\n(create table job .*?)```", readme, re.DOTALL)
     connection = await asyncpg.connect(url)

@@ -1,4 +1,4 @@
-"""Posts on their way through all four services: how many a second, at what cost, how late; and the cost of idling."""
+"""Measures posts through all four services: rate, cost, lateness, and the cost of idling."""
 
 import asyncio
 import time
@@ -30,7 +30,7 @@ _clock = SystemClock()
 
 
 class Parts:
-    """The processes of a stack, and what each has used."""
+    """The processes of a stack, with the CPU time and memory of each."""
 
     def __init__(self, stack: Stack) -> None:
         assert stack.postgres is not None
@@ -42,14 +42,17 @@ class Parts:
         return {name: cpu_seconds(pid) for name, pid in self._pids.items()}
 
     def memory(self) -> tuple[float, float]:
-        """Shared pages counted once; and by resident set size, but for PostgreSQL, whose processes share most pages."""
+        """Returns megabytes with shared pages counted once, and by resident set size.
+
+        PostgreSQL, whose processes share most pages, is counted the first way in both.
+        """
         shared = sum(memory_mb(pid) for pid in self._pids.values())
         single = sum(resident_mb(pid) for name, pid in self._pids.items() if name != "postgresql")
         return shared, single + memory_mb(self._pids["postgresql"])
 
 
 async def drain(stack: Stack, seeder: seed.Seeder, count: int, floor: Mapping[str, float]) -> list[Result]:
-    """Posts that are all due at once, one account each."""
+    """Measures posts that are all due at once, one account each."""
     wanted = seed.posts(count, "drain")
     due = _clock.now() - timedelta(seconds=1)
     await seeder.accounts(wanted)
@@ -60,7 +63,7 @@ async def drain(stack: Stack, seeder: seed.Seeder, count: int, floor: Mapping[st
     await _finished(stack, count)
     used = {name: (seconds - before[name]) / count * 1e6 for name, seconds in parts.cpu().items()}
     elapsed = await _elapsed(stack)
-    ours = sum(spent for name, spent in used.items() if name != "sandbox")
+    spent_on_post = sum(spent for name, spent in used.items() if name != "sandbox")
     return [
         Result(
             name=f"{count:,} posts due at once",
@@ -70,7 +73,7 @@ async def drain(stack: Stack, seeder: seed.Seeder, count: int, floor: Mapping[st
             note="target, at least",
         ),
         Result(
-            name="the same, against the floor",
+            name=f"{count:,} posts due at once, against the floor",
             value=count / elapsed,
             unit="posts/s",
             baseline=floor["floor: bare SQL claim and acknowledge"],
@@ -78,14 +81,14 @@ async def drain(stack: Stack, seeder: seed.Seeder, count: int, floor: Mapping[st
         ),
         Result(
             name="CPU per post, services + PostgreSQL + NATS",
-            value=ours,
+            value=spent_on_post,
             unit="us",
             baseline=500,
             note="target, at most",
         ),
         Result(
-            name="the same, against the floor",
-            value=ours,
+            name="CPU per post, against the floor",
+            value=spent_on_post,
             unit="us",
             baseline=floor["floor: CPU per job"],
             note="bare SQL",
@@ -95,8 +98,8 @@ async def drain(stack: Stack, seeder: seed.Seeder, count: int, floor: Mapping[st
 
 
 async def lateness(stack: Stack, per_second: int, seconds: int) -> list[Result]:
-    """Posts at a steady rate, made by RPC half a minute ahead; late by what the provider's own clock says."""
-    wanted = seed.posts(per_second * seconds, "drain")  # the accounts are there; the drafts are new
+    """Measures posts at a steady rate, made by RPC half a minute ahead; the provider's clock says how late they are."""
+    wanted = seed.posts(per_second * seconds, "drain")  # the accounts exist, the drafts are new
     due = await scheduled_ahead(stack, wanted, "late", per_second=per_second)
     late = await late_by(stack, due)
     at = f"at {per_second}/s"
@@ -104,14 +107,14 @@ async def lateness(stack: Stack, per_second: int, seconds: int) -> list[Result]:
         Result(name=f"lateness p50 {at}", value=percentile(late, 0.5), unit="ms"),
         Result(name=f"lateness p99 {at}", value=percentile(late, 0.99), unit="ms", baseline=20, note="target, at most"),
         Result(name=f"lateness max {at}", value=max(late), unit="ms"),
-        Result(name=f"earliest {at}", value=min(late), unit="ms", note="never under -50"),
+        Result(name=f"earliest {at}", value=min(late), unit="ms", note="must not be under -50"),
     ]
 
 
 async def scheduled_ahead(
     stack: Stack, wanted: Sequence[seed.Post], prefix: str, *, per_second: int
 ) -> dict[str, datetime]:
-    """Drafts for the accounts of these posts, scheduled by RPC; returns when each is due, by its id."""
+    """Creates and schedules drafts for the accounts of these posts by RPC; returns when each is due, by id."""
     start = _clock.now() + timedelta(seconds=20 + len(wanted) / 60)
     due = {f"{prefix}-{number}": start + timedelta(seconds=number / per_second) for number in range(len(wanted))}
     async with open_channel(stack.targets["drafts"]) as drafts, open_channel(stack.targets["queue"]) as queue:
@@ -131,7 +134,7 @@ async def scheduled_ahead(
 
 
 async def late_by(stack: Stack, due: Mapping[str, datetime]) -> list[float]:
-    """Milliseconds between the time of each draft and its effect, once all are out."""
+    """Waits until all posts are out; returns the milliseconds between the due time of each and its effect."""
     await asyncio.sleep((max(due.values()) - _clock.now()).total_seconds() + 3)
     sent = {
         entry["text"]: datetime.fromisoformat(entry["time"])
@@ -197,7 +200,7 @@ class _Calls:
         self.queue = QueueServiceStub(queue)
 
     async def draft(self, organization: str, draft: str, account: str) -> None:
-        """Makes and approves it; its text is its id, by which the provider's ledger is read."""
+        """Creates and approves a draft. Its text is its id, which identifies it in the provider's ledger."""
         target = target_pb2.Target(social_account_id=account, channel="facebook")
         await self.drafts.CreateDraft(
             drafts_service_pb2.CreateDraftRequest(
@@ -238,7 +241,7 @@ def _schedule(account: str) -> schedule_service_pb2.PutAccountScheduleRequest:
 
 
 async def _finished(stack: Stack, count: int) -> None:
-    """Until Queue and Drafts both show every post as published."""
+    """Waits until Queue and Drafts show every post as published."""
     deadline = time.monotonic() + _DRAIN_LIMIT
     for service, table in (("queue", "slot"), ("drafts", "draft")):
         connection = await asyncpg.connect(stack.database_urls[service])
@@ -249,7 +252,7 @@ async def _finished(stack: Stack, count: int) -> None:
 
 
 async def _elapsed(stack: Stack) -> float:
-    """From the first claim of Publisher to the last state of a draft, by the clock of the databases (one server)."""
+    """Returns the seconds from Publisher's first claim to the last change of a draft, by the database's clock."""
     publisher = await asyncpg.connect(stack.database_urls["publisher"])
     first = await publisher.fetchval("select min(start_time) from attempt")
     await publisher.close()

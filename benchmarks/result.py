@@ -1,4 +1,4 @@
-"""One figure, and how it stands to what it is compared with."""
+"""A measured figure and its ratio to a baseline."""
 
 import json
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """`baseline` is a floor measured in the same run, or the target; `ratio` is value / baseline."""
+    """A figure. `baseline` is a floor of the same run, another library, or a target; `ratio` is value / baseline."""
 
     name: str
     value: float
@@ -22,7 +22,7 @@ class Result:
 
 
 def write(results: Sequence[Result], path: Path, *, keep_others: bool = False) -> None:
-    """`keep_others`: the rows that are there already stay, but for those that were measured again."""
+    """Writes the results as JSON; `keep_others` keeps rows of earlier runs that were not measured again."""
     path.parent.mkdir(parents=True, exist_ok=True)
     measured = {result.name for result in results}
     others = json.loads(path.read_text()) if keep_others and path.exists() else []
@@ -39,7 +39,7 @@ def table(results: Sequence[Result]) -> str:
             _number(result.value),
             result.unit,
             "" if result.baseline is None else _number(result.baseline),
-            "" if result.ratio is None else f"{result.ratio:.2f}",
+            "" if result.ratio is None else f"{result.ratio:.{3 if result.ratio < 0.1 else 2}f}",
             result.note,
         )
         for result in results
@@ -51,7 +51,7 @@ def table(results: Sequence[Result]) -> str:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value below which that share of the values lies."""
+    """Returns the value below which that share of the values lies."""
     ordered = sorted(values)
     return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
 

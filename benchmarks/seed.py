@@ -1,4 +1,4 @@
-"""Posts that are ready to go out, written straight into the three databases as the services would have left them."""
+"""Writes posts that are ready to go out into the three databases, as the services would."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ class Post:
 
 
 def posts(count: int, prefix: str) -> list[Post]:
-    """One account each, spread over organizations."""
+    """Returns posts of one account each, spread over organizations."""
     ids = Uuid7Source()
     made = []
     for number in range(count):
@@ -88,7 +88,7 @@ class Seeder:
         )
 
     async def scheduled(self, wanted: Sequence[Post], schedule_time: datetime) -> None:
-        """Approved drafts with a slot that no dispatcher sees yet: `release` hands them out."""
+        """Writes approved drafts with a slot that no dispatcher sees until `release`."""
         await self._publisher(wanted, schedule_time)
         await self._queue(wanted, schedule_time)
         await self._drafts(wanted, schedule_time)
@@ -96,7 +96,7 @@ class Seeder:
             await self._execute(service, "analyze")
 
     async def jobs(self, wanted: Sequence[Post], schedule_time: datetime) -> None:
-        """Post jobs and contents alone, for commands that do not come from Queue."""
+        """Writes only post jobs and contents, for commands that do not come from Queue."""
         await self._publisher(wanted, schedule_time)
         await self._execute("publisher", "analyze")
 

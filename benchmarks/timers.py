@@ -1,4 +1,4 @@
-"""Timers and slot times on a schedule process of their own: how many a second, how late, at what cost."""
+"""Measures timers and slot times of a Schedule process: rate, lateness, cost."""
 
 import asyncio
 import random
@@ -66,11 +66,11 @@ class _Fired:
     due: datetime
     fired: datetime
     published: datetime
-    """By the clock of the stream."""
+    """By the clock of the stream server."""
 
 
 async def _burst(stack: Stack, count: int, bare: dict[str, float]) -> list[Result]:
-    """Timers that are all due at one instant; done when the last of their events is in the stream."""
+    """Measures timers that are all due at one instant, until the last of their events is in the stream."""
     due = _clock.now() + timedelta(seconds=3 + count / 20_000)
     await _store(stack.database_urls["schedule"], [(f"burst-{n}", due) for n in range(count)])
     assert _clock.now() < due, "the timers were stored too slowly to be in time"
@@ -94,7 +94,7 @@ async def _burst(stack: Stack, count: int, bare: dict[str, float]) -> list[Resul
 
 
 async def _lateness(stack: Stack, per_second: int, seconds: int) -> list[Result]:
-    """Timers at a steady rate, each somewhere within its share of the time."""
+    """Measures timers at a steady rate, each at a random time within its share."""
     count = per_second * seconds
     start = _clock.now() + timedelta(seconds=3)
     spread = random.Random(count)
@@ -119,7 +119,7 @@ async def _lateness(stack: Stack, per_second: int, seconds: int) -> list[Result]
         Result(name=f"timer on the stream, late max {at}", value=max(late), unit="ms"),
         Result(name=f"timer fired, late p50 {at}", value=percentile(decided, 0.5), unit="ms"),
         Result(name=f"timer fired, late p99 {at}", value=percentile(decided, 0.99), unit="ms"),
-        Result(name=f"timer fired, earliest {at}", value=min(decided), unit="ms", note="never under 0"),
+        Result(name=f"timer fired, earliest {at}", value=min(decided), unit="ms", note="must not be under 0"),
         Result(name=f"CPU per timer {at}", value=used, unit="us"),
     ]
 
@@ -156,7 +156,7 @@ async def _slot_times(stack: Stack, calls: int) -> list[Result]:
 
 
 async def _due_fetch(stack: Stack) -> list[Result]:
-    """The scheduler's own look for due timers, in a table that is empty and in one full of future ones, by turns."""
+    """Measures the look for due timers, in an empty table and in one full of future timers, in turns."""
     assert stack.postgres is not None
     databases: list[Database] = []
     for name in ("empty", "loaded"):
@@ -188,7 +188,7 @@ async def _due_fetch(stack: Stack) -> list[Result]:
 
 
 async def _fetches(databases: Sequence[Database], due: int, past: datetime, rounds: int) -> list[list[float]]:
-    """What each took. Locks end before they begin, at one instant, so that the same timers are due again."""
+    """Returns how long each look took. Locks end in the past, at one instant, so that the same timers are due again."""
     stores = [timer_jobs(database, DatabaseClock()) for database in databases]
     took: list[list[float]] = [[] for _ in stores]
     for number in range(rounds + 50):
@@ -220,7 +220,7 @@ async def _add_due(database: Database, count: int, past: datetime) -> None:
 
 
 async def _store(url: str, timers: Sequence[tuple[str, datetime]]) -> None:
-    """As CreateTimer would have left them."""
+    """Stores timers as CreateTimer does."""
     now, second, minute = _clock.now(), timedelta(seconds=1), timedelta(minutes=1)
     connection = await asyncpg.connect(url)
     await connection.copy_records_to_table(
@@ -239,7 +239,7 @@ async def _store(url: str, timers: Sequence[tuple[str, datetime]]) -> None:
 
 
 async def _published(stack: Stack, prefix: str, count: int) -> list[_Fired]:
-    """The firings of these timers, once all are in the stream. Read afterwards, so that reading costs nothing."""
+    """Waits until all timers have fired, then reads their events: reading earlier would disturb the measure."""
     client = await nats.connect(stack.nats_url)
     stream = client.jetstream()
     await _until_finished(stack, prefix, count)

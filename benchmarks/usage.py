@@ -1,4 +1,4 @@
-"""What processes use, read from /proc: CPU time (in ticks of 10 ms) and memory."""
+"""Reads CPU time (in ticks of 10 ms) and memory of processes from /proc."""
 
 import os
 from pathlib import Path
@@ -7,14 +7,14 @@ _TICK = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(pid: int) -> float:
-    """Of the process and of all its descendants, those that have ended included."""
+    """Returns the CPU time of the process and all its descendants, including those that have ended."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     own = sum(int(field) for field in fields[11:15]) / _TICK
     return own + sum(_cpu_or_nothing(child) for child in _children(pid))
 
 
 def memory_mb(pid: int) -> float:
-    """The proportional set size: memory that processes share is counted once. Descendants included."""
+    """Returns the proportional set size, which counts shared memory once, including descendants."""
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
         if line.startswith("Pss:"):
             return int(line.split()[1]) / 1024 + sum(_memory_or_nothing(child) for child in _children(pid))
@@ -22,7 +22,7 @@ def memory_mb(pid: int) -> float:
 
 
 def resident_mb(pid: int) -> float:
-    """The resident set size of the process alone."""
+    """Returns the resident set size of the process alone."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1024 / 1024
 
