@@ -1,4 +1,4 @@
-"""The surfaces on which a post can appear, and the one spelling of each."""
+"""The surfaces on which a post can appear, each with its one spelling."""
 
 KNOWN = (
     "bluesky",
@@ -23,7 +23,7 @@ class UnknownChannel(ValueError):
 
 
 def normalise(name: str) -> str:
-    """`Instagram ` and `instagram` are `instagram_feed`."""
+    """Returns the known spelling: `instagram_feed` for `Instagram ` and `instagram`. Raises UnknownChannel."""
     try:
         return _SPELLINGS[name.strip().lower()]
     except KeyError:

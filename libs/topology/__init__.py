@@ -1,4 +1,4 @@
-"""The two streams that join the services, as code: names, subjects, limits. Whoever connects makes sure they exist."""
+"""The two streams that join the services: their names, subjects and limits. Every process creates absent streams."""
 
 import zlib
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from servicekit.bus.streams import ConsumerSpec, StreamSpec
 from servicekit.run.settings import Period, ProcessSettings
 
 PARTITIONS = 64
-"""How many tokens the accounts are spread over; fixed for ever, because a held command keeps its subject."""
+"""The number of tokens that accounts are spread over. It can never change, since a held command keeps its subject."""
 
 _GIB = 1024**3
 
@@ -18,10 +18,10 @@ EVENTS = StreamSpec(
     subjects=("events.>",),
     work_queue=False,
     max_age=timedelta(days=30),
-    # Some ten million events. The server sets as much of its disk aside, and refuses to make the stream if it has less.
+    # About ten million events. The server reserves as much disk, and refuses to create the stream if it has less.
     max_bytes=4 * _GIB,
 )
-"""Lets its oldest messages go when it is full."""
+"""Drops its oldest messages when it is full."""
 
 PUBLISH = StreamSpec(
     name="PUBLISH",
@@ -32,12 +32,12 @@ PUBLISH = StreamSpec(
     max_messages=1_000_000,
     max_bytes=_GIB,
 )
-"""Refuses when it is full: Queue keeps what it could not hand over."""
+"""Refuses messages when it is full: Queue keeps the commands and retries."""
 
 
 def _check_bound(value: int) -> None:
     if value < 1 and value != -1:
-        raise ValueError(f"{value} is neither at least 1 nor -1 for no limit")
+        raise ValueError(f"{value} is neither at least 1 nor -1 (no limit)")
 
 
 def _check_replicas(value: int) -> None:
@@ -57,7 +57,7 @@ _Replicas = Annotated[int, _check_replicas]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSettings(ProcessSettings):
-    """What a process makes absent streams with. A stream that exists keeps what its operator has set there."""
+    """The limits with which a process creates absent streams. An existing stream keeps its limits."""
 
     stream_replicas: _Replicas = 1  # servers that keep each stream: 1, 3 or 5
     events_max_age: Period = EVENTS.max_age
@@ -98,9 +98,10 @@ def partition(organization_id: str, social_account_id: str) -> int:
 
 
 def event_consumer(service: str, *contexts: str) -> ConsumerSpec:
-    """The one durable of a service that follows what the given contexts announce.
+    """Returns the durable of a service that follows the events of the given contexts.
 
-    A live process says three times in `ack_wait` what it still works on; that of a dead one comes again after it.
+    A process extends the deadline of messages in flight three times per `ack_wait`, so only those of a dead process are
+    redelivered.
     """
     return ConsumerSpec(
         stream=EVENTS.name,
@@ -111,7 +112,7 @@ def event_consumer(service: str, *contexts: str) -> ConsumerSpec:
 
 
 def publish_consumers(durables: int) -> list[ConsumerSpec]:
-    """The partitions, dealt out to this many durables."""
+    """Deals the partitions out to this many durables."""
     if not 1 <= durables <= PARTITIONS:
         raise ValueError(f"{PARTITIONS} partitions cannot be dealt out to {durables} durables")
     names = [f"publisher-{index}of{durables}" for index in range(durables)]

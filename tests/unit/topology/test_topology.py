@@ -52,20 +52,20 @@ def test_every_durable_knows_its_whole_layout(durables: int) -> None:
 
 
 @pytest.mark.parametrize("durables", [0, -1, PARTITIONS + 1])
-def test_a_number_of_durables_that_leaves_some_without_work_is_refused(durables: int) -> None:
+def test_an_impossible_number_of_durables_is_refused(durables: int) -> None:
     with pytest.raises(ValueError, match="partitions"):
         publish_consumers(durables)
 
 
 @given(IDS, IDS)
-def test_an_account_has_one_partition_for_ever(organization: str, account: str) -> None:
+def test_an_account_always_has_the_same_partition(organization: str, account: str) -> None:
     assert 0 <= partition(organization, account) < PARTITIONS
     subject = publish_subject(organization, account)
     assert subject == f"publish.{partition(organization, account)}.{organization}"
 
 
-def test_partitions_that_were_given_out_do_not_change() -> None:
-    """A held command keeps its subject: these values are stored in streams."""
+def test_known_partitions_do_not_change() -> None:
+    """Checks values that are stored in streams: a held command keeps its subject."""
     assert [partition("acme", f"account-{number}") for number in range(6)] == [1, 23, 45, 59, 24, 14]
 
 
@@ -77,12 +77,12 @@ def test_accounts_spread_over_the_partitions() -> None:
     assert max(counts) < 200
 
 
-def test_events_are_told_apart_by_context_tenant_and_kind() -> None:
+def test_subjects_of_events_have_context_tenant_and_kind() -> None:
     assert events_subject("publisher", "acme", "post_job") == "events.publisher.acme.post_job"
     assert event_consumer("drafts", "publisher", "queue").filter_subjects == ("events.publisher.>", "events.queue.>")
 
 
-def test_streams_are_made_with_what_the_environment_says() -> None:
+def test_streams_have_the_limits_of_the_environment() -> None:
     environ = {
         "POSTFLOW_STREAM_REPLICAS": "3",
         "POSTFLOW_EVENTS_MAX_BYTES": "-1",
@@ -96,20 +96,20 @@ def test_streams_are_made_with_what_the_environment_says() -> None:
     assert (publish.replicas, publish.max_bytes, publish.max_messages) == (3, 1000, 10)
 
 
-def test_by_default_the_stream_of_commands_refuses_long_after_queue_has_stopped() -> None:
+def test_the_default_command_stream_has_room_for_all_durables() -> None:
     settings = load(Service, "queue", {})
     assert (settings.events_stream, settings.publish_stream) == (EVENTS, PUBLISH)
-    assert 0 < EVENTS.max_bytes < 2**33, "the server sets it aside, on a laptop too"
+    assert 0 < EVENTS.max_bytes < 2**33, "the server reserves it, on a laptop too"
     assert PUBLISH.work_queue
     assert PUBLISH.max_messages > 10_000 * PARTITIONS
 
 
 @pytest.mark.parametrize("variable", ["STREAM_REPLICAS", "EVENTS_MAX_BYTES", "PUBLISH_MAX_BYTES"])
-def test_a_stream_that_holds_nothing_is_refused(variable: str) -> None:
+def test_a_stream_without_room_is_refused(variable: str) -> None:
     with pytest.raises(SettingsError, match=f"^POSTFLOW_QUEUE_{variable}: 0 is n"):
         load(Service, "queue", {f"POSTFLOW_QUEUE_{variable}": "0"})
 
 
-def test_a_number_of_replicas_without_a_majority_is_refused() -> None:
+def test_an_even_number_of_replicas_is_refused() -> None:
     with pytest.raises(SettingsError, match="POSTFLOW_STREAM_REPLICAS: 2 is none of 1, 3, 5"):
         load(Service, "queue", {"POSTFLOW_STREAM_REPLICAS": "2"})
