@@ -1,4 +1,4 @@
-"""What every service's process is made of, wired once: its database, its outbox, its events, its operations.
+"""The backbone of every service's process, wired once: database, outbox, events, operations.
 
 A service's `main` makes a `Backbone`, builds its use cases on it, and gets the `Process` that runs them.
 """
@@ -55,7 +55,10 @@ class BackboneSettings(Protocol):
 
 
 class Backbone:
-    """`migrations` is the package of the service's migrations; `service` names it in logs, metrics and connections."""
+    """The shared parts of one service's process.
+
+    `service` is its name in logs, metrics and connections; `migrations` is the package of its migrations.
+    """
 
     def __init__(
         self,
@@ -100,7 +103,7 @@ class Backbone:
         )
 
     def ensure_stream(self, stream: StreamSpec) -> Step:
-        """Returns the step that makes an absent stream and checks one that exists."""
+        """Returns the step that creates an absent stream and checks an existing one."""
         return partial(ensure_stream, self._jetstream, stream)
 
     def operations(
@@ -110,7 +113,7 @@ class Backbone:
         numbers: Numbers | None = None,
         redrivers: Mapping[str, Redriver] | None = None,
     ) -> Operations:
-        """Returns what operators see of this process; `numbers` are the service's own figures."""
+        """Returns the operations that operators call on this process; `numbers` are the service's own figures."""
         return Operations(
             service=self.service,
             migrations=self._migrations,
@@ -134,7 +137,7 @@ class Backbone:
         closers: Mapping[str, Step] | None = None,
         deadlines: Mapping[str, timedelta | None] | None = None,
     ) -> Process:
-        """Returns the process: `starters` run when database and stream are there, `closers` before those are closed."""
+        """Returns the process. `starters` run once database and stream are up, `closers` before those are closed."""
         return Process(
             name=self.service,
             server=RpcServer(

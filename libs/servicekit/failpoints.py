@@ -2,7 +2,7 @@
 
 A module declares its names once and passes through them: `SENT = declare("courier.sent")`, `await failpoint(SENT)`.
 A specification is `name=action`, comma separated; an action is `kill`, `sleep:SECONDS` or `raise`, each with an
-optional `:PROBABILITY` behind it.
+optional `:PROBABILITY` after it.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ Kind = Literal["kill", "sleep", "raise"]
 
 
 class FailpointSpecError(ValueError):
-    """The specification is wrong, or not allowed here."""
+    """The specification is invalid, or not allowed here."""
 
 
 class FailpointHit(Exception):
-    """What `raise` raises: an error that nobody expects."""
+    """The unexpected error that the action `raise` raises."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ _active: dict[str, Action] = {}
 
 
 def declare(name: str) -> str:
-    """Makes a name known; one place in the code declares it."""
+    """Declares a name, once in the code."""
     if name in _declared:
         raise FailpointSpecError(f"failpoint {name} is declared twice")
     _declared.add(name)
@@ -44,7 +44,7 @@ def declare(name: str) -> str:
 
 
 def declared() -> frozenset[str]:
-    """Every name of the modules imported so far."""
+    """Returns the names of all modules imported so far."""
     return frozenset(_declared)
 
 
@@ -54,7 +54,7 @@ async def failpoint(name: str) -> None:
 
 
 def install(specification: str, environment: str) -> None:
-    """Arms what the specification names and disarms all else. Refused in production."""
+    """Arms the failpoints of the specification and disarms all others. Refused in production."""
     actions = parse(specification)
     if actions and environment == "production":
         raise FailpointSpecError("failpoints are refused in production")

@@ -1,4 +1,4 @@
-"""The one vocabulary of errors: rules raise them, the RPC edge turns them into statuses, clients turn statuses back."""
+"""The vocabulary of errors: rules raise them, the RPC edge turns them into statuses, and clients turn statuses back."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Violation:
 
 
 class Fault(Exception):
-    """An expected refusal. `message` is written for the caller; nothing internal may stand in it."""
+    """An expected refusal. `message` is for the caller and must not contain anything internal."""
 
     code: Code
 
@@ -70,7 +70,7 @@ class AlreadyExists(Fault):
 
 
 class Conflict(Fault):
-    """Somebody else changed the thing first (a stale etag, a lost race): read again, then decide."""
+    """Another call changed the thing first (a stale etag, a lost race): read again, then decide."""
 
     code = Code.ABORTED
 
@@ -94,7 +94,7 @@ class Unauthenticated(Fault):
 
 
 class Unavailable(Fault):
-    """A part that the call needs is away; trying the same call again later is right."""
+    """A dependency of the call is unreachable; repeat the call later."""
 
     code = Code.UNAVAILABLE
 

@@ -1,11 +1,11 @@
-"""Identifiers made here: UUIDv7 (RFC 9562), so that rows made together lie together."""
+"""Generates identifiers: UUIDv7 (RFC 9562), so that rows created together are stored together."""
 
 import os
 from typing import Protocol
 
 from servicekit import clock
 
-_RANDOM_AT_ONCE = 4096  # bytes; a system call for each id would be half of its cost
+_RANDOM_AT_ONCE = 4096  # bytes; a system call per id would be half of its cost
 
 
 class IdSource(Protocol):
@@ -13,7 +13,10 @@ class IdSource(Protocol):
 
 
 class Uuid7Source:
-    """Strictly growing in a process: within one millisecond the 12-bit counter orders; full, it borrows the next."""
+    """Generates ids that strictly grow within a process.
+
+    A 12-bit counter orders the ids of a millisecond; when it is full, it continues in the next.
+    """
 
     def __init__(self) -> None:
         self._last = 0

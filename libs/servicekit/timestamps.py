@@ -1,6 +1,6 @@
-"""`google.protobuf.Timestamp` and `datetime`, in microseconds as PostgreSQL keeps them.
+"""Converts between `google.protobuf.Timestamp` and `datetime`, in microseconds as PostgreSQL stores them.
 
-Several times cheaper than `ToDatetime` and `FromDatetime`, which every event and every command would pay.
+It is several times cheaper than `ToDatetime` and `FromDatetime`, which counts for every event and command.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -15,9 +15,9 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def moment(timestamp: Timestamp) -> datetime:
-    """Returns the instant, cut to microseconds.
+    """Returns the instant, truncated to microseconds.
 
-    Refuses one outside the years 1 to 9999. Those of requests are within by the field rules, so it came by an event.
+    Refuses years outside 1 to 9999. The field rules keep them out of requests, so such a time came in an event.
     """
     try:
         return _EPOCH + timedelta(0, timestamp.seconds, timestamp.nanos // 1000)
@@ -30,7 +30,7 @@ def timestamp(moment: datetime) -> Timestamp: ...
 @overload
 def timestamp(moment: datetime | None) -> Timestamp | None: ...
 def timestamp(moment: datetime | None) -> Timestamp | None:
-    """Returns the message for an instant, and None for None, which leaves a field of a message unset."""
+    """Returns the message for an instant, or None for None, which leaves a message's field unset."""
     if moment is None:
         return None
     since = moment - _EPOCH
@@ -38,7 +38,7 @@ def timestamp(moment: datetime | None) -> Timestamp | None:
 
 
 def micros(moment: datetime) -> int:
-    """Returns the microseconds since 1970: for cursors, which must be exact."""
+    """Returns the microseconds since 1970, for cursors, which must be exact."""
     return (moment - _EPOCH) // _MICROSECOND
 
 

@@ -1,4 +1,4 @@
-"""What is newer: a version that the owner's database counts under a lock, never a clock."""
+"""Picks the newest of several versions, which the owner's database counts under a lock; no clock decides."""
 
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
@@ -7,9 +7,9 @@ T = TypeVar("T")
 
 
 def newest(items: Iterable[T], *, key: Callable[[T], Hashable], version: Callable[[T], int]) -> list[T]:
-    """Returns the item of the highest version of each key, in the order in which the keys appear.
+    """Returns the item with the highest version of each key, in the order in which the keys appear.
 
-    Of two items of one version the first counts: the second is a copy.
+    Of two items with the same version the first counts: the second is a copy.
     """
     found: dict[Hashable, T] = {}
     for item in items:

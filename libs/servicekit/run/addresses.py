@@ -1,4 +1,4 @@
-"""Addresses of servers as settings: checked when they are read, and shown without what is secret in them."""
+"""Server addresses as settings: validated when they are read, and shown without passwords."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from servicekit.run.settings import Secret
 _POSTGRES = frozenset({"postgresql", "postgres", "postgresql+asyncpg"})
 _NATS = frozenset({"nats", "tls", "ws", "wss"})
 _HTTP = frozenset({"http", "https"})
-# What both SQLAlchemy and asyncpg take from an address; either fails with a traceback on any other.
+# The options that both SQLAlchemy and asyncpg accept; either fails with a traceback on any other.
 _POSTGRES_OPTIONS = frozenset({"host", "port", "user", "password", "passfile", "sslmode", "target_session_attrs"})
 _UNREADABLE = "an address that cannot be read"
 
 
 class Misconfigured(Exception):
-    """What a setting names is there and refuses us: only a person can mend that. `setting` is the name of its field."""
+    """The server that a setting names refuses us: only a person can correct that. `setting` is the field's name."""
 
     def __init__(self, setting: str, complaint: str) -> None:
         super().__init__(f"{setting}: {complaint}")
@@ -27,7 +27,7 @@ class Misconfigured(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a process was told to find a server."""
+    """The address of a server, and the variable that sets it."""
 
     variable: str
     address: str  # without password
@@ -39,7 +39,7 @@ _recognisers: list[Recogniser] = []
 
 
 def recognise(recogniser: Recogniser) -> None:
-    """Adds the knowledge of one client library; called where that library is imported."""
+    """Adds a recogniser for the errors of one client library, where that library is imported."""
     if recogniser not in _recognisers:
         _recognisers.append(recogniser)
 
@@ -79,11 +79,11 @@ def check_http(value: str) -> None:
 
 
 def without_password(url: str) -> str:
-    """For people. Nothing of an address that cannot be read is shown."""
+    """Returns the address for people; nothing is shown of an address that cannot be parsed."""
     if url.partition("://")[0] in _POSTGRES:
         return _shown(url)
     servers = url.split(",")
-    # A comma in a password would make a server of its beginning.
+    # A comma in a password would make its first part look like a server.
     torn = any("@" in later and "@" not in earlier for earlier, later in pairwise(servers))
     return _UNREADABLE if torn else ",".join(map(_shown, servers))
 
@@ -99,7 +99,7 @@ def _shown(url: str) -> str:
 
 
 def _is_cut_short(parts: SplitResult) -> bool:
-    """Whether a / ? # in the password ends what should name the server, so that the rest of it looks like a path."""
+    """Returns whether an unescaped / ? # in the password cuts off the server, so that the rest looks like a path."""
     return "@" in parts.path + parts.query + parts.fragment
 
 

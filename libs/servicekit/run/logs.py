@@ -1,4 +1,4 @@
-"""JSON lines on stderr: one object per line, whatever a value contains."""
+"""Logs JSON lines to stderr: one object per line, no matter what a value contains."""
 
 import json
 import logging
@@ -15,9 +15,9 @@ _NOISY = ("aiohttp.access", "alembic", "asyncio", "asyncpg", "grpc", "nats", "op
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "color_message"}
 _LONGEST_FIELD = 1000  # characters
 _LONGEST_STACK = 8000
-_LONGEST_LINE = 32_000  # encoded; readers of lines have a bound, too
+_LONGEST_LINE = 32_000  # encoded; log collectors limit lines, too
 _ALWAYS = frozenset({"time", "level", "service", "logger", "message", "request_id", "organization_id", "trace_id"})
-# A Secret, like everything that JSON does not know, shows its str(). One encoder: making it costs as much as a line.
+# Types that JSON does not know, such as a Secret, are shown as str(). Making an encoder costs as much as a line.
 _encode = json.JSONEncoder(default=str, skipkeys=True).encode
 
 
@@ -34,7 +34,7 @@ def configure(service: str, level: LogLevel, stream: TextIO | None = None) -> No
 
 
 def _collect_less() -> None:
-    """What our lines do not show is not gathered; it is a third of the cost of a line (Logging HOWTO, Optimization)."""
+    """Skips what our lines do not show: a third of the cost of a line (Logging HOWTO, Optimization)."""
     logging._srcfile = None  # noqa: SLF001 - the documented way
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 
@@ -62,7 +62,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def _bounded(line: dict[str, Any]) -> str:
-    """The encoder escapes all that a terminal would obey; what is left is to bound how much there is of it."""
+    """Limits the length of a line. The encoder has already escaped all control characters."""
     encoded = _encode(line)
     if len(encoded) <= _LONGEST_LINE:
         return encoded
@@ -71,7 +71,7 @@ def _bounded(line: dict[str, Any]) -> str:
 
 
 def _cut(value: Any, longest: int) -> Any:
-    """The beginning of a long text, and of a stack the end, too: that is where the error is."""
+    """Returns the beginning of a long text and, for a stack, its end too, where the error is."""
     if not isinstance(value, str) or len(value) <= longest:
         return value
     mark, head = f"... {len(value)} characters", longest // 2
@@ -79,7 +79,7 @@ def _cut(value: Any, longest: int) -> Any:
 
 
 def _work() -> dict[str, str]:
-    """What the line is about, as far as it is known."""
+    """Returns the request, organization and trace that the line belongs to, as far as they are known."""
     found: dict[str, str] = {}
     if request_id := context.request_id.get():
         found["request_id"] = request_id

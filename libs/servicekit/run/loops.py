@@ -1,4 +1,4 @@
-"""A background step that runs again and again until the process stops."""
+"""Background steps that are repeated until the process stops."""
 
 import asyncio
 import logging
@@ -17,12 +17,12 @@ _LAST_BACKOFF = 10.0
 
 _log = logging.getLogger(__name__)
 _errors = metrics.get_meter(__name__).create_counter(
-    "loop.errors", unit="{error}", description="Steps that failed and were tried again later."
+    "loop.errors", unit="{error}", description="Steps that failed and were retried later."
 )
 
 
 class Background(Protocol):
-    """A part of a process that works until it is told to stop, then finishes what it has in hand and returns."""
+    """A part of a process that works until it is stopped, then finishes its current work and returns."""
 
     @property
     def name(self) -> str: ...
@@ -31,9 +31,9 @@ class Background(Protocol):
 
 
 class Loop:
-    """Runs `step` every `period`, at once when it says that there is more to do, and early when `wake` is set.
+    """Runs `step` every `period`, at once if it returns that there is more to do, and early when `wake` is set.
 
-    A dependency that is away is waited for; any other exception ends the loop, and with it the process.
+    While a dependency is unreachable the step is retried; any other exception ends the loop, and with it the process.
     """
 
     def __init__(
@@ -73,24 +73,24 @@ class Loop:
             await self._back_off(error, stop)
             return
         self._failures = 0
-        # Jitter, so that replicas started together do not poll together for ever.
+        # Jitter, so that replicas started together do not keep polling together.
         await wait(self._wake, 0 if more else self._period * random.uniform(0.9, 1.1))
 
     async def _back_off(self, error: Exception, stop: asyncio.Event) -> None:
         delay = backoff(self._failures)
         self._failures += 1
         _errors.add(1, {"loop": self.name})
-        _log.warning("%s: %r; again in %.1f s", self.name, error, delay)
+        _log.warning("%s: %r; retrying in %.1f s", self.name, error, delay)
         await wait(stop, delay)
 
 
 def backoff(failures: int) -> float:
-    """Seconds to wait after so many failures in a row, with jitter."""
+    """Returns the seconds to wait after so many failures in a row, with jitter."""
     return min(_FIRST_BACKOFF * 2.0 ** min(failures, 30), _LAST_BACKOFF) * random.uniform(0.5, 1.0)
 
 
 async def wait(event: asyncio.Event, seconds: float) -> None:
-    """Until the event is set, but not longer than `seconds`; in any case others get their turn."""
+    """Waits for the event for at most `seconds`. Always yields to the loop once."""
     await asyncio.sleep(0)
     try:
         async with asyncio.timeout(seconds):

@@ -1,4 +1,4 @@
-"""The life of a process: start, wait for what it needs, serve, drain, close. Every wait has a bound."""
+"""The life of a process: start, wait for dependencies, serve, drain, close. Every wait is bounded."""
 
 import asyncio
 import logging
@@ -17,20 +17,20 @@ Step = Callable[[], Awaitable[object]]
 
 _SLOW_START = 3.0
 _LEAST_GRACE = 1.0
-_CLOSER_LIMIT = 5.0  # seconds for each closer, and for what was cancelled to end
+_CLOSER_LIMIT = 5.0  # seconds for each closer, and for cancelled parts to end
 
 _log = logging.getLogger(__name__)
 
 
 class Server(Protocol):
     async def start(self) -> None:
-        """Listens, and tells everybody who asks that it is not serving yet."""
+        """Starts to listen, with a health of NOT_SERVING."""
         ...
 
     async def set_serving(self, *, serving: bool) -> None: ...
 
     async def stop(self, grace: float) -> None:
-        """Takes no new call; those in flight have `grace` seconds."""
+        """Refuses new calls and gives those in flight `grace` seconds."""
         ...
 
 
@@ -38,8 +38,8 @@ class Server(Protocol):
 class Process:
     """The parts of a process, wired.
 
-    Starters run in order, each again and again while a dependency is away. Closers run in order, each whatever became
-    of the one before, and also when what they close was never started.
+    Starters run in order, each repeated while a dependency is unreachable. Closers run in order, each no matter whether
+    the one before failed, and even if their part was never started.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Process:
 
     @property
     def stop_limit(self) -> float:
-        """Seconds within which a process that was told to stop has stopped."""
+        """Returns the seconds that a stop may take at most."""
         return self.grace.total_seconds() + _CLOSER_LIMIT * (len(self.closers) + 4)
 
 
@@ -63,9 +63,9 @@ async def serve(
     *,
     places: Mapping[str, Place] | None = None,
 ) -> None:
-    """Runs until `stop` is set. A part that fails sets it too; then the others drain and the failure is raised.
+    """Runs until `stop` is set. A part that fails sets it too; then the others drain, and the failure is raised.
 
-    `places` are the servers that the settings name, by their fields: for whoever reads why the start waits or fails.
+    `places` are the servers that the settings name, by field, for the log lines of a start that waits or fails.
     """
     life = _Life(process, stop, places or {})
     try:
@@ -89,11 +89,11 @@ class _Life:
         self._process = process
         self._places = places
         self._stop = stop
-        self._deadline = 0.0  # of all draining together, on the clock of the event loop
+        self._deadline = 0.0  # of the whole drain, on the clock of the event loop
         self._failures: list[Exception] = []
 
     async def start(self) -> bool:
-        """Whether everything was started before somebody said stop."""
+        """Runs the starters; returns whether all of them finished before a stop."""
         for name, starter in self._process.starters.items():
             if not await _unless(self._stop, _patiently(name, starter, self._places)):
                 return False
@@ -112,14 +112,14 @@ class _Life:
             _log.info("stopping")
             self._deadline = _now() + self._process.grace.total_seconds()
             await self._process.server.set_serving(serving=False)
-            # Consumers first: the loops carry on what they have done.
+            # Consumers first: the loops carry their results on, as the relay does.
             stop_consumers.set()
             await self._finish(consumers)
             stop_loops.set()
             await self._finish(loops)
 
     async def close(self) -> None:
-        # Without a drain behind it (a start that failed) nothing is in flight.
+        # Nothing is in flight if there was no drain, after a start that failed.
         left = self._left()
         await self._bounded("server", self._process.server.stop(left), left + _CLOSER_LIMIT)
         for name, closer in self._process.closers.items():
@@ -137,11 +137,11 @@ class _Life:
         try:
             await part.run(stop)
         except asyncio.CancelledError:
-            # What it waited for was cancelled: the group, which asks nobody, would take that for a regular end.
+            # Something that it awaited was cancelled. The task group would take that for a regular end.
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-        except Exception as error:  # noqa: BLE001 - the loop runner: whatever fails ends the process in order
+        except Exception as error:  # noqa: BLE001 - the loop runner: any failure ends the process in order
             self._fail(part.name, error)
             return
         if not stop.is_set():
@@ -158,20 +158,20 @@ class _Life:
             return
         _, late = await asyncio.wait(running, timeout=self._left())
         for task in late:
-            _log.error("%s did not finish in time and is cut off", task.get_name())
+            _log.error("%s did not finish in time and is cancelled", task.get_name())
             task.cancel()
         if late:
             await asyncio.wait(late, timeout=_CLOSER_LIMIT)
 
     def _left(self) -> float:
-        """What is left of the grace; never nothing, so that one part that hangs does not cost the others their end."""
+        """Returns the rest of the grace, at least a second: a part that hangs must not cost the others theirs."""
         return max(self._deadline - _now(), _LEAST_GRACE)
 
     async def _bounded(self, name: str, work: Awaitable[object], limit: float) -> None:
         try:
             async with asyncio.timeout(limit):
                 await work
-        except Exception as error:  # noqa: BLE001 - as above: the other closers still have their turn
+        except Exception as error:  # noqa: BLE001 - as above; the other closers still run
             if is_transient(error):
                 _log.warning("closing %s: %r", name, error)
             else:
@@ -179,8 +179,8 @@ class _Life:
 
 
 async def _patiently(name: str, starter: Step, places: Mapping[str, Place]) -> None:
-    """Until the starter succeeds. A reason to wait is logged when it changes, not for each attempt."""
-    failures, said = 0, ""
+    """Repeats the starter until it succeeds. A reason to wait is logged when it changes, not for each attempt."""
+    failures, logged = 0, ""
     while True:
         try:
             with _naming_what_it_waits_for(name, places):
@@ -191,9 +191,9 @@ async def _patiently(name: str, starter: Step, places: Mapping[str, Place]) -> N
             if not is_transient(error):
                 raise
             reason = _first_line(error)
-            if reason != said:
+            if reason != logged:
                 _log.warning("starting %s: waiting for %s: %s", name, _where(name, places), reason)
-            said = reason
+            logged = reason
             await asyncio.sleep(backoff(failures))
             failures += 1
         else:
@@ -202,12 +202,12 @@ async def _patiently(name: str, starter: Step, places: Mapping[str, Place]) -> N
 
 @contextmanager
 def _naming_what_it_waits_for(starter: str, places: Mapping[str, Place]) -> Iterator[None]:
-    """For a client that asks again and again by itself, and names neither the setting nor what is started."""
+    """Logs a slow start, for clients that retry by themselves and name neither the setting nor the part."""
 
-    def say() -> None:
+    def log() -> None:
         _log.warning("starting %s: still waiting for %s", starter, _where(starter, places))
 
-    timer = asyncio.get_running_loop().call_later(_SLOW_START, say)
+    timer = asyncio.get_running_loop().call_later(_SLOW_START, log)
     try:
         yield
     finally:
@@ -220,19 +220,19 @@ def _complaint(wrong: Misconfigured, places: Mapping[str, Place]) -> str:
 
 
 def _where(starter: str, places: Mapping[str, Place]) -> str:
-    """Everything that a process starts with stands in its database or in NATS."""
+    """Returns the server that the starter waits for: the database, or NATS for all others."""
     place = places.get("database_url" if starter == "database" else "nats_url")
     return f"{place.address} ({place.variable})" if place else "what it needs"
 
 
 def _first_line(error: BaseException) -> str:
-    """Clients add pages of advice to their errors."""
+    """Returns the first line of an error, to which clients add pages of advice."""
     original = getattr(error, "orig", None) or error
     return (str(original) or type(original).__name__).partition("\n")[0]
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
-    """Does the work, or gives it up when `stop` is set; whether it was done."""
+    """Does the work, unless `stop` is set before; returns whether it was done."""
     try:
         async with asyncio.TaskGroup() as group:
             task = group.create_task(work)

@@ -1,7 +1,7 @@
-"""The OpenTelemetry SDK of a process: set up once by `run_main`; library code sees only the API.
+"""Sets up the OpenTelemetry SDK of a process, once, for `run_main`; library code sees only the API.
 
-Everything is governed by the standard OTEL_* variables. Without them one trace in a hundred is sampled, nothing is
-exported, and metrics are served to Prometheus.
+The standard OTEL_* variables govern everything. Without them one trace in a hundred is sampled, nothing is exported,
+and metrics are served to Prometheus.
 """
 
 import os
@@ -34,13 +34,13 @@ class Providers:
     meters: MeterProvider
 
     def shutdown(self) -> None:
-        """Sends what has not been exported yet, unless the collector is away."""
+        """Exports what is left, unless the collector is unreachable."""
         self.tracers.shutdown()
         self.meters.shutdown(timeout_millis=3000)
 
 
 def start(service: str, metrics_listen: str, *, variable: str) -> Providers:
-    """`variable` names the address of the metrics for people."""
+    """Starts tracing and metrics. `variable` is the setting of the metrics' address, for error messages."""
     resource = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME", f"postflow-{service}")})
     tracers = TracerProvider(sampler=_sampler(), resource=resource, shutdown_on_exit=False)
     if _exports("TRACES"):
@@ -53,7 +53,7 @@ def start(service: str, metrics_listen: str, *, variable: str) -> Providers:
 
 
 class LinkSampler(Sampler):
-    """Samples a new trace when it is linked to a sampled one, so that a post can be followed over its days."""
+    """Samples a new trace if it is linked to a sampled one, so that a post can be followed over days."""
 
     def __init__(self, otherwise: Sampler) -> None:
         self._otherwise = otherwise
@@ -78,7 +78,7 @@ class LinkSampler(Sampler):
 
 
 def _sampler() -> Sampler | None:
-    """None leaves the choice to the SDK, which reads OTEL_TRACES_SAMPLER."""
+    """Returns our sampler, or None to leave the choice to the SDK, which reads OTEL_TRACES_SAMPLER."""
     if os.environ.get("OTEL_TRACES_SAMPLER", "parentbased_traceidratio") != "parentbased_traceidratio":
         return None
     text = os.environ.get("OTEL_TRACES_SAMPLER_ARG", str(_DEFAULT_RATIO))
@@ -99,7 +99,7 @@ def _exports(signal: str) -> bool:
 
 
 def _add_otlp_traces(tracers: TracerProvider) -> None:
-    # Imported here: a fifth of a second that only an exporting process should pay.
+    # Imported here: it takes a fifth of a second, which only an exporting process should pay.
     from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
@@ -117,7 +117,7 @@ def _readers() -> list[MetricReader]:
 
 
 def _otlp_timeout() -> float | None:
-    """Seconds for one export with its retries; the SDK's own ten would hold up the stop of a process that long."""
+    """Returns the seconds for one export with its retries; the SDK's default of ten could delay a stop as long."""
     return None if "OTEL_EXPORTER_OTLP_TIMEOUT" in os.environ else _OTLP_TIMEOUT
 
 

@@ -1,6 +1,6 @@
-"""Settings of a process: a frozen dataclass filled from the environment, checked as a whole before anything starts.
+"""Settings of a process: a frozen dataclass filled from the environment, validated before anything starts.
 
-The field `nats_url` of the service `queue` is read from POSTFLOW_QUEUE_NATS_URL, else POSTFLOW_NATS_URL.
+The field `nats_url` of the service `queue` is read from POSTFLOW_QUEUE_NATS_URL, or else POSTFLOW_NATS_URL.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 _PREFIX = "POSTFLOW_"
 _LAST_PORT = 65_535
-# One environment may serve all processes, and by POSTFLOW_<SERVICE>_TARGET the others find a service.
+# All processes may share an environment, in which POSTFLOW_<SERVICE>_TARGET is where the others find a service.
 _MEANT_FOR_OTHERS = frozenset({"target"})
 _BOOLEANS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
@@ -26,11 +26,11 @@ _log = logging.getLogger(__name__)
 
 
 class SettingsError(Exception):
-    """Names every variable that is wrong, each with what it should be."""
+    """Names every wrong variable, each with what it must be."""
 
 
 class Secret:
-    """A text that shows itself only to who asks by name: not in a log, a traceback's repr, JSON or a pickle."""
+    """A text that only `reveal` shows: not a log, a repr in a traceback, JSON or a pickle."""
 
     __slots__ = ("_value",)
 
@@ -53,7 +53,7 @@ class Secret:
         return hash(self._value)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a Secret is not pickled")
+        raise TypeError("a Secret cannot be pickled")
 
 
 class Environment(StrEnum):
@@ -91,21 +91,21 @@ Period = Annotated[timedelta, _check_period]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSettings:
-    """What every process has; a service adds its own fields and the defaults of the two addresses."""
+    """The settings of every process. A service adds its own fields and the defaults of the two addresses."""
 
-    listen: Listen  # gRPC address, host:port; port 0 = any free one
-    metrics_listen: Listen  # address of /metrics, host:port; port 0 = any free one
+    listen: Listen  # gRPC address, host:port; port 0 = any free port
+    metrics_listen: Listen  # address of /metrics, host:port; port 0 = any free port
     environment: Environment = Environment.DEVELOPMENT
     log_level: LogLevel = LogLevel.INFO
     failpoints: str = ""  # see servicekit.failpoints
-    clock_offset: float = 0.0  # seconds by which this process's wall clock is wrong, for tests; refused in production
-    grace: timedelta = timedelta(seconds=20)  # for what is in flight when the process is told to stop
-    # How long an event that trips a defect, though others of its type do not, is tried again before it is parked.
+    clock_offset: float = 0.0  # seconds to shift this process's wall clock, for tests; refused in production
+    grace: timedelta = timedelta(seconds=20)  # for work in flight at a stop
+    # How long an event that hits a defect, unlike others of its type, is retried before it is parked.
     park_poison_after: timedelta = timedelta(minutes=5)
 
 
 def load(cls: type[T], service: str, environ: Mapping[str, str]) -> T:
-    """Raises SettingsError with all that is wrong; a variable of the service that no field reads is only logged."""
+    """Reads the settings. Raises SettingsError with all problems; a variable that no field reads is only logged."""
     own_prefix = f"{_PREFIX}{service.upper()}_"
     types = get_type_hints(cls, include_extras=True)
     values: dict[str, Any] = {}
@@ -131,7 +131,7 @@ def load(cls: type[T], service: str, environ: Mapping[str, str]) -> T:
 
 
 def variable_of(field: str, service: str, environ: Mapping[str, str]) -> str:
-    """The variable that the field of a service is read from; its own when neither is set."""
+    """Returns the variable that a field is read from: the service's own if neither is set."""
     own, common = f"{_PREFIX}{service.upper()}_{field.upper()}", f"{_PREFIX}{field.upper()}"
     return common if common in environ and own not in environ else own
 

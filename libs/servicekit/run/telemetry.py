@@ -1,7 +1,7 @@
-"""W3C trace context as text: for gRPC metadata, message headers and stored rows. Cheap to import: the API only.
+"""W3C trace context as text, for gRPC metadata, message headers and stored rows. Imports only the API, which is cheap.
 
-Work that is done at once joins the trace of its origin (`servicekit.rpc`). Work that is done later is a trace of its
-own with a link to its origin (`linked_trace`), because a trace that lasts for days helps nobody.
+Immediate work joins the trace of its origin (`servicekit.rpc`). Later work is a trace of its own, linked to its origin
+(`linked_trace`), because a trace that lasts for days helps nobody.
 """
 
 import re
@@ -28,7 +28,7 @@ _FORM = re.compile(r"(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]
 
 
 def traceparent() -> str:
-    """The current span as text, empty when there is none."""
+    """Returns the current span as text, empty if there is none."""
     span = get_current_span().get_span_context()
     if not span.is_valid:
         return ""
@@ -36,7 +36,7 @@ def traceparent() -> str:
 
 
 def parse(text: str) -> SpanContext | None:
-    """What somebody else wrote, or None when it is not a trace context."""
+    """Parses a text from elsewhere; returns None if it is no trace context."""
     match = _FORM.fullmatch(text)
     if match is None or (match[1] == "00" and match[5]):
         return None
@@ -50,7 +50,7 @@ def parse(text: str) -> SpanContext | None:
 
 
 def links(origins: Iterable[str]) -> list[Link]:
-    """One link for each origin that was sampled; the others would lead nowhere."""
+    """Returns a link to each origin that was sampled; links to the others would lead nowhere."""
     return [Link(span) for text in origins if _is_sampled(text) and (span := parse(text))]
 
 
@@ -63,7 +63,7 @@ def linked_trace(
     kind: SpanKind = SpanKind.INTERNAL,
     attributes: Attributes = None,
 ) -> Iterator[Span]:
-    """The first span of a new trace; it is sampled when an origin was (see `servicekit.run.providers`)."""
+    """Starts a new trace, which is sampled if an origin was (see `servicekit.run.providers`)."""
     with tracer.start_as_current_span(
         name, context=Context(), kind=kind, attributes=attributes, links=links(origins)
     ) as span:
@@ -71,5 +71,5 @@ def linked_trace(
 
 
 def _is_sampled(text: str) -> bool:
-    """Reads only the last digit: most texts that come by are not sampled."""
+    """Returns whether the trace is sampled, by the last digit alone, since most are not."""
     return text[-1:] in "13579bdf" and bool(text)

@@ -1,4 +1,4 @@
-"""Which errors mean that something we depend on is away for now, so that trying again later is right."""
+"""Tells transient errors apart: a dependency is unreachable for now, and a retry is right."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ _recognisers: list[Recogniser] = []
 
 
 def recognise(recogniser: Recogniser) -> None:
-    """Adds the knowledge of one client library; called where that library is imported."""
+    """Adds a recogniser for the errors of one client library, where that library is imported."""
     if recogniser not in _recognisers:
         _recognisers.append(recogniser)
 

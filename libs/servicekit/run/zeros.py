@@ -1,7 +1,7 @@
-"""Counters that are there before their first event: an alarm on an increase misses the first one of a new series.
+"""Shows counters as 0 before their first event: an alarm on an increase would miss the first one of a new series.
 
-A module makes its counters when it is imported, before `servicekit.run.providers` has set up what counts: what is added
-until then is lost. So the zeros are kept here, and added once there is somebody to count.
+Modules create their counters when they are imported, before `servicekit.run.providers` has set up a provider, and what
+is added until then is lost. So the zeros are kept here and added once there is a provider.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ _zeros: list[tuple[Counter, Mapping[str, str]]] = []
 
 
 def from_zero(counter: Counter, *labels: Mapping[str, str]) -> Counter:
-    """The counter itself; it is shown as 0 from the start, for each of these sets of labels, or without any."""
+    """Returns the counter, which is shown as 0 from the start for each set of labels, or without labels."""
     for each in labels or ({},):
         if (counter, each) not in _zeros:
             _zeros.append((counter, each))
@@ -21,6 +21,6 @@ def from_zero(counter: Counter, *labels: Mapping[str, str]) -> Counter:
 
 
 def add_all() -> None:
-    """Called once there is a provider."""
+    """Adds the zeros, once there is a provider."""
     for counter, labels in _zeros:
         counter.add(0, labels)
