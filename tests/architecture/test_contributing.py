@@ -44,11 +44,12 @@ def test_every_file_of_rules_is_named(root: Path, rules: dict[str, str]) -> None
     ] == []
 
 
-def test_named_contracts_exist(rules: dict[str, str], settings: dict[str, Any]) -> None:
+def test_named_contracts_exist_and_all_are_named(rules: dict[str, str], settings: dict[str, Any]) -> None:
     contracts = [contract["name"] for contract in settings["importlinter"]["contracts"]]
     named = {name for held in rules.values() for name in re.findall(r'"([^"]+)"', held)}
     assert len(named) > 8
     assert [name for name in named if not any(contract.startswith(name) for contract in contracts)] == []
+    assert [contract for contract in contracts if not any(contract.startswith(name) for name in named)] == []
 
 
 def test_named_rules_of_ruff_are_selected(rules: dict[str, str], settings: dict[str, Any]) -> None:
