@@ -50,6 +50,16 @@ def test_diagrams_are_those_of_the_code(root: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_diagrams_have_no_character_that_mermaid_ends_a_line_at(page: str) -> None:
+    """A second colon in a label of a state diagram, a semicolon or a # anywhere: the page would show an error."""
+    diagrams = re.findall(r"```mermaid\n(.*?)```", page, re.DOTALL)
+    assert len(diagrams) > 3
+    for diagram in diagrams:
+        lines = diagram.splitlines()
+        assert [line for line in lines if ";" in line or "#" in line] == []
+        assert lines[0] == "sequenceDiagram" or [line for line in lines if line.count(":") > 1] == []
+
+
 def test_a_changed_diagram_is_noticed(root: Path, tmp_path: Path, page: str) -> None:
     for folder in ("tools", "docs"):
         (tmp_path / folder).mkdir()
