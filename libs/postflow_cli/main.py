@@ -1,10 +1,10 @@
-"""The `postflow` command: what operators run beside the services. Each subcommand imports what it needs."""
+"""The `postflow` command, which operators run beside the services."""
 
 import argparse
 import sys
 from importlib.metadata import version
 
-from postflow_cli import migrate, streams
+from postflow_cli import migrate, operations, streams
 
 
 def main() -> int:
@@ -18,6 +18,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     migrate.add_to(commands)
     streams.add_to(commands)
+    operations.add_to(commands)
     shown = commands.add_parser("version", help="print the version of PostFlow")
     shown.set_defaults(run=_version)
     return parser

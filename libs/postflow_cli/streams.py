@@ -25,6 +25,7 @@ import postflow
 from postflow.bus.v1.bus_pb2 import Envelope
 from postflow.queue.v1.publish_command_pb2 import PublishCommand
 from postflow_cli.subcommand import Subcommands, complain
+from postflow_cli.text import printable, size
 from servicekit.bus.connection import close, connect
 from servicekit.run.addresses import Misconfigured, check_nats, without_password
 
@@ -87,7 +88,7 @@ async def _stream(js: JetStreamContext, stream: StreamInfo, peek: int) -> list[s
     consumers = await js.consumers_info(name)
     first = _first_to_show(stream, consumers, peek)
     lines = [
-        f"{name}: {state.messages:,} messages, {_size(state.bytes)}, sequences {state.first_seq} to {state.last_seq}",
+        f"{name}: {state.messages:,} messages, {size(state.bytes)}, sequences {state.first_seq} to {state.last_seq}",
         _row("consumer", "behind", "in flight", "redelivered"),
         *(
             _row(each.name, each.num_pending or 0, each.num_ack_pending or 0, each.num_redelivered or 0)
@@ -136,8 +137,8 @@ def _described(message: RawStreamMsg) -> Iterator[str]:
             return
         for event in Envelope.FromString(data).events:
             payload = _decoded(event.type, event.payload)
-            what = _identified(payload) if payload else f"organization_id={_printable(event.organization_id)}"
-            yield f"{_printable(event.type.rpartition('.')[2])} {what}"
+            what = _identified(payload) if payload else f"organization_id={printable(event.organization_id)}"
+            yield f"{printable(event.type.rpartition('.')[2])} {what}"
     except DecodeError:
         yield f"cannot be read, {len(data)} bytes on {subject}"
 
@@ -178,13 +179,4 @@ def _fields(message: Message, nest: int) -> Iterator[str]:
             if nest > 0:
                 yield from _fields(value, nest - 1)
         elif field.name in _SHOWN or field.name.endswith(("_id", "_revision", "_version")):
-            yield f"{field.name}={_printable(value)}"
-
-
-def _printable(value: object) -> str:
-    """Returns the value as text that a terminal does not obey: a producer may have written anything."""
-    return str(value) if str(value).isprintable() else ascii(value)
-
-
-def _size(count: int) -> str:
-    return f"{count / 1_000_000:.1f} MB" if count >= 1_000_000 else f"{count / 1000:.1f} kB"
+            yield f"{field.name}={printable(value)}"

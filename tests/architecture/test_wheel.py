@@ -68,7 +68,7 @@ def test_operators_find_every_command_in_the_wheel(wheel: zipfile.Path, installe
         if "_service.main:" in line or "postflow_cli." in line
     )
     assert set(commands) == {"postflow", "postflow-migrate", *(f"postflow-{service}" for service in SERVICES)}
-    for arguments in (["version"], ["migrate", "--help"], ["streams", "--help"]):
+    for arguments in (["version"], *([name, "--help"] for name in ("migrate", "streams", "stats", "dead-letters"))):
         done = _run(
             installed, f"import sys; sys.argv = ['postflow', *{arguments}]; from postflow_cli.main import main; main()"
         )

@@ -16,6 +16,7 @@ import pytest
 from devstack.layout import SERVICES, inherited
 from devstack.processes.child import Child
 from devstack.processes.leftovers import working_in
+from devstack.running import find
 from devstack.servers.postgres import EmbeddedPostgres
 from testkit.eventually import eventually
 
@@ -100,6 +101,7 @@ async def test_a_service_that_is_left_out_can_be_run_by_hand(tmp_path: Path) -> 
             assert await queue.says('"serving"', START_SECONDS), list(queue.lines)
             _shell(_first_post(stack))
             await _visits(state)
+            await _asks_the_service(state)
         finally:
             await queue.stop((signal.SIGTERM, STOP_SECONDS))
 
@@ -112,6 +114,14 @@ async def _visits(state: Path) -> None:
     consumers = {line.split()[0] for line in shown if line.startswith("  ") and line.split()[0].endswith("-events")}
     assert consumers == {f"{service}-events" for service in SERVICES}
     assert "Hello from PostFlow" not in "\n".join(shown), "the text of a post is not shown"
+
+
+async def _asks_the_service(state: Path) -> None:
+    postflow = Path(sys.executable).with_name("postflow")
+    child = await Child.start([str(postflow), "stats", find(state).targets["queue"]], name="postflow")
+    assert await child.wait(START_SECONDS) == 0, list(child.lines)
+    assert child.lines[0].startswith("queue 0.")
+    assert any(line.startswith("consumer queue-events: RUNNING, 0 open dead letters") for line in child.lines)
 
 
 async def _visit(*arguments: str) -> list[str]:
