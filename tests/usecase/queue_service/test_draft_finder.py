@@ -4,13 +4,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.usecase.queue_service.steps import channels, send_and_end
 
 from civil.weekly import WeeklySlot
 from queue_service.domain.draft import Draft, Target
 from queue_service.domain.job import JobState
 from servicekit.faults import NotFound, Refused, Unavailable
 from testkit.clocks import START
+from tests.usecase.queue_service.steps import channels, send_and_end
 
 if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue

@@ -5,11 +5,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from sqlalchemy import text
-from tests.usecase.queue_service.steps import channels, send_and_end, slots_of
 
 from queue_service.domain.draft import Draft, Target
 from queue_service.domain.job import JobState
 from testkit.clocks import START
+from tests.usecase.queue_service.steps import channels, send_and_end, slots_of
 
 if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue

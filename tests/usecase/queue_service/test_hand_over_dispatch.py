@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.usecase.queue_service.steps import drain
 
 from queue_service.domain.job import JobState
 from queue_service.domain.policy import Policy
 from servicekit import failpoints
 from testkit.clocks import START
+from tests.usecase.queue_service.steps import drain
 
 if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue

@@ -4,13 +4,12 @@ import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from tests.usecase.queue_service.steps import channels, slots_of
-
 from civil.weekly import WeeklySlot
 from postflow.queue.v1.queue_slot_pb2 import QUEUE_SLOT_STATE_CANCELED, QUEUE_SLOT_STATE_PUBLISHED
 from queue_service.domain.draft import Draft, SavedDraft, Target
 from queue_service.domain.job import JobState
 from testkit.clocks import START
+from tests.usecase.queue_service.steps import channels, slots_of
 
 if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue

@@ -14,7 +14,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_service.adapters.postgres.plans import pin_plans
-from queue_service.adapters.postgres.slots import by_slot
+from queue_service.adapters.postgres.rows import by_slot
 from queue_service.domain.command import (
     ANSWERED_DELAY,
     HELD_DELAY,

@@ -8,7 +8,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_service.adapters.postgres.plans import pin_plans
-from queue_service.adapters.postgres.slots import by_slot
+from queue_service.adapters.postgres.rows import by_slot, plain
 from queue_service.domain.frontier import EPOCH
 from queue_service.domain.relocation import MovedSlot, OutdatedAccount, OutdatedSlot, Relocated
 
@@ -116,7 +116,7 @@ async def lock_outdated(connection: AsyncConnection, accounts: Sequence[Outdated
             time_zone=row.time_zone,
             nominal=row.nominal,
         )
-        for row in await connection.execute(_LOCK_OUTDATED, _names(accounts))
+        for row in plain(await connection.execute(_LOCK_OUTDATED, _names(accounts)))
     ]
 
 
@@ -125,7 +125,7 @@ async def find_standing(
 ) -> list[tuple[tuple[str, str], datetime]]:
     """Returns account and instant of each live slot of the accounts that is not outdated."""
     found = await connection.execute(_STANDING, _names(accounts))
-    return [((row.organization_id, row.social_account_id), row.schedule_time) for row in found]
+    return [((row.organization_id, row.social_account_id), row.schedule_time) for row in plain(found)]
 
 
 async def place(

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Result, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_service.adapters.postgres.slots import by_slot
+from queue_service.adapters.postgres.rows import by_slot
 from queue_service.domain.job import JobState
 from queue_service.domain.settlement import Progress, TargetProgress
 from queue_service.domain.slot import SlotState
