@@ -23,7 +23,7 @@ class Settings(StreamSettings):
     notice: timedelta = timedelta(seconds=60)  # the nearest slot time that AddToQueue gives
     lead: timedelta = timedelta(seconds=30)  # slots are handed to Publisher this long before they are due
     late_limit: timedelta = timedelta(hours=24)  # a post that is later is missed
-    max_attempts: Count = 5  # attempts in one run of a post job
+    max_attempts: Count = 5  # attempts in one run of a post job, at most
     slot_times_cached: Count = 100_000  # slot times kept in memory, over all accounts
 
     publish_durables: Durables = 1  # the number of durables that share the PUBLISH stream

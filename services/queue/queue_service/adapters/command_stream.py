@@ -105,7 +105,10 @@ class CommandStream:
             _held_back.set(0, {"reason": hold})
 
     async def room(self) -> Room:
-        """Returns how many commands may be sent; none while the stream is unreachable."""
+        """Returns how many commands may be sent; none while the stream is unreachable.
+
+        Commands sent since the last look at the stream count as outstanding.
+        """
         if not await self._refresh(_LOOK_PERIOD):
             return self._hold_back(Hold.UNREACHABLE)
         if _now() < self._again_at:

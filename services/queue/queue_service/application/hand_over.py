@@ -27,7 +27,7 @@ from servicekit.run.zeros import from_zero
 CLAIMED = failpoints.declare("queue.dispatch.claimed")
 PUBLISHED = failpoints.declare("queue.dispatch.published")
 
-# The pause before slots are looked at again that are due, but locked elsewhere or too many for the stream.
+# The pause before the next look at slots that are due, but locked elsewhere or too many for the stream.
 _SOON = timedelta(milliseconds=250)
 
 _log = logging.getLogger(__name__)

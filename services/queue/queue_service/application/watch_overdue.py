@@ -1,4 +1,4 @@
-"""Showing how late slots are handed over, and how many have not ended in time, which a person has to look into."""
+"""Showing how late slots are handed over, and how many have not ended in time: those need a person."""
 
 from opentelemetry import metrics
 

@@ -31,7 +31,7 @@ class AccountQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """Tells whether an account can post, as Publisher announced it. The version orders announcements."""
+    """The connection of an account, without which it cannot post, as Publisher announced it under this version."""
 
     organization_id: str
     social_account_id: str

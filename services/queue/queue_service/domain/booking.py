@@ -28,9 +28,9 @@ class Place:
 
 def check_exact_time(schedule_time: datetime, now: datetime) -> None:
     if schedule_time < now - _TOLERANCE:
-        raise InvalidField("schedule_time", "lies more than a minute ago")
+        raise InvalidField("schedule_time", "is more than a minute ago")
     if schedule_time > now + HORIZON:
-        raise InvalidField("schedule_time", f"lies more than {HORIZON.days} days ahead")
+        raise InvalidField("schedule_time", f"is more than {HORIZON.days} days ahead")
 
 
 def book(

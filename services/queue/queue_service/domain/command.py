@@ -18,9 +18,9 @@ ANSWERED_DELAY = timedelta(minutes=5)
 LONGEST_DELAY = timedelta(hours=1)
 # A slot that has not ended this long after its latest time is overdue.
 OVERDUE_GRACE = timedelta(minutes=5)
-# The pause before an account is looked at again that has as many open slots as it may have.
+# The pause before the next look at an account that has as many open slots as it may have.
 HELD_DELAY = timedelta(seconds=1)
-# The pause before a command is repeated that the stream has refused or not acknowledged.
+# The pause before the repeat of a command that the stream has refused or not acknowledged.
 UNSTORED_DELAY = timedelta(seconds=1)
 
 

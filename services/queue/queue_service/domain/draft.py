@@ -31,7 +31,7 @@ class Draft:
         return replace(self, targets=tuple(target for target in self.targets if target not in targets))
 
     def accounts(self, asked: Sequence[str]) -> tuple[str, ...]:
-        """Returns the accounts asked for without duplicates, or all accounts of the draft, sorted, when none is."""
+        """Returns the accounts asked for, without duplicates; if none is, all accounts of the draft, sorted."""
         known = {target.social_account_id for target in self.targets}
         if not known:
             raise Refused("ACCOUNT_NOT_A_TARGET", "the draft has no targets", metadata={"draft_id": self.id})
@@ -68,7 +68,7 @@ class LockedDraft:
         if self.queued:
             raise Refused(
                 "ALREADY_QUEUED",
-                f"the draft has a slot on account {self.queued.social_account_id} already",
+                f"the draft already has a slot on account {self.queued.social_account_id}",
                 metadata=self.queued.metadata,
             )
         self.draft.accounts(accounts)
@@ -82,7 +82,7 @@ class LockedDraft:
         account = sent.target.social_account_id
         return Refused(
             DRAFT_PUBLISHED,
-            f"all targets of the draft on account {account} are out",
+            f"all targets of the draft on account {account} have been published",
             metadata={
                 "draft_id": self.draft.id,
                 "social_account_id": account,

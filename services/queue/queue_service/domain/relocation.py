@@ -60,7 +60,7 @@ class Relocated(NamedTuple):
 
     @property
     def not_after(self) -> datetime:
-        """Moves along with the slot, which may be as late as before."""
+        """Moves with the slot, so that it may be as late as before."""
         return self.slot.not_after + (self.schedule_time - self.slot.schedule_time)
 
     @property

@@ -33,7 +33,7 @@ class Search:
 
     @property
     def can_go_on(self) -> bool:
-        """Returns whether there is a window to look at; not when slot times have to be read first."""
+        """Returns whether to look at another window; False once slot times have to be read first."""
         return self.found is None and self.times.covers(self.start)
 
     def window(self, size: int) -> tuple[datetime, ...]:

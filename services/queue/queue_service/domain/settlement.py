@@ -14,7 +14,7 @@ from servicekit.versions import newest
 
 
 class JobReport(NamedTuple):
-    """A post job as Publisher has announced it, as far as its slot needs it."""
+    """A post job as Publisher has announced it, with the fields that its slot needs."""
 
     organization_id: str
     slot_id: str

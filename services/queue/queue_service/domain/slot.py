@@ -39,7 +39,7 @@ DRAFT_PUBLISHED = "DRAFT_PUBLISHED"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotTarget:
-    """One target of a slot with its job as Publisher announced it. A job with `job_version` 0 was not announced yet."""
+    """One target of a slot with its job as Publisher announced it; `job_version` is 0 until the first announcement."""
 
     channel: str
     destination: str
@@ -55,7 +55,7 @@ class SlotTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockingSlot:
-    """A live slot because of which another one is refused."""
+    """A live slot that stands in the way of a new one."""
 
     slot_id: str
     social_account_id: str

@@ -87,7 +87,7 @@ _REOPEN_FRONTIERS = text("""
 
 
 async def save_schedules(connection: AsyncConnection, announced: Iterable[AnnouncedSchedule]) -> None:
-    """Saves what is news. The schedules are of different accounts."""
+    """Saves schedules that are newer than what is stored. Each account occurs once."""
     ordered = sorted(announced, key=lambda each: (each.organization_id, each.social_account_id))
     await connection.execute(
         _SAVE_SCHEDULES,
@@ -147,7 +147,7 @@ async def advance_frontiers(
 
 
 async def reopen_frontiers(connection: AsyncConnection, frontiers: Mapping[tuple[str, str], Frontier]) -> None:
-    """Stores the frontiers of accounts, given by organization and id, that have times to give again.
+    """Stores frontiers behind which times are free again, by organization and account.
 
     The rows are locked, and the transaction has pinned its plans.
     """

@@ -23,7 +23,8 @@ _CONNECTED = text("""
 
 
 async def save_connections(connection: AsyncConnection, announced: Iterable[Connection]) -> None:
-    """Saves what is news, in the order of the keys, against deadlocks. Each account occurs once."""
+    """Saves connections that are newer than what is stored. Each account occurs once."""
+    # In the order of their keys, so that two writers never wait for each other in a circle.
     ordered = sorted(announced, key=lambda each: (each.organization_id, each.social_account_id))
     await connection.execute(
         _SAVE,

@@ -233,7 +233,7 @@ async def claim_repeats(
 
 
 async def repeat_soon(connection: AsyncConnection, commands: Iterable[Command], *, at: datetime) -> None:
-    """Makes the slots of commands that the stream did not store due for a repeat at `at`."""
+    """Repeats commands that the stream did not store as soon as `at`."""
     slots = sorted({(each.organization_id, each.slot_id, each.emission) for each in commands})
     await pin_plans(connection)
     await connection.execute(

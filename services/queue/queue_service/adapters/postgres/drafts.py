@@ -130,7 +130,8 @@ async def lock_draft(connection: AsyncConnection, draft: Draft, accounts: Sequen
 
 
 async def save_drafts(connection: AsyncConnection, drafts: Iterable[SavedDraft]) -> None:
-    """Saves what is news, in the order of the keys, against deadlocks. Each draft occurs once."""
+    """Saves drafts that are newer than what is stored. Each draft occurs once."""
+    # In the order of their keys, so that two writers never wait for each other in a circle.
     ordered = sorted(drafts, key=lambda each: (each.draft.organization_id, each.draft.id))
     await pin_plans(connection)
     await connection.execute(

@@ -1,4 +1,4 @@
-"""Settings that keep the planner from walking over tables in statements that take batches."""
+"""Planner settings that keep statements on batches from walking over whole tables."""
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection

@@ -13,7 +13,7 @@ from queue_service.domain.job import JobState
 from queue_service.domain.listing import Filter, Position
 from queue_service.domain.slot import COUNTED, SPACING, BlockingSlot, QueueSlot, SlotOrigin, SlotState, SlotTarget
 
-# LIMIT keeps each of these a lookup by index: without it the planner may join with all live slots of the organization.
+# LIMIT makes each of these an index lookup: without it the planner may join with all live slots of the organization.
 _NEAR = text("""
     select wanted.social_account_id, wanted.schedule_time as wanted_time, near.id, near.schedule_time
     from unnest(cast(:social_account_ids as text[]), cast(:schedule_times as timestamptz[]))
