@@ -14,16 +14,16 @@ from testkit.clocks import START
 HOUR, SECOND = timedelta(hours=1), timedelta(seconds=1)
 
 
-def slot(name: str, stands: datetime, meant: datetime | None, zone: str = "UTC") -> OutdatedSlot:
+def slot(name: str, instant: datetime, nominal: datetime | None, zone: str = "UTC") -> OutdatedSlot:
     """Makes a slot at one instant with the wall-clock time of another, in UTC."""
     return OutdatedSlot(
         organization_id="acme",
         social_account_id="page",
         slot_id=name,
-        schedule_time=stands,
-        not_after=stands + timedelta(hours=24),
+        schedule_time=instant,
+        not_after=instant + timedelta(hours=24),
         time_zone=zone,
-        nominal=meant.replace(tzinfo=None) if meant else None,
+        nominal=nominal.replace(tzinfo=None) if nominal else None,
     )
 
 
@@ -32,9 +32,9 @@ def at(minutes: float) -> datetime:
 
 
 def relocated(
-    *slots: OutdatedSlot, standing: tuple[datetime, ...] = (), earliest: datetime = START
+    *slots: OutdatedSlot, others: tuple[datetime, ...] = (), earliest: datetime = START
 ) -> dict[str, Relocated]:
-    return {each.slot.slot_id: each for each in relocate(slots, standing, earliest=earliest)}
+    return {each.slot.slot_id: each for each in relocate(slots, others, earliest=earliest)}
 
 
 def test_the_abolition_of_winter_time_makes_it_an_hour_earlier() -> None:
@@ -81,20 +81,20 @@ def test_slots_move_onto_the_places_of_their_neighbours(step: timedelta) -> None
 
 @pytest.mark.parametrize("seconds", [-59, 0, 59])
 def test_a_slot_whose_new_time_is_taken_stays(seconds: int) -> None:
-    found = relocated(slot("s1", at(60), at(120)), standing=(at(120) + seconds * SECOND,))
+    found = relocated(slot("s1", at(60), at(120)), others=(at(120) + seconds * SECOND,))
     assert not found["s1"].is_moved
     assert found["s1"].obstacle is Obstacle.TAKEN
 
 
 @pytest.mark.parametrize("seconds", [-60, 60])
 def test_a_minute_is_enough(seconds: int) -> None:
-    found = relocated(slot("s1", at(60), at(120)), standing=(at(120) + seconds * SECOND,))
+    found = relocated(slot("s1", at(60), at(120)), others=(at(120) + seconds * SECOND,))
     assert found["s1"].schedule_time == at(120)
 
 
 def test_one_taken_time_does_not_stop_the_other_slots() -> None:
     chain = [slot(f"s{number}", at(60 * number), at(60 * number + 60)) for number in range(1, 10)]
-    found = relocated(*chain, standing=(at(600),))
+    found = relocated(*chain, others=(at(600),))
     assert [found[f"s{number}"].schedule_time for number in range(1, 9)] == [at(60 * n + 60) for n in range(1, 9)]
     last = found["s9"]
     assert (last.schedule_time, last.obstacle) == (at(601), Obstacle.TAKEN)
@@ -111,7 +111,7 @@ def test_late_slots_go_out_as_soon_as_possible_a_minute_apart() -> None:
         slot("s1", at(30), at(-30)),
         slot("s2", at(35), at(-25)),
         slot("s3", at(61.5), at(1.5)),
-        standing=(at(2.5),),
+        others=(at(2.5),),
         earliest=at(1),
     )
     # Exact times are given first: s3 gets 1.5, so that minute 1 is not free.
@@ -140,24 +140,24 @@ def accounts(draw: st.DrawFn) -> tuple[list[OutdatedSlot], list[datetime]]:
     for place in sorted(draw(st.sets(half_minutes, max_size=30))):
         if not apart or place - apart[-1] >= SPACING:
             apart.append(place)
-    slots, standing = [], []
+    slots, others = [], []
     for number, place in enumerate(apart):
-        meant = draw(st.one_of(st.just("standing"), st.just("same"), half_minutes))
-        if meant == "standing":
-            standing.append(place)
+        meant = draw(st.one_of(st.just("up to date"), st.just("same"), half_minutes))
+        if meant == "up to date":
+            others.append(place)
         else:
             slots.append(slot(f"s{number}", place, place if meant == "same" else meant))  # type: ignore[arg-type]
-    return slots, standing
+    return slots, others
 
 
 @given(accounts(), half_minutes)
 def test_all_slots_get_places_a_minute_apart_and_none_too_early(
     account: tuple[list[OutdatedSlot], list[datetime]], earliest: datetime
 ) -> None:
-    slots, standing = account
-    found = list(relocate(slots, standing, earliest=earliest))
+    slots, others = account
+    found = list(relocate(slots, others, earliest=earliest))
     assert sorted(each.slot for each in found) == sorted(slots)
-    places = sorted([*standing, *(each.schedule_time for each in found)])
+    places = sorted([*others, *(each.schedule_time for each in found)])
     assert all(later - earlier >= SPACING for earlier, later in pairwise(places))
     for each in found:
         assert each.slot.nominal is not None
@@ -173,6 +173,6 @@ def test_all_slots_get_places_a_minute_apart_and_none_too_early(
 
 @given(accounts())
 def test_nothing_moves_while_time_zone_data_stay_the_same(account: tuple[list[OutdatedSlot], list[datetime]]) -> None:
-    slots, standing = account
+    slots, others = account
     same = [each._replace(nominal=each.schedule_time.replace(tzinfo=None)) for each in slots]
-    assert not any(each.is_moved for each in relocate(same, standing, earliest=at(1000)))
+    assert not any(each.is_moved for each in relocate(same, others, earliest=at(1000)))

@@ -144,8 +144,8 @@ async def test_newer_time_zone_data_wait_for_a_process_that_has_them(queue: "Que
     await queue.announce_schedule("page", tzdata_version=NEWER, max_posts_per_day=1)
     await announce_again(queue, "other")
     await caught_up(queue)
-    stands = {row.social_account_id: row.at for row in await queue.rows(FIRST_OF_EACH)}
-    assert stands == {"page": NOON + HOUR, "other": NOON}
+    first_times = {row.social_account_id: row.at for row in await queue.rows(FIRST_OF_EACH)}
+    assert first_times == {"page": NOON + HOUR, "other": NOON}
     assert await is_behind(queue)
     [known] = await queue.rows("select * from account_queue where social_account_id = 'page'")
     assert (known.schedule_version, known.max_posts_per_day) == (2, 1)  # nothing else has to wait
@@ -153,8 +153,8 @@ async def test_newer_time_zone_data_wait_for_a_process_that_has_them(queue: "Que
     await queue.add("d1")
 
     assert await queue.catching_up(NEWER)()
-    stands = {row.social_account_id: row.at for row in await queue.rows(FIRST_OF_EACH)}
-    assert stands == {"page": NOON, "other": NOON}
+    first_times = {row.social_account_id: row.at for row in await queue.rows(FIRST_OF_EACH)}
+    assert first_times == {"page": NOON, "other": NOON}
     assert not await is_behind(queue)
 
 

@@ -241,7 +241,7 @@ async def test_moving_slots_of_some_accounts_reads_no_others(crowded: "Queue") -
     wanted: list[tuple[TextClause, Mapping[str, object], int]] = [
         (relocation._LOCK_BEHIND, {"release": "2026b", "limit": 10}, DUE),
         (relocation._LOCK_OUTDATED, account_keys | {"releases": ["2026b"] * DUE}, len(slots)),
-        (relocation._STANDING, account_keys | {"releases": ["2026b"] * DUE}, len(slots)),
+        (relocation._OTHERS, account_keys | {"releases": ["2026b"] * DUE}, len(slots)),
         (relocation._LIFT, {name: keys[name] for name in ("organization_ids", "ids")}, len(slots)),
         (relocation._PLACE, keys, len(slots)),
         (relocation._CAUGHT_UP, account_keys | {"are_changed": [True] * DUE, "epoch": START}, DUE),

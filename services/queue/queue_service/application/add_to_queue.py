@@ -183,13 +183,13 @@ class AddToQueue:
     ) -> Mapping[str, AccountQueue]:
         """Locks the accounts, saves what Schedule's answers say of them, and moves their outdated slots."""
         queues = await lock_or_add_queues(tx.connection, organization_id, list(times))
-        news = [
+        newer = [
             read.schedule
             for account, read in times.items()
             if isinstance(read, SlotTimes) and read.schedule and queues[account].learns_from(read.schedule)
         ]
-        if news:
-            await save_schedules(tx.connection, news)
+        if newer:
+            await save_schedules(tx.connection, newer)
             queues = await lock_or_add_queues(tx.connection, organization_id, list(times))
         return await self._mover.bring_up_to_date(tx, organization_id, queues, now)
 

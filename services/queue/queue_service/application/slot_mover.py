@@ -51,7 +51,7 @@ class SlotMover:
     ) -> Mapping[str, AccountQueue]:
         """Moves the outdated slots of locked accounts. Returns the accounts, read again.
 
-        A call that adds a slot does this first: while slots stand at outdated instants, times seem free that are not.
+        A call that adds a slot does this first: while slots are at outdated instants, times seem free that are not.
         """
         behind = [
             OutdatedAccount(
@@ -73,23 +73,23 @@ class SlotMover:
         changed = {(slot.organization_id, slot.social_account_id) for slot in moved}
         await relocation.mark_caught_up(tx.connection, accounts, changed=changed)
         for first in range(0, len(moved), _ANNOUNCED_AT_ONCE):
-            news = [slot_moved(slot) for slot in moved[first : first + _ANNOUNCED_AT_ONCE]]
-            await self._outbox.append(tx, news, now=now)
+            events = [slot_moved(slot) for slot in moved[first : first + _ANNOUNCED_AT_ONCE]]
+            await self._outbox.append(tx, events, now=now)
         tx.after_commit(lambda: _report(relocated))
 
     async def _relocated(
         self, tx: Transaction, accounts: Sequence[OutdatedAccount], outdated: Iterable[OutdatedSlot], now: datetime
     ) -> list[Relocated]:
-        standing = defaultdict[tuple[str, str], list[datetime]](list)
-        for account, moment in await relocation.find_standing(tx.connection, accounts):
-            standing[account].append(moment)
+        others = defaultdict[tuple[str, str], list[datetime]](list)
+        for account, moment in await relocation.find_others(tx.connection, accounts):
+            others[account].append(moment)
         slots = defaultdict[tuple[str, str], list[OutdatedSlot]](list)
         for slot in outdated:
             slots[slot.organization_id, slot.social_account_id].append(slot)
         earliest = now + self._policy.notice
         relocated: list[Relocated] = []
-        for account, theirs in slots.items():
-            relocated += relocate(theirs, standing[account], earliest=earliest)
+        for account, outdated_slots in slots.items():
+            relocated += relocate(outdated_slots, others[account], earliest=earliest)
             await asyncio.sleep(0)  # an account takes milliseconds, in which posts may be due
         return relocated
 
@@ -102,7 +102,7 @@ def _report(relocated: Sequence[Relocated]) -> None:
     for each in obstructed:
         slot = each.slot
         _log.warning(
-            "slot %s of account %s of %s is meant for %s in %s, but goes out at %s: %s",
+            "slot %s of account %s of %s cannot have its time %s in %s and goes out at %s: %s",
             slot.slot_id,
             slot.social_account_id,
             slot.organization_id,

@@ -99,14 +99,14 @@ class MovedSlot:
     targets: tuple[tuple[str, str], ...]
 
 
-def relocate(slots: Iterable[OutdatedSlot], standing: Iterable[datetime], *, earliest: datetime) -> list[Relocated]:
-    """Gives the outdated slots of one account their new times, around the `standing` instants of its other slots.
+def relocate(slots: Iterable[OutdatedSlot], others: Iterable[datetime], *, earliest: datetime) -> list[Relocated]:
+    """Gives the outdated slots of one account their new times, between the instants of its `others`.
 
     A slot gets the instant of its wall-clock time if that is free. If it is taken, the slot stays where it is or, when
     another slot needs that place, goes to the next free minute after its new instant. If it is nearer than `earliest`,
     the slot goes out as soon as possible. No slot is moved to a time before `earliest`.
     """
-    places = _Places(standing)
+    places = _Places(others)
     relocated: list[Relocated] = []
     moving: list[tuple[datetime, OutdatedSlot]] = []
     for slot in slots:

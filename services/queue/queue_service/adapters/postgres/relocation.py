@@ -33,7 +33,7 @@ _LOCK_OUTDATED = text("""
     where s.time_zone <> '' and coalesce(s.tzdata_version, '') < u.release
     order by s.organization_id, s.id for update of s
 """)
-_STANDING = text("""
+_OTHERS = text("""
     select s.organization_id, s.social_account_id, s.schedule_time
     from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:releases as text[]))
         as u (organization_id, social_account_id, release)
@@ -120,11 +120,11 @@ async def lock_outdated(connection: AsyncConnection, accounts: Sequence[Outdated
     ]
 
 
-async def find_standing(
+async def find_others(
     connection: AsyncConnection, accounts: Sequence[OutdatedAccount]
 ) -> list[tuple[tuple[str, str], datetime]]:
     """Returns account and instant of each live slot of the accounts that is not outdated."""
-    found = await connection.execute(_STANDING, _names(accounts))
+    found = await connection.execute(_OTHERS, _names(accounts))
     return [((row.organization_id, row.social_account_id), row.schedule_time) for row in plain(found)]
 
 
