@@ -1,4 +1,4 @@
-"""The schedule process: composition root."""
+"""Composition root of a schedule process."""
 
 import logging
 import sys
@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from nats.aio.client import Client
 from opentelemetry import metrics
 
 from civil.zones import tzdata_version
@@ -39,32 +38,24 @@ from schedule_service.application.zone_changes.watch_tzdata import WatchTzdata
 from schedule_service.engine.timer_engine import TimerEngine, due_timer_jobs
 from schedule_service.entrypoints.admin_rpc import DEADLINES, ScheduleAdminServicer
 from schedule_service.entrypoints.events import CONSUMER, routes
-from schedule_service.entrypoints.loops import finished_timers, forget_past_slots, housekeeping, tzdata_watch
+from schedule_service.entrypoints.loops import loops
 from schedule_service.entrypoints.rpc import AccountSchedules, ScheduleRules, ScheduleServicer
 from schedule_service.entrypoints.timer_rpc import TimerServicer
 from schedule_service.settings import Settings
-from servicekit.bus.connection import close, connect
-from servicekit.bus.publisher import PipelinedPublisher
-from servicekit.bus.stream_view import StreamView
-from servicekit.bus.streams import ensure_stream
-from servicekit.clock import SystemClock
-from servicekit.ids import IdSource, Uuid7Source
-from servicekit.messaging.consumer import EventConsumer, Patience
-from servicekit.messaging.relay import Relay
-from servicekit.ops import Operations, operations_servicer
-from servicekit.pg import migrations
+from servicekit.backbone import Backbone
+from servicekit.clock import Clock
+from servicekit.ids import IdSource
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.dead_letters import DeadLetters
 from servicekit.pg.ledger import RequestLedger
 from servicekit.pg.outbox import Outbox
-from servicekit.rpc import RpcServer
-from servicekit.run import Loop, Process, run_main
+from servicekit.run import Process, run_main
 
-SERVICE = "schedule"
 MIGRATIONS = "schedule_service.adapters.postgres.migrations"
 
 _log = logging.getLogger(__name__)
+_meter = metrics.get_meter(__name__)
+_tzdata = _meter.create_gauge("postflow.tzdata", description="1 for the tzdata release in use")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,78 +73,39 @@ def main() -> int:
     # A computing thread keeps the interpreter from the event loop for five milliseconds at a time by default.
     # Measured next to ten large listings: with this setting other calls take a tenth of the time, at the same CPU cost.
     sys.setswitchinterval(0.0005)
-    return run_main(SERVICE, Settings, compose)
+    return run_main("schedule", Settings, compose)
 
 
 async def compose(settings: Settings) -> Process:
-    ids, clock = Uuid7Source(), DatabaseClock()
-    database = Database(settings.database_url.reveal(), application=SERVICE, pool_size=settings.database_connections)
-    nats = Client()
-    events = nats.jetstream()
-    relay = Relay(
-        database=database,
-        clock=clock,
-        publisher=PipelinedPublisher(nats),
-        stream=StreamView(events, settings.events_stream),
-        connections=lambda: nats.stats["reconnects"],
-    )
-    parts = Parts(
-        database=database, clock=clock, ids=ids, ledger=RequestLedger(database, clock), outbox=Outbox(ids, relay.offer)
-    )
-    engine = timer_engine(parts, settings)
-    dead_letters = DeadLetters(database, clock, ids)
-    consumer = EventConsumer(
-        connection=nats,
-        spec=CONSUMER,
-        routes=routes(),
-        database=database,
-        clock=clock,
-        dead_letters=dead_letters,
-        ensure_stream=lambda: ensure_stream(events, settings.events_stream),
-        patience=Patience(give_up_after=settings.park_poison_after),
-    )
-    operations = Operations(
-        service=SERVICE,
-        migrations=MIGRATIONS,
-        database=database,
-        clock=clock,
-        system=SystemClock(),
-        dead_letters=dead_letters,
-        consumers=[consumer.applier],
-    )
-    server = RpcServer(
-        listen=settings.listen,
+    _report_tzdata()
+    backbone = Backbone("schedule", settings, migrations=MIGRATIONS)
+    database, clock = backbone.database, backbone.clock
+    parts = Parts(database=database, clock=clock, ids=backbone.ids, ledger=backbone.ledger, outbox=backbone.outbox)
+    engine = _timer_engine(parts, settings)
+    consumer = backbone.consumer(CONSUMER, routes())
+    return backbone.process(
         servicers=[
             (add_ScheduleServiceServicer_to_server, schedule_servicer(parts)),
             (add_TimerServiceServicer_to_server, timer_servicer(parts, engine.wake)),
-            (add_ScheduleAdminServiceServicer_to_server, admin_servicer(parts)),
-            operations_servicer(operations),
+            (add_ScheduleAdminServiceServicer_to_server, admin_servicer(parts, backbone.system)),
         ],
-        ids=ids,
-        deadlines=DEADLINES,
-    )
-    _report_tzdata()
-    return Process(
-        name=SERVICE,
-        server=server,
-        starters={
-            "database": lambda: migrations.check(database, MIGRATIONS),
-            "nats": lambda: connect(nats, settings.nats_url, name=SERVICE),
-            "events": lambda: ensure_stream(events, settings.events_stream),
-        },
-        # Stopped before the relay, which publishes what the engine fires last.
+        operations=backbone.operations(consumer),
+        # Stopped before the outbox relay, which publishes what the engine fires last.
         consumers=[consumer, engine],
-        loops=[relay, *loops(parts)],
-        closers={"relay": relay.flush, "nats": lambda: close(nats), "database": database.dispose},
-        grace=settings.grace,
+        loops=loops(
+            forget_past_slots=ForgetPastSlots(database=database, clock=clock),
+            delete_finished_timers=DeleteFinishedTimers(database=database, clock=clock),
+            watch_tzdata=WatchTzdata(database=database),
+        ),
+        deadlines=DEADLINES,
     )
 
 
 def schedule_servicer(parts: Parts) -> ScheduleServicer:
-    return ScheduleServicer(account_schedules=account_schedules(parts), schedule_rules=schedule_rules(parts))
+    return ScheduleServicer(account_schedules=_account_schedules(parts), schedule_rules=_schedule_rules(parts))
 
 
-def account_schedules(parts: Parts) -> AccountSchedules:
+def _account_schedules(parts: Parts) -> AccountSchedules:
     database, clock = parts.database, parts.clock
     return AccountSchedules(
         put=PutAccountSchedule(ledger=parts.ledger, outbox=parts.outbox),
@@ -165,7 +117,7 @@ def account_schedules(parts: Parts) -> AccountSchedules:
     )
 
 
-def timer_engine(parts: Parts, settings: Settings) -> TimerEngine:
+def _timer_engine(parts: Parts, settings: Settings) -> TimerEngine:
     return TimerEngine(
         due_timer_jobs(database=parts.database, clock=parts.clock, outbox=parts.outbox),
         poll=settings.timer_poll,
@@ -187,7 +139,7 @@ def timer_servicer(parts: Parts, wake: Callable[[timedelta], None]) -> TimerServ
     )
 
 
-def schedule_rules(parts: Parts) -> ScheduleRules:
+def _schedule_rules(parts: Parts) -> ScheduleRules:
     database, clock, ledger, outbox = parts.database, parts.clock, parts.ledger, parts.outbox
     return ScheduleRules(
         create=CreateScheduleRule(ids=parts.ids, ledger=ledger, outbox=outbox),
@@ -199,28 +151,21 @@ def schedule_rules(parts: Parts) -> ScheduleRules:
     )
 
 
-def admin_servicer(parts: Parts) -> ScheduleAdminServicer:
+def admin_servicer(parts: Parts, process_clock: Clock) -> ScheduleAdminServicer:
     database, clock = parts.database, parts.clock
     return ScheduleAdminServicer(
         list_zone_changes=ListZoneChanges(database=database, clock=clock),
         apply_zone_changes=ApplyZoneChanges(
-            database=database, clock=clock, outbox=parts.outbox, process_clock=SystemClock()
+            database=database, clock=clock, outbox=parts.outbox, process_clock=process_clock
         ),
     )
 
 
-def loops(parts: Parts) -> list[Loop]:
-    database, clock = parts.database, parts.clock
-    return [
-        housekeeping(database, clock),
-        forget_past_slots(ForgetPastSlots(database=database, clock=clock)),
-        finished_timers(DeleteFinishedTimers(database=database, clock=clock)),
-        tzdata_watch(WatchTzdata(database=database)),
-    ]
-
-
 def _report_tzdata() -> None:
-    """Logs the tzdata release: processes with different releases compute different slots for next month."""
-    _log.info("time zones are those of tzdata %s", tzdata_version())
-    gauge = metrics.get_meter(__name__).create_gauge("postflow.tzdata", description="The tzdata release in use")
-    gauge.set(1, {"version": tzdata_version()})
+    """Logs and counts the tzdata release: processes with different releases compute different slots for next month."""
+    _log.info("time zone data: tzdata %s", tzdata_version())
+    _tzdata.set(1, {"version": tzdata_version()})
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -30,6 +30,7 @@ from postflow.schedule.v1.timer_service_pb2_grpc import TimerServiceStub, add_Ti
 from schedule_service.application.zone_changes.apply_zone_changes import AppliedZoneChanges
 from schedule_service.entrypoints.admin_rpc import DEADLINES, ScheduleAdminServicer
 from schedule_service.main import admin_servicer, schedule_servicer, timer_servicer
+from servicekit.clock import SystemClock
 from servicekit.faults import Fault, InvalidRequest
 from servicekit.pg.database import Database
 from servicekit.rpc import RpcServer, calling, open_channel
@@ -57,7 +58,7 @@ async def stubs(parts: "Parts") -> AsyncIterator[Stubs]:
     server = RpcServer(
         listen="127.0.0.1:0",
         servicers=[
-            (add_ScheduleAdminServiceServicer_to_server, admin_servicer(parts)),
+            (add_ScheduleAdminServiceServicer_to_server, admin_servicer(parts, SystemClock())),
             (add_ScheduleServiceServicer_to_server, schedule_servicer(parts)),
             (add_TimerServiceServicer_to_server, timer_servicer(parts, lambda _ahead: None)),
         ],
