@@ -50,15 +50,13 @@ _BY_RRULE = _WEEKLY | {
         _BY_RRULE | {"start_date": "null"},
     ],
 )
-async def test_the_database_refuses_rules_that_say_nothing_or_two_things(
-    database: Database, row: dict[str, str]
-) -> None:
+async def test_the_database_refuses_rules_with_no_or_two_recurrences(database: Database, row: dict[str, str]) -> None:
     async with database.statement() as connection:
         with pytest.raises(IntegrityError):
             await connection.execute(text(_INSERT.format_map(row)))
 
 
-async def test_the_database_takes_both_kinds_of_rule(database: Database) -> None:
+async def test_the_database_accepts_both_kinds_of_rule(database: Database) -> None:
     async with database.statement() as connection:
         for row in (_WEEKLY, _BY_RRULE, _BY_RRULE | {"id": "'open'", "start_minute": "null"}):
             await connection.execute(text(_INSERT.format_map(row)))

@@ -69,7 +69,7 @@ def rule(terms: Terms) -> ScheduleRule:
 
 
 @given(all_terms())
-def test_a_rule_survives_the_wire(terms: Terms) -> None:
+def test_a_rule_survives_a_round_trip(terms: Terms) -> None:
     made = rule(terms)
     message = wire.shown(made)
     assert wire.terms(message) == made.terms == terms
@@ -81,7 +81,7 @@ def test_a_rule_survives_the_wire(terms: Terms) -> None:
 
 
 @given(all_terms(), all_terms())
-def test_a_mask_of_everything_makes_one_rule_of_the_other(terms: Terms, others: Terms) -> None:
+def test_a_mask_of_all_fields_turns_one_rule_into_another(terms: Terms, others: Terms) -> None:
     everything = FieldMask(paths=[field.name for field in fields(Terms)])
     changes = wire.changes(wire.shown(rule(others)), everything)
     assert changed(rule(terms), changes, now=NOW).terms == others
@@ -112,7 +112,7 @@ def test_every_term_can_be_changed_and_nothing_else() -> None:
     st.timedeltas(timedelta(), LONGEST_HORIZON),
     st.text("abc/-:019", max_size=80),
 )
-def test_where_a_page_ended_is_where_the_next_begins(start: datetime, reach: timedelta, key: str) -> None:
+def test_a_page_begins_where_the_last_one_ended(start: datetime, reach: timedelta, key: str) -> None:
     span = Span(start=start, end=start + reach, behind=key)
     assert wire.rest(wire.cursor(span)) == span
 
@@ -123,7 +123,7 @@ def test_no_token_reaches_further_than_a_listing_does() -> None:
     assert span == Span(start=NOW, end=NOW + LONGEST_HORIZON)
 
 
-def test_a_target_tells_the_wall_clock_and_the_rule() -> None:
+def test_a_target_shows_its_wall_clock_time_and_its_rule() -> None:
     made = rule(STORED)
     instant, summer = datetime(2026, 3, 29, 1, 30, tzinfo=UTC), timedelta(hours=2)
     message = wire.target(RuleTarget(instant, "r1/2026-03-29/02:30", summer, timedelta(hours=1), made))

@@ -21,7 +21,7 @@ _INSERT = """
 """Without further columns as the release before 0002 does it."""
 
 
-async def test_the_migrations_make_what_the_code_declares(empty_database: str) -> None:
+async def test_the_migrations_create_what_the_code_declares(empty_database: str) -> None:
     await migrations.upgrade(empty_database, MIGRATIONS)
     assert not await migrations.pending(empty_database, MIGRATIONS)
     assert await drift(empty_database, metadata) == []
@@ -43,7 +43,7 @@ async def test_the_migrations_make_what_the_code_declares(empty_database: str) -
         {"columns": ", min_spacing", "values": ", '-1 second'"},
     ],
 )
-async def test_the_database_refuses_nonsense(database: Database, row: dict[str, str]) -> None:
+async def test_the_database_refuses_invalid_rows(database: Database, row: dict[str, str]) -> None:
     sound = {"slots": "array[0, 10079]", "cap": "0", "version": "1", "columns": "", "values": ""}
     with pytest.raises(IntegrityError):
         async with database.statement() as connection:
@@ -52,7 +52,7 @@ async def test_the_database_refuses_nonsense(database: Database, row: dict[str, 
         await connection.execute(text(_INSERT.format_map(sound)))
 
 
-async def test_a_row_of_the_release_before_has_no_window_and_no_spacing(database: Database) -> None:
+async def test_a_row_of_the_previous_release_has_no_window_and_no_spacing(database: Database) -> None:
     row = {"slots": "array[0]", "cap": "0", "version": "1", "columns": "", "values": ""}
     async with database.statement() as connection:
         await connection.execute(text(_INSERT.format_map(row)))

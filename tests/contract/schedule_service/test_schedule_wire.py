@@ -68,7 +68,7 @@ SLOT_MOVED = bytes.fromhex(
 
 
 @given(timetables)
-def test_a_schedule_survives_the_wire(timetable: Timetable) -> None:
+def test_a_schedule_survives_a_round_trip(timetable: Timetable) -> None:
     schedule = created("acme", "page", timetable, now=NOW)
     message = wire.shown(schedule)
     assert wire.timetable(message) == timetable
@@ -140,7 +140,7 @@ def test_a_slot_without_its_ids_or_its_time_is_malformed(event: SlotEvent, field
 
 
 @pytest.mark.parametrize("wall", ["noon", "2026-03-02", "2026-02-30T10:00", "2026-03-02T10:00:00Z", "0000-01-01T00:00"])
-def test_a_slot_without_a_time_that_a_wall_can_show_is_malformed(wall: str) -> None:
+def test_a_slot_with_an_invalid_wall_clock_time_is_malformed(wall: str) -> None:
     event = SlotMoved.FromString(SLOT_MOVED)
     event.nominal_local_time = wall
     with pytest.raises(InvalidRequest) as refusal:
@@ -157,19 +157,19 @@ def test_the_end_of_a_range_is_rounded_up(seconds: int, nanos: int, microseconds
     assert not_before(Timestamp(seconds=seconds, nanos=nanos)) == expected
 
 
-def test_the_end_of_the_calendar_is_not_passed() -> None:
+def test_rounding_up_does_not_pass_the_end_of_the_calendar() -> None:
     last = Timestamp(seconds=253_402_300_799, nanos=999_999_999)
     assert not_before(last) == datetime.max.replace(tzinfo=UTC)
 
 
-def test_a_page_holds_what_was_asked_for_and_says_whether_there_is_more() -> None:
+def test_a_page_has_the_requested_size_and_says_whether_more_follow() -> None:
     small = [AccountSchedule(social_account_id=str(number)) for number in range(5)]
     assert fitting(small, 5) == (small, False)
     assert fitting(small, 4) == (small[:4], True)
     assert fitting([], 4) == ([], False)
 
 
-def test_a_page_of_large_things_holds_fewer_but_at_least_one() -> None:
+def test_a_page_of_large_messages_has_fewer_but_at_least_one() -> None:
     slots = [WeeklySlotMessage(day_of_week=DAY_OF_WEEK_MONDAY, hour=hour, minute=59) for hour in range(20)] * 25
     large = [AccountSchedule(social_account_id=str(number), weekly_slots=slots) for number in range(200)]
     page, more = fitting(large, 200)

@@ -64,13 +64,13 @@ async def insert(database: Database, **changes: str) -> None:
         {"version": "0"},
     ],
 )
-async def test_the_database_refuses_nonsense(database: Database, changes: dict[str, str]) -> None:
+async def test_the_database_refuses_invalid_rows(database: Database, changes: dict[str, str]) -> None:
     with pytest.raises(IntegrityError):
         await insert(database, **changes)
     await insert(database)
 
 
-async def test_the_database_takes_what_makes_sense(database: Database) -> None:
+async def test_the_database_accepts_valid_rows(database: Database) -> None:
     await insert(database, cron="''", fire_time="now()")
     await insert(database, id="'paused'", paused="true", sleep_until="null")
     await insert(database, id="'finished'", due_time="null", sleep_until="null", finish_time="now()")

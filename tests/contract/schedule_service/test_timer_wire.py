@@ -65,7 +65,7 @@ FIRED = bytes.fromhex(
 
 
 @given(fields)
-def test_a_timer_could_be_made_again_from_what_is_shown(request: TimerRequest) -> None:
+def test_a_timer_can_be_created_again_from_what_is_shown(request: TimerRequest) -> None:
     timer = created("acme", "t", request, now=NOW)
     message = timer_pb2.Timer.FromString(wire.shown(timer).SerializeToString())
     again = created("acme", "t", wire.timer_request(message), now=NOW)
@@ -90,7 +90,7 @@ def test_a_paused_timer_shows_when_it_would_be_due() -> None:
     assert moment(message.next_fire_time) == datetime(2026, 3, 3, tzinfo=UTC)
 
 
-def test_a_firing_is_announced_as_it_was() -> None:
+def test_a_firing_is_announced_with_all_its_fields() -> None:
     fired = Fired(
         organization_id="acme",
         timer_id="nightly",

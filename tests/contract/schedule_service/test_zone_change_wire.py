@@ -15,7 +15,7 @@ NOMINAL = datetime(2026, 11, 2, 9, 0)
 NOW = datetime(2026, 11, 2, 16, 0, tzinfo=UTC)
 
 
-def test_a_time_that_never_was_or_is_no_more_is_left_out() -> None:
+def test_a_time_that_did_not_or_does_not_exist_is_unset() -> None:
     moved = (MovedTime(NOMINAL, None, NOW), MovedTime(NOMINAL, NOW, None))
     change = ZoneChange(Kind.SCHEDULE_RULE, Place("acme", "rule"), ZoneRelease("2024a", "America/Vancouver"), moved)
     (shown,) = wire.listed([change]).zone_changes
@@ -35,7 +35,7 @@ def test_every_kind_has_its_number() -> None:
     assert numbers == [number for number in messages.ZoneChangeKind.values() if number]
 
 
-def test_the_longest_page_fits_into_an_answer() -> None:
+def test_the_longest_page_fits_into_a_response() -> None:
     at = NOW.replace(microsecond=999_999)
     moved = tuple(MovedTime(NOMINAL, at, at + timedelta(hours=n)) for n in range(MOST_LISTED))
     change = ZoneChange(Kind.TIMER, Place("o" * 64, "i" * 64), ZoneRelease("2024a", "z" * 64), moved)
@@ -50,7 +50,7 @@ def test_a_position_reads_back_from_a_token() -> None:
         assert wire.position(wire.cursor((kind, Place("acme", "page")))) == (kind, ("acme", "page"))
 
 
-def test_what_was_applied_is_told_by_kind() -> None:
+def test_applied_changes_are_counted_by_kind() -> None:
     applied = wire.applied({Kind.TIMER: 3, Kind.SCHEDULE_RULE: 2}, done=False)
     assert applied == messages.ApplyZoneChangesResponse(
         schedule_rules=2, timers=3, done=False, tzdata_version=tzdata_version()

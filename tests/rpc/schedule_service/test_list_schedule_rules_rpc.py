@@ -47,7 +47,7 @@ async def rule_pages(stub: Stub, size: int, **fields: Any) -> list[list[str]]:
     return found
 
 
-async def test_rules_are_listed_by_pages_of_all_brands_or_of_one(stub: Stub, rules: "RuleCalls") -> None:
+async def test_rules_are_paged_for_one_or_all_brands(stub: Stub, rules: "RuleCalls") -> None:
     for n in range(5):
         await rules.create(f"r{n}", brand_id="odd" if n % 2 else "even")
     await rules.create("r9", organization="umbrella")
@@ -89,7 +89,7 @@ async def test_a_bad_listing_is_refused_by_field(
         assert at_fault(await refusal(call)) == [field]
 
 
-async def test_a_token_is_good_for_the_request_that_it_was_given_for(stub: Stub, rules: "RuleCalls") -> None:
+async def test_a_token_is_valid_only_for_the_request_it_was_issued_for(stub: Stub, rules: "RuleCalls") -> None:
     for rule_id in ("r1", "r2"):
         await rules.create(rule_id)
     page = await stub.ListScheduleRules(ListScheduleRulesRequest(organization_id="acme", page_size=1))

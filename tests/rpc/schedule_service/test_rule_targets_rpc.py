@@ -43,7 +43,7 @@ def at_fault(fault: Fault) -> list[str]:
     return [violation.field for violation in fault.violations]
 
 
-async def test_a_target_says_what_to_make(stub: Stub, rules: "RuleCalls") -> None:
+async def test_a_target_says_what_draft_to_make(stub: Stub, rules: "RuleCalls") -> None:
     rule = await rules.create(
         weekly_slots=[SUNDAY],
         channels=["instagram", "facebook"],
@@ -69,7 +69,7 @@ async def test_a_target_says_what_to_make(stub: Stub, rules: "RuleCalls") -> Non
     )
 
 
-async def test_targets_of_all_rules_of_a_brand_come_in_one_order_by_pages(stub: Stub, rules: "RuleCalls") -> None:
+async def test_targets_of_all_rules_are_paged_in_one_order(stub: Stub, rules: "RuleCalls") -> None:
     await rules.create("b", time_zone="UTC")
     await rules.create("a", time_zone="UTC")
     await rules.create("c", time_zone="UTC", weekly_slots=[], rrule="FREQ=DAILY;BYHOUR=9;BYMINUTE=0")
@@ -98,7 +98,7 @@ async def test_targets_of_all_rules_of_a_brand_come_in_one_order_by_pages(stub: 
     ]
 
 
-async def test_a_listing_from_now_on_has_one_end_for_all_its_pages(stub: Stub, rules: "RuleCalls") -> None:
+async def test_all_pages_of_a_listing_from_now_end_at_the_same_time(stub: Stub, rules: "RuleCalls") -> None:
     every_minute = ",".join(map(str, range(60)))
     await rules.create(weekly_slots=[], rrule=f"FREQ=HOURLY;BYMINUTE={every_minute}", start_time=LocalTime())
     request = ListRuleTargetsRequest(organization_id="acme", brand_id="brand", page_size=100)
@@ -112,7 +112,7 @@ async def test_a_listing_from_now_on_has_one_end_for_all_its_pages(stub: Stub, r
     assert times == [times[0] + timedelta(minutes=n) for n in range(360)]
 
 
-async def test_the_largest_answer_fits(stub: Stub, rules: "RuleCalls") -> None:
+async def test_the_largest_response_fits(stub: Stub, rules: "RuleCalls") -> None:
     every_minute = ",".join(map(str, range(60)))
     await rules.create(
         "x" * 64,

@@ -48,7 +48,7 @@ async def test_a_change_is_announced_on_the_stream(settings: Settings) -> None:
         assert await announced(settings.nats_url) == [stored]
 
 
-async def test_a_slot_that_queue_gives_out_keeps_the_schedule_until_it_has_moved_away(settings: Settings) -> None:
+async def test_an_allocated_slot_keeps_the_schedule_until_it_moves_away(settings: Settings) -> None:
     tomorrow = SystemClock().now() + timedelta(days=1)
     slot: dict[str, Any] = {"organization_id": "acme", "slot_id": "s1", "social_account_id": "page", "draft_id": "d1"}
     async with running(await compose(settings)) as channel:
@@ -63,7 +63,7 @@ async def test_a_slot_that_queue_gives_out_keeps_the_schedule_until_it_has_moved
         await stub.DeleteAccountSchedule(DELETE)
 
 
-async def test_slots_of_the_past_are_forgotten(settings: Settings) -> None:
+async def test_past_slots_are_deleted(settings: Settings) -> None:
     await asked(
         settings,
         """
@@ -80,7 +80,7 @@ async def test_slots_of_the_past_are_forgotten(settings: Settings) -> None:
         await eventually(only_the_recent)
 
 
-async def test_a_slot_that_cannot_be_understood_is_put_aside_and_the_next_is_heard(settings: Settings) -> None:
+async def test_a_malformed_slot_is_parked_and_the_next_is_applied(settings: Settings) -> None:
     tomorrow = SystemClock().now() + timedelta(days=1)
     slot: dict[str, Any] = {"organization_id": "acme", "slot_id": "s1", "revision": 1, "schedule_time": tomorrow}
     async with running(await compose(settings)):

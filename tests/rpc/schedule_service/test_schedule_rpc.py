@@ -56,7 +56,7 @@ async def refusal(call: Awaitable[object]) -> Fault:
     return refused.value
 
 
-async def test_a_schedule_that_was_put_gives_its_times(stub: Stub) -> None:
+async def test_slot_times_of_a_put_schedule_are_found(stub: Stub) -> None:
     sunday = WeeklySlot(day_of_week=DAY_OF_WEEK_SUNDAY, hour=23, minute=30)
     answer = await stub.PutAccountSchedule(put(weekly_slots=[NINE, sunday], max_posts_per_day=3))
     assert list(answer.account_schedule.weekly_slots) == [sunday, NINE]
@@ -71,7 +71,7 @@ async def test_a_schedule_that_was_put_gives_its_times(stub: Stub) -> None:
     ]
 
 
-async def test_a_schedule_is_on_unless_it_is_switched_off(stub: Stub) -> None:
+async def test_a_schedule_is_enabled_by_default(stub: Stub) -> None:
     on = await stub.PutAccountSchedule(put(weekly_slots=[NINE]))
     assert on.account_schedule.enabled
     off = await stub.PutAccountSchedule(put(weekly_slots=[NINE], enabled=False))
@@ -79,13 +79,13 @@ async def test_a_schedule_is_on_unless_it_is_switched_off(stub: Stub) -> None:
     assert list((await stub.FindSlotTimes(find())).slot_times) == []
 
 
-async def test_ten_times_are_given_unless_told_otherwise(stub: Stub) -> None:
+async def test_ten_times_are_returned_by_default(stub: Stub) -> None:
     await stub.PutAccountSchedule(put(weekly_slots=[NINE]))
     assert len((await stub.FindSlotTimes(find())).slot_times) == 10
     assert len((await stub.FindSlotTimes(find(count=1))).slot_times) == 1
 
 
-async def test_the_largest_schedule_and_the_longest_answer_fit(stub: Stub) -> None:
+async def test_the_largest_schedule_and_the_longest_response_fit(stub: Stub) -> None:
     slots = [
         WeeklySlot(day_of_week=DAY_OF_WEEK_MONDAY, hour=hour, minute=minute)
         for hour in range(10)
@@ -114,7 +114,7 @@ async def test_a_window_may_leave_out_its_ends_and_a_schedule_its_window(stub: S
     assert (bare.HasField("send_window"), bare.HasField("min_spacing")) == (False, False)
 
 
-async def test_times_tell_which_lie_outside_the_window(stub: Stub) -> None:
+async def test_times_outside_the_window_are_marked(stub: Stub) -> None:
     at = [WeeklySlot(day_of_week=DAY_OF_WEEK_MONDAY, hour=hour, minute=minute) for hour, minute in TIMES_OF_MONDAY]
     await stub.PutAccountSchedule(put(weekly_slots=at, send_window=OFFICE_HOURS, max_posts_per_day=7))
     found = await stub.FindSlotTimes(find(after=MONDAY, count=4))
@@ -130,7 +130,7 @@ async def test_without_a_window_no_time_lies_outside_it(stub: Stub) -> None:
     assert not (await stub.FindSlotTimes(find(count=1))).slot_times[0].outside_send_window
 
 
-async def test_a_shifted_time_tells_what_was_asked_for(stub: Stub) -> None:
+async def test_a_shifted_time_shows_the_nominal_time(stub: Stub) -> None:
     late = WeeklySlot(day_of_week=DAY_OF_WEEK_SUNDAY, hour=2, minute=30)
     window = SendWindow(days_of_week=[DAY_OF_WEEK_SUNDAY], start=LocalTime(hour=2), end=LocalTime(hour=3))
     await stub.PutAccountSchedule(put(weekly_slots=[late], send_window=window))
@@ -147,7 +147,7 @@ async def test_a_shifted_time_tells_what_was_asked_for(stub: Stub) -> None:
     assert (later.nominal_local_time, later.shifted, later.outside_send_window) == ("2026-04-05T02:30", False, False)
 
 
-async def test_a_switched_off_schedule_says_so(stub: Stub) -> None:
+async def test_a_disabled_schedule_is_shown_as_disabled(stub: Stub) -> None:
     await stub.PutAccountSchedule(put(weekly_slots=[NINE], enabled=False))
     found = await stub.FindSlotTimes(find(after=MONDAY))
     assert (list(found.slot_times), found.enabled, found.schedule_version) == ([], False, 1)
@@ -166,7 +166,7 @@ async def test_a_range_is_exact_to_the_nanosecond(stub: Stub) -> None:
 
 
 @pytest.mark.parametrize("year", [3, 1900, 1999, 2037, 2500, 9995])
-async def test_any_past_or_future_instant_can_be_asked(stub: Stub, year: int) -> None:
+async def test_any_past_or_future_instant_can_be_searched(stub: Stub, year: int) -> None:
     await stub.PutAccountSchedule(put(weekly_slots=[NINE]))
     after = datetime(year, 1, 1, tzinfo=UTC)
     (time,) = (await stub.FindSlotTimes(find(after=after, count=1))).slot_times
@@ -174,7 +174,7 @@ async def test_any_past_or_future_instant_can_be_asked(stub: Stub, year: int) ->
     assert time.local_time == "09:00"
 
 
-async def test_a_range_may_end_with_the_calendar(stub: Stub) -> None:
+async def test_a_range_may_end_at_the_end_of_the_calendar(stub: Stub) -> None:
     await stub.PutAccountSchedule(put(weekly_slots=[NINE]))
     end_of_time = Timestamp(seconds=253_402_300_799, nanos=999_999_999)
     assert len((await stub.FindSlotTimes(find(before=end_of_time))).slot_times) == 10
@@ -197,7 +197,7 @@ async def test_a_stale_etag_is_aborted_and_changes_nothing(stub: Stub, announced
     assert (await stub.PutAccountSchedule(put(name="other", etag=second.etag))).account_schedule == second
 
 
-async def test_what_is_output_only_is_not_taken_from_the_caller(stub: Stub) -> None:
+async def test_output_only_fields_are_ignored(stub: Stub) -> None:
     answer = await stub.PutAccountSchedule(put(version=41, create_time=MONDAY, update_time=MONDAY))
     assert answer.account_schedule.version == 1
     assert answer.account_schedule.create_time.ToDatetime(UTC) != MONDAY
@@ -220,7 +220,7 @@ async def test_an_unknown_zone_is_named_with_its_field(stub: Stub, zone: str) ->
     assert zone in fault.message
 
 
-async def test_a_misspelt_zone_is_answered_with_the_right_one(stub: Stub) -> None:
+async def test_a_misspelt_zone_is_refused_with_the_right_spelling(stub: Stub) -> None:
     assert "Europe/Berlin" in (await refusal(stub.PutAccountSchedule(put(time_zone="europe/berlin")))).message
 
 
@@ -317,7 +317,7 @@ async def test_a_bad_search_is_refused_by_field(stub: Stub, fields: dict[str, An
     assert [violation.field for violation in fault.violations] == [at_fault]
 
 
-async def test_a_put_without_a_schedule_is_refused(stub: Stub) -> None:
+async def test_putting_without_a_schedule_is_refused(stub: Stub) -> None:
     fault = await refusal(stub.PutAccountSchedule(PutAccountScheduleRequest(organization_id="acme")))
     assert isinstance(fault, InvalidRequest)
     assert [violation.field for violation in fault.violations] == ["account_schedule"]

@@ -86,7 +86,7 @@ async def pages(stub: Stub, size: int, **wanted: Any) -> list[list[str]]:
 # reading
 
 
-async def test_a_schedule_reads_as_it_was_answered(stub: Stub) -> None:
+async def test_a_schedule_is_read_as_it_was_answered(stub: Stub) -> None:
     stored = await put(stub, send_window=OFFICE_HOURS, name="Office")
     assert (await stub.GetAccountSchedule(of(GetAccountScheduleRequest))).account_schedule == stored
 
@@ -101,7 +101,7 @@ async def test_a_schedule_reads_as_it_was_answered(stub: Stub) -> None:
     ],
 )
 @pytest.mark.parametrize("names", [{"social_account_id": "other"}, {"organization_id": "umbrella"}, {}])
-async def test_no_schedule_one_of_others_and_a_deleted_one_are_not_found(
+async def test_a_missing_foreign_or_deleted_schedule_is_not_found(
     stub: Stub, method: str, request_type: type, names: dict[str, str]
 ) -> None:
     await put(stub)
@@ -117,7 +117,7 @@ async def test_no_schedule_one_of_others_and_a_deleted_one_are_not_found(
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 200])
-async def test_pages_hold_every_schedule_once_in_the_order_of_accounts(stub: Stub, size: int) -> None:
+async def test_pages_list_every_schedule_once_in_order_of_accounts(stub: Stub, size: int) -> None:
     accounts = ["page-9", "Page", "page_1", "page-10", "a", "0", "page"]
     for account in accounts:
         await put(stub, account)
@@ -142,7 +142,7 @@ async def test_deleted_schedules_are_not_listed(stub: Stub) -> None:
     assert await pages(stub, 10) == [["a", "b", "c"]]
 
 
-async def test_schedules_that_come_and_go_do_not_disturb_a_listing(stub: Stub) -> None:
+async def test_a_listing_tolerates_concurrent_puts_and_deletions(stub: Stub) -> None:
     for account in ("b", "d", "f"):
         await put(stub, account)
     first = await stub.ListAccountSchedules(page_of(page_size=2))
@@ -168,7 +168,7 @@ async def test_a_page_of_the_largest_schedules_fits_an_answer(stub: Stub) -> Non
     assert [account for page in found for account in page] == accounts
 
 
-async def test_fifty_are_listed_unless_told_otherwise_and_two_hundred_at_most(stub: Stub) -> None:
+async def test_a_page_has_fifty_by_default_and_two_hundred_at_most(stub: Stub) -> None:
     for number in range(201):
         await put(stub, f"page-{number:03}")
     assert [len(page) for page in await pages(stub, 0)] == [50, 50, 50, 50, 1]
@@ -191,7 +191,7 @@ async def test_a_bad_listing_is_refused_by_field(stub: Stub, fields: dict[str, A
     assert [violation.field for violation in fault.violations] == [at_fault]
 
 
-async def test_a_page_token_is_good_for_its_own_request_only(stub: Stub) -> None:
+async def test_a_page_token_is_valid_only_for_its_own_request(stub: Stub) -> None:
     for organization in ("acme", "umbrella"):
         for account in ("a", "b"):
             await put(stub, account, organization)
@@ -207,7 +207,7 @@ async def test_a_page_token_is_good_for_its_own_request_only(stub: Stub) -> None
 # deleting
 
 
-async def test_a_deletion_is_announced_once_however_often_it_is_asked_for(stub: Stub, announced: list[Event]) -> None:
+async def test_a_repeated_deletion_is_announced_once(stub: Stub, announced: list[Event]) -> None:
     await put(stub)
     request = of(DeleteAccountScheduleRequest, request_id="r1")
     first = await stub.DeleteAccountSchedule(request)
@@ -238,7 +238,7 @@ async def test_a_stale_etag_is_aborted_and_deletes_nothing(stub: Stub, announced
     await stub.DeleteAccountSchedule(of(DeleteAccountScheduleRequest, etag=second.etag))
 
 
-async def test_slots_ahead_keep_a_schedule_unless_it_is_forced(
+async def test_upcoming_slots_keep_a_schedule_unless_forced(
     stub: Stub, database: Database, announced: list[Event]
 ) -> None:
     schedule = await put(stub)
@@ -286,7 +286,7 @@ async def test_an_open_window_tells_when_it_closes(stub: Stub) -> None:
     assert (answer.time_zone, answer.schedule_version) == ("Europe/Berlin", 1)
 
 
-async def test_a_closed_window_tells_when_it_opens(stub: Stub) -> None:
+async def test_a_closed_window_shows_when_it_opens(stub: Stub) -> None:
     await put(stub, send_window=OFFICE_HOURS)
     wednesday = MONDAY_NOON + timedelta(days=2)
     answer = await stub.CheckSendWindow(of(CheckSendWindowRequest, time=wednesday))
@@ -295,7 +295,7 @@ async def test_a_closed_window_tells_when_it_opens(stub: Stub) -> None:
     assert not answer.HasField("close_time")
 
 
-async def test_without_a_window_posts_may_go_out_at_any_time_also_when_switched_off(stub: Stub) -> None:
+async def test_without_a_window_posts_may_go_out_also_when_disabled(stub: Stub) -> None:
     await put(stub, enabled=False)
     answer = await stub.CheckSendWindow(of(CheckSendWindowRequest, time=MONDAY_NOON))
     assert answer.open
@@ -303,7 +303,7 @@ async def test_without_a_window_posts_may_go_out_at_any_time_also_when_switched_
     assert not answer.HasField("open_time")
 
 
-async def test_now_is_asked_about_unless_told_otherwise(stub: Stub) -> None:
+async def test_a_window_is_checked_now_by_default(stub: Stub) -> None:
     await put(stub)
     before = SystemClock().now()
     asked = (await stub.CheckSendWindow(of(CheckSendWindowRequest))).time.ToDatetime(UTC)
@@ -311,7 +311,7 @@ async def test_now_is_asked_about_unless_told_otherwise(stub: Stub) -> None:
 
 
 @pytest.mark.parametrize("year", [3, 1890, 2500, 9995])
-async def test_the_window_of_any_instant_can_be_asked_for(stub: Stub, year: int) -> None:
+async def test_the_window_can_be_checked_at_any_instant(stub: Stub, year: int) -> None:
     await put(stub, send_window=OFFICE_HOURS)
     instant = datetime(year, 7, 1, tzinfo=UTC)
     answer = await stub.CheckSendWindow(of(CheckSendWindowRequest, time=instant))
@@ -330,9 +330,7 @@ async def test_the_window_of_any_instant_can_be_asked_for(stub: Stub, year: int)
         ({"social_account_id": ""}, "social_account_id"),
     ],
 )
-async def test_a_bad_question_about_a_window_is_refused_by_field(
-    stub: Stub, fields: dict[str, Any], at_fault: str
-) -> None:
+async def test_a_bad_window_check_is_refused_by_field(stub: Stub, fields: dict[str, Any], at_fault: str) -> None:
     await put(stub)
     fault = await refusal(stub.CheckSendWindow(of(CheckSendWindowRequest, **fields)))
     assert isinstance(fault, InvalidRequest)

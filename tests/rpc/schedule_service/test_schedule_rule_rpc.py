@@ -46,7 +46,7 @@ def at_fault(fault: Fault) -> list[str]:
     return [violation.field for violation in fault.violations]
 
 
-async def test_a_rule_that_was_created_is_read_and_listed(stub: Stub, rules: "RuleCalls") -> None:
+async def test_a_created_rule_can_be_read_and_listed(stub: Stub, rules: "RuleCalls") -> None:
     created = await rules.create(
         name="Monday motivation",
         weekly_slots=[MONDAY, SUNDAY],
@@ -80,7 +80,7 @@ async def test_a_rule_that_was_created_is_read_and_listed(stub: Stub, rules: "Ru
     assert list(listed.schedule_rules) == [created]
 
 
-async def test_what_is_left_out_has_its_default(stub: Stub, rules: "RuleCalls") -> None:
+async def test_unset_fields_get_their_defaults(stub: Stub, rules: "RuleCalls") -> None:
     created = await rules.create(rule_id="")
     assert len(created.id) == 36
     assert (created.asset_policy, created.enabled) == (ASSET_POLICY_OPTIONAL, True)
@@ -98,7 +98,7 @@ async def test_an_rrule_is_returned_in_its_canonical_form_with_its_start(stub: S
     assert list(created.weekly_slots) == []
 
 
-async def test_what_is_output_only_is_not_taken_from_the_caller(stub: Stub, rules: "RuleCalls") -> None:
+async def test_output_only_fields_are_ignored(stub: Stub, rules: "RuleCalls") -> None:
     created = await rules.create(
         id="mine", version=41, etag="e", create_time=MARCH, update_time=MARCH, tzdata_version="1999a"
     )
@@ -182,13 +182,13 @@ async def test_a_bad_rule_is_refused_by_field(
     assert fault.metadata["field"] == field
 
 
-async def test_a_rule_without_a_zone_is_told_that_it_needs_one(stub: Stub, rules: "RuleCalls") -> None:
+async def test_a_rule_needs_a_time_zone(stub: Stub, rules: "RuleCalls") -> None:
     fault = await refusal(stub.CreateScheduleRule(rules.create_request(time_zone="")))
     assert fault.message == "schedule_rule.time_zone: is required"
     assert fault.reason == "INVALID_FIELD"
 
 
-async def test_reasons_tell_a_zone_and_a_channel_that_are_unknown(stub: Stub, rules: "RuleCalls") -> None:
+async def test_an_unknown_zone_and_channel_have_their_own_reasons(stub: Stub, rules: "RuleCalls") -> None:
     fault = await refusal(stub.CreateScheduleRule(rules.create_request(time_zone="europe/berlin")))
     assert fault.reason == "UNKNOWN_TIME_ZONE"
     assert "Europe/Berlin" in fault.message
@@ -197,12 +197,12 @@ async def test_reasons_tell_a_zone_and_a_channel_that_are_unknown(stub: Stub, ru
     assert "linkedin_profile" in fault.message
 
 
-async def test_a_create_without_a_rule_is_refused(stub: Stub) -> None:
+async def test_creating_without_a_rule_is_refused(stub: Stub) -> None:
     fault = await refusal(stub.CreateScheduleRule(CreateScheduleRuleRequest(organization_id="acme")))
     assert at_fault(fault) == ["schedule_rule"]
 
 
-async def test_an_id_is_used_once_even_when_its_rule_is_deleted(stub: Stub, rules: "RuleCalls") -> None:
+async def test_the_id_of_a_deleted_rule_cannot_be_used_again(stub: Stub, rules: "RuleCalls") -> None:
     await rules.create()
     for _ in range(2):
         fault = await refusal(stub.CreateScheduleRule(rules.create_request()))
@@ -234,7 +234,7 @@ async def test_a_repeated_request_gets_the_first_answer(stub: Stub, rules: "Rule
         assert (await refusal(call)).reason == "REQUEST_ID_REUSED"
 
 
-async def test_a_rule_is_not_found_when_it_never_was_is_deleted_or_is_anothers(stub: Stub, rules: "RuleCalls") -> None:
+async def test_an_unknown_deleted_or_foreign_rule_is_not_found(stub: Stub, rules: "RuleCalls") -> None:
     await rules.create()
     await rules.create("gone")
     await stub.DeleteScheduleRule(DeleteScheduleRuleRequest(organization_id="acme", schedule_rule_id="gone"))

@@ -75,7 +75,7 @@ async def fired(settings: Settings, *timer_ids: str) -> list[TimerFired]:
     return await eventually(all_there)
 
 
-async def test_a_timer_that_is_due_at_once_is_not_left_to_the_poll(settings: Settings) -> None:
+async def test_creating_a_due_timer_wakes_the_engine(settings: Settings) -> None:
     async with running(await compose(settings)) as channel:
         made = (await TimerServiceStub(channel).CreateTimer(create("t"))).timer
         (event,) = await fired(settings, "t")
@@ -84,14 +84,14 @@ async def test_a_timer_that_is_due_at_once_is_not_left_to_the_poll(settings: Set
         assert (after.state, after.last_occurrence_key) == (TIMER_STATE_FINISHED, event.occurrence_key)
 
 
-async def test_a_timer_that_is_due_soon_is_waited_for(settings: Settings) -> None:
+async def test_the_engine_waits_for_a_timer_that_is_due_soon(settings: Settings) -> None:
     async with running(await compose(settings)) as channel:
         await TimerServiceStub(channel).CreateTimer(create("t", timedelta(seconds=0.3)))
         (event,) = await fired(settings, "t")
         assert event.fire_time.ToNanoseconds() >= event.due_time.ToNanoseconds()
 
 
-async def test_a_resumed_timer_is_not_left_to_the_poll(settings: Settings) -> None:
+async def test_resuming_a_timer_wakes_the_engine(settings: Settings) -> None:
     async with running(await compose(settings)) as channel:
         stub = TimerServiceStub(channel)
         await stub.CreateTimer(create("t", timedelta(seconds=0.2)))
@@ -100,7 +100,7 @@ async def test_a_resumed_timer_is_not_left_to_the_poll(settings: Settings) -> No
         await fired(settings, "t")
 
 
-async def test_what_another_replica_has_stored_is_found_by_the_poll(settings: Settings) -> None:
+async def test_the_poll_finds_a_timer_of_another_replica(settings: Settings) -> None:
     quick = replace(settings, timer_poll=timedelta(milliseconds=100))
     async with running(await compose(quick)), running(await compose(settings)) as other:
         # The other process has woken its engine; the first one to lock a timer fires it, and only that one.
@@ -120,13 +120,13 @@ async def store_silently(settings: Settings, timer_id: str) -> None:
     await database.dispose()
 
 
-async def test_what_is_due_when_the_process_starts_fires(settings: Settings) -> None:
+async def test_a_timer_due_before_the_start_fires(settings: Settings) -> None:
     await store_silently(settings, "t")
     async with running(await compose(settings)):
         await fired(settings, "t")
 
 
-async def test_what_was_fired_last_is_carried_on_before_the_end(settings: Settings) -> None:
+async def test_the_last_firing_is_published_before_the_process_ends(settings: Settings) -> None:
     async with running(await compose(settings)) as channel:
         await TimerServiceStub(channel).CreateTimer(create("t"))
 
@@ -138,7 +138,7 @@ async def test_what_was_fired_last_is_carried_on_before_the_end(settings: Settin
     assert [event.aggregate_id for event in await announced(settings.nats_url)] == ["t"]
 
 
-async def test_a_firing_is_linked_to_the_call_that_made_the_timer(
+async def test_a_firing_is_linked_to_the_call_that_created_the_timer(
     settings: Settings, spans: InMemorySpanExporter
 ) -> None:
     async with running(await compose(settings)) as channel:
@@ -151,7 +151,7 @@ async def test_a_firing_is_linked_to_the_call_that_made_the_timer(
     assert TRACE not in event.traceparent
 
 
-async def test_an_engine_that_cannot_work_ends_the_process(settings: Settings) -> None:
+async def test_a_permanent_store_error_ends_the_process(settings: Settings) -> None:
     with pytest.raises(ExceptionGroup) as ended:  # noqa: PT012 - the process ends inside
         async with running(await compose(settings)) as channel:
             await break_the_table(settings)

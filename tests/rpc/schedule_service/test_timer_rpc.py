@@ -77,14 +77,14 @@ async def test_a_timer_lives_through_all_of_its_calls(stub: Stub, announced: lis
     assert isinstance(await refusal(stub.GetTimer(named(messages.GetTimerRequest))), NotFound)
 
 
-async def test_what_fires_once_shows_no_zone(stub: Stub) -> None:
+async def test_a_one_time_timer_shows_no_zone(stub: Stub) -> None:
     made = (await stub.CreateTimer(create(delay=Duration(seconds=60)))).timer
     assert (made.time_zone, made.dst_policy, made.cron) == ("", timer_pb2.DST_POLICY_UNSPECIFIED, "")
     assert made.fire_time == made.next_fire_time
     assert made.misfire_policy == timer_pb2.MISFIRE_POLICY_FIRE_ONCE
 
 
-async def test_policies_that_are_left_out_are_shown_as_they_are_stored(stub: Stub) -> None:
+async def test_default_policies_are_shown(stub: Stub) -> None:
     plain = (await stub.CreateTimer(create("plain"))).timer
     assert (plain.time_zone, plain.dst_policy) == ("UTC", timer_pb2.DST_POLICY_CRON)
     assert not plain.HasField("skip_after")
@@ -95,12 +95,12 @@ async def test_policies_that_are_left_out_are_shown_as_they_are_stored(stub: Stu
     assert every.catch_up_interval.ToTimedelta() == timedelta(seconds=1)
 
 
-async def test_a_zone_in_the_expression_is_returned_beside_it(stub: Stub) -> None:
+async def test_a_zone_in_the_expression_is_returned_as_a_field(stub: Stub) -> None:
     made = (await stub.CreateTimer(create(cron="CRON_TZ=Asia/Tokyo 0 9 * * *"))).timer
     assert (made.cron, made.time_zone) == ("0 9 * * *", "Asia/Tokyo")
 
 
-async def test_what_is_output_only_is_not_taken_from_the_caller(stub: Stub) -> None:
+async def test_output_only_fields_are_ignored(stub: Stub) -> None:
     given: dict[str, Any] = {
         "id": "other",
         "state": timer_pb2.TIMER_STATE_FINISHED,
@@ -251,7 +251,7 @@ async def test_a_timer_says_when_it_fires(stub: Stub) -> None:
     assert [violation.field for violation in missing.violations] == ["timer"]
 
 
-async def test_the_sentence_of_the_parser_reaches_the_caller(stub: Stub) -> None:
+async def test_the_parser_error_reaches_the_caller(stub: Stub) -> None:
     assert "61 is above 59" in (await refusal(stub.CreateTimer(create(cron="61 * * * *")))).message
     assert "Europe/Berlin" in (await refusal(stub.CreateTimer(create(time_zone="europe/berlin")))).message
 
@@ -289,7 +289,7 @@ async def test_timers_are_listed_by_id_and_by_page(stub: Stub) -> None:
     assert await ids(stub, organization_id="umbrella") == [[]]
 
 
-async def test_a_listing_is_narrowed_by_topic_and_state(stub: Stub, parts: "Parts") -> None:
+async def test_a_listing_is_filtered_by_topic_and_state(stub: Stub, parts: "Parts") -> None:
     await stub.CreateTimer(create("a", topic="one"))
     await stub.CreateTimer(create("b", topic="two"))
     await stub.CreateTimer(create("c", topic="one"))
@@ -331,7 +331,7 @@ async def put_to_rest(parts: "Parts", timer_id: str) -> None:
         )
 
 
-async def test_a_faulty_timer_is_answered_for_by_every_call(stub: Stub, parts: "Parts") -> None:
+async def test_every_call_answers_for_a_faulty_timer(stub: Stub, parts: "Parts") -> None:
     await stub.CreateTimer(create("a"))
     await stub.CreateTimer(create("b"))
     await put_to_rest(parts, "a")
@@ -377,7 +377,7 @@ async def test_a_bad_listing_is_refused_by_field(stub: Stub, fields: dict[str, A
     assert [violation.field for violation in fault.violations] == [at_fault]
 
 
-async def test_a_page_token_is_good_for_its_own_request(stub: Stub) -> None:
+async def test_a_page_token_is_valid_for_its_own_request(stub: Stub) -> None:
     for timer_id in "ab":
         await stub.CreateTimer(create(timer_id))
     token = (await stub.ListTimers(listing(page_size=1))).next_page_token

@@ -52,7 +52,7 @@ def at_fault(fault: Fault) -> list[str]:
     return [violation.field for violation in fault.violations]
 
 
-async def test_the_mask_says_what_changes_and_what_is_left_out_gets_its_default(stub: Stub, rules: "RuleCalls") -> None:
+async def test_the_mask_selects_fields_and_unset_ones_get_their_defaults(stub: Stub, rules: "RuleCalls") -> None:
     before = await rules.create(
         name="Monday",
         category_id="memes",
@@ -107,7 +107,7 @@ async def test_other_fields_cannot_be_changed(stub: Stub, rules: "RuleCalls", pa
 
 
 @pytest.mark.parametrize("paths", [["colour"], ["*"], ["start_time.hour"], ["weekly_slots.hour"], [""]])
-async def test_a_mask_of_anything_else_is_refused(stub: Stub, rules: "RuleCalls", paths: list[str]) -> None:
+async def test_a_mask_of_unknown_fields_is_refused(stub: Stub, rules: "RuleCalls", paths: list[str]) -> None:
     await rules.create()
     assert at_fault(await refusal(stub.UpdateScheduleRule(rules.update_request(*paths)))) == ["update_mask"]
 

@@ -100,7 +100,7 @@ async def refusal(call: Awaitable[object]) -> Fault:
     return refused.value
 
 
-async def test_what_moves_is_shown_and_announced_and_then_there_is_nothing_left(
+async def test_moved_times_are_listed_then_announced_until_none_is_left(
     stubs: Stubs, database: Database, announced: list[bus_pb2.Event]
 ) -> None:
     await put(stubs, "page")
@@ -143,7 +143,7 @@ async def test_what_moves_is_shown_and_announced_and_then_there_is_nothing_left(
     assert len(announced) == 2
 
 
-async def test_a_timer_fires_at_its_local_time_under_the_new_law(stubs: Stubs, database: Database) -> None:
+async def test_a_timer_fires_at_its_local_time_by_the_new_data(stubs: Stubs, database: Database) -> None:
     timer = Timer(topic="t", cron="0 9 * 1 *", time_zone=VANCOUVER)
     made = await stubs.timers.CreateTimer(CreateTimerRequest(organization_id="acme", timer=timer, timer_id="t"))
     await went_back(database)
@@ -159,7 +159,7 @@ async def test_a_timer_fires_at_its_local_time_under_the_new_law(stubs: Stubs, d
     assert now == made.timer
 
 
-async def test_pages_are_given_by_token_and_one_tenant_sees_its_own(stubs: Stubs, database: Database) -> None:
+async def test_pages_follow_tokens_and_one_tenant_can_be_listed(stubs: Stubs, database: Database) -> None:
     for organization in ("acme", "umbrella"):
         for number in range(3):
             await put(stubs, f"page-{number}", organization)
@@ -183,7 +183,7 @@ async def test_pages_are_given_by_token_and_one_tenant_sees_its_own(stubs: Stubs
 
 
 @pytest.mark.parametrize("organization_id", ["no such/id", "x" * 65])
-async def test_an_organization_that_cannot_be_is_refused(stubs: Stubs, organization_id: str) -> None:
+async def test_a_malformed_organization_is_refused(stubs: Stubs, organization_id: str) -> None:
     for call in (
         stubs.admin.ListZoneChanges(listing(organization_id=organization_id)),
         stubs.admin.ApplyZoneChanges(messages.ApplyZoneChangesRequest(organization_id=organization_id)),
@@ -193,7 +193,7 @@ async def test_an_organization_that_cannot_be_is_refused(stubs: Stubs, organizat
         assert [violation.field for violation in refused.violations] == ["organization_id"]
 
 
-async def test_a_token_is_good_for_its_own_request_only(stubs: Stubs, database: Database) -> None:
+async def test_a_token_is_valid_only_for_its_own_request(stubs: Stubs, database: Database) -> None:
     for number in range(3):
         await put(stubs, f"page-{number}")
     await went_back(database)
@@ -213,9 +213,7 @@ async def test_a_token_is_good_for_its_own_request_only(stubs: Stubs, database: 
     assert [change.id for change in other_size.zone_changes] == ["page-1", "page-2"]
 
 
-async def test_calls_that_are_cut_off_by_their_deadlines_go_on_where_others_stopped(
-    stubs: Stubs, database: Database
-) -> None:
+async def test_a_call_continues_where_an_interrupted_one_stopped(stubs: Stubs, database: Database) -> None:
     await put(stubs, "page")
     async with database.transaction() as tx:
         await tx.connection.execute(
@@ -256,7 +254,9 @@ class Apply:
 
 
 @pytest.mark.parametrize(("timeout", "most"), [(20.0, 20.0), (None, 60.0), (3600.0, 600.0)])
-async def test_work_ends_well_before_the_call_does(parts: "Parts", timeout: float | None, most: float) -> None:
+async def test_work_ends_well_before_the_deadline_of_the_call(
+    parts: "Parts", timeout: float | None, most: float
+) -> None:
     apply: Any = Apply()
     servicer = ScheduleAdminServicer(list_zone_changes=apply, apply_zone_changes=apply)
     servicers = [(add_ScheduleAdminServiceServicer_to_server, servicer)]

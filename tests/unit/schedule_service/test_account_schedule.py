@@ -62,27 +62,27 @@ def test_the_same_timetable_changes_nothing() -> None:
     assert replaced(SCHEDULE, replace(TIMETABLE), now=LATER) is SCHEDULE
 
 
-def test_a_change_is_announced_with_the_law_of_today() -> None:
+def test_a_change_is_stamped_with_the_current_tzdata_release() -> None:
     old = replace(SCHEDULE, tzdata_version="2010a")
     assert replaced(old, replace(TIMETABLE, name="Other"), now=LATER).tzdata_version == tzdata_version()
     assert replaced(old, TIMETABLE, now=LATER).tzdata_version == "2010a"
     assert SCHEDULE.tzdata_version == tzdata_version()
 
 
-def test_a_deleted_schedule_is_the_last_one_with_another_version() -> None:
+def test_deleting_a_schedule_only_changes_its_version() -> None:
     gone = deleted(SCHEDULE, now=LATER)
     assert (gone.timetable, gone.version, gone.create_time) == (TIMETABLE, 2, NOW)
     assert gone.update_time == gone.delete_time == LATER
     assert gone.etag != SCHEDULE.etag
 
 
-def test_a_deleted_schedule_counts_as_none() -> None:
+def test_a_deleted_schedule_is_not_live() -> None:
     assert live(SCHEDULE) is SCHEDULE
     assert live(deleted(SCHEDULE, now=LATER)) is None
     assert live(None) is None
 
 
-def test_a_schedule_after_a_deleted_one_begins_anew_but_for_its_version() -> None:
+def test_a_schedule_after_a_deletion_starts_over_but_keeps_counting() -> None:
     gone = deleted(SCHEDULE, now=LATER)
     again = created("acme", "page", TIMETABLE, now=LATER, last=gone)
     assert (again.version, again.create_time, again.delete_time) == (3, LATER, None)
@@ -90,7 +90,7 @@ def test_a_schedule_after_a_deleted_one_begins_anew_but_for_its_version() -> Non
     assert len({SCHEDULE.etag, gone.etag, again.etag}) == 3
 
 
-def test_a_schedule_made_anew_has_another_etag_than_the_one_before() -> None:
+def test_a_recreated_schedule_has_another_etag() -> None:
     assert created("acme", "page", TIMETABLE, now=LATER).etag != SCHEDULE.etag
 
 
@@ -100,27 +100,27 @@ def test_an_empty_etag_is_no_precondition() -> None:
     require_etag(SCHEDULE, SCHEDULE.etag, "page")
 
 
-def test_another_etag_is_a_conflict_and_so_is_one_of_nothing() -> None:
+def test_an_etag_without_its_schedule_is_a_conflict() -> None:
     for schedule in (SCHEDULE, None):
         with pytest.raises(Conflict) as refusal:
             require_etag(schedule, "0123456789abcdef", "page")
         assert (refusal.value.reason, refusal.value.metadata) == ("ETAG_MISMATCH", {"social_account_id": "page"})
 
 
-def test_no_schedule_is_not_found() -> None:
+def test_a_missing_schedule_is_not_found() -> None:
     assert found(SCHEDULE, "page") is SCHEDULE
     with pytest.raises(NotFound) as refusal:
         found(None, "page")
     assert (refusal.value.reason, refusal.value.metadata) == ("SCHEDULE_NOT_FOUND", {"social_account_id": "page"})
 
 
-def test_slots_are_put_in_the_order_of_the_week_from_sunday() -> None:
+def test_slots_are_sorted_by_the_week_from_sunday() -> None:
     saturday, monday, sunday = (WeeklySlot(day=day, hour=9, minute=0) for day in (6, 1, 0))
     early = WeeklySlot(day=1, hour=8, minute=59)
     assert in_order_of_week([saturday, monday, sunday, early], "slots") == (sunday, early, monday, saturday)
 
 
-def test_of_two_equal_slots_the_second_is_at_fault() -> None:
+def test_the_second_of_two_equal_slots_is_refused() -> None:
     monday = WeeklySlot(day=1, hour=9, minute=0)
     with pytest.raises(InvalidField) as refusal:
         in_order_of_week([monday, WeeklySlot(day=2, hour=9, minute=0), monday], "slots")

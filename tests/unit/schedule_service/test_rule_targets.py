@@ -96,7 +96,7 @@ def found(asked: ScheduleRule, start: str, end: str) -> list[tuple[str, str]]:
         ("America/Vancouver", 1, 9, 0, "2026-11-01T18:00", "2026-11-02T16:00", "2026-11-02/09:00", "2026-11-02T09:00"),
     ],
 )
-def test_both_kinds_of_rule_give_the_named_answers(
+def test_both_kinds_of_rule_give_the_expected_targets(
     zone: str, day: int, hour: int, minute: int, now: str, instant: str, nominal: str, local: str
 ) -> None:
     by_day = f"FREQ=WEEKLY;BYDAY={('SU', 'MO', 'TU', 'WE', 'TH', 'FR', 'SA')[day]}"
@@ -111,7 +111,7 @@ def test_both_kinds_of_rule_give_the_named_answers(
         assert bool(first.shift) == (nominal.replace("/", "T") != local)
 
 
-def test_the_start_is_included_and_the_end_is_not() -> None:
+def test_the_start_is_included_but_not_the_end() -> None:
     mondays = rule(weekly_slots=(slot(1, 9),))
     assert len(found(mondays, "2026-03-02T09:00", "2026-03-09T09:00")) == 1
     assert len(found(mondays, "2026-03-02T09:00:00.000001", "2026-03-09T09:00:00.000001")) == 1
@@ -140,7 +140,7 @@ def test_dates_bound_a_rule_and_excluded_ones_are_left_out() -> None:
         ]
 
 
-def test_dates_are_those_that_the_rule_asks_for_not_those_of_the_instant() -> None:
+def test_dates_are_those_of_the_nominal_time_not_of_the_instant() -> None:
     """In Nuuk, Saturday 23:30 comes to lie on Sunday 00:30."""
     saturdays = rule("r1", "America/Nuuk", weekly_slots=(slot(6, 23, 30),))
     there = ("2024-03-31T01:30", "2024-03-30/23:30")
@@ -155,7 +155,7 @@ def test_dates_are_those_that_the_rule_asks_for_not_those_of_the_instant() -> No
         assert found(asked, "2024-03-31T00:00", "2024-04-01T00:00") == expected
 
 
-def test_of_two_times_at_one_instant_the_unshifted_one_is_the_target() -> None:
+def test_the_unshifted_one_of_two_times_at_one_instant_is_kept() -> None:
     both = rule("r1", "America/Nuuk", weekly_slots=(slot(0, 0, 30), slot(6, 23, 30)))
     assert found(both, "2024-03-30T12:00", "2024-04-01T00:00") == [("2024-03-31T01:30", "2024-03-31/00:30")]
 
@@ -167,7 +167,7 @@ def test_an_excluded_time_hides_no_other_at_its_instant() -> None:
     assert found(both, "2024-03-30T12:00", "2024-04-01T00:00") == [("2024-03-31T01:30", "2024-03-30/23:30")]
 
 
-def test_a_page_that_begins_within_a_jump_knows_what_was_shifted_into_it() -> None:
+def test_a_page_beginning_in_a_gap_includes_times_shifted_into_it() -> None:
     nightly = rule("r1", "America/New_York", rrule="FREQ=DAILY;BYHOUR=2,3;BYMINUTE=15,30,45", start_time=None)
     assert found(nightly, "2026-03-08T07:20", "2026-03-08T12:00") == [
         ("2026-03-08T07:30", "2026-03-08/03:30"),
@@ -187,7 +187,7 @@ def test_until_and_an_end_date_both_hold() -> None:
         assert nominal[-1] == f"2026-03-{last}/09:00"
 
 
-def test_a_count_is_counted_from_the_start_wherever_the_question_begins() -> None:
+def test_a_count_starts_at_the_start_date_in_every_listing() -> None:
     thrice = rule(rrule="FREQ=WEEKLY;BYDAY=MO;COUNT=3", start_time=time(9), start_date=date(2026, 3, 1))
     assert [nominal[:10] for _, nominal in found(thrice, "2026-03-10T00:00", "2027-01-01T00:00")] == ["2026-03-16"]
     without = replace(thrice, terms=replace(thrice.terms, excluded_dates=(date(2026, 3, 9),)))
@@ -197,14 +197,14 @@ def test_a_count_is_counted_from_the_start_wherever_the_question_begins() -> Non
     ]
 
 
-def test_targets_of_all_rules_come_by_time_and_at_one_instant_by_key() -> None:
+def test_targets_are_sorted_by_time_then_by_key() -> None:
     rules = [rule("b", weekly_slots=(slot(1, 9),)), rule("a", weekly_slots=(slot(1, 8), slot(1, 9)))]
     page = page_of(rules, Span(start=NOW - timedelta(hours=1), end=NOW + timedelta(hours=1)), size=10)
     assert [each.key for each in page.targets] == ["a/2026-03-02/08:00", "a/2026-03-02/09:00", "b/2026-03-02/09:00"]
     assert page.rest is None
 
 
-def test_the_next_page_begins_behind_the_last_target_also_within_an_instant() -> None:
+def test_the_next_page_may_begin_within_an_instant() -> None:
     rules = [rule(rule_id, weekly_slots=(slot(1, 9),)) for rule_id in "abc"]
     whole = Span(start=NOW, end=NOW + timedelta(days=14))
     first = page_of(rules, whole, size=2)
@@ -216,7 +216,7 @@ def test_the_next_page_begins_behind_the_last_target_also_within_an_instant() ->
     assert ([each.key[0] for each in last.targets], last.rest) == (["b", "c"], None)
 
 
-def test_without_an_end_the_span_is_thirty_days_from_now() -> None:
+def test_the_span_is_thirty_days_from_now_by_default() -> None:
     assert span(after=None, horizon=None, now=NOW) == Span(start=NOW, end=NOW + timedelta(days=30))
     past = utc("1999-01-01T00:00")
     assert span(after=past, horizon=timedelta(seconds=1), now=NOW) == Span(start=past, end=past + timedelta(seconds=1))
@@ -230,7 +230,7 @@ def test_a_start_at_the_ends_of_the_calendar_is_refused(after: str) -> None:
 
 
 @pytest.mark.parametrize("after", ["0003-01-01T00:00", "9995-12-31T23:59"])
-def test_any_other_start_can_be_asked_about(after: str) -> None:
+def test_any_other_start_can_be_checked(after: str) -> None:
     daily = [rule(weekly_slots=tuple(slot(day, 9) for day in range(7)))]
     page = page_of(daily, span(after=utc(after), horizon=LONGEST_HORIZON, now=NOW), size=1000)
     assert len(page.targets) == 366
@@ -301,7 +301,7 @@ def test_a_page_of_a_nasty_rule_costs_no_more_than_its_span(name: str) -> None:
     assert lines_run(lambda: page_of([asked], wanted, size=200)) < _A_PAGE
 
 
-def test_a_rule_that_is_counted_is_counted_once() -> None:
+def test_the_occurrences_of_a_count_are_counted_once() -> None:
     counted = rule(rrule="FREQ=WEEKLY;BYDAY=MO;COUNT=5000", start_time=time(9), start_date=date(1951, 6, 1))
     wanted = Span(start=NOW, end=NOW + LONGEST_HORIZON)
     first = page_of([counted], wanted, size=200)
@@ -310,12 +310,12 @@ def test_a_rule_that_is_counted_is_counted_once() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, asked in NASTY.items() if asked.terms.rrule])
-def test_to_see_whether_a_nasty_rule_occurs_costs_five_years_of_it_at_most(name: str) -> None:
+def test_checking_that_a_nasty_rule_occurs_expands_at_most_five_years(name: str) -> None:
     asked = recurrence(NASTY[name].terms)
     assert lines_run(lambda: occurs(asked)) < 100_000
 
 
-def test_an_endless_rule_is_computed_as_far_as_it_is_shown() -> None:
+def test_an_endless_rule_is_expanded_only_as_far_as_shown() -> None:
     endless = NASTY["every minute"]
     wanted = Span(start=NOW, end=NOW + LONGEST_HORIZON)
 
@@ -325,7 +325,7 @@ def test_an_endless_rule_is_computed_as_far_as_it_is_shown() -> None:
     assert page(200) - page(1) < 200 * 60
 
 
-def test_a_target_knows_its_rule() -> None:
+def test_a_target_names_its_rule() -> None:
     asked = rule(weekly_slots=(slot(1, 9),), version=7)
     (target,) = targets(asked, start=NOW, end=NOW + timedelta(days=7))
     assert isinstance(target, RuleTarget)

@@ -256,7 +256,7 @@ def pages(rules: list[ScheduleRule], rest: Span | None, size: int) -> Iterator[o
         rest = page.rest
 
 
-def test_both_sides_of_every_edge_of_every_jump_that_is_known() -> None:
+def test_every_known_clock_change_on_both_sides() -> None:
     """By both kinds of rule, on all dates and with the last of them excluded. One jump stands for all between the same
     offsets at the same time of the day."""
     kinds = {

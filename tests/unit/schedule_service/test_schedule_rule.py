@@ -58,17 +58,17 @@ def refusal(terms: Terms) -> tuple[str, str]:
     return violation.field, violation.description
 
 
-def test_a_rule_begins_as_its_maker_wants_it() -> None:
+def test_a_new_rule_has_the_terms_that_were_given() -> None:
     assert (RULE.version, RULE.create_time, RULE.update_time, RULE.delete_time) == (1, NOW, NOW, None)
     assert (RULE.terms, RULE.tzdata_version) == (WEEKLY, tzdata_version())
 
 
-def test_a_rule_recurs_in_one_way() -> None:
+def test_a_rule_has_either_weekly_slots_or_an_rrule() -> None:
     assert refusal(replace(WEEKLY, weekly_slots=()))[0] == "schedule_rule.weekly_slots"
     assert refusal(replace(BY_RRULE, weekly_slots=(MONDAY,)))[0] == "schedule_rule.rrule"
 
 
-def test_a_rule_posts_somewhere() -> None:
+def test_a_rule_needs_channels() -> None:
     assert refusal(replace(WEEKLY, channels=()))[0] == "schedule_rule.channels"
 
 
@@ -84,18 +84,18 @@ def test_an_end_before_the_start_is_refused() -> None:
         assert checked(one_day, made_on=date(2026, 3, 2)) == one_day
 
 
-def test_an_end_before_the_date_at_which_an_rrule_is_made_is_one_before_its_start() -> None:
+def test_an_end_before_the_creation_of_an_rrule_is_refused() -> None:
     assert refusal(replace(BY_RRULE, start_date=None, end_date=date(2026, 3, 1)))[0] == "schedule_rule.end_date"
     assert checked(replace(WEEKLY, end_date=date(2026, 3, 1)), made_on=date(2026, 3, 2)).end_date == date(2026, 3, 1)
 
 
-def test_an_rrule_starts_on_the_local_date_at_which_the_rule_is_made() -> None:
+def test_an_rrule_starts_on_the_local_date_of_its_creation() -> None:
     made = created("acme", "r2", "brand", replace(BY_RRULE, start_date=None), now=NOW)
     assert made.terms.start_date == date(2026, 3, 2)
     assert RULE.terms.start_date is None
 
 
-def test_an_rrule_is_kept_in_its_canonical_form() -> None:
+def test_an_rrule_is_stored_in_canonical_form() -> None:
     spelt = replace(BY_RRULE, rrule="rrule:BYDAY=1TU;freq=monthly;interval=1")
     assert checked(spelt, made_on=date(2026, 3, 2)) == BY_RRULE
 
@@ -114,7 +114,7 @@ def test_an_rrule_is_kept_in_its_canonical_form() -> None:
         ("FREQ=WEEKLY;BYDAY=XX", "BYDAY"),
     ],
 )
-def test_what_is_no_rrule_is_refused_in_words(rrule: str, word: str) -> None:
+def test_an_invalid_rrule_is_refused_with_the_reason(rrule: str, word: str) -> None:
     field, description = refusal(replace(BY_RRULE, rrule=rrule))
     assert field == "schedule_rule.rrule"
     assert word in description
@@ -149,7 +149,7 @@ def test_an_rrule_that_names_hour_and_minute_needs_none(rrule: str) -> None:
     assert checked(terms, made_on=date(2026, 3, 2)) == terms
 
 
-def test_channels_have_one_spelling_and_stand_once_in_the_order_given() -> None:
+def test_channels_are_canonical_unique_and_in_the_given_order() -> None:
     assert known_channels(["linkedin", " Instagram", "facebook", "instagram_feed"], "channels") == (
         "linkedin_profile",
         "instagram_feed",
@@ -157,14 +157,14 @@ def test_channels_have_one_spelling_and_stand_once_in_the_order_given() -> None:
     )
 
 
-def test_an_unknown_channel_is_named_with_those_that_are_known() -> None:
+def test_an_unknown_channel_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InvalidField) as refused:
         known_channels(["facebook", "fax"], "channels")
     assert (refused.value.reason, refused.value.metadata) == ("UNKNOWN_CHANNEL", {"field": "channels[1]"})
     assert "instagram_feed" in refused.value.message
 
 
-def test_excluded_dates_stand_in_order_and_once() -> None:
+def test_excluded_dates_are_sorted_and_unique() -> None:
     dates = [date(2026, 12, 25), date(2026, 1, 1), date(2026, 12, 25)]
     assert in_order(dates) == (date(2026, 1, 1), date(2026, 12, 25))
 
@@ -191,12 +191,12 @@ def test_every_change_makes_a_new_version_with_another_etag(name: str, value: An
     assert after.etag != RULE.etag
 
 
-def test_what_changes_nothing_is_no_change() -> None:
+def test_an_update_without_a_change_returns_the_same_rule() -> None:
     assert changed(RULE, {"name": RULE.terms.name, "enabled": True}, now=LATER) is RULE
     assert changed(RRULE, {"rrule": "BYDAY=1TU;FREQ=MONTHLY"}, now=LATER) is RRULE
 
 
-def test_a_rule_goes_from_one_kind_of_recurrence_to_the_other() -> None:
+def test_a_rule_changes_to_the_other_kind_of_recurrence() -> None:
     to_rrule = {"weekly_slots": (), "rrule": "FREQ=MONTHLY;BYMONTHDAY=-1", "start_time": time(18)}
     after = changed(RULE, to_rrule, now=LATER)
     # The date at which the rule was made, not that of the change.
@@ -205,7 +205,7 @@ def test_a_rule_goes_from_one_kind_of_recurrence_to_the_other() -> None:
     assert (back.terms.weekly_slots, back.terms.rrule, back.terms.start_time) == ((MONDAY,), "", None)
 
 
-def test_one_kind_of_recurrence_does_not_push_out_the_other() -> None:
+def test_adding_the_other_kind_of_recurrence_is_refused() -> None:
     cases: list[tuple[ScheduleRule, dict[str, Any], str]] = [
         (RULE, {"rrule": "FREQ=DAILY", "start_time": time(9)}, "schedule_rule.rrule"),
         (RULE, {"weekly_slots": ()}, "schedule_rule.weekly_slots"),
@@ -220,7 +220,7 @@ def test_one_kind_of_recurrence_does_not_push_out_the_other() -> None:
         assert refused.value.metadata == {"field": field}
 
 
-def test_an_rrule_whose_start_is_taken_away_starts_when_the_rule_was_made() -> None:
+def test_an_rrule_without_a_start_starts_when_the_rule_was_created() -> None:
     moved = changed(RRULE, {"start_date": date(2026, 6, 1)}, now=LATER)
     reset = changed(moved, {"start_date": None, "time_zone": find_zone("America/New_York")}, now=LATER)
     assert reset.terms.start_date == date(2026, 3, 1)
@@ -231,7 +231,7 @@ def test_a_deletion_is_a_new_version() -> None:
     assert (gone.version, gone.update_time, gone.delete_time, gone.terms) == (2, LATER, LATER, RULE.terms)
 
 
-def test_an_empty_etag_is_no_precondition_and_another_one_is_a_conflict() -> None:
+def test_only_a_stale_etag_is_a_conflict() -> None:
     require_etag(RULE, "")
     require_etag(RULE, RULE.etag)
     with pytest.raises(Conflict) as refused:
@@ -239,14 +239,14 @@ def test_an_empty_etag_is_no_precondition_and_another_one_is_a_conflict() -> Non
     assert refused.value.reason == "ETAG_MISMATCH"
 
 
-def test_no_rule_is_not_found() -> None:
+def test_a_missing_rule_is_not_found() -> None:
     assert found(RULE, "r1") is RULE
     with pytest.raises(NotFound) as refused:
         found(None, "r1")
     assert (refused.value.reason, refused.value.metadata) == ("SCHEDULE_RULE_NOT_FOUND", {"schedule_rule_id": "r1"})
 
 
-def test_a_brand_has_room_for_a_number_of_rules() -> None:
+def test_a_brand_has_a_limit_of_rules() -> None:
     require_room("brand", MOST_RULES)
     with pytest.raises(LimitReached) as refused:
         require_room("brand", MOST_RULES + 1)

@@ -31,11 +31,11 @@ def utc(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def test_without_a_start_the_search_begins_when_a_slot_can_still_be_given_out() -> None:
+def test_the_search_begins_by_default_at_the_notice() -> None:
     assert search(after=None, before=None, count=1, now=NOW).start == NOW + NOTICE
 
 
-def test_a_slot_exactly_at_the_notice_can_be_given_out() -> None:
+def test_a_slot_exactly_at_the_notice_can_be_allocated() -> None:
     at_notice = search(after=None, before=None, count=1, now=NOW)
     assert slot_times(MONDAYS, at_notice).times[0].instant == NOW + NOTICE
     too_late = search(after=None, before=None, count=1, now=NOW + timedelta(microseconds=1))
@@ -59,14 +59,14 @@ def test_the_horizon_bounds_every_search() -> None:
 
 
 @pytest.mark.parametrize("before", [NOW, NOW - timedelta(days=1)])
-def test_an_end_not_behind_the_start_is_refused(before: datetime) -> None:
+def test_an_end_not_after_the_start_is_refused(before: datetime) -> None:
     with pytest.raises(InvalidField) as refusal:
         search(after=NOW, before=before, count=1, now=NOW)
     assert refusal.value.metadata == {"field": "before"}
     assert "later than `after`" in refusal.value.message
 
 
-def test_an_end_that_is_too_near_is_told_where_the_search_begins() -> None:
+def test_a_refused_end_is_answered_with_the_start_of_the_search() -> None:
     with pytest.raises(InvalidField) as refusal:
         search(after=None, before=NOW + NOTICE, count=1, now=NOW)
     assert "now + 60 s" in refusal.value.message
@@ -85,12 +85,12 @@ def test_any_other_start_can_be_searched_from(after: str) -> None:
     assert len(slot_times(MONDAYS, wanted).times) in {2 * 104, 2 * 105}
 
 
-def test_a_search_that_is_full_ends_at_its_last_time() -> None:
+def test_a_full_search_ends_at_its_last_time() -> None:
     wanted = Search(start=NOW, end=NOW + HORIZON, count=2)
     assert slot_times(MONDAYS, wanted).searched_until == utc("2026-03-02T17:00")
 
 
-def test_a_search_that_is_not_full_has_reached_its_end() -> None:
+def test_a_search_that_is_not_full_reaches_its_end() -> None:
     wanted = Search(start=NOW, end=NOW + timedelta(days=1), count=3)
     assert slot_times(MONDAYS, wanted).searched_until == NOW + timedelta(days=1)
 

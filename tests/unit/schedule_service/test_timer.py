@@ -51,11 +51,11 @@ def test_a_timer_fires_once_at_an_instant() -> None:
     assert (made.catch_up_interval, made.skip_after) == (timedelta(seconds=1), timedelta(seconds=60))
 
 
-def test_a_time_that_has_passed_is_due_at_once() -> None:
+def test_a_past_time_is_due_at_once() -> None:
     assert timer(fire_time=at("2020-01-01T00:00")).sleep_until == at("2020-01-01T00:00")
 
 
-def test_a_delay_counts_from_the_creation_and_is_kept_as_an_instant() -> None:
+def test_a_delay_starts_at_creation_and_is_stored_as_an_instant() -> None:
     assert timer(delay=timedelta(minutes=90)).fire_time == NOW + timedelta(minutes=90)
     assert timer(delay=timedelta(0)).due_time == NOW
 
@@ -67,12 +67,12 @@ def test_a_cron_timer_fires_first_after_its_creation_in_its_zone() -> None:
     assert timer(cron="0 9 * * *").due_time == at("2026-03-03T09:00")
 
 
-def test_what_fires_within_five_years_is_taken() -> None:
+def test_an_expression_that_fires_within_five_years_is_accepted() -> None:
     assert timer(cron="@every 43920h").due_time == at("2026-03-02T09:00") + timedelta(hours=43_920)
     assert timer(cron="0 0 29 2 *").due_time == at("2028-02-29T00:00")
 
 
-def test_the_choice_of_what_a_jump_of_the_clocks_does_is_kept() -> None:
+def test_the_dst_policy_is_stored() -> None:
     request = TimerRequest(topic="t", cron="30 2 * * *", time_zone="America/New_York", dst_policy=Dst.ONCE)
     made = created("acme", "t", request, now=at("2026-03-07T12:00"))
     assert made.due_time == at("2026-03-08T07:30")
@@ -89,11 +89,11 @@ def test_a_zone_in_the_expression_becomes_the_zone_of_the_timer(prefix: str) -> 
 @pytest.mark.parametrize(
     "fields", [{"cron": "@daily", "time_zone": "localtime"}, {"cron": "CRON_TZ=localtime @daily"}], ids=str
 )
-def test_an_unknown_zone_has_one_reason_wherever_it_stands(fields: dict[str, Any]) -> None:
+def test_an_unknown_zone_has_one_reason_in_either_field(fields: dict[str, Any]) -> None:
     assert refusal(**fields).reason == "UNKNOWN_TIME_ZONE"
 
 
-def test_a_zone_is_said_once() -> None:
+def test_a_zone_may_be_given_only_once() -> None:
     assert refusal(cron="CRON_TZ=Europe/Berlin 0 9 * * *", time_zone="Europe/Berlin").violations[0].field == (
         "timer.time_zone"
     )
@@ -139,24 +139,24 @@ def test_a_zone_is_said_once() -> None:
         ),
     ],
 )
-def test_a_request_that_makes_no_sense_is_refused_by_field(fields: dict[str, Any], field: str, said: str) -> None:
+def test_an_invalid_request_is_refused_by_field(fields: dict[str, Any], field: str, said: str) -> None:
     fault = refusal(**fields)
     assert [violation.field for violation in fault.violations] == [field]
     assert said in fault.message
 
 
-def test_the_last_instant_of_a_repetition_is_part_of_it() -> None:
+def test_repeat_until_is_inclusive() -> None:
     first = at("2026-03-03T00:00")
     assert timer(cron="@daily", repeat_until=first).due_time == first
 
 
-def test_only_what_fires_once_is_traced_back_to_its_creation() -> None:
+def test_only_a_one_time_firing_is_traced_to_its_creation() -> None:
     once = created("acme", "t", TimerRequest(topic="t", delay=timedelta(0)), now=NOW, traceparent="00-ab")
     again = created("acme", "t", TimerRequest(topic="t", cron="@daily"), now=NOW, traceparent="00-ab")
     assert (once.traceparent, again.traceparent) == ("00-ab", "")
 
 
-def test_a_pause_takes_the_timer_out_of_the_engine_and_keeps_its_occurrence() -> None:
+def test_a_pause_keeps_the_occurrence_but_hides_it_from_the_engine() -> None:
     before = timer(cron="@daily")
     resting = paused(before, now=NOW + timedelta(hours=1))
     assert (resting.state, resting.sleep_until, resting.due_time) == (TimerState.PAUSED, None, before.due_time)
@@ -165,7 +165,7 @@ def test_a_pause_takes_the_timer_out_of_the_engine_and_keeps_its_occurrence() ->
     assert paused(resting, now=NOW + timedelta(hours=2)) is resting
 
 
-def test_a_timer_goes_on_with_the_occurrence_that_it_had() -> None:
+def test_a_resumed_timer_has_the_occurrence_that_it_had() -> None:
     resting = paused(timer(cron="@daily"), now=NOW)
     later = NOW + timedelta(days=3)
     going = resumed(resting, now=later)
@@ -174,7 +174,7 @@ def test_a_timer_goes_on_with_the_occurrence_that_it_had() -> None:
     assert resumed(going, now=later) is going
 
 
-def test_a_finished_timer_neither_rests_nor_goes_on() -> None:
+def test_a_finished_timer_can_be_neither_paused_nor_resumed() -> None:
     finished = replace(timer(delay=timedelta(0)), due_time=None, sleep_until=None, finish_time=NOW)
     assert finished.state is TimerState.FINISHED
     for change in (paused, resumed):
@@ -183,7 +183,7 @@ def test_a_finished_timer_neither_rests_nor_goes_on() -> None:
         assert refused.value.reason == "TIMER_FINISHED"
 
 
-def test_the_etag_knows_changes_by_people_and_no_firing() -> None:
+def test_the_etag_changes_with_calls_and_not_with_firings() -> None:
     made = timer(cron="@daily")
     fired = replace(made, fire_count=1, due_time=at("2026-03-04T00:00"), fence=2, last_fire_time=NOW)
     assert fired.etag == made.etag
@@ -198,7 +198,7 @@ def test_a_timer_that_took_over_an_id_has_another_etag() -> None:
     assert timer(cron="@daily").etag != replace(timer(cron="@daily"), create_time=NOW + timedelta(1)).etag
 
 
-def test_what_is_not_there_is_not_found() -> None:
+def test_a_missing_timer_is_not_found() -> None:
     with pytest.raises(NotFound) as missing:
         found(None, "t")
     assert (missing.value.reason, missing.value.metadata) == ("TIMER_NOT_FOUND", {"timer_id": "t"})
@@ -231,7 +231,7 @@ AS_PHOENIX = zone_from_data("America/New_York", find_zone("America/Phoenix").dat
 """New York under a law without daylight saving, two hours behind."""
 
 
-def test_under_a_new_law_the_occurrence_in_hand_keeps_its_local_time() -> None:
+def test_with_new_data_the_current_occurrence_keeps_its_local_time() -> None:
     before = under("0 9 * * *", AS_PHOENIX, "2026-03-03T16:00")
     moved = rescheduled(before, AS_PHOENIX, NEW_YORK, now=NOW)
     assert moved.due_time == moved.sleep_until == at("2026-03-03T14:00")
@@ -240,39 +240,39 @@ def test_under_a_new_law_the_occurrence_in_hand_keeps_its_local_time() -> None:
     assert moved.etag == before.etag
 
 
-def test_a_paused_timer_moves_and_goes_on_resting() -> None:
+def test_a_paused_timer_moves_and_stays_paused() -> None:
     before = replace(under("0 9 * * *", AS_PHOENIX, "2026-03-03T16:00"), paused=True, sleep_until=None)
     moved = rescheduled(before, AS_PHOENIX, NEW_YORK, now=NOW)
     assert (moved.due_time, moved.sleep_until, moved.state) == (at("2026-03-03T14:00"), None, TimerState.PAUSED)
 
 
-def test_a_faulty_timer_moves_and_goes_on_resting() -> None:
+def test_a_faulty_timer_moves_and_stays_faulty() -> None:
     before = replace(under("0 9 * * *", AS_PHOENIX, "2026-03-03T16:00"), sleep_until=None)
     moved = rescheduled(before, AS_PHOENIX, NEW_YORK, now=NOW)
     assert (moved.due_time, moved.sleep_until, moved.state) == (at("2026-03-03T14:00"), None, TimerState.FAULTY)
 
 
-def test_what_the_new_law_jumps_over_is_the_next_one_instead() -> None:
+def test_an_occurrence_in_a_new_gap_is_replaced_by_the_next() -> None:
     # 02:30 of the eighth of March exists in Phoenix, not in New York.
     before = under("30 2 * * *", AS_PHOENIX, "2026-03-08T09:30")
     assert rescheduled(before, AS_PHOENIX, NEW_YORK, now=NOW).due_time == at("2026-03-09T06:30")
 
 
-def test_the_second_pass_of_an_overlap_is_not_taken_for_the_first() -> None:
+def test_the_second_pass_of_an_overlap_stays_the_second() -> None:
     before = under("30 1 * * *", NEW_YORK, "2026-11-01T06:30")
     assert rescheduled(before, NEW_YORK, AS_PHOENIX, now=NOW).due_time == at("2026-11-02T08:30")
     first = under("30 1 * * *", NEW_YORK, "2026-11-01T05:30")
     assert rescheduled(first, NEW_YORK, AS_PHOENIX, now=NOW).due_time == at("2026-11-01T08:30")
 
 
-def test_a_move_behind_the_end_of_the_repetition_finishes_the_timer() -> None:
+def test_a_move_past_repeat_until_finishes_the_timer() -> None:
     before = under("0 9 * * *", NEW_YORK, "2026-03-03T14:00", repeat_until=at("2026-03-03T15:00"))
     moved = rescheduled(before, NEW_YORK, AS_PHOENIX, now=NOW)
     assert (moved.due_time, moved.sleep_until, moved.finish_time) == (None, None, NOW)
 
 
 @pytest.mark.parametrize("cron", ["@every 1h", "0 9 * * *"])
-def test_what_no_clock_on_the_wall_decides_or_no_law_moves_stays(cron: str) -> None:
+def test_a_timer_without_a_moved_wall_clock_time_stays(cron: str) -> None:
     law = NEW_YORK if cron == "0 9 * * *" else AS_PHOENIX
     before = under(cron, law, "2026-03-03T14:00")
     assert rescheduled(before, law, NEW_YORK, now=NOW).due_time == before.due_time
@@ -283,6 +283,6 @@ def test_a_finished_timer_is_not_moved() -> None:
     assert rescheduled(finished, AS_PHOENIX, NEW_YORK, now=NOW) is finished
 
 
-def test_an_expression_that_this_release_cannot_read_keeps_no_law_from_being_applied() -> None:
+def test_an_unreadable_expression_does_not_block_zone_changes() -> None:
     before = replace(under("0 9 * * *", AS_PHOENIX, "2026-03-03T16:00"), cron="61 * * * *")
     assert rescheduled(before, AS_PHOENIX, NEW_YORK, now=NOW).due_time == before.due_time

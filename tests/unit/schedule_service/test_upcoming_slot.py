@@ -19,18 +19,18 @@ NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 SLOT = UpcomingSlot(organization_id="acme", slot_id="s1", social_account_id="page", revision=1, schedule_time=NOON)
 
 
-def test_the_highest_revision_tells_when_a_slot_is_whatever_the_order() -> None:
+def test_the_highest_revision_counts_in_any_order() -> None:
     told = [replace(SLOT, revision=revision, schedule_time=NOON + timedelta(hours=revision)) for revision in (1, 2, 3)]
     for heard in permutations(told):
         assert newest(heard) == [told[-1]]
 
 
-def test_slots_are_told_apart_by_organization_and_id_and_come_in_that_order() -> None:
+def test_slots_are_keyed_and_sorted_by_organization_and_id() -> None:
     others = [replace(SLOT, organization_id="zenith"), replace(SLOT, slot_id="s0")]
     assert newest([*others, SLOT]) == [others[1], SLOT, others[0]]
 
 
-def test_without_slots_ahead_a_schedule_may_go() -> None:
+def test_a_schedule_without_upcoming_slots_may_be_deleted() -> None:
     require_none_ahead(SlotsAhead(count=0, last_time=None), "page")
 
 
@@ -38,7 +38,7 @@ def test_without_slots_ahead_a_schedule_may_go() -> None:
     ("count", "said"),
     [(1, "1 slot ahead"), (2, "2 slots ahead"), (MOST_COUNTED, f"{MOST_COUNTED} or more slots ahead")],
 )
-def test_slots_ahead_refuse_and_say_how_many_and_until_when(count: int, said: str) -> None:
+def test_a_refusal_counts_the_upcoming_slots_and_shows_the_last(count: int, said: str) -> None:
     with pytest.raises(Refused) as refusal:
         require_none_ahead(SlotsAhead(count=count, last_time=NOON), "page")
     assert refusal.value.reason == "SCHEDULE_HAS_SLOTS"

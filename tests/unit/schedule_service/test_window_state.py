@@ -45,7 +45,7 @@ def closed(instant: str, open_time: str) -> WindowState:
 
 
 @pytest.mark.parametrize("send_window", [None, window(EVERY_DAY)])
-def test_without_a_window_and_with_one_of_all_hours_it_never_closes(send_window: SendWindow | None) -> None:
+def test_no_window_and_a_window_of_all_hours_never_close(send_window: SendWindow | None) -> None:
     assert state(send_window, "Europe/Berlin", "2026-03-02T03:00") == opened("2026-03-02T03:00", None)
 
 
@@ -57,29 +57,29 @@ def test_the_start_is_open_and_the_end_is_closed() -> None:
     assert state(OFFICE_HOURS, "Europe/Berlin", end) == closed(end, "2026-03-03T08:00")
 
 
-def test_a_weekend_is_waited_for() -> None:
+def test_a_window_on_weekdays_opens_after_the_weekend() -> None:
     friday_evening = "2026-03-06T20:00"
     assert state(OFFICE_HOURS, "Europe/Berlin", friday_evening) == closed(friday_evening, "2026-03-09T08:00")
 
 
-def test_days_without_a_closing_between_them_are_one_opening() -> None:
+def test_adjoining_days_are_one_opening() -> None:
     weekend = window(frozenset({0, 6}))
     assert state(weekend, "UTC", "2026-03-08T12:00") == opened("2026-03-08T12:00", "2026-03-09T00:00")
     assert state(weekend, "UTC", "2026-03-05T12:00") == closed("2026-03-05T12:00", "2026-03-07T00:00")
 
 
-def test_a_window_inside_a_gap_waits_for_the_next_day() -> None:
+def test_a_window_inside_a_gap_opens_the_next_day() -> None:
     night = window(EVERY_DAY, "02:00", "03:00")
     assert state(night, "America/New_York", "2024-03-10T06:30") == closed("2024-03-10T06:30", "2024-03-11T06:00")
 
 
-def test_an_hour_that_is_shown_twice_is_open_twice() -> None:
+def test_a_repeated_hour_is_open_twice() -> None:
     night = window(EVERY_DAY, "01:00", "01:30")
     assert state(night, "America/New_York", "2024-11-03T05:10") == opened("2024-11-03T05:10", "2024-11-03T05:30")
     assert state(night, "America/New_York", "2024-11-03T05:40") == closed("2024-11-03T05:40", "2024-11-03T06:00")
 
 
-def test_the_last_instant_that_can_be_asked_has_an_answer() -> None:
+def test_the_last_valid_instant_has_an_answer() -> None:
     last = (LATEST - HORIZON).replace(tzinfo=None).isoformat()
     saturdays = window(frozenset({6}), "09:00", "10:00")
     answer = state(saturdays, "Pacific/Apia", last)

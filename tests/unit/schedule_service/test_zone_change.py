@@ -88,7 +88,7 @@ def timer(cron: str, law: Zone, *, after: datetime, dst: Dst = Dst.ONCE, **chang
 # Schedules
 
 
-def test_slots_are_what_a_schedule_is_looked_at_for_and_else_its_window() -> None:
+def test_a_schedule_is_compared_by_its_slots_or_else_its_window() -> None:
     window = SendWindow(days=frozenset({6}), start=time(8, 30), end=None)
     by_slots = moved_schedule(schedule(weekly_slots=(MONDAY_NINE,), send_window=window), BEFORE, now=NOW)
     assert by_slots
@@ -112,18 +112,18 @@ def test_a_schedule_without_times_does_not_move() -> None:
     assert moved_schedule(schedule(weekly_slots=(MONDAY_NINE,)), VANCOUVER, now=NOW) is None
 
 
-def test_a_schedule_that_is_switched_off_moves_as_well() -> None:
+def test_a_disabled_schedule_moves_as_well() -> None:
     moved = moved_schedule(schedule(weekly_slots=(MONDAY_NINE,), enabled=False), BEFORE, now=NOW)
     assert moved
     assert moved[0] == MovedTime(datetime(2026, 11, 2, 9, 0), utc(2026, 11, 2, 17), utc(2026, 11, 2, 16))
 
 
-def test_a_law_that_nobody_knows_moves_without_saying_what() -> None:
+def test_without_the_old_zone_something_may_have_moved() -> None:
     assert moved_schedule(schedule(), None, now=NOW) == ()
     assert moved_rule(rule(weekly_slots=(MONDAY_NINE,)), None, now=NOW) == ()
 
 
-def test_what_is_announced_anew_has_a_new_version_and_what_stands_has_not() -> None:
+def test_only_a_reannounced_row_gets_a_new_version() -> None:
     before = schedule(weekly_slots=(MONDAY_NINE,))
     later = NOW + HOUR
     assert reannounced(before, now=later) == replace(
@@ -162,7 +162,7 @@ RRULES = (
     excluded=st.lists(st.integers(0, 700).map(lambda day: date(2026, 10, 20) + timedelta(days=day)), max_size=5),
     last=st.none() | st.integers(0, 700).map(lambda day: date(2026, 10, 20) + timedelta(days=day)),
 )
-def test_the_moved_times_of_a_rule_are_those_at_which_its_targets_differ(
+def test_the_moved_times_of_a_rule_are_where_its_targets_differ(
     names: tuple[str, str] | None,
     slots: tuple[WeeklySlot, ...],
     rrule: str,
@@ -207,19 +207,19 @@ def test_a_timer_moves_with_the_time_that_it_waits_for(dst: Dst) -> None:
     assert following.fence > waits.fence
 
 
-def test_a_timer_whose_later_times_move_only_stays_in_hand() -> None:
+def test_a_timer_whose_next_time_does_not_move_keeps_its_fence() -> None:
     waits = timer("0 9 * * 1", BEFORE, after=NOW, fence=3)
     assert moved_timer(waits, BEFORE, now=NOW) is None
     assert with_current_zone(waits, BEFORE, now=NOW) == replace(waits, tzdata_version=tzdata_version())
 
 
-def test_a_timer_keeps_its_instant_when_nobody_knows_the_law() -> None:
+def test_a_timer_keeps_its_instant_without_the_old_zone() -> None:
     waits = timer("0 9 * * 1", BEFORE, after=utc(2026, 11, 1, 12))
     assert moved_timer(waits, None, now=NOW) is None
     assert with_current_zone(waits, None, now=NOW) == replace(waits, tzdata_version=tzdata_version())
 
 
-def test_a_timer_is_in_hand_from_its_time_on_unless_it_rests() -> None:
+def test_a_timer_is_due_from_its_time_on_unless_paused() -> None:
     waits = timer("0 9 * * 1", BEFORE, after=utc(2026, 11, 1, 12))
     due = utc(2026, 11, 2, 17)
     assert [is_due(waits, now=now) for now in (due - HOUR, due, due + HOUR)] == [False, True, True]
@@ -227,7 +227,7 @@ def test_a_timer_is_in_hand_from_its_time_on_unless_it_rests() -> None:
     assert not is_due(replace(waits, sleep_until=None), now=due + HOUR)
 
 
-def test_timers_are_looked_at_as_far_as_they_can_wait() -> None:
+def test_timers_are_compared_as_far_ahead_as_they_can_wait() -> None:
     """A leap day may be eight years off, and cron looks five ahead."""
     in_three_years = NOW + timedelta(days=3 * 365)
     later = zone_from_data("UTC", compiled_zone("ABC-1", changes=[(in_three_years, HOUR)]))

@@ -46,7 +46,7 @@ BY_RRULE = replace(
 
 
 @pytest.mark.parametrize("terms", [WEEKLY, BY_RRULE, replace(BY_RRULE, start_time=time(0), enabled=False)])
-async def test_a_rule_is_stored_as_its_maker_wants_it(rules: "Rules", terms: Terms) -> None:
+async def test_a_rule_is_stored_with_the_given_terms(rules: "Rules", terms: Terms) -> None:
     answer = await rules.create(terms=terms)
     assert await rules.get() == answer
     async with rules.database.read() as connection:
@@ -63,7 +63,7 @@ async def test_a_rule_without_an_id_gets_one(rules: "Rules") -> None:
     assert await rules.ids() == " ".join(made)
 
 
-async def test_the_id_of_a_deleted_rule_is_not_used_again(rules: "Rules") -> None:
+async def test_the_id_of_a_deleted_rule_is_refused(rules: "Rules") -> None:
     await rules.create()
     for _ in range(2):
         with pytest.raises(AlreadyExists) as refused:
@@ -74,7 +74,7 @@ async def test_the_id_of_a_deleted_rule_is_not_used_again(rules: "Rules") -> Non
     assert len(rules.announced.events) == 2
 
 
-async def test_a_brand_has_room_for_its_most_rules_however_many_are_made_at_a_time(rules: "Rules") -> None:
+async def test_the_limit_of_a_brand_holds_for_concurrent_creations(rules: "Rules") -> None:
     await rules.create("first", brand_id="full")
     async with rules.database.transaction() as tx:
         await tx.connection.execute(
@@ -104,7 +104,7 @@ async def test_a_brand_has_room_for_its_most_rules_however_many_are_made_at_a_ti
     await rules.create("instead", brand_id="full")
 
 
-async def test_the_law_that_a_rule_was_announced_with_is_kept(rules: "Rules") -> None:
+async def test_the_zones_of_a_rule_are_recorded(rules: "Rules") -> None:
     await rules.create()
     await rules.update(time_zone=find_zone("Asia/Tokyo"))
     async with rules.database.read() as connection:

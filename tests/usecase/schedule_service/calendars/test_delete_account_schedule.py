@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MakeSlot = Callable[..., UpcomingSlot]
 
 
-async def test_a_deleted_schedule_is_gone_and_announced_as_such(schedules: "Schedules") -> None:
+async def test_a_deleted_schedule_is_announced_as_deleted(schedules: "Schedules") -> None:
     schedule = await schedules.put()
     schedules.clock.moment = START + timedelta(hours=2)
     await schedules.delete(etag=schedule.etag)
@@ -36,7 +36,7 @@ async def test_a_deleted_schedule_is_gone_and_announced_as_such(schedules: "Sche
     assert schedules.announced.subjects[1] == "events.schedule.acme.account_schedule"
 
 
-async def test_there_is_nothing_to_delete_twice(schedules: "Schedules") -> None:
+async def test_a_second_deletion_finds_no_schedule(schedules: "Schedules") -> None:
     with pytest.raises(NotFound):
         await schedules.delete()
     await schedules.put()
@@ -46,7 +46,7 @@ async def test_there_is_nothing_to_delete_twice(schedules: "Schedules") -> None:
     assert len(schedules.announced.events) == 2
 
 
-async def test_versions_go_on_after_a_deletion(schedules: "Schedules") -> None:
+async def test_versions_continue_after_a_deletion(schedules: "Schedules") -> None:
     first = await schedules.put()
     await schedules.delete()
     again = await schedules.put()
@@ -57,7 +57,7 @@ async def test_versions_go_on_after_a_deletion(schedules: "Schedules") -> None:
     assert [event.account_schedule.version for event in schedules.announced.events] == [1, 2, 3]
 
 
-async def test_an_etag_from_before_the_deletion_opens_nothing_after_it(schedules: "Schedules") -> None:
+async def test_an_etag_from_before_a_deletion_is_stale_after_it(schedules: "Schedules") -> None:
     first = await schedules.put()
     await schedules.delete()
     with pytest.raises(Conflict):
@@ -79,7 +79,7 @@ async def test_a_stale_etag_deletes_nothing(schedules: "Schedules", a_slot: Make
     assert len(schedules.announced.events) == 2
 
 
-async def test_slots_ahead_keep_a_schedule(schedules: "Schedules", a_slot: MakeSlot) -> None:
+async def test_upcoming_slots_keep_a_schedule(schedules: "Schedules", a_slot: MakeSlot) -> None:
     schedule = await schedules.put()
     await schedules.receive(a_slot(), a_slot(slot_id="s2", schedule_time=START + timedelta(days=40, seconds=30)))
     with pytest.raises(Refused) as refusal:
@@ -94,7 +94,7 @@ async def test_slots_ahead_keep_a_schedule(schedules: "Schedules", a_slot: MakeS
     assert len(schedules.announced.events) == 1
 
 
-async def test_force_deletes_also_with_slots_ahead(schedules: "Schedules", a_slot: MakeSlot) -> None:
+async def test_force_deletes_a_schedule_with_upcoming_slots(schedules: "Schedules", a_slot: MakeSlot) -> None:
     await schedules.put()
     await schedules.receive(a_slot())
     await schedules.delete(force=True)
@@ -102,7 +102,7 @@ async def test_force_deletes_also_with_slots_ahead(schedules: "Schedules", a_slo
         await schedules.get()
 
 
-async def test_slots_of_others_and_of_the_past_keep_nothing(schedules: "Schedules", a_slot: MakeSlot) -> None:
+async def test_foreign_and_past_slots_do_not_keep_a_schedule(schedules: "Schedules", a_slot: MakeSlot) -> None:
     await schedules.put()
     await schedules.receive(
         a_slot(organization_id="umbrella"),
@@ -122,7 +122,7 @@ async def test_a_slot_keeps_the_schedule_until_its_time(schedules: "Schedules", 
     await schedules.delete()
 
 
-async def test_counting_ends_where_the_number_makes_no_difference(schedules: "Schedules", a_slot: MakeSlot) -> None:
+async def test_counting_stops_at_its_limit(schedules: "Schedules", a_slot: MakeSlot) -> None:
     await schedules.put()
     many = range(MOST_COUNTED + 5)
     await schedules.receive(
@@ -134,7 +134,7 @@ async def test_counting_ends_where_the_number_makes_no_difference(schedules: "Sc
     assert refusal.value.metadata["latest_schedule_time"] == "2026-03-03T01:45:00Z"
 
 
-async def test_a_repeated_deletion_is_answered_as_the_first_time(schedules: "Schedules") -> None:
+async def test_a_repeated_deletion_gets_the_first_answer(schedules: "Schedules") -> None:
     await schedules.put()
     await schedules.delete(request_id="r1", digest=b"one")
     again = await schedules.put()
@@ -155,7 +155,7 @@ async def test_a_refused_deletion_is_not_remembered(schedules: "Schedules", a_sl
     await schedules.delete(request_id="r1")
 
 
-async def test_of_many_deletions_at_once_one_finds_the_schedule(schedules: "Schedules") -> None:
+async def test_one_of_many_concurrent_deletions_finds_the_schedule(schedules: "Schedules") -> None:
     await schedules.put()
     outcomes: list[Fault | None] = []
 

@@ -61,7 +61,7 @@ async def test_times_come_with_their_wall_clock_times(find: Find) -> None:
     assert answer.searched_until == in_gap.time
 
 
-async def test_an_empty_range_says_how_far_it_was_searched(find: Find) -> None:
+async def test_an_empty_range_shows_how_far_it_was_searched(find: Find) -> None:
     before = NOW + timedelta(hours=3)
     answer = await find(organization_id="acme", social_account_id="page", after=NOW, before=before, count=10)
     assert not answer.slot_times
@@ -96,7 +96,7 @@ async def test_an_account_without_a_schedule_is_not_found(
 
 
 @pytest.mark.parametrize(("count", "turns"), [(64, 0), (100, 0), (101, 1), (1000, 9)])
-async def test_a_long_answer_is_written_in_pieces(bystander: "Bystander", count: int, turns: int) -> None:
+async def test_a_long_response_is_encoded_in_pieces(bystander: "Bystander", count: int, turns: int) -> None:
     hourly = tuple(WeeklySlot(day=day, hour=hour, minute=0) for day in range(7) for hour in range(24))
     timetable = Timetable(
         name="", zone=find_zone("Europe/Berlin"), weekly_slots=hourly, max_posts_per_day=0, enabled=True

@@ -30,7 +30,7 @@ async def known(database: Database) -> list[tuple[str, str, str, int, datetime]]
         return [tuple(row) for row in rows]
 
 
-async def test_the_newest_revision_wins_in_every_order(schedules: "Schedules", a_slot: MakeSlot) -> None:
+async def test_the_newest_revision_wins_in_any_order(schedules: "Schedules", a_slot: MakeSlot) -> None:
     told = [
         a_slot(slot_id=f"s{number}", revision=revision, schedule_time=START + timedelta(hours=number, days=revision))
         for number in range(30)
@@ -49,13 +49,13 @@ async def test_slots_of_two_organizations_may_have_one_id(schedules: "Schedules"
     assert [(row[0], row[3]) for row in await known(schedules.database)] == [("acme", 5), ("umbrella", 1)]
 
 
-async def test_a_repetition_changes_nothing(schedules: "Schedules", a_slot: MakeSlot) -> None:
+async def test_a_redelivered_event_changes_nothing(schedules: "Schedules", a_slot: MakeSlot) -> None:
     await schedules.receive(a_slot(), a_slot())
     await schedules.receive(a_slot())
     assert len(await known(schedules.database)) == 1
 
 
-async def test_a_slot_is_forgotten_an_hour_after_its_time(schedules: "Schedules", a_slot: MakeSlot) -> None:
+async def test_a_slot_is_deleted_an_hour_after_its_time(schedules: "Schedules", a_slot: MakeSlot) -> None:
     await schedules.receive(
         a_slot(), a_slot(slot_id="s2", schedule_time=START + timedelta(hours=1, seconds=1)), a_slot(slot_id="s3")
     )
@@ -66,7 +66,7 @@ async def test_a_slot_is_forgotten_an_hour_after_its_time(schedules: "Schedules"
     assert [row[1] for row in await known(schedules.database)] == ["s2"]
 
 
-async def test_the_past_is_forgotten_in_batches_oldest_first(schedules: "Schedules", a_slot: MakeSlot) -> None:
+async def test_past_slots_are_deleted_in_batches_oldest_first(schedules: "Schedules", a_slot: MakeSlot) -> None:
     old = [a_slot(slot_id=f"s{n:04}", schedule_time=START - timedelta(days=1, seconds=n)) for n in range(5001)]
     await schedules.receive(*old, a_slot(slot_id="ahead"))
     assert await schedules.forget()
@@ -75,7 +75,7 @@ async def test_the_past_is_forgotten_in_batches_oldest_first(schedules: "Schedul
     assert [row[1] for row in await known(schedules.database)] == ["ahead"]
 
 
-async def test_a_slot_that_is_being_told_is_not_waited_for(schedules: "Schedules", a_slot: MakeSlot) -> None:
+async def test_a_locked_slot_is_skipped(schedules: "Schedules", a_slot: MakeSlot) -> None:
     """It is in somebody's hands, because it has moved: the clean-up passes over it."""
     past = START - timedelta(days=1)
     await schedules.receive(a_slot(schedule_time=past), a_slot(slot_id="s2", schedule_time=past))
@@ -86,6 +86,6 @@ async def test_a_slot_that_is_being_told_is_not_waited_for(schedules: "Schedules
 
 
 @pytest.mark.parametrize("size", [0, 1])
-async def test_small_batches_are_batches(schedules: "Schedules", a_slot: MakeSlot, size: int) -> None:
+async def test_empty_and_single_batches_are_applied(schedules: "Schedules", a_slot: MakeSlot, size: int) -> None:
     await schedules.receive(*[a_slot()] * size)
     assert len(await known(schedules.database)) == size

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from tests.usecase.schedule_service.calendars.conftest import Schedules
 
 
-async def test_organizations_do_not_meet_even_with_the_same_account_id(schedules: "Schedules") -> None:
+async def test_organizations_may_have_the_same_account_id(schedules: "Schedules") -> None:
     ours = await schedules.put(organization_id="acme")
     theirs = await schedules.put(replace(schedules.timetable, enabled=False), organization_id="umbrella")
     assert theirs.version == 1

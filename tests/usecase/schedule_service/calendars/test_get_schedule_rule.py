@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tests.usecase.schedule_service.calendars.conftest import Rules
 
 
-async def test_no_organization_sees_the_rules_of_another(rules: "Rules") -> None:
+async def test_organizations_do_not_see_each_others_rules(rules: "Rules") -> None:
     await rules.create()
     await rules.create(organization_id="umbrella", terms=replace(rules.weekly, name="Theirs"))
     assert [(await rules.get(organization_id=each)).name for each in ("acme", "umbrella")] == [

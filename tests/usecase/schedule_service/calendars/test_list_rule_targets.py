@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tests.usecase.schedule_service.calendars.conftest import Rules
 
 
-async def test_targets_are_those_of_the_brand_from_now_on_for_thirty_days(rules: "Rules") -> None:
+async def test_targets_are_listed_for_thirty_days_from_now(rules: "Rules") -> None:
     await rules.create("r1")
     await rules.create("r2", rules.by_rrule)
     await rules.create("off", replace(rules.weekly, enabled=False))
@@ -31,7 +31,7 @@ async def test_every_rule_of_a_large_brand_has_its_targets(rules: "Rules") -> No
     assert [target.key for target in page.targets[: len(names)]] == [f"{name}/2026-03-08/12:00" for name in names]
 
 
-async def test_the_pages_of_a_listing_keep_to_the_span_of_the_first(rules: "Rules") -> None:
+async def test_all_pages_cover_the_span_of_the_first(rules: "Rules") -> None:
     await rules.create()
     whole = (await rules.targets()).targets
     first = await rules.targets(size=3)
@@ -42,7 +42,7 @@ async def test_the_pages_of_a_listing_keep_to_the_span_of_the_first(rules: "Rule
     assert second.rest is None
 
 
-async def test_targets_of_a_gap_keep_their_names(rules: "Rules") -> None:
+async def test_a_target_in_a_gap_keeps_its_key(rules: "Rules") -> None:
     await rules.create(terms=replace(rules.weekly, weekly_slots=(WeeklySlot(day=0, hour=2, minute=30),)))
     (target,) = (await rules.targets(horizon=timedelta(days=7))).targets
     assert (target.key, target.instant) == ("r1/2026-03-08/02:30", datetime(2026, 3, 8, 7, 30, tzinfo=UTC))

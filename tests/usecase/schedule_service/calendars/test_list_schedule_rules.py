@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tests.usecase.schedule_service.calendars.conftest import Rules
 
 
-async def test_rules_are_listed_in_the_order_of_their_ids_of_all_brands_or_of_one(rules: "Rules") -> None:
+async def test_rules_are_listed_by_id_for_one_or_all_brands(rules: "Rules") -> None:
     for rule_id, brand in (("c", "x"), ("a", "y"), ("b", "x"), ("d", "y")):
         await rules.create(rule_id, brand_id=brand)
     assert await rules.ids() == "a b c d"
@@ -20,7 +20,7 @@ async def test_rules_are_listed_in_the_order_of_their_ids_of_all_brands_or_of_on
     assert await rules.ids("z") == ""
 
 
-async def test_of_large_rules_no_more_are_read_than_an_answer_holds(rules: "Rules") -> None:
+async def test_no_more_large_rules_are_read_than_fit_a_response(rules: "Rules") -> None:
     # Of two hundred of them an answer would show a dozen, and to read the others held up every other call.
     slots = tuple(
         WeeklySlot(day=day, hour=hour, minute=minute) for day in range(5) for hour in (10, 11) for minute in range(50)

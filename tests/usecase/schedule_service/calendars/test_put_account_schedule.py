@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.usecase.schedule_service.calendars.conftest import Schedules
 
 
-async def test_a_new_schedule_is_stored_and_announced_as_a_whole(schedules: "Schedules") -> None:
+async def test_a_new_schedule_is_stored_and_announced_in_full(schedules: "Schedules") -> None:
     schedule = await schedules.put()
     assert schedule.version == 1
     assert schedule.create_time == schedule.update_time
@@ -38,7 +38,7 @@ async def test_a_new_schedule_is_stored_and_announced_as_a_whole(schedules: "Sch
     assert await schedules.get() == schedule
 
 
-async def test_a_replacement_keeps_its_beginning_and_grows_in_version(schedules: "Schedules") -> None:
+async def test_a_replacement_keeps_the_create_time_and_gets_a_new_version(schedules: "Schedules") -> None:
     first = await schedules.put()
     second = await schedules.put(replace(schedules.timetable, enabled=False))
     assert second.version == 2
@@ -50,7 +50,7 @@ async def test_a_replacement_keeps_its_beginning_and_grows_in_version(schedules:
 
 
 @pytest.mark.parametrize("end", [time(8, 31), time(23, 59), None])
-async def test_a_window_is_kept_to_the_minute(schedules: "Schedules", end: time | None) -> None:
+async def test_a_window_is_stored_to_the_minute(schedules: "Schedules", end: time | None) -> None:
     window = SendWindow(days=frozenset({0, 3}), start=time(8, 30), end=end)
     put = await schedules.put(replace(schedules.timetable, send_window=window))
     assert (await schedules.get()).send_window == put.send_window
@@ -58,21 +58,21 @@ async def test_a_window_is_kept_to_the_minute(schedules: "Schedules", end: time 
     assert put.send_window.HasField("end") == (end is not None)
 
 
-async def test_a_window_and_a_spacing_can_be_taken_away(schedules: "Schedules") -> None:
+async def test_a_window_and_a_spacing_can_be_removed(schedules: "Schedules") -> None:
     await schedules.put()
     await schedules.put(replace(schedules.timetable, send_window=None, min_spacing=timedelta()))
     bare = await schedules.get()
     assert (bare.HasField("send_window"), bare.HasField("min_spacing")) == (False, False)
 
 
-async def test_what_is_there_already_is_neither_changed_nor_announced_again(schedules: "Schedules") -> None:
+async def test_the_same_schedule_is_neither_changed_nor_announced_again(schedules: "Schedules") -> None:
     first = await schedules.put()
     assert await schedules.put() == first
     assert await schedules.put(etag=first.etag) == first
     assert schedules.announced.schedules == [first]
 
 
-async def test_an_etag_guards_against_changes_since(schedules: "Schedules") -> None:
+async def test_a_stale_etag_is_refused(schedules: "Schedules") -> None:
     other = replace(schedules.timetable, enabled=False)
     first = await schedules.put()
     second = await schedules.put(other, etag=first.etag)
@@ -83,14 +83,14 @@ async def test_an_etag_guards_against_changes_since(schedules: "Schedules") -> N
     assert len(schedules.announced.events) == 2
 
 
-async def test_an_etag_of_a_schedule_that_is_not_there_is_refused(schedules: "Schedules") -> None:
+async def test_an_etag_without_a_schedule_is_refused(schedules: "Schedules") -> None:
     with pytest.raises(Conflict):
         await schedules.put(etag="0123456789abcdef")
     assert (await schedules.put()).version == 1
     assert len(schedules.announced.events) == 1
 
 
-async def test_the_law_of_the_zone_is_recorded_with_what_is_announced(schedules: "Schedules") -> None:
+async def test_the_zone_of_a_schedule_is_recorded(schedules: "Schedules") -> None:
     await schedules.put()
     await schedules.put(replace(schedules.timetable, zone=find_zone("Europe/Berlin")))
     async with schedules.database.read() as connection:
@@ -100,7 +100,7 @@ async def test_the_law_of_the_zone_is_recorded_with_what_is_announced(schedules:
         ]
 
 
-async def test_a_repeated_request_is_answered_as_the_first_time(schedules: "Schedules") -> None:
+async def test_a_repeated_put_gets_the_first_answer(schedules: "Schedules") -> None:
     other = replace(schedules.timetable, enabled=False)
     first = await schedules.put(request_id="r1", digest=b"one")
     await schedules.put(other)
@@ -109,7 +109,7 @@ async def test_a_repeated_request_is_answered_as_the_first_time(schedules: "Sche
     assert (await schedules.put(other)).version == 2
 
 
-async def test_a_request_id_is_good_for_one_request_only(schedules: "Schedules") -> None:
+async def test_a_request_id_is_valid_for_one_request_only(schedules: "Schedules") -> None:
     await schedules.put(request_id="r1", digest=b"one")
     with pytest.raises(InvalidField) as refusal:
         await schedules.put(request_id="r1", digest=b"another")
@@ -122,7 +122,7 @@ async def test_a_refusal_is_not_remembered(schedules: "Schedules") -> None:
     assert (await schedules.put(request_id="r1")).version == 1
 
 
-async def test_puts_at_the_same_time_take_turns(schedules: "Schedules") -> None:
+async def test_concurrent_puts_are_serialized(schedules: "Schedules") -> None:
     names = [f"queue {number}" for number in range(8)]
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(schedules.put(replace(schedules.timetable, name=name))) for name in names]

@@ -49,7 +49,7 @@ async def small(schedules: "Schedules", a_slot: Callable[..., UpcomingSlot]) -> 
     ],
     ids=["find", "last", "page", "ahead", "forget"],
 )
-async def test_rows_are_found_by_their_whole_key_also_in_a_plan_made_for_small_tables(
+async def test_a_plan_made_for_small_tables_uses_the_whole_key(
     small: Database, statement: TextClause, table: str, index: str | None, keys: list[str]
 ) -> None:
     plan = await planned(small, statement)
@@ -64,7 +64,7 @@ async def test_rows_are_found_by_their_whole_key_also_in_a_plan_made_for_small_t
 INDEX_SCANS = {"Index Scan", "Index Only Scan"}
 
 
-async def test_a_deletion_looks_at_no_more_slots_than_it_counts(
+async def test_a_deletion_reads_no_more_slots_than_it_counts(
     schedules: "Schedules", a_slot: Callable[..., UpcomingSlot]
 ) -> None:
     await schedules.receive(

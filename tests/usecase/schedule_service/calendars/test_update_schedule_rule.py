@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tests.usecase.schedule_service.calendars.conftest import Rules
 
 
-async def test_every_change_is_announced_as_a_whole(rules: "Rules") -> None:
+async def test_every_change_is_announced_in_full(rules: "Rules") -> None:
     created = await rules.create()
     updated = await rules.update(name="Other")
     await rules.delete()
@@ -23,7 +23,7 @@ async def test_every_change_is_announced_as_a_whole(rules: "Rules") -> None:
     assert (third.schedule_rule.name, third.schedule_rule.version, third.deleted) == ("Other", 3, True)
 
 
-async def test_what_is_there_already_is_not_announced_again(rules: "Rules") -> None:
+async def test_an_update_without_a_change_is_not_announced(rules: "Rules") -> None:
     created = await rules.create(terms=rules.by_rrule)
     rules.clock.moment += timedelta(hours=1)
     assert await rules.update(name=rules.by_rrule.name, rrule="BYDAY=1TU;FREQ=MONTHLY;INTERVAL=1") == created
@@ -42,7 +42,7 @@ async def test_a_change_makes_a_new_version_with_another_etag(rules: "Rules") ->
     assert await rules.get() == updated
 
 
-async def test_a_rule_goes_from_one_kind_of_recurrence_to_the_other_and_back(rules: "Rules") -> None:
+async def test_a_rule_changes_between_weekly_slots_and_rrule(rules: "Rules") -> None:
     await rules.create()
     monthly = await rules.update(weekly_slots=(), rrule="FREQ=MONTHLY;BYMONTHDAY=-1", start_time=time(18))
     assert (monthly.start_date, monthly.start_time.hour, len(monthly.weekly_slots)) == ("2026-03-02", 18, 0)
@@ -50,7 +50,7 @@ async def test_a_rule_goes_from_one_kind_of_recurrence_to_the_other_and_back(rul
     assert (weekly.rrule, weekly.HasField("start_time"), len(weekly.weekly_slots)) == ("", False, 2)
 
 
-async def test_a_refused_change_leaves_no_trace(rules: "Rules") -> None:
+async def test_a_refused_change_is_not_stored_or_remembered(rules: "Rules") -> None:
     created = await rules.create()
     with pytest.raises(InvalidField):
         await rules.update(name="Other", weekly_slots=(), request_id="q1")
@@ -64,7 +64,7 @@ async def test_a_refused_change_leaves_no_trace(rules: "Rules") -> None:
     assert (await rules.update(name="Other", etag=created.etag, request_id="q1")).version == 2
 
 
-async def test_two_changes_at_a_time_are_two_versions(rules: "Rules") -> None:
+async def test_concurrent_changes_get_a_version_each(rules: "Rules") -> None:
     await rules.create()
     async with asyncio.TaskGroup() as group:
         for n in range(8):

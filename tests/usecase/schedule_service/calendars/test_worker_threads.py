@@ -31,7 +31,7 @@ class WatchedRrule(str):
         return super().strip(characters)
 
 
-async def test_a_rule_is_reckoned_beside_the_event_loop(rules: "Rules") -> None:
+async def test_a_rule_is_expanded_in_a_worker_thread(rules: "Rules") -> None:
     # A COUNT may be counted for a tenth of a second, for which no timer waits.
     readers: set[int] = set()
     made, changed = (WatchedRrule(f"FREQ=DAILY;BYMONTHDAY=7;COUNT={n}", readers) for n in (11, 12))
@@ -43,7 +43,7 @@ async def test_a_rule_is_reckoned_beside_the_event_loop(rules: "Rules") -> None:
     assert threading.get_ident() not in readers
 
 
-def test_a_process_lets_its_event_loop_go_before_a_computing_thread() -> None:
+def test_a_process_switches_threads_often() -> None:
     program = "import sys; from schedule_service.main import main; main(); print(sys.getswitchinterval())"
     unset = {name: value for name, value in os.environ.items() if not name.startswith("POSTFLOW_")}
     done = subprocess.run([sys.executable, "-c", program], env=unset, check=True, capture_output=True, text=True)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 HOUR = timedelta(hours=1)
 
 
-async def test_a_timer_is_stored_as_it_was_asked_for(timers: "Timers") -> None:
+async def test_a_timer_is_stored_with_the_given_fields(timers: "Timers") -> None:
     made = await timers.create(
         payload=b"\0\xff",
         cron="30 2 * * *",
@@ -57,7 +57,7 @@ async def test_a_timer_without_an_id_gets_one(timers: "Timers") -> None:
     assert await timers.get(first.id) == first
 
 
-async def test_an_id_is_used_once(timers: "Timers") -> None:
+async def test_an_id_in_use_is_refused(timers: "Timers") -> None:
     first = await timers.create(delay=HOUR)
     with pytest.raises(AlreadyExists) as refused:
         await timers.create(cron="@daily")
@@ -65,7 +65,7 @@ async def test_an_id_is_used_once(timers: "Timers") -> None:
     assert await timers.get() == first
 
 
-async def test_the_law_that_a_recurring_timer_follows_is_recorded_with_it(timers: "Timers") -> None:
+async def test_the_zone_of_a_recurring_timer_is_recorded(timers: "Timers") -> None:
     await timers.create("once", delay=HOUR)
     await timers.create("daily", cron="@daily", time_zone="Asia/Tokyo")
     async with timers.database.read() as connection:
@@ -73,7 +73,7 @@ async def test_the_law_that_a_recurring_timer_follows_is_recorded_with_it(timers
     assert [tuple(law) for law in laws] == [(tzdata_version(), "Asia/Tokyo", zone_data("Asia/Tokyo"))]
 
 
-async def test_the_engine_is_told_how_far_ahead_a_new_timer_is_due(timers: "Timers") -> None:
+async def test_the_engine_is_woken_with_the_time_until_the_timer_is_due(timers: "Timers") -> None:
     await timers.create("soon", delay=timedelta(0))
     await timers.create("later", delay=HOUR)
     with pytest.raises(AlreadyExists):
@@ -81,19 +81,19 @@ async def test_the_engine_is_told_how_far_ahead_a_new_timer_is_due(timers: "Time
     assert timers.woken == [timedelta(0), HOUR]
 
 
-async def test_a_repeated_creation_is_answered_as_the_first_time(timers: "Timers") -> None:
+async def test_a_repeated_creation_gets_the_first_answer(timers: "Timers") -> None:
     first = await timers.create("", delay=HOUR, request_id="r1")
     await timers.pause(first.id)
     assert await timers.create("", delay=HOUR, request_id="r1") == first
 
 
-async def test_creations_at_the_same_time_with_one_request_id_make_one_timer(timers: "Timers") -> None:
+async def test_concurrent_creations_of_one_request_id_make_one_timer(timers: "Timers") -> None:
     async with asyncio.TaskGroup() as group:
         calls = [group.create_task(timers.create("", delay=HOUR, request_id="r1")) for _ in range(6)]
     assert len({call.result().id for call in calls}) == 1
 
 
-async def test_a_request_id_is_good_for_one_request_only(timers: "Timers") -> None:
+async def test_a_request_id_is_valid_for_one_request_only(timers: "Timers") -> None:
     await timers.create(cron="@daily", request_id="r1")
     async with timers.database.statement() as connection:
         await connection.execute(text("update request_ledger set request_digest = 'another'"))

@@ -30,7 +30,7 @@ async def assert_full(timers: "Timers") -> None:
         await timers.get("more")
 
 
-async def test_an_organization_has_so_many_timers_and_no_more(three_timers: "Timers") -> None:
+async def test_a_timer_over_the_limit_is_refused(three_timers: "Timers") -> None:
     await fill(three_timers)
     woken = len(three_timers.woken)
     await assert_full(three_timers)
@@ -39,14 +39,14 @@ async def test_an_organization_has_so_many_timers_and_no_more(three_timers: "Tim
     await three_timers.create("more", organization_id="umbrella", delay=HOUR)
 
 
-async def test_what_was_there_before_the_limit_counts(three_timers: "Timers") -> None:
+async def test_timers_from_before_the_limit_count(three_timers: "Timers") -> None:
     await fill(three_timers)
     async with three_timers.database.statement() as connection:
         await connection.execute(text("delete from timer_room"))
     await assert_full(three_timers)
 
 
-async def test_an_organization_that_has_more_than_it_may_is_refused(three_timers: "Timers") -> None:
+async def test_an_organization_that_is_over_the_limit_is_refused(three_timers: "Timers") -> None:
     await fill(three_timers)
     async with three_timers.database.statement() as connection:
         await connection.execute(text("update timer_room set room = 2"))
@@ -66,7 +66,7 @@ async def test_a_paused_and_a_faulty_timer_count(three_timers: "Timers") -> None
     await assert_full(three_timers)
 
 
-async def test_a_deleted_timer_makes_room_for_one(three_timers: "Timers") -> None:
+async def test_a_deleted_timer_makes_room_for_another(three_timers: "Timers") -> None:
     await fill(three_timers)
     for _ in range(2):
         await assert_full(three_timers)
@@ -76,7 +76,7 @@ async def test_a_deleted_timer_makes_room_for_one(three_timers: "Timers") -> Non
 
 
 @pytest.mark.parametrize("auto_remove", [False, True])
-async def test_timers_that_have_fired_for_the_last_time_make_room(three_timers: "Timers", auto_remove: bool) -> None:
+async def test_finished_timers_make_room(three_timers: "Timers", auto_remove: bool) -> None:
     await fill(three_timers, cron=None, delay=timedelta(0), auto_remove=auto_remove)
     await three_timers.fire_due()
     for number in range(3):
@@ -89,7 +89,7 @@ async def test_timers_that_have_fired_for_the_last_time_make_room(three_timers: 
         await assert_full(three_timers)
 
 
-async def test_an_id_in_use_is_told_before_the_limit_and_a_repeat_is_answered(three_timers: "Timers") -> None:
+async def test_an_id_in_use_is_refused_before_the_limit_is_checked(three_timers: "Timers") -> None:
     for timer_id in ("t0", "t1"):
         await three_timers.create(timer_id, delay=HOUR)
     made = await three_timers.create("t2", delay=HOUR, request_id="r")
@@ -99,7 +99,7 @@ async def test_an_id_in_use_is_told_before_the_limit_and_a_repeat_is_answered(th
     await assert_full(three_timers)
 
 
-async def test_the_limit_holds_when_many_create_at_the_same_time(three_timers: "Timers") -> None:
+async def test_the_limit_holds_for_concurrent_creations(three_timers: "Timers") -> None:
     async def attempt() -> str:
         try:
             return (await three_timers.create("", delay=HOUR)).id
@@ -114,7 +114,7 @@ async def test_the_limit_holds_when_many_create_at_the_same_time(three_timers: "
         await three_timers.delete(made[0])
 
 
-async def test_timers_fire_while_somebody_counts(three_timers: "Timers") -> None:
+async def test_timers_fire_while_others_are_counted(three_timers: "Timers") -> None:
     await three_timers.create("t0", cron="@hourly")
     await three_timers.create("t1", delay=timedelta(0))
     await three_timers.create("t2", delay=timedelta(0), auto_remove=True)

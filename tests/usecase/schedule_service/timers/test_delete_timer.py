@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tests.usecase.schedule_service.timers.conftest import Timers
 
 
-async def test_what_is_deleted_is_gone(timers: "Timers") -> None:
+async def test_a_deleted_timer_is_not_found(timers: "Timers") -> None:
     made = await timers.create(delay=timedelta(0))
     await timers.delete(etag=made.etag)
     assert await timers.fire_due() == []

@@ -47,7 +47,7 @@ async def test_a_due_timer_fires_once_and_is_finished(timers: "Timers") -> None:
     assert await timers.fire_due() == []
 
 
-async def test_a_timer_whose_time_had_passed_fires_at_once(timers: "Timers") -> None:
+async def test_a_timer_with_a_past_time_fires_at_once(timers: "Timers") -> None:
     await timers.create(fire_time=at("2020-01-01T00:00"))
     assert await timers.fire_due() == ["2020-01-01T00:00:00Z"]
 
@@ -63,7 +63,7 @@ async def test_a_recurring_timer_fires_at_each_of_its_local_times(timers: "Timer
     assert (after.state, after.fire_count, after.etag) == (TIMER_STATE_ACTIVE, 2, made.etag)
 
 
-async def test_both_passes_of_an_overlap_fire_under_keys_of_their_own(timers: "Timers") -> None:
+async def test_both_passes_of_an_overlap_fire_with_different_keys(timers: "Timers") -> None:
     timers.clock.moment = at("2026-11-01T00:00")
     await timers.create("cron", cron="30 1 * * *", time_zone=NEW_YORK)
     await timers.create("once", cron="30 1 * * *", time_zone=NEW_YORK, dst_policy=Dst.ONCE)
@@ -87,7 +87,7 @@ async def test_the_oldest_fires_first(timers: "Timers") -> None:
     assert await timers.fire_due(batch=2) == [f"2026-03-02T09:0{minutes}:00Z" for minutes in (1, 2, 3)]
 
 
-async def test_a_rush_of_one_organization_does_not_hold_up_another(timers: "Timers") -> None:
+async def test_a_rush_of_one_organization_does_not_delay_another(timers: "Timers") -> None:
     for number in range(30):
         await timers.create(f"t{number:02}", fire_time=START + timedelta(seconds=number))
     await timers.create("single", organization_id="umbrella", fire_time=START + timedelta(minutes=1))
@@ -99,7 +99,7 @@ async def test_a_rush_of_one_organization_does_not_hold_up_another(timers: "Time
     assert [each for each in fired if each != "single"] == [f"t{number:02}" for number in range(30)]
 
 
-async def test_in_a_rush_of_all_each_organization_gets_its_share(timers: "Timers") -> None:
+async def test_each_organization_gets_its_share_of_a_rush(timers: "Timers") -> None:
     organizations = ("acme", "umbrella", "initech")
     for place, organization_id in enumerate(organizations):
         for number in range(20):
@@ -123,7 +123,7 @@ async def test_two_engines_share_a_rush(timers: "Timers") -> None:
     assert len({(event.organization_id, event.timer_id) for event in timers.fired.events}) == 40
 
 
-async def test_nothing_fires_after_the_end_of_the_repetition(timers: "Timers") -> None:
+async def test_nothing_fires_after_repeat_until(timers: "Timers") -> None:
     await timers.create(cron="0 * * * *", repeat_until=at("2026-03-02T11:00"), misfire_policy=MisfirePolicy.FIRE_ALL)
     for hour in (10, 11, 12, 13):
         timers.clock.moment = at(f"2026-03-02T{hour}:00")
@@ -132,7 +132,7 @@ async def test_nothing_fires_after_the_end_of_the_repetition(timers: "Timers") -
     assert (await timers.get()).state == TIMER_STATE_FINISHED
 
 
-async def test_a_timer_that_removes_itself_is_gone_after_its_last_firing(timers: "Timers") -> None:
+async def test_an_auto_remove_timer_is_deleted_after_its_last_firing(timers: "Timers") -> None:
     await timers.create("once", delay=timedelta(0), auto_remove=True, payload=b"p")
     await timers.create("twice", cron="0 * * * *", repeat_until=at("2026-03-02T11:00"), auto_remove=True)
     timers.clock.moment = at("2026-03-02T10:00")
@@ -146,7 +146,7 @@ async def test_a_timer_that_removes_itself_is_gone_after_its_last_firing(timers:
             await timers.get(timer_id)
 
 
-async def test_a_failed_transaction_leaves_no_trace_and_is_repeated(timers: "Timers") -> None:
+async def test_a_failed_transaction_fires_nothing_and_is_retried(timers: "Timers") -> None:
     await timers.create(cron="0 * * * *")
     timers.clock.moment = at("2026-03-02T10:00")
     async with timers.database.statement() as connection:
@@ -162,7 +162,7 @@ async def test_a_failed_transaction_leaves_no_trace_and_is_repeated(timers: "Tim
     assert await timers.fire_due() == ["2026-03-02T10:00"]
 
 
-async def test_a_clock_that_goes_back_repeats_no_occurrence(timers: "Timers") -> None:
+async def test_no_occurrence_fires_twice_when_the_clock_goes_back(timers: "Timers") -> None:
     for policy in MisfirePolicy:
         await timers.create(policy, cron="0 * * * *", misfire_policy=policy)
     for moment, keys in (("10:00", ["10:00"] * 3), ("09:30", []), ("10:30", []), ("11:00", ["11:00"] * 3)):

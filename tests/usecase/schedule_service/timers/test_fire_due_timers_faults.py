@@ -49,7 +49,7 @@ async def listed(timers: "Timers", state: TimerState) -> list[str]:
         ("update timer set tzdata_version = '2019z' where id = 'damaged'", []),
     ],
 )
-async def test_a_row_that_makes_no_sense_keeps_no_other_from_firing(
+async def test_an_invalid_row_does_not_keep_others_from_firing(
     timers: "Timers", damage: str, told: list[type[Exception]]
 ) -> None:
     await timers.create("damaged", cron="0 * * * *", time_zone=NEW_YORK)
@@ -66,7 +66,7 @@ async def test_a_row_that_makes_no_sense_keeps_no_other_from_firing(
 
 
 @pytest.mark.parametrize(("damage", "said"), FAULTS)
-async def test_a_timer_that_makes_no_sense_says_so(timers: "Timers", damage: str, said: str) -> None:
+async def test_a_timer_that_cannot_be_read_shows_its_fault(timers: "Timers", damage: str, said: str) -> None:
     made = await timers.create(cron="0 * * * *", time_zone=NEW_YORK)
     await timers.set_row(damage)
     foreseen = await timers.get()
@@ -83,7 +83,7 @@ async def test_a_timer_that_makes_no_sense_says_so(timers: "Timers", damage: str
 
 
 @pytest.mark.parametrize(("damage", "said"), FAULTS)
-async def test_a_timer_that_makes_no_sense_can_be_paused_and_deleted_but_not_resumed(
+async def test_a_faulty_timer_can_be_paused_and_deleted_but_not_resumed(
     timers: "Timers", damage: str, said: str
 ) -> None:
     await timers.create(cron="0 * * * *", time_zone=NEW_YORK)
@@ -103,7 +103,7 @@ async def test_a_timer_that_makes_no_sense_can_be_paused_and_deleted_but_not_res
 
 
 @pytest.mark.parametrize(("damage", "said"), FAULTS)
-async def test_a_timer_that_makes_sense_again_is_resumed(timers: "Timers", damage: str, said: str) -> None:
+async def test_a_faulty_timer_that_can_be_read_again_can_be_resumed(timers: "Timers", damage: str, said: str) -> None:
     made = await timers.create(cron="0 * * * *", time_zone=NEW_YORK)
     await timers.set_row(damage)
     timers.clock.moment = at("2026-03-02T10:00")
@@ -120,7 +120,7 @@ async def test_a_timer_that_makes_sense_again_is_resumed(timers: "Timers", damag
     assert await timers.fire_due() == ["2026-03-02T05:00"]
 
 
-async def test_what_has_fired_for_the_last_time_has_no_fault(timers: "Timers") -> None:
+async def test_a_finished_timer_has_no_fault(timers: "Timers") -> None:
     await timers.create(cron="0 * * * *", time_zone=NEW_YORK, repeat_until=START + HOUR)
     timers.clock.moment = at("2026-03-02T10:00")
     await timers.fire_due()

@@ -22,7 +22,7 @@ def at(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-async def test_a_pause_before_the_firing_is_written_prevents_it(timers: "Timers") -> None:
+async def test_a_pause_prevents_a_firing_that_is_not_yet_written(timers: "Timers") -> None:
     await timers.create(cron="0 * * * *")
     timers.clock.moment = at("2026-03-02T10:00")
     replica = timers.jobs()
@@ -36,7 +36,7 @@ async def test_a_pause_before_the_firing_is_written_prevents_it(timers: "Timers"
     assert await timers.fire_due() == ["2026-03-02T10:00"]
 
 
-async def test_a_pause_after_the_firing_was_written_finds_the_next_occurrence(timers: "Timers") -> None:
+async def test_a_pause_after_a_firing_keeps_the_next_occurrence(timers: "Timers") -> None:
     await timers.create(cron="0 * * * *")
     timers.clock.moment = at("2026-03-02T10:00")
     assert await timers.fire_due() == ["2026-03-02T10:00"]
@@ -47,7 +47,7 @@ async def test_a_pause_after_the_firing_was_written_finds_the_next_occurrence(ti
     assert (await timers.get()).fire_count == 1
 
 
-async def test_what_is_deleted_in_the_hands_of_the_engine_fires_no_more(timers: "Timers") -> None:
+async def test_a_timer_deleted_while_locked_does_not_fire(timers: "Timers") -> None:
     await timers.create(cron="0 * * * *")
     await timers.create("gone", delay=timedelta(0), auto_remove=True)
     timers.clock.moment = at("2026-03-02T10:00")
@@ -60,7 +60,7 @@ async def test_what_is_deleted_in_the_hands_of_the_engine_fires_no_more(timers: 
     assert timers.fired.keys == []
 
 
-async def test_a_timer_that_removes_itself_stays_when_it_is_paused_in_time(timers: "Timers") -> None:
+async def test_an_auto_remove_timer_paused_while_locked_stays(timers: "Timers") -> None:
     await timers.create(delay=timedelta(0), auto_remove=True)
     replica = timers.jobs()
     jobs = await timers.lock_all(replica)
@@ -70,7 +70,7 @@ async def test_a_timer_that_removes_itself_stays_when_it_is_paused_in_time(timer
     assert await timers.get() == resting
 
 
-async def test_a_firing_by_hand_in_between_does_not_disturb_the_one_in_hand(timers: "Timers") -> None:
+async def test_a_manual_firing_does_not_disturb_one_in_flight(timers: "Timers") -> None:
     await timers.create(cron="0 * * * *")
     timers.clock.moment = at("2026-03-02T10:00")
     replica = timers.jobs()
@@ -81,7 +81,7 @@ async def test_a_firing_by_hand_in_between_does_not_disturb_the_one_in_hand(time
     assert (await timers.get()).fire_count == 2
 
 
-async def test_a_worker_that_died_has_fired_nothing_and_another_takes_over(timers: "Timers") -> None:
+async def test_another_worker_takes_over_from_one_that_died(timers: "Timers") -> None:
     await timers.create(cron="0 * * * *")
     timers.clock.moment = at("2026-03-02T10:00")
     dead = timers.jobs()
@@ -97,7 +97,7 @@ async def test_a_worker_that_died_has_fired_nothing_and_another_takes_over(timer
     assert (await timers.get()).fire_count == 1
 
 
-async def test_a_write_that_was_committed_without_anybody_knowing_is_not_repeated(timers: "Timers") -> None:
+async def test_a_commit_whose_answer_was_lost_is_not_repeated(timers: "Timers") -> None:
     await timers.create("recurring", cron="0 * * * *")
     await timers.create("single", delay=HOUR)
     timers.clock.moment = at("2026-03-02T10:00:30")
@@ -108,7 +108,7 @@ async def test_a_write_that_was_committed_without_anybody_knowing_is_not_repeate
     assert len(timers.fired.keys) == 2
 
 
-async def test_an_extension_that_was_under_way_does_not_wake_what_has_been_settled(timers: "Timers") -> None:
+async def test_a_late_extension_does_not_wake_a_settled_timer(timers: "Timers") -> None:
     await timers.create("going", cron="0 * * * *")
     await timers.create("finished", delay=HOUR)
     timers.clock.moment = at("2026-03-02T10:00:01")
@@ -121,7 +121,7 @@ async def test_an_extension_that_was_under_way_does_not_wake_what_has_been_settl
     assert await timers.fire_due() == []
 
 
-async def test_a_late_write_is_told(timers: "Timers") -> None:
+async def test_a_late_write_is_reported(timers: "Timers") -> None:
     await timers.create(cron="0 * * * *")
     timers.clock.moment = at("2026-03-02T10:00")
 

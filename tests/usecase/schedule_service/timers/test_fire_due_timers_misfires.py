@@ -23,14 +23,14 @@ def at(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-async def test_one_firing_stands_for_all_that_passed(timers: "Timers") -> None:
+async def test_fire_once_fires_one_of_the_missed_occurrences(timers: "Timers") -> None:
     await timers.create(cron="0 * * * *")
     timers.clock.moment = at("2026-03-02T15:30")
     assert await timers.fire_due() == ["2026-03-02T10:00"]
     assert (await timers.get()).next_fire_time.ToDatetime(UTC) == at("2026-03-02T16:00")
 
 
-async def test_what_is_too_late_is_skipped(timers: "Timers") -> None:
+async def test_skip_skips_occurrences_that_are_too_late(timers: "Timers") -> None:
     await timers.create(
         cron="0 * * * *", misfire_policy=MisfirePolicy.SKIP, skip_after=timedelta(minutes=5), time_zone=NEW_YORK
     )
@@ -45,7 +45,7 @@ async def test_what_is_too_late_is_skipped(timers: "Timers") -> None:
 
 
 @pytest.mark.parametrize("auto_remove", [False, True])
-async def test_what_a_dead_worker_had_in_hand_is_skipped_as_well(timers: "Timers", auto_remove: bool) -> None:
+async def test_skip_also_skips_occurrences_of_a_dead_worker(timers: "Timers", auto_remove: bool) -> None:
     await timers.create("recurring", cron="0 * * * *", misfire_policy=MisfirePolicy.SKIP)
     await timers.create("single", delay=HOUR, misfire_policy=MisfirePolicy.SKIP, auto_remove=auto_remove)
     timers.clock.moment = at("2026-03-02T10:00:01")
@@ -57,7 +57,7 @@ async def test_what_a_dead_worker_had_in_hand_is_skipped_as_well(timers: "Timers
     assert after.next_fire_time.ToDatetime(UTC) == at("2026-03-02T13:00")
 
 
-async def test_a_worker_that_stood_still_skips_what_has_become_too_late(timers: "Timers") -> None:
+async def test_a_stalled_worker_skips_what_has_become_too_late(timers: "Timers") -> None:
     await timers.create(cron="0 * * * *", misfire_policy=MisfirePolicy.SKIP, skip_after=timedelta(seconds=5))
     timers.clock.moment = at("2026-03-02T10:00")
     replica = timers.jobs()
@@ -67,7 +67,7 @@ async def test_a_worker_that_stood_still_skips_what_has_become_too_late(timers: 
     assert timers.fired.keys == []
 
 
-async def test_a_single_time_that_is_too_late_finishes_the_timer(timers: "Timers") -> None:
+async def test_a_one_time_timer_that_is_too_late_is_finished(timers: "Timers") -> None:
     await timers.create(delay=HOUR, misfire_policy=MisfirePolicy.SKIP)
     timers.clock.moment += 2 * HOUR
     assert await timers.fire_due() == []
@@ -75,7 +75,7 @@ async def test_a_single_time_that_is_too_late_finishes_the_timer(timers: "Timers
     assert (after.state, after.fire_count) == (TIMER_STATE_FINISHED, 0)
 
 
-async def test_all_that_passed_fires_in_order_and_paced(timers: "Timers") -> None:
+async def test_fire_all_fires_missed_occurrences_in_order_and_paced(timers: "Timers") -> None:
     await timers.create(
         cron="0 * * * *", misfire_policy=MisfirePolicy.FIRE_ALL, catch_up_interval=timedelta(seconds=30)
     )
@@ -89,13 +89,13 @@ async def test_all_that_passed_fires_in_order_and_paced(timers: "Timers") -> Non
     assert (await timers.get()).next_fire_time.ToDatetime(UTC) == at("2026-03-02T13:00")
 
 
-async def test_without_a_pace_what_passed_fires_at_once(timers: "Timers") -> None:
+async def test_fire_all_without_a_pace_fires_at_once(timers: "Timers") -> None:
     await timers.create(cron="0 * * * *", misfire_policy=MisfirePolicy.FIRE_ALL, catch_up_interval=timedelta(0))
     timers.clock.moment = at("2026-03-02T12:30")
     assert await timers.fire_due() == [f"2026-03-02T{hour}:00" for hour in (10, 11, 12)]
 
 
-async def test_a_paused_timer_does_not_fire_and_goes_on_by_its_policy(timers: "Timers") -> None:
+async def test_a_paused_timer_continues_by_its_misfire_policy(timers: "Timers") -> None:
     for policy in MisfirePolicy:
         await timers.create(policy, topic=policy.lower(), cron="0 * * * *", misfire_policy=policy)
         await timers.pause(policy)

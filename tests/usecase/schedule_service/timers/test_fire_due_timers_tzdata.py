@@ -26,7 +26,7 @@ def at(text: str) -> datetime:
 
 
 @pytest.mark.parametrize("by_hand", [False, True])
-async def test_an_occurrence_that_moves_to_later_is_not_fired_twice(timers: "Timers", by_hand: bool) -> None:
+async def test_an_occurrence_that_moves_to_a_later_time_fires_once(timers: "Timers", by_hand: bool) -> None:
     # Under the older law New York is on the time of Halifax, one hour ahead.
     await timers.create(cron="0 9 * * *", time_zone=NEW_YORK)
     await timers.use_older_zone(NEW_YORK, zone_data("America/Halifax"), at("2026-03-03T13:00"))
@@ -44,7 +44,7 @@ async def test_an_occurrence_that_moves_to_later_is_not_fired_twice(timers: "Tim
     assert await timers.fire_due() == ["2026-03-04T09:00"]
 
 
-async def test_the_law_in_use_is_recorded_when_a_firing_takes_it_up(timers: "Timers") -> None:
+async def test_a_firing_records_the_current_zone(timers: "Timers") -> None:
     await timers.create(cron="0 9 * * *", time_zone=NEW_YORK)
     async with timers.database.statement() as connection:
         await connection.execute(text("delete from zone_data"))
@@ -56,7 +56,7 @@ async def test_the_law_in_use_is_recorded_when_a_firing_takes_it_up(timers: "Tim
         assert [release for (release,) in releases] == ["2020a", tzdata_version()]
 
 
-async def test_a_batch_that_its_worker_has_left_takes_no_firing_from_the_next_one(timers: "Timers") -> None:
+async def test_an_abandoned_batch_does_not_affect_the_next_one(timers: "Timers") -> None:
     await timers.create("left", cron="0 9 * * *", time_zone=NEW_YORK)
     await timers.use_older_zone(NEW_YORK, zone_data("America/Halifax"), at("2026-03-03T13:00"))
     await timers.create("next", fire_time=at("2026-03-03T13:00"))
@@ -73,7 +73,7 @@ async def test_a_batch_that_its_worker_has_left_takes_no_firing_from_the_next_on
     assert [event.timer_id for event in timers.fired.events] == ["next"]
 
 
-async def test_a_timer_under_a_new_law_fires_at_its_local_time(timers: "Timers") -> None:
+async def test_a_rescheduled_timer_fires_at_its_local_time(timers: "Timers") -> None:
     await timers.create(cron="0 9 * * *", time_zone=NEW_YORK)
     law = zone_from_data(NEW_YORK, zone_data("America/Phoenix"))
     await timers.use_older_zone(NEW_YORK, law.data, at("2026-03-03T16:00"))
@@ -89,7 +89,7 @@ async def test_a_timer_under_a_new_law_fires_at_its_local_time(timers: "Timers")
     assert (await timers.get()).next_fire_time.ToDatetime(UTC) == at("2026-03-04T14:00")
 
 
-async def test_of_a_timer_that_fires_once_no_zone_is_asked(timers: "Timers") -> None:
+async def test_a_one_time_timer_does_not_need_its_zone(timers: "Timers") -> None:
     await timers.create(fire_time=START + HOUR)
     async with timers.database.statement() as connection:
         await connection.execute(text("update timer set time_zone = 'Atlantis/Poseidonis', tzdata_version = '2019z'"))

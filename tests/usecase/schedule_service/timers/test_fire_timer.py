@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tests.usecase.schedule_service.timers.conftest import Timers
 
 
-async def test_a_firing_by_hand_leaves_the_schedule_alone(timers: "Timers") -> None:
+async def test_a_manual_firing_does_not_change_the_schedule(timers: "Timers") -> None:
     made = await timers.create(cron="@daily", payload=b"p")
     answer = await timers.fire()
     assert answer.occurrence_key.startswith("manual/")
@@ -24,7 +24,7 @@ async def test_a_firing_by_hand_leaves_the_schedule_alone(timers: "Timers") -> N
     assert (await timers.fire()).occurrence_key != answer.occurrence_key
 
 
-async def test_a_timer_fires_by_hand_whatever_its_state(timers: "Timers") -> None:
+async def test_a_timer_fires_manually_in_any_state(timers: "Timers") -> None:
     await timers.create("resting", cron="@daily")
     await timers.pause("resting")
     await timers.create("finished", delay=timedelta(0))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tests.usecase.schedule_service.timers.conftest import Timers
 
 
-async def test_organizations_do_not_meet_even_with_the_same_id(timers: "Timers") -> None:
+async def test_organizations_may_have_the_same_timer_id(timers: "Timers") -> None:
     ours = await timers.create(cron="@daily")
     for call in (timers.get, timers.pause, timers.resume, timers.fire, timers.delete):
         with pytest.raises(NotFound):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.usecase.schedule_service.timers.conftest import Timers
 
 
-async def test_a_pause_and_a_resumption_are_changes_by_people(timers: "Timers") -> None:
+async def test_pausing_and_resuming_change_the_etag(timers: "Timers") -> None:
     made = await timers.create(cron="@daily")
     resting = await timers.pause(etag=made.etag)
     assert (resting.state, resting.next_fire_time) == (TIMER_STATE_PAUSED, made.next_fire_time)
@@ -38,7 +38,7 @@ async def test_a_stale_etag_changes_nothing(timers: "Timers") -> None:
     assert await timers.get() == resting
 
 
-async def test_a_repeated_request_id_is_answered_as_the_first_time(timers: "Timers") -> None:
+async def test_a_repeated_request_id_gets_the_first_answer(timers: "Timers") -> None:
     await timers.create(cron="@daily")
     resting = await timers.pause(request_id="r1")
     going = await timers.resume(request_id="r2")
@@ -62,7 +62,7 @@ async def test_a_finished_timer_is_neither_paused_nor_resumed(timers: "Timers") 
         assert refused.value.reason == "TIMER_FINISHED"
 
 
-async def test_pauses_and_resumptions_at_the_same_time_take_turns(timers: "Timers") -> None:
+async def test_concurrent_pauses_and_resumptions_are_serialized(timers: "Timers") -> None:
     await timers.create(cron="@daily")
     async with asyncio.TaskGroup() as group:
         for number in range(10):

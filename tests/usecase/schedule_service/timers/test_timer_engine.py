@@ -26,7 +26,7 @@ SECOND = timedelta(seconds=1)
 SECONDS = 3
 
 
-async def test_each_occurrence_fires_once_whoever_interferes(live_timers: "Timers") -> None:
+async def test_each_occurrence_fires_once_despite_interference(live_timers: "Timers") -> None:
     timers, chance = live_timers, random.Random(4)
     end = await now(timers) + SECONDS * SECOND
     first: dict[str, datetime] = {}
@@ -62,7 +62,7 @@ async def test_each_occurrence_fires_once_whoever_interferes(live_timers: "Timer
     assert sum([(await timers.get(timer_id)).fire_count for timer_id in TIMERS]) == len(timers.fired.events)
 
 
-async def test_a_line_about_a_timer_names_it(live_timers: "Timers", caplog: pytest.LogCaptureFixture) -> None:
+async def test_log_lines_about_a_timer_name_it(live_timers: "Timers", caplog: pytest.LogCaptureFixture) -> None:
     long_ago = datetime(2020, 1, 1, tzinfo=UTC)
     await live_timers.create("late", fire_time=long_ago, misfire_policy=MisfirePolicy.SKIP)
     engine, stop = TimerEngine(live_timers.jobs(), poll=SECOND / 20, batch=5, lock=10 * SECOND), asyncio.Event()

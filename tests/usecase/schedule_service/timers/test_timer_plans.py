@@ -71,11 +71,11 @@ async def many(few: Database) -> Database:
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
-async def test_timers_are_found_by_their_whole_key_also_in_a_plan_made_for_few(few: Database, name: str) -> None:
+async def test_a_plan_made_for_few_timers_uses_the_whole_key(few: Database, name: str) -> None:
     check(await planned(few, STATEMENTS[name][0]), STATEMENTS[name][1])
 
 
-async def test_among_many_timers_each_statement_reads_its_own(many: Database) -> None:
+async def test_each_statement_reads_only_its_own_among_many_timers(many: Database) -> None:
     for statement, keys in STATEMENTS.values():
         check(await planned(many, statement), keys)
     for state, index in INDEXES.items():
@@ -83,15 +83,15 @@ async def test_among_many_timers_each_statement_reads_its_own(many: Database) ->
     assert "Index Only Scan" in {node["Node Type"] for node in await planned(many, timer_room._COUNT)}
 
 
-async def test_among_few_a_look_for_due_timers_reads_what_is_due(few: Database, timers: "Timers") -> None:
+async def test_locking_due_timers_reads_only_those_among_few(few: Database, timers: "Timers") -> None:
     await check_the_look(few, timers)
 
 
-async def test_among_many_a_look_for_due_timers_reads_none_of_the_future(many: Database, timers: "Timers") -> None:
+async def test_locking_due_timers_reads_only_those_among_many(many: Database, timers: "Timers") -> None:
     await check_the_look(many, timers)
 
 
-async def test_among_many_a_dealt_batch_reads_what_is_due_and_then_its_own(many: Database) -> None:
+async def test_a_shared_batch_reads_only_due_timers_among_many(many: Database) -> None:
     dealt = due_timers.timer_jobs(many, DatabaseClock(), only=[1, 2])
     lock = dealt._statements.lock_next(200, data_is_json=False)
     for statement, index, key in (

@@ -31,7 +31,7 @@ def ids(changes: Sequence[ZoneChange]) -> list[tuple[str, str, str]]:
     return [(change.kind, *change.place) for change in changes]
 
 
-async def test_what_has_moved_is_announced_once_and_the_rest_is_only_marked(drift: "Drift") -> None:
+async def test_moved_rows_are_announced_once_and_the_rest_only_marked(drift: "Drift") -> None:
     before = await drift.schedule("page")
     still = await drift.schedule("still", BERLIN)
     empty = await drift.schedule("empty", weekly_slots=())
@@ -62,7 +62,7 @@ async def test_what_has_moved_is_announced_once_and_the_rest_is_only_marked(drif
     assert (await drift.stored_schedule()).version == 2
 
 
-async def test_an_organization_is_applied_to_by_itself(drift: "Drift") -> None:
+async def test_changes_can_be_applied_to_one_organization(drift: "Drift") -> None:
     for organization in ("acme", "umbrella"):
         await drift.schedule(organization=organization)
         await drift.schedule("still", BERLIN, organization=organization)
@@ -73,7 +73,7 @@ async def test_an_organization_is_applied_to_by_itself(drift: "Drift") -> None:
     assert ids(await drift.listed()) == [("ACCOUNT_SCHEDULE", "acme", "page")]
 
 
-async def test_the_laws_that_things_now_follow_are_recorded(drift: "Drift") -> None:
+async def test_the_current_zones_of_updated_rows_are_recorded(drift: "Drift") -> None:
     await drift.schedule()
     await drift.schedule("still", BERLIN)
     await drift.apply()
@@ -84,7 +84,7 @@ async def test_the_laws_that_things_now_follow_are_recorded(drift: "Drift") -> N
         assert {row.time_zone: row.data for row in recorded} == {zone: zone_data(zone) for zone in (VANCOUVER, BERLIN)}
 
 
-async def test_a_call_whose_time_is_up_says_so_and_another_goes_on(drift: "Drift") -> None:
+async def test_a_call_that_runs_out_of_time_is_continued_by_the_next(drift: "Drift") -> None:
     for number in range(450):
         await drift.schedule(f"page-{number:03}")
     calls = [await drift.apply(patience=0.0) for _ in range(4)]
@@ -94,7 +94,7 @@ async def test_a_call_whose_time_is_up_says_so_and_another_goes_on(drift: "Drift
     assert len(names) == len(set(names)) == 450
 
 
-async def test_operators_and_users_at_once_announce_each_schedule_once(drift: "Drift") -> None:
+async def test_concurrent_calls_and_puts_announce_each_schedule_once(drift: "Drift") -> None:
     accounts = [f"page-{number:03}" for number in range(250)]
     for account in accounts:
         await drift.schedule(account)

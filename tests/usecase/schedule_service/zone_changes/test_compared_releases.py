@@ -30,7 +30,7 @@ def ids(changes: Sequence[ZoneChange]) -> list[tuple[str, str, str]]:
     return [(change.kind, *change.place) for change in changes]
 
 
-async def test_two_releases_back_is_compared_with_its_own_law(drift: "Drift") -> None:
+async def test_each_older_release_is_compared_with_its_own_data(drift: "Drift") -> None:
     await drift.record(VANCOUVER, zone_data(VANCOUVER), "2026a")
     await drift.schedule("old")
     await drift.schedule("newer", release="2026a")
@@ -40,7 +40,7 @@ async def test_two_releases_back_is_compared_with_its_own_law(drift: "Drift") ->
     assert (await drift.stored_schedule("newer")).tzdata_version == NEW
 
 
-async def test_what_a_newer_release_announced_is_left_alone(drift: "Drift") -> None:
+async def test_rows_announced_by_a_newer_release_are_left_alone(drift: "Drift") -> None:
     """While processes are replaced, those of before do not turn back what those of after have announced."""
     await drift.record(VANCOUVER, drift.vancouver_before, "2031a")
     schedule, rule = await drift.schedule(release="2031a"), await drift.rule(release="2031a")
@@ -53,7 +53,7 @@ async def test_what_a_newer_release_announced_is_left_alone(drift: "Drift") -> N
 
 
 @pytest.mark.parametrize("law", [None, b"not a zone"])
-async def test_a_law_that_is_not_known_may_have_moved_anything(drift: "Drift", law: bytes | None) -> None:
+async def test_without_a_record_of_the_old_zone_anything_may_have_moved(drift: "Drift", law: bytes | None) -> None:
     if law:
         await drift.record(BERLIN, law, "2020a")
     await drift.schedule("lost", BERLIN, release="2020a")
@@ -70,7 +70,7 @@ async def test_a_law_that_is_not_known_may_have_moved_anything(drift: "Drift", l
 
 
 @pytest.mark.parametrize("release", [OLD, ""])
-async def test_a_zone_that_is_no_more_keeps_no_other_from_being_applied(
+async def test_a_dropped_zone_does_not_block_the_others(
     drift: "Drift", release: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     await drift.schedule("gone", release=release)

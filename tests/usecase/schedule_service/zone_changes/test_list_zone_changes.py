@@ -35,7 +35,7 @@ def ids(changes: Sequence[ZoneChange]) -> list[tuple[str, str, str]]:
     return [(change.kind, *change.place) for change in changes]
 
 
-async def test_exactly_the_schedules_whose_times_move_are_listed(drift: "Drift") -> None:
+async def test_only_schedules_whose_times_move_are_listed(drift: "Drift") -> None:
     await drift.schedule("moves")
     await drift.schedule("off", enabled=False)
     await drift.schedule("berlin", BERLIN)
@@ -54,7 +54,7 @@ async def test_exactly_the_schedules_whose_times_move_are_listed(drift: "Drift")
     }
 
 
-async def test_a_law_that_differs_where_no_slot_is_moves_nothing(drift: "Drift") -> None:
+async def test_a_difference_outside_all_slots_moves_nothing(drift: "Drift") -> None:
     """Summer once ended two hours later; all other changes of the clocks are the same."""
     summer, winter = timedelta(hours=2), timedelta(hours=1)
     ends = [(datetime(2026, 10, 25, 3, tzinfo=UTC), winter)]
@@ -75,7 +75,7 @@ async def test_a_law_that_differs_where_no_slot_is_moves_nothing(drift: "Drift")
     assert (await drift.stored_schedule("monday")).tzdata_version == NEW
 
 
-async def test_a_schedule_with_nothing_but_a_window_moves_with_the_window(drift: "Drift") -> None:
+async def test_a_schedule_without_slots_moves_with_its_window(drift: "Drift") -> None:
     window = SendWindow(days=frozenset({1}), start=time(9), end=None)
     await drift.schedule(weekly_slots=(), send_window=window)
     (change,) = await drift.listed()
@@ -117,7 +117,7 @@ async def test_a_timer_is_listed_with_the_time_that_it_waits_for(drift: "Drift")
     assert change.moved_times == (MOVED,)
 
 
-async def test_timers_that_no_law_moves_are_not_listed(drift: "Drift") -> None:
+async def test_timers_that_do_not_move_are_not_listed(drift: "Drift") -> None:
     due = NOW + timedelta(days=30)
     once = replace(created_timer("acme", "once", TimerRequest(topic="t", fire_time=due), now=NOW), tzdata_version=OLD)
     request = TimerRequest(topic="t", cron="@every 1h", time_zone=VANCOUVER)
@@ -130,7 +130,7 @@ async def test_timers_that_no_law_moves_are_not_listed(drift: "Drift") -> None:
     assert await drift.listed() == []
 
 
-async def test_pages_lead_through_kinds_organizations_and_ids_without_a_gap(drift: "Drift") -> None:
+async def test_pages_cover_all_kinds_organizations_and_ids(drift: "Drift") -> None:
     expected = []
     for organization in ("acme", "umbrella", "wayne"):
         for number in range(3):
@@ -152,7 +152,7 @@ async def test_pages_lead_through_kinds_organizations_and_ids_without_a_gap(drif
     assert await drift.listed("nobody") == []
 
 
-async def test_what_was_put_under_the_new_law_is_not_listed(drift: "Drift") -> None:
+async def test_a_schedule_put_with_the_current_release_is_not_listed(drift: "Drift") -> None:
     await drift.schedule("page")
     await drift.schedule("other")
     await drift.put("page", max_posts_per_day=3)

@@ -21,7 +21,7 @@ VANCOUVER = "America/Vancouver"
 BERLIN = "Europe/Berlin"
 
 
-async def test_rows_without_a_release_count_as_announced_with_this_one(drift: "Drift") -> None:
+async def test_rows_without_a_release_are_marked_with_the_current_one(drift: "Drift") -> None:
     before = await drift.schedule(release="")
     assert await drift.listed() == []
     watch = WatchTzdata(database=drift.database)
@@ -30,7 +30,7 @@ async def test_rows_without_a_release_count_as_announced_with_this_one(drift: "D
     assert (await drift.apply()).moved.total() == 0
 
 
-async def test_the_watch_marks_any_number_of_rows_in_steps(drift: "Drift") -> None:
+async def test_any_number_of_rows_is_marked_in_batches(drift: "Drift") -> None:
     async with drift.database.transaction() as tx:
         await tx.connection.execute(
             text("""
@@ -49,7 +49,7 @@ async def test_the_watch_marks_any_number_of_rows_in_steps(drift: "Drift") -> No
         assert left.scalar_one() == 0
 
 
-async def test_the_watch_records_laws_of_rows_that_were_there_before(drift: "Drift") -> None:
+async def test_the_zones_of_existing_rows_are_recorded(drift: "Drift") -> None:
     await drift.schedule(release=NEW)
     await drift.schedule("berlin", BERLIN, release="")
     watch = WatchTzdata(database=drift.database)
@@ -62,9 +62,7 @@ async def test_the_watch_records_laws_of_rows_that_were_there_before(drift: "Dri
         assert {row.time_zone: row.data for row in recorded} == {zone: zone_data(zone) for zone in (VANCOUVER, BERLIN)}
 
 
-async def test_the_watch_warns_once_when_something_follows_an_older_release(
-    drift: "Drift", caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_rows_of_an_older_release_are_warned_about_once(drift: "Drift", caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     watch = WatchTzdata(database=drift.database)
     await watch()

@@ -83,7 +83,7 @@ STATEMENTS: dict[str, tuple[TextClause, set[str]]] = {
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
-async def test_everything_is_found_by_its_index_also_in_a_plan_made_for_few_rows(few: Database, name: str) -> None:
+async def test_a_plan_made_for_few_rows_uses_the_indexes(few: Database, name: str) -> None:
     statement, indexes = STATEMENTS[name]
     nodes = await planned(few, statement)
     reads = [node for node in nodes if "Relation Name" in node and node["Node Type"] != "ModifyTable"]
@@ -94,7 +94,7 @@ async def test_everything_is_found_by_its_index_also_in_a_plan_made_for_few_rows
 
 
 @pytest.mark.parametrize("kind", Kind)
-async def test_laws_are_found_without_reading_all_that_follow_them(many: Database, kind: Kind) -> None:
+async def test_zone_releases_are_found_without_reading_all_rows(many: Database, kind: Kind) -> None:
     explained = text(f"explain (analyze, format json) {zone_changes._ZONE_RELEASES[kind].text}")
     async with many.statement() as connection:
         assert len(await zone_changes.zone_releases_in_use(connection, kind)) == 20
@@ -104,7 +104,7 @@ async def test_laws_are_found_without_reading_all_that_follow_them(many: Databas
 
 
 @pytest.mark.parametrize("kind", Kind)
-async def test_marking_goes_on_in_steps_until_nothing_is_left(many: Database, kind: Kind) -> None:
+async def test_marking_continues_in_batches_until_nothing_is_left(many: Database, kind: Kind) -> None:
     law = ZoneRelease(OLD.tzdata_version, "Zone/7")
     async with many.statement() as connection:
         marked = [await zone_changes.mark(connection, kind, law, organization_id="", limit=400) for _ in range(4)]

@@ -20,7 +20,7 @@ VANCOUVER = "America/Vancouver"
 BERLIN = "Europe/Berlin"
 
 
-async def test_a_law_is_recorded_once_and_never_overwritten(drift: "Drift") -> None:
+async def test_a_zone_is_recorded_once_and_never_overwritten(drift: "Drift") -> None:
     await drift.record(BERLIN, b"first", NEW)
     async with drift.database.transaction() as tx:
         await record_zones(tx.connection, [find_zone(BERLIN), find_zone(VANCOUVER), find_zone(BERLIN)])

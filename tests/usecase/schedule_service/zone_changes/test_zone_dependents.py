@@ -36,7 +36,7 @@ def ids(changes: Sequence[ZoneChange]) -> list[tuple[str, str, str]]:
     return [(change.kind, *change.place) for change in changes]
 
 
-async def test_posts_at_slots_that_a_schedule_had_before_are_reason_enough(drift: "Drift") -> None:
+async def test_posts_at_former_slots_of_a_schedule_make_it_move(drift: "Drift") -> None:
     await drift.schedule(weekly_slots=())
     slot = UpcomingSlot(
         organization_id="acme", slot_id="s", social_account_id="page", revision=1, schedule_time=NOW + timedelta(days=2)
@@ -53,7 +53,7 @@ async def test_posts_at_slots_that_a_schedule_had_before_are_reason_enough(drift
     assert len(drift.announced.schedules) == 1
 
 
-async def test_posts_in_a_zone_that_a_schedule_no_longer_has_move_too(drift: "Drift") -> None:
+async def test_posts_in_a_former_zone_of_a_schedule_move_too(drift: "Drift") -> None:
     nominal, old, new = MOVED
     assert old is not None
     assert new is not None
@@ -104,7 +104,7 @@ async def test_posts_of_a_deleted_schedule_move_too(drift: "Drift") -> None:
     assert ids(await drift.listed()) == [("ACCOUNT_SCHEDULE", "acme", "page")]  # by its own weekly slots
 
 
-async def test_accounts_with_posts_in_other_zones_are_listed_among_the_others(drift: "Drift") -> None:
+async def test_accounts_with_posts_in_other_zones_are_listed_in_order(drift: "Drift") -> None:
     nominal, old, _ = MOVED
     assert old is not None
     accounts = [f"page-{number}" for number in range(6)]
@@ -118,7 +118,7 @@ async def test_accounts_with_posts_in_other_zones_are_listed_among_the_others(dr
         assert [change.place.id for change in await drift.listed(size=size)] == accounts
 
 
-async def test_a_post_whose_instant_a_law_makes_the_second_pass_moves_to_the_first(drift: "Drift") -> None:
+async def test_a_post_moves_from_a_new_second_pass_to_the_first(drift: "Drift") -> None:
     """Clocks in Berlin went back on the 18th, now on the 25th: the laws differ until then, the post stands behind."""
     release, law = "2025a", compiled_zone("CET-1CEST,M3.5.0,M10.3.0/3", offset=timedelta(hours=1))
     await drift.record(BERLIN, law, release)
@@ -139,7 +139,7 @@ async def test_a_paused_timer_moves_and_stays_paused(drift: "Drift") -> None:
     assert (timer.due_time, timer.sleep_until, timer.paused) == (MOVED.new, None, True)
 
 
-async def test_a_timer_that_fires_at_this_moment_keeps_its_occurrence(drift: "Drift") -> None:
+async def test_a_timer_that_is_due_keeps_its_occurrence(drift: "Drift") -> None:
     timer = await drift.timer()
     drift.clock.moment = datetime(2026, 11, 2, 17, 0, 1, tzinfo=UTC)
     applied = await drift.apply()
@@ -147,7 +147,7 @@ async def test_a_timer_that_fires_at_this_moment_keeps_its_occurrence(drift: "Dr
     assert await drift.stored_timer() == timer
 
 
-async def test_a_timer_that_does_not_move_is_marked_and_its_firing_goes_on(drift: "Drift") -> None:
+async def test_a_timer_that_does_not_move_is_marked_and_keeps_its_fence(drift: "Drift") -> None:
     due = datetime(2026, 10, 26, 16, 0, tzinfo=UTC)
     timer = await drift.timer(fence=7)
     async with drift.database.transaction() as tx:
@@ -157,7 +157,7 @@ async def test_a_timer_that_does_not_move_is_marked_and_its_firing_goes_on(drift
     assert await drift.stored_timer() == replace(timer, due_time=due, sleep_until=due, tzdata_version=NEW)
 
 
-async def test_a_schedule_in_a_zone_that_is_no_more_waits_for_a_person(drift: "Drift") -> None:
+async def test_a_schedule_in_a_dropped_zone_is_left_to_a_person(drift: "Drift") -> None:
     """Queue could not read its announcement, although it has a post elsewhere that moves."""
     await drift.schedule_in_dropped_zone("gone")
     await drift.schedule("page")
@@ -172,7 +172,7 @@ async def test_a_schedule_in_a_zone_that_is_no_more_waits_for_a_person(drift: "D
     assert await drift.stored_schedule("gone") == before
 
 
-async def test_posts_of_a_deleted_schedule_move_also_when_its_zone_is_no_more(drift: "Drift") -> None:
+async def test_posts_of_a_deleted_schedule_in_a_dropped_zone_move(drift: "Drift") -> None:
     await drift.schedule_in_dropped_zone("gone")
     async with drift.database.transaction() as tx:
         await account_schedules.save(tx.connection, deleted(await drift.stored_schedule("gone"), now=LONG_AGO))
