@@ -1,4 +1,4 @@
-"""The table of rules is closed to nonsense."""
+"""The table of rules refuses invalid rows."""
 
 import pytest
 from sqlalchemy import text

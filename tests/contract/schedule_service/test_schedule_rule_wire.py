@@ -1,4 +1,4 @@
-"""What Schedule sends of rules reads back as what it meant, and what was sent before still decodes."""
+"""Schedule rules survive a round trip, and stored events still decode."""
 
 from dataclasses import fields
 from datetime import UTC, date, datetime, time, timedelta

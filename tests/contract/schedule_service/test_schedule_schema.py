@@ -1,4 +1,4 @@
-"""Schedule's tables: made by the migrations, as the code declares them, and closed to nonsense."""
+"""Schedule's tables: created by the migrations as the code declares them, and closed to invalid rows."""
 
 from datetime import timedelta
 
@@ -18,7 +18,7 @@ _INSERT = """
         enabled, version, create_time, update_time {columns})
     values ('acme', 'page', '', 'UTC', {slots}, {cap}, true, {version}, now(), now() {values})
 """
-"""Without further columns as the release before 0002 does it."""
+"""Inserts a row without the columns of 0002, as the release before it does."""
 
 
 async def test_the_migrations_create_what_the_code_declares(empty_database: str) -> None:

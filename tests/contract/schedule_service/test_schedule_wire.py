@@ -1,4 +1,4 @@
-"""What Schedule sends reads back as what it meant, and what was sent before still decodes."""
+"""Account schedules survive a round trip, and stored events still decode."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
@@ -57,7 +57,7 @@ DELETED = bytes.fromhex(
     "3b620308e8026a0532303236661801"
 )
 
-# What Queue said of a slot, before it told zones, and after.
+# Queue's events of a slot, before and after they carried zones.
 SLOT_SCHEDULED = bytes.fromhex(
     "0a0461636d65120273311801220264312a047061676532100a0470616765120866616365626f6f6b3a0b0890a395cd06108094ef3a"
 )

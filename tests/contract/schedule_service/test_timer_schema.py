@@ -1,4 +1,4 @@
-"""The table of timers is closed to nonsense."""
+"""The table of timers refuses invalid rows."""
 
 import pytest
 from sqlalchemy import text
@@ -74,7 +74,7 @@ async def test_the_database_accepts_valid_rows(database: Database) -> None:
     await insert(database, cron="''", fire_time="now()")
     await insert(database, id="'paused'", paused="true", sleep_until="null")
     await insert(database, id="'finished'", due_time="null", sleep_until="null", finish_time="now()")
-    # The row rests until somebody mends it.
+    # The row is left alone until it is repaired.
     await insert(database, id="'unreadable'", sleep_until="null")
     with pytest.raises(IntegrityError):
         await insert(database)

@@ -1,4 +1,4 @@
-"""Timers read back as what they were meant to be, and an event that was sent before still decodes."""
+"""Timers survive a round trip, and a stored event still decodes."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Zone changes on the wire: what they say, and that the longest page fits into an answer."""
+"""Zone changes on the wire: their fields, and that the longest page fits into a response."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -28,7 +28,7 @@ from servicekit.rpc import RpcServer, open_channel
 
 @pytest.fixture
 def announced() -> list[bus_pb2.Event]:
-    """What was put into the outbox, in order."""
+    """Events put into the outbox, in order."""
     return []
 
 

@@ -1,4 +1,4 @@
-"""A zone that a release of the IANA database has dropped, over the wire: what is in it is shown, replaced, deleted."""
+"""Zones that tzdata has dropped, over the wire: schedules and rules in them are shown, replaced and deleted."""
 
 from collections.abc import Awaitable
 from datetime import UTC, datetime
@@ -55,7 +55,7 @@ async def create(stub: Stub, rule_id: str = "rule", **fields: Any) -> ScheduleRu
 
 
 async def drop(database: Database, table: str, key: str, value: str) -> None:
-    """The zone of one row."""
+    """Changes the zone of one row."""
     statement = text(f"update {table} set time_zone = :zone where {key} = :value")  # noqa: S608
     async with database.transaction() as tx:
         await tx.connection.execute(statement, {"zone": GONE, "value": value})
@@ -159,8 +159,8 @@ async def test_a_schedule_in_a_dropped_zone_can_be_deleted_and_put_again(
     await put(stub)
     await drop_schedule(database)
     await stub.DeleteAccountSchedule(DeleteAccountScheduleRequest(organization_id="acme", social_account_id="page"))
-    told = AccountScheduleChanged.FromString(announced[-1].payload)
-    assert (told.deleted, told.account_schedule.time_zone) == (True, GONE)
+    event = AccountScheduleChanged.FromString(announced[-1].payload)
+    assert (event.deleted, event.account_schedule.time_zone) == (True, GONE)
     assert (await put(stub)).version == 3
 
 
@@ -235,6 +235,6 @@ async def test_a_rule_in_a_dropped_zone_can_be_deleted(stub: Stub, database: Dat
     await create(stub)
     await drop_rule(database)
     await stub.DeleteScheduleRule(DeleteScheduleRuleRequest(organization_id="acme", schedule_rule_id="rule"))
-    told = ScheduleRuleChanged.FromString(announced[-1].payload)
-    assert (told.deleted, told.schedule_rule.time_zone) == (True, GONE)
+    event = ScheduleRuleChanged.FromString(announced[-1].payload)
+    assert (event.deleted, event.schedule_rule.time_zone) == (True, GONE)
     assert not (await targets(stub)).skipped_rules

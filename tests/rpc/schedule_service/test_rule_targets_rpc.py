@@ -80,7 +80,7 @@ async def test_targets_of_all_rules_are_paged_in_one_order(stub: Stub, rules: "R
     while pages[-1].next_page_token:
         request.page_token = pages[-1].next_page_token
         pages.append(await stub.ListRuleTargets(request))
-    # The rule by RRULE begins on the date at which it was made.
+    # The rule with an RRULE begins on the date of its creation.
     assert [[target.key for target in page.rule_targets] for page in pages] == [
         ["a/2026-03-02/09:00", "b/2026-03-02/09:00"]
     ]

@@ -1,4 +1,4 @@
-"""The schedule process as it is composed: what it announces, what it hears, and that it drains."""
+"""The whole schedule process: what it announces and consumes, and that it drains."""
 
 from datetime import timedelta
 from typing import Any

@@ -142,7 +142,7 @@ async def test_a_shifted_time_shows_the_nominal_time(stub: Stub) -> None:
         "2026-03-29T02:30",
         True,
     )
-    # What counts for the window is what the wall shows.
+    # The window is compared with the wall-clock time.
     assert in_gap.outside_send_window
     assert (later.nominal_local_time, later.shifted, later.outside_send_window) == ("2026-04-05T02:30", False, False)
 

@@ -39,7 +39,7 @@ OFFICE_HOURS = SendWindow(
     days_of_week=[DAY_OF_WEEK_MONDAY, DAY_OF_WEEK_TUESDAY], start=LocalTime(hour=9), end=LocalTime(hour=18)
 )
 MONDAY_NOON = datetime(2026, 3, 2, 11, 0, tzinfo=UTC)
-"""In Berlin."""
+"""A window in the time of Berlin."""
 
 
 async def put(stub: Stub, account: str = "page", organization: str = "acme", **fields: Any) -> AccountSchedule:
@@ -63,8 +63,8 @@ async def refusal(call: Awaitable[object]) -> Fault:
     return refused.value
 
 
-async def hear(database: Database, account: str, schedule_time: datetime) -> None:
-    """As Queue announces it."""
+async def receive_slot(database: Database, account: str, schedule_time: datetime) -> None:
+    """Stores a slot as Queue announces it."""
     slot = SlotScheduled(organization_id="acme", slot_id="s1", revision=1, social_account_id=account)
     slot.schedule_time.FromDatetime(schedule_time)
     route = next(each for each in routes() if each.message is SlotScheduled)
@@ -72,7 +72,7 @@ async def hear(database: Database, account: str, schedule_time: datetime) -> Non
 
 
 async def pages(stub: Stub, size: int, **wanted: Any) -> list[list[str]]:
-    """The accounts of each page."""
+    """Returns the accounts of each page."""
     found: list[list[str]] = []
     token = ""
     while True:
@@ -212,8 +212,8 @@ async def test_a_repeated_deletion_is_announced_once(stub: Stub, announced: list
     request = of(DeleteAccountScheduleRequest, request_id="r1")
     first = await stub.DeleteAccountSchedule(request)
     assert await stub.DeleteAccountSchedule(request) == first
-    told = [AccountScheduleChanged.FromString(event.payload) for event in announced]
-    assert [(each.deleted, each.account_schedule.version) for each in told] == [(False, 1), (True, 2)]
+    events = [AccountScheduleChanged.FromString(event.payload) for event in announced]
+    assert [(each.deleted, each.account_schedule.version) for each in events] == [(False, 1), (True, 2)]
     fault = await refusal(stub.DeleteAccountSchedule(of(DeleteAccountScheduleRequest, request_id="r1", force=True)))
     assert isinstance(fault, InvalidRequest)
     assert fault.reason == "REQUEST_ID_REUSED"
@@ -243,7 +243,7 @@ async def test_upcoming_slots_keep_a_schedule_unless_forced(
 ) -> None:
     schedule = await put(stub)
     tomorrow = (SystemClock().now() + timedelta(days=1)).replace(microsecond=0)
-    await hear(database, "page", tomorrow)
+    await receive_slot(database, "page", tomorrow)
     fault = await refusal(stub.DeleteAccountSchedule(of(DeleteAccountScheduleRequest, etag=schedule.etag)))
     assert isinstance(fault, Refused)
     assert fault.reason == "SCHEDULE_HAS_SLOTS"

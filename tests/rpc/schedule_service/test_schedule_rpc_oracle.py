@@ -1,4 +1,4 @@
-"""What Schedule answers, against walks over the minutes of UTC that share no code with it: zones, dates around clock
+"""Schedule's answers, compared with walks over the minutes of UTC that share no code with it: zones, dates around clock
 changes, slots and windows at random."""
 
 from datetime import UTC, date, datetime, timedelta
@@ -21,7 +21,7 @@ Window: TypeAlias = tuple[frozenset[int], int, int]
 """Days (0 is Sunday), first minute of the day, minute of the day at which it ends."""
 
 ENOUGH = 16 * DAY
-"""A window that opens once a week opens within this, even if its day is passed over once."""
+"""A window that opens once a week opens within this time, even if its day is skipped once."""
 
 minutes_of_day = st.sampled_from([0, 1, 30, 59, 60, 90, 120, 150, 180, 540, 1080, 1380, 1410, 1439])
 minutes_of_week = st.builds(lambda day, minute: day * DAY + minute, st.integers(0, 6), minutes_of_day)
@@ -81,7 +81,7 @@ def slot_time(shown: Shown, window: Window | None) -> SlotTime:
 
 
 def next_change(window: Window | None, zone: WallClock, minute: int) -> datetime | None:
-    """When the window opens or closes next; None: it never closes."""
+    """Returns when the window opens or closes next; None: it never closes."""
     now = shows(window, zone.wall(minute))
     changed = (later for later in range(minute, minute + ENOUGH) if shows(window, zone.wall(later)) != now)
     found = next(changed, None)
@@ -128,7 +128,7 @@ async def test_the_times_of_any_schedule(
 async def test_the_window_of_any_schedule(
     stub: Stub, moment: tuple[str, int], window: Window | None, microseconds: int
 ) -> None:
-    """Whatever the second: windows begin and end with a minute."""
+    """Checks any second: windows begin and end with a minute."""
     zone, minute = moment
     is_open, change = shows(window, clock(zone).wall(minute)), next_change(window, clock(zone), minute)
     await put(stub, zone, frozenset(), window)
@@ -138,12 +138,12 @@ async def test_the_window_of_any_schedule(
     )
     assert answer.open is is_open
     assert answer.time.ToDatetime(UTC) == instant
-    told = answer.close_time if is_open else answer.open_time
+    shown = answer.close_time if is_open else answer.open_time
     assert (answer.HasField("close_time"), answer.HasField("open_time")) == (
         is_open and change is not None,
         not is_open,
     )
-    assert change is None or told.ToDatetime(UTC) == change
+    assert change is None or shown.ToDatetime(UTC) == change
 
 
 def test_the_days_of_the_walk_are_those_of_the_calendar() -> None:

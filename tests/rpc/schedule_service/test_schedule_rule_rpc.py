@@ -157,7 +157,7 @@ async def test_every_change_is_announced(stub: Stub, rules: "RuleCalls", announc
         ({"start_date": "20260201"}, "schedule_rule.start_date"),
         ({"start_date": "2026-W05"}, "schedule_rule.start_date"),
         ({"start_date": "2026-1-1"}, "schedule_rule.start_date"),
-        ({"start_date": "٢٠٢٦-٠١-٠١"}, "schedule_rule.start_date"),  # noqa: RUF001 - digits, but not ours
+        ({"start_date": "٢٠٢٦-٠١-٠١"}, "schedule_rule.start_date"),  # noqa: RUF001 - digits, but not ASCII
         ({"end_date": "0000-01-01"}, "schedule_rule.end_date"),
         ({"end_date": "tomorrow"}, "schedule_rule.end_date"),
         ({"start_date": "2026-01-02", "end_date": "2026-01-01"}, "schedule_rule.end_date"),

@@ -1,4 +1,4 @@
-"""Timers of a whole process: what is due is on the stream soon, and the engine ends as it should."""
+"""Timers of a whole process: due timers reach the stream soon, and the engine ends with the process."""
 
 import asyncio
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ from testkit.processes import running
 from testkit.spans import recorded_spans
 
 NEVER = timedelta(hours=1)
-"""Between two polls: whoever relies on them fails."""
+"""A time between two polls that is so long that tests which rely on polls fail."""
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 SAMPLED = f"00-{TRACE}-00f067aa0ba902b7-01"
 
@@ -65,7 +65,7 @@ def create(timer_id: str, ahead: timedelta = timedelta(0)) -> CreateTimerRequest
 
 
 async def fired(settings: Settings, *timer_ids: str) -> list[TimerFired]:
-    """Once these have fired."""
+    """Waits until these have fired."""
 
     async def all_there() -> list[TimerFired]:
         events = [TimerFired.FromString(event.payload) for event in await announced(settings.nats_url)]
@@ -162,7 +162,7 @@ async def test_a_permanent_store_error_ends_the_process(settings: Settings) -> N
 
 
 async def break_the_table(settings: Settings) -> None:
-    """So that timers can be stored and locked, and not fired."""
+    """Changes the table so that timers can be stored and locked, but not fired."""
     database = Database(settings.database_url.reveal(), application="test", pool_size=1)
     async with database.statement() as connection:
         await connection.execute(

@@ -269,7 +269,7 @@ async def test_malformed_ids_are_refused_by_field(stub: Stub, method: str, field
 
 
 async def ids(stub: Stub, **fields: Any) -> list[list[str]]:
-    """Of each page until the last."""
+    """Returns the ids of each page."""
     pages: list[list[str]] = []
     token = ""
     while True:
@@ -299,7 +299,7 @@ async def test_a_listing_is_filtered_by_topic_and_state(stub: Stub, parts: "Part
         await stub.PauseTimer(named(messages.PauseTimerRequest, timer_id))
     await finish(parts, "e")
     await stub.CreateTimer(create("f", topic="two"))
-    await put_to_rest(parts, "f")
+    await make_faulty(parts, "f")
     assert await ids(stub, topic="one", page_size=1) == [["a"], ["c"], ["e"]]
     assert await ids(stub, topic="none") == [[]]
     assert await ids(stub, state=timer_pb2.TIMER_STATE_ACTIVE) == [["a", "b"]]
@@ -314,7 +314,7 @@ async def test_a_listing_is_filtered_by_topic_and_state(stub: Stub, parts: "Part
 
 
 async def finish(parts: "Parts", timer_id: str) -> None:
-    """As its last firing leaves it."""
+    """Finishes the timer, as its last firing does."""
     async with parts.database.statement() as connection:
         await connection.execute(
             text("update timer set due_time = null, sleep_until = null, finish_time = now() where id = :id"),
@@ -322,8 +322,8 @@ async def finish(parts: "Parts", timer_id: str) -> None:
         )
 
 
-async def put_to_rest(parts: "Parts", timer_id: str) -> None:
-    """As the engine leaves one whose zone a release has dropped."""
+async def make_faulty(parts: "Parts", timer_id: str) -> None:
+    """Makes the timer faulty, as the engine does when tzdata has dropped its zone."""
     async with parts.database.statement() as connection:
         await connection.execute(
             text("update timer set time_zone = 'Atlantis/Poseidonis', sleep_until = null where id = :id"),
@@ -334,7 +334,7 @@ async def put_to_rest(parts: "Parts", timer_id: str) -> None:
 async def test_every_call_answers_for_a_faulty_timer(stub: Stub, parts: "Parts") -> None:
     await stub.CreateTimer(create("a"))
     await stub.CreateTimer(create("b"))
-    await put_to_rest(parts, "a")
+    await make_faulty(parts, "a")
     faulty = (await stub.GetTimer(named(messages.GetTimerRequest, "a"))).timer
     assert (faulty.state, faulty.time_zone) == (timer_pb2.TIMER_STATE_FAULTY, "Atlantis/Poseidonis")
     assert "Atlantis/Poseidonis" in faulty.fault

@@ -1,4 +1,4 @@
-"""Zone changes over the wire: a real server, a real stub, a real database, and a law that has really changed."""
+"""Zone changes over the wire: a real server, a real stub, a real database, and a zone that has really changed."""
 
 from collections.abc import AsyncIterator, Awaitable
 from datetime import UTC, timedelta
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 Stub: TypeAlias = "Any"
 
 VANCOUVER = "America/Vancouver"
-LAW = compiled_zone("PST8PDT,M3.2.0,M11.1.0", offset=timedelta(hours=-8))
+VANCOUVER_BEFORE = compiled_zone("PST8PDT,M3.2.0,M11.1.0", offset=timedelta(hours=-8))
 NINE = WeeklySlot(day_of_week=DAY_OF_WEEK_MONDAY, hour=9)
 
 
@@ -80,13 +80,14 @@ async def put(stubs: Stubs, account: str, organization: str = "acme", zone: str 
 
 
 async def went_back(database: Database) -> None:
-    """Everything was announced with another release, whose law of Vancouver was another."""
+    """Changes everything to what an older release, with other data of Vancouver, has announced."""
     async with database.transaction() as tx:
         for table in ("account_schedule", "schedule_rule", "timer"):
             await tx.connection.execute(text(f"update {table} set tzdata_version = '2024a'"))  # noqa: S608
         await tx.connection.execute(text("update zone_data set tzdata_version = '2024a'"))
         await tx.connection.execute(
-            text("update zone_data set data = :law where time_zone = :zone"), {"law": LAW, "zone": VANCOUVER}
+            text("update zone_data set data = :data where time_zone = :zone"),
+            {"data": VANCOUVER_BEFORE, "zone": VANCOUVER},
         )
 
 
@@ -173,9 +174,9 @@ async def test_pages_follow_tokens_and_one_tenant_can_be_listed(stubs: Stubs, da
             break
         request.page_token = page.next_page_token
     assert seen == [(org, f"page-{number}") for org in ("acme", "umbrella") for number in range(3)]
-    ours = await stubs.admin.ListZoneChanges(listing(organization_id="umbrella", page_size=200))
-    assert {change.organization_id for change in ours.zone_changes} == {"umbrella"}
-    assert len(ours.zone_changes) == 3
+    tenant = await stubs.admin.ListZoneChanges(listing(organization_id="umbrella", page_size=200))
+    assert {change.organization_id for change in tenant.zone_changes} == {"umbrella"}
+    assert len(tenant.zone_changes) == 3
     applied = await stubs.admin.ApplyZoneChanges(messages.ApplyZoneChangesRequest(organization_id="umbrella"))
     assert (applied.account_schedules, applied.done) == (3, True)
     left = await stubs.admin.ListZoneChanges(listing())
@@ -242,7 +243,7 @@ async def test_a_call_continues_where_an_interrupted_one_stopped(stubs: Stubs, d
 
 
 class Apply:
-    """Takes the place of the use case."""
+    """Stands in for the use case."""
 
     def __init__(self) -> None:
         self.left = 0.0

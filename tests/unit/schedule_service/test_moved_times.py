@@ -1,4 +1,4 @@
-"""Which local times a new law moves: named cases, and a walk over the minutes under both laws."""
+"""Local times that new time zone data moves: named cases, and a walk over the minutes of both versions."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -39,7 +39,7 @@ def weekly_times(slots: Iterable[WeeklySlot]) -> NominalTimes:
     return partial(times_of_week, sorted(set(slots)))
 
 
-def law(rule: str, *changes: tuple[datetime, timedelta], offset: timedelta = timedelta()) -> Zone:
+def made_zone(rule: str, *changes: tuple[datetime, timedelta], offset: timedelta = timedelta()) -> Zone:
     return zone_from_data("Etc/UTC", compiled_zone(rule, offset=offset, changes=changes))
 
 
@@ -77,8 +77,8 @@ def test_zones_are_compared_by_their_times_not_their_bytes() -> None:
 
 
 def test_a_change_beyond_the_horizon_moves_nothing_yet() -> None:
-    old = law("ZZZ0")
-    far, near = (law("ABC-1", (NOW + ahead, HOUR)) for ahead in (timedelta(days=750), timedelta(days=700)))
+    old = made_zone("ZZZ0")
+    far, near = (made_zone("ABC-1", (NOW + ahead, HOUR)) for ahead in (timedelta(days=750), timedelta(days=700)))
     assert not zones_differ(old, far, start=NOW, end=NOW + HORIZON)
     assert zones_differ(old, near, start=NOW, end=NOW + HORIZON)
     assert first_moved(weekly_times([MONDAY_NINE]), old, far, now=NOW) == ()
@@ -87,22 +87,22 @@ def test_a_change_beyond_the_horizon_moves_nothing_yet() -> None:
 
 def test_a_time_in_a_new_gap_keeps_its_instant() -> None:
     gap = utc(2026, 11, 1, 2)
-    jumps = law("ZZZ0", (gap, HOUR), (gap + timedelta(days=6), timedelta()))
+    jumps = made_zone("ZZZ0", (gap, HOUR), (gap + timedelta(days=6), timedelta()))
     in_the_gap = weekly_times([WeeklySlot(day=0, hour=2, minute=30)])
-    assert zones_differ(law("ZZZ0"), jumps, start=NOW, end=NOW + HORIZON)
-    assert list(moved_times(in_the_gap, law("ZZZ0"), jumps, start=NOW, end=NOW + HORIZON)) == []
+    assert zones_differ(made_zone("ZZZ0"), jumps, start=NOW, end=NOW + HORIZON)
+    assert list(moved_times(in_the_gap, made_zone("ZZZ0"), jumps, start=NOW, end=NOW + HORIZON)) == []
 
 
 def test_a_time_that_coincides_with_another_in_a_new_gap_is_dropped() -> None:
     gap = utc(2026, 11, 1, 2)
-    jumps = law("ZZZ0", (gap, HOUR), (gap + timedelta(days=6), timedelta()))
+    jumps = made_zone("ZZZ0", (gap, HOUR), (gap + timedelta(days=6), timedelta()))
     both = weekly_times([WeeklySlot(day=0, hour=2, minute=30), WeeklySlot(day=0, hour=3, minute=30)])
-    moved = list(moved_times(both, law("ZZZ0"), jumps, start=NOW, end=NOW + HORIZON))
+    moved = list(moved_times(both, made_zone("ZZZ0"), jumps, start=NOW, end=NOW + HORIZON))
     assert moved == [
         MovedTime(datetime(2026, 11, 1, 2, 30), utc(2026, 11, 1, 2, 30), None),
         MovedTime(datetime(2026, 11, 1, 3, 30), utc(2026, 11, 1, 3, 30), utc(2026, 11, 1, 2, 30)),
     ]
-    assert list(moved_times(both, jumps, law("ZZZ0"), start=NOW, end=NOW + HORIZON)) == [
+    assert list(moved_times(both, jumps, made_zone("ZZZ0"), start=NOW, end=NOW + HORIZON)) == [
         MovedTime(nominal, new, old) for nominal, old, new in moved
     ]
 
@@ -110,15 +110,15 @@ def test_a_time_that_coincides_with_another_in_a_new_gap_is_dropped() -> None:
 def test_a_date_skipped_by_new_data_has_no_times() -> None:
     before, after = timedelta(hours=-11), timedelta(hours=13)
     leaves = utc(2026, 11, 6, 11)  # Friday 00:00 becomes Saturday 00:00
-    old = law("AAA11", offset=before)
-    new = law("BBB-13", (leaves, after), offset=before)
+    old = made_zone("AAA11", offset=before)
+    new = made_zone("BBB-13", (leaves, after), offset=before)
     friday = weekly_times([WeeklySlot(day=5, hour=10, minute=0)])
     first = next(moved_times(friday, old, new, start=NOW, end=NOW + HORIZON))
     assert first == MovedTime(datetime(2026, 11, 6, 10, 0), utc(2026, 11, 6, 21), None)
 
 
 def test_a_past_time_that_moves_to_the_future_is_listed() -> None:
-    """It was an hour ago under the old law, and lies ahead under the new one; and the other way round."""
+    """Compares a time that is past by the old data and ahead by the new, and the other way round."""
     ahead = weekly_times([MONDAY_NINE])
     between = utc(2026, 11, 2, 16, 30)
     for old, new in ((VANCOUVER, VANCOUVER_BEFORE), (VANCOUVER_BEFORE, VANCOUVER)):
@@ -136,19 +136,19 @@ def test_times_are_expanded_only_where_the_zones_differ() -> None:
             asked.append(nominal)
             yield nominal
 
-    far = law("ABC-1", (NOW + timedelta(days=700), HOUR))
-    assert len(list(islice(moved_times(counted, law("ZZZ0"), far, start=NOW, end=NOW + HORIZON), 10))) == 10
+    far = made_zone("ABC-1", (NOW + timedelta(days=700), HOUR))
+    assert len(list(islice(moved_times(counted, made_zone("ZZZ0"), far, start=NOW, end=NOW + HORIZON), 10))) == 10
     assert len(asked) < 24 * 10
     asked.clear()
     assert list(moved_times(counted, VANCOUVER, VANCOUVER, start=NOW, end=NOW + HORIZON)) == []
     assert asked == []
 
 
-# Random laws
+# Random zones
 
 
 def clock_times(least: int, most: int) -> st.SearchStrategy[str]:
-    """As POSIX writes them, in half hours."""
+    """Generates times of day as POSIX writes them, in half hours."""
     return st.integers(2 * least, 2 * most).map(clock_time)
 
 
@@ -156,13 +156,13 @@ def clock_time(halves: int) -> str:
     return f"{'-' if halves < 0 else ''}{abs(halves) // 2}:{30 * (abs(halves) % 2):02}"
 
 
-# No two changes of a zone lie within three days of each other.
+# Keeps any two clock changes of a zone more than three days apart.
 MONTHS = st.tuples(st.integers(1, 12), st.integers(1, 12)).filter(lambda both: 1 < abs(both[0] - both[1]) < 11)
 
 
 @st.composite
 def rules(draw: st.DrawFn, halves_west: int) -> bytes:
-    """A law of this standard time; most have a summer time, too."""
+    """Generates a zone with this standard time; most have summer time too."""
     name, offset = f"AAA{clock_time(halves_west)}", HOUR / 2 * -halves_west
     if draw(st.integers(0, 3)) == 0:
         return compiled_zone(name, offset=offset)
@@ -172,7 +172,7 @@ def rules(draw: st.DrawFn, halves_west: int) -> bytes:
 
 
 @st.composite
-def pairs_of_laws(draw: st.DrawFn) -> tuple[bytes, bytes]:
+def pairs_of_zones(draw: st.DrawFn) -> tuple[bytes, bytes]:
     if draw(st.booleans()):
         names = st.sampled_from(distinct_zones())
         return zone_data(draw(names)), zone_data(draw(names))
@@ -181,13 +181,13 @@ def pairs_of_laws(draw: st.DrawFn) -> tuple[bytes, bytes]:
 
 
 def instants(data: bytes, wanted: set[int], start: int, end: int) -> dict[int, int]:
-    """Minute of the wall -> minute of UTC, by a walk over every minute."""
+    """Maps each local minute to its minute of UTC, by a walk over every minute."""
     return {shown.nominal: shown.minute for shown in weekly_walk(wanted, WallClock(data), start, end)}
 
 
 @settings(max_examples=80, deadline=None)
 @given(
-    laws=pairs_of_laws(),
+    pair=pairs_of_zones(),
     slots=st.lists(
         st.builds(WeeklySlot, day=st.integers(0, 6), hour=st.integers(0, 23), minute=st.sampled_from((0, 15, 30, 59))),
         max_size=12,
@@ -198,43 +198,43 @@ def instants(data: bytes, wanted: set[int], start: int, end: int) -> dict[int, i
     length=st.integers(DAY // 2, 9 * DAY),
 )
 def test_the_moved_times_match_a_walk_over_every_minute(
-    laws: tuple[bytes, bytes], slots: list[WeeklySlot], anywhere: int, near: int, is_near: bool, length: int
+    pair: tuple[bytes, bytes], slots: list[WeeklySlot], anywhere: int, near: int, is_near: bool, length: int
 ) -> None:
     base = int((utc(2026, 1, 1) - EPOCH) / timedelta(minutes=1))
     changes = [
         change.at // 60
-        for data in laws
+        for data in pair
         for change in WallClock(data).changes
         if 0 <= change.at // 60 - base < 365 * DAY
     ]
     start = changes[near % len(changes)] - length // 2 if is_near and changes else base + anywhere
     end = start + length
     wanted = {slot.day * DAY + slot.hour * 60 + slot.minute for slot in slots}
-    old, new = (instants(data, wanted, start - 4 * DAY, end + 4 * DAY) for data in laws)
+    old, new = (instants(data, wanted, start - 4 * DAY, end + 4 * DAY) for data in pair)
     expected = [
-        (wall, old.get(wall), new.get(wall))
-        for wall in sorted({*old, *new})
-        if old.get(wall) != new.get(wall)
-        and any(at is not None and start <= at < end for at in (old.get(wall), new.get(wall)))
+        (local, old.get(local), new.get(local))
+        for local in sorted({*old, *new})
+        if old.get(local) != new.get(local)
+        and any(at is not None and start <= at < end for at in (old.get(local), new.get(local)))
     ]
-    zones = [zone_from_data("Etc/UTC", data) for data in laws]
+    zones = [zone_from_data("Etc/UTC", data) for data in pair]
     found = moved_times(weekly_times(slots), *zones, start=instant_of(start), end=instant_of(end))
     assert list(found) == [
         MovedTime(
-            instant_of(wall).replace(tzinfo=None), *(None if at is None else instant_of(at) for at in (before, after))
+            instant_of(local).replace(tzinfo=None), *(None if at is None else instant_of(at) for at in (before, after))
         )
-        for wall, before, after in expected
+        for local, before, after in expected
     ]
     if expected:
         assert zones_differ(*zones, start=instant_of(start), end=instant_of(end))
 
 
 @settings(max_examples=60, deadline=None)
-@given(laws=pairs_of_laws(), days=st.integers(0, 700))
-def test_unmoved_times_have_the_same_instants(laws: tuple[bytes, bytes], days: int) -> None:
-    """Against the search for slots itself: what it finds under both laws, less what is common to both."""
+@given(pair=pairs_of_zones(), days=st.integers(0, 700))
+def test_unmoved_times_have_the_same_instants(pair: tuple[bytes, bytes], days: int) -> None:
+    """Compares with the search for slots itself: what it finds in only one of the two zones is listed as moved."""
     slots = [WeeklySlot(day=day, hour=hour, minute=30) for day in range(7) for hour in (1, 2, 12)]
-    old, new = (zone_from_data("Etc/UTC", data) for data in laws)
+    old, new = (zone_from_data("Etc/UTC", data) for data in pair)
     start = NOW + timedelta(days=days)
     end = start + timedelta(days=20)
     times = [

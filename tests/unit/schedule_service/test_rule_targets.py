@@ -32,7 +32,7 @@ EVERY_DAY = "MO,TU,WE,TH,FR,SA,SU"
 
 
 def rule(rule_id: str = "r1", zone: str = "UTC", *, version: int = 1, **terms: Any) -> ScheduleRule:
-    """Its terms are not checked: what is stored may be older than the checks."""
+    """Returns a rule without checking its terms: a stored one may be older than the checks."""
     given: dict[str, Any] = {
         "name": "",
         "weekly_slots": (),
@@ -67,7 +67,7 @@ def utc(text: str) -> datetime:
 
 
 def found(asked: ScheduleRule, start: str, end: str) -> list[tuple[str, str]]:
-    """(instant, nominal local time) of each."""
+    """Returns (instant, nominal local time) of each target."""
     return [
         (f"{each.instant:%Y-%m-%dT%H:%M}", each.key.removeprefix(f"{asked.id}/"))
         for each in targets(asked, start=utc(start), end=utc(end))
@@ -141,7 +141,7 @@ def test_dates_bound_a_rule_and_excluded_ones_are_left_out() -> None:
 
 
 def test_dates_are_those_of_the_nominal_time_not_of_the_instant() -> None:
-    """In Nuuk, Saturday 23:30 comes to lie on Sunday 00:30."""
+    """Saturday 23:30 in Nuuk is shifted to Sunday 00:30."""
     saturdays = rule("r1", "America/Nuuk", weekly_slots=(slot(6, 23, 30),))
     there = ("2024-03-31T01:30", "2024-03-30/23:30")
     cases: list[tuple[dict[str, Any], list[tuple[str, str]]]] = [
@@ -236,13 +236,13 @@ def test_any_other_start_can_be_checked(after: str) -> None:
     assert len(page.targets) == 366
 
 
-# A walk from the start of a rule, or over all that is excluded, would be hundreds of thousands of lines; over all years
-# that a calendar has, millions.
+# A walk from the start of a rule, or over all excluded dates, would execute hundreds of thousands of lines; a walk over
+# all years of the calendar, millions.
 _A_PAGE = 25_000
 
 
 def lines_run(call: Callable[[], object]) -> int:
-    """The work of a call, measured so that a busy machine does not change it."""
+    """Counts the lines that a call executes, which a busy machine does not change."""
     count = 0
 
     def trace(frame: FrameType, event: str, arg: object) -> Callable[..., Any]:

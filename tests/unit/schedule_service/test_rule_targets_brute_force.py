@@ -1,4 +1,4 @@
-"""Every target against a walk over the minutes of UTC, with the wall clock read straight from the compiled database and
+"""Every target against a walk over the minutes of UTC, with wall-clock times read straight from the compiled database and
 each rule asked, minute by minute, whether it means this one."""
 
 from collections.abc import Callable, Iterator
@@ -22,12 +22,12 @@ _ON_THE_WALL = datetime(1970, 1, 1)
 _DAYS = ("SU", "MO", "TU", "WE", "TH", "FR", "SA")
 
 Wants = Callable[[datetime], bool]
-"""Whether a rule asks for this local time, but for its dates."""
+"""Returns whether a rule asks for this local time, apart from its dates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recurring:
-    """The terms of a rule that say when, once as the service knows them and once as a question."""
+    """The terms of a rule that say when: as the service has them, and as a predicate."""
 
     weekly_slots: tuple[WeeklySlot, ...] = ()
     rrule: str = ""
@@ -40,7 +40,7 @@ def wall_time(minute: int) -> datetime:
 
 
 def expected(terms: Terms, wants: Wants, zone: WallClock, after: int, until: int) -> list[tuple[int, str, int, bool]]:
-    """(instant, nominal time, offset, shifted): the policy in words. A jump reaches a day at most, the walk more."""
+    """Returns (instant, nominal time, offset, shifted) by the policy. The walk reaches further than a jump, a day."""
     walk = range(after - 30 * 60, until + 30 * 60)
     walls = zone.walls(walk)
     first_shown = first_minutes(walk, walls)
@@ -56,7 +56,7 @@ def expected(terms: Terms, wants: Wants, zone: WallClock, after: int, until: int
             and wants(local)
         )
 
-    found: dict[int, tuple[int, int]] = {}  # minute -> wall that was asked for, wall that is shown
+    found: dict[int, tuple[int, int]] = {}  # minute -> local time that was asked for, local time that is shown
     for earlier, later in pairwise(walls):
         for skipped in range(earlier + 1, later):
             if skipped not in first_shown and skipped // DAY in dates and asks_for(skipped):
@@ -200,7 +200,7 @@ slots = st.builds(WeeklySlot, day=st.integers(0, 6), hour=st.integers(0, 23), mi
 
 @st.composite
 def asked_rules(draw: st.DrawFn) -> tuple[Terms, Wants, str, int, int]:
-    """Terms, the same as a question, a zone, and the first and the last minute that are asked about."""
+    """Generates terms, their predicate, a zone, and the first and last minute to list."""
     name, minute = draw(moments())
     around = wall_time(clock(name).wall(minute))
     start = datetime.combine(
@@ -257,8 +257,10 @@ def pages(rules: list[ScheduleRule], rest: Span | None, size: int) -> Iterator[o
 
 
 def test_every_known_clock_change_on_both_sides() -> None:
-    """By both kinds of rule, on all dates and with the last of them excluded. One jump stands for all between the same
-    offsets at the same time of the day."""
+    """Compares both kinds of rule, on all dates and with the last one excluded.
+
+    One clock change stands for all between the same offsets at the same time of day.
+    """
     kinds = {
         (change.before, change.after, (change.at + change.before) % 86_400): (change, names[0])
         for change, names in changes_by_kind(2010, 2037).items()

@@ -1,4 +1,4 @@
-"""What a rule may say, and how it is changed."""
+"""Schedule rules: which terms are valid, and how they change."""
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -26,7 +26,7 @@ from schedule_service.domain.calendars.schedule_rule import (
 from servicekit.faults import Conflict, InvalidField, LimitReached, NotFound
 
 NOW = datetime(2026, 3, 1, 23, 30, tzinfo=UTC)
-"""In Berlin it is the second of March already."""
+"""An instant at which it is already the second of March in Berlin."""
 LATER = NOW + timedelta(days=40)
 MONDAY = WeeklySlot(day=1, hour=9, minute=0)
 WEEKLY = Terms(
@@ -51,7 +51,7 @@ RRULE = created("acme", "r2", "brand", BY_RRULE, now=NOW)
 
 
 def refusal(terms: Terms) -> tuple[str, str]:
-    """The field and what is wrong with it."""
+    """Returns the refused field and the reason."""
     with pytest.raises(InvalidField) as refused:
         checked(terms, made_on=date(2026, 3, 2))
     (violation,) = refused.value.violations
@@ -199,7 +199,7 @@ def test_an_update_without_a_change_returns_the_same_rule() -> None:
 def test_a_rule_changes_to_the_other_kind_of_recurrence() -> None:
     to_rrule = {"weekly_slots": (), "rrule": "FREQ=MONTHLY;BYMONTHDAY=-1", "start_time": time(18)}
     after = changed(RULE, to_rrule, now=LATER)
-    # The date at which the rule was made, not that of the change.
+    # The date of the creation, not of the change.
     assert (after.terms.weekly_slots, after.terms.start_date) == ((), date(2026, 3, 2))
     back = changed(after, {"weekly_slots": (MONDAY,), "rrule": ""}, now=LATER)
     assert (back.terms.weekly_slots, back.terms.rrule, back.terms.start_time) == ((MONDAY,), "", None)

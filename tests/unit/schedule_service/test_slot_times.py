@@ -1,4 +1,4 @@
-"""How far a search reaches and what it finds."""
+"""The search for slot times: how far it reaches and what it finds."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

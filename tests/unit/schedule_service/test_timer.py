@@ -1,4 +1,4 @@
-"""What a timer is made of, how it rests, and what a new law does to it."""
+"""Timers: how they are created, paused and resumed, and moved by new time zone data."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -213,7 +213,7 @@ def test_a_missing_timer_is_not_found() -> None:
         ("30 1 * * *", NEW_YORK, "2026-11-01T05:30", "2026-11-01T01:30"),
         ("30 1 * * *", NEW_YORK, "2026-11-01T06:30", "2026-11-01T01:30/2"),
         ("@every 90s", BERLIN, "2026-03-02T09:01:30", "2026-03-02T09:01:30Z"),
-        # Not an instant of the expression, as it happens after a change of law that nothing was recorded of.
+        # Not an instant of the expression: the data of its zone changed, and the old data was not recorded.
         ("30 2 * * *", NEW_YORK, "2026-03-03T06:30", "2026-03-03T06:30:00Z"),
     ],
 )
@@ -221,18 +221,18 @@ def test_an_occurrence_is_named_by_its_nominal_local_time(cron: str, zone: Zone,
     assert occurrence_key(cron, zone, Dst.CRON, at(due)) == key
 
 
-def under(cron: str, law: Zone, due: str, **changes: Any) -> Timer:
-    """A timer as it was stored under an older law."""
-    made = replace(timer(cron=cron, time_zone="America/New_York"), zone=law, tzdata_version="2020a", **changes)
+def computed_with(cron: str, zone: Zone, due: str, **changes: Any) -> Timer:
+    """Returns a timer whose due time was computed with older data of its zone."""
+    made = replace(timer(cron=cron, time_zone="America/New_York"), zone=zone, tzdata_version="2020a", **changes)
     return replace(made, due_time=at(due), sleep_until=at(due))
 
 
 AS_PHOENIX = zone_from_data("America/New_York", find_zone("America/Phoenix").data)
-"""New York under a law without daylight saving, two hours behind."""
+"""New York with the data of Phoenix: no daylight saving, two hours behind."""
 
 
 def test_with_new_data_the_current_occurrence_keeps_its_local_time() -> None:
-    before = under("0 9 * * *", AS_PHOENIX, "2026-03-03T16:00")
+    before = computed_with("0 9 * * *", AS_PHOENIX, "2026-03-03T16:00")
     moved = rescheduled(before, AS_PHOENIX, NEW_YORK, now=NOW)
     assert moved.due_time == moved.sleep_until == at("2026-03-03T14:00")
     assert (moved.tzdata_version, moved.zone) == (tzdata_version(), NEW_YORK)
@@ -241,41 +241,41 @@ def test_with_new_data_the_current_occurrence_keeps_its_local_time() -> None:
 
 
 def test_a_paused_timer_moves_and_stays_paused() -> None:
-    before = replace(under("0 9 * * *", AS_PHOENIX, "2026-03-03T16:00"), paused=True, sleep_until=None)
+    before = replace(computed_with("0 9 * * *", AS_PHOENIX, "2026-03-03T16:00"), paused=True, sleep_until=None)
     moved = rescheduled(before, AS_PHOENIX, NEW_YORK, now=NOW)
     assert (moved.due_time, moved.sleep_until, moved.state) == (at("2026-03-03T14:00"), None, TimerState.PAUSED)
 
 
 def test_a_faulty_timer_moves_and_stays_faulty() -> None:
-    before = replace(under("0 9 * * *", AS_PHOENIX, "2026-03-03T16:00"), sleep_until=None)
+    before = replace(computed_with("0 9 * * *", AS_PHOENIX, "2026-03-03T16:00"), sleep_until=None)
     moved = rescheduled(before, AS_PHOENIX, NEW_YORK, now=NOW)
     assert (moved.due_time, moved.sleep_until, moved.state) == (at("2026-03-03T14:00"), None, TimerState.FAULTY)
 
 
 def test_an_occurrence_in_a_new_gap_is_replaced_by_the_next() -> None:
     # 02:30 of the eighth of March exists in Phoenix, not in New York.
-    before = under("30 2 * * *", AS_PHOENIX, "2026-03-08T09:30")
+    before = computed_with("30 2 * * *", AS_PHOENIX, "2026-03-08T09:30")
     assert rescheduled(before, AS_PHOENIX, NEW_YORK, now=NOW).due_time == at("2026-03-09T06:30")
 
 
 def test_the_second_pass_of_an_overlap_stays_the_second() -> None:
-    before = under("30 1 * * *", NEW_YORK, "2026-11-01T06:30")
+    before = computed_with("30 1 * * *", NEW_YORK, "2026-11-01T06:30")
     assert rescheduled(before, NEW_YORK, AS_PHOENIX, now=NOW).due_time == at("2026-11-02T08:30")
-    first = under("30 1 * * *", NEW_YORK, "2026-11-01T05:30")
+    first = computed_with("30 1 * * *", NEW_YORK, "2026-11-01T05:30")
     assert rescheduled(first, NEW_YORK, AS_PHOENIX, now=NOW).due_time == at("2026-11-01T08:30")
 
 
 def test_a_move_past_repeat_until_finishes_the_timer() -> None:
-    before = under("0 9 * * *", NEW_YORK, "2026-03-03T14:00", repeat_until=at("2026-03-03T15:00"))
+    before = computed_with("0 9 * * *", NEW_YORK, "2026-03-03T14:00", repeat_until=at("2026-03-03T15:00"))
     moved = rescheduled(before, NEW_YORK, AS_PHOENIX, now=NOW)
     assert (moved.due_time, moved.sleep_until, moved.finish_time) == (None, None, NOW)
 
 
 @pytest.mark.parametrize("cron", ["@every 1h", "0 9 * * *"])
 def test_a_timer_without_a_moved_wall_clock_time_stays(cron: str) -> None:
-    law = NEW_YORK if cron == "0 9 * * *" else AS_PHOENIX
-    before = under(cron, law, "2026-03-03T14:00")
-    assert rescheduled(before, law, NEW_YORK, now=NOW).due_time == before.due_time
+    old_zone = NEW_YORK if cron == "0 9 * * *" else AS_PHOENIX
+    before = computed_with(cron, old_zone, "2026-03-03T14:00")
+    assert rescheduled(before, old_zone, NEW_YORK, now=NOW).due_time == before.due_time
 
 
 def test_a_finished_timer_is_not_moved() -> None:
@@ -284,5 +284,5 @@ def test_a_finished_timer_is_not_moved() -> None:
 
 
 def test_an_unreadable_expression_does_not_block_zone_changes() -> None:
-    before = replace(under("0 9 * * *", AS_PHOENIX, "2026-03-03T16:00"), cron="61 * * * *")
+    before = replace(computed_with("0 9 * * *", AS_PHOENIX, "2026-03-03T16:00"), cron="61 * * * *")
     assert rescheduled(before, AS_PHOENIX, NEW_YORK, now=NOW).due_time == before.due_time

@@ -1,4 +1,4 @@
-"""What Schedule remembers of Queue's slots, and whom they keep from being deleted."""
+"""Upcoming slots of Queue, which keep a schedule from being deleted."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -20,9 +20,11 @@ SLOT = UpcomingSlot(organization_id="acme", slot_id="s1", social_account_id="pag
 
 
 def test_the_highest_revision_counts_in_any_order() -> None:
-    told = [replace(SLOT, revision=revision, schedule_time=NOON + timedelta(hours=revision)) for revision in (1, 2, 3)]
-    for heard in permutations(told):
-        assert newest(heard) == [told[-1]]
+    events = [
+        replace(SLOT, revision=revision, schedule_time=NOON + timedelta(hours=revision)) for revision in (1, 2, 3)
+    ]
+    for heard in permutations(events):
+        assert newest(heard) == [events[-1]]
 
 
 def test_slots_are_keyed_and_sorted_by_organization_and_id() -> None:

@@ -1,4 +1,4 @@
-"""Open or closed, and until or from when."""
+"""Send windows: open or closed, and until or from when."""
 
 from datetime import UTC, datetime, time, timedelta
 

@@ -1,4 +1,4 @@
-"""What a new law does to schedules, rules and timers."""
+"""Changes that a new tzdata release makes to schedules, rules and timers."""
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -78,10 +78,10 @@ def rule(**changes: object) -> ScheduleRule:
     )
 
 
-def timer(cron: str, law: Zone, *, after: datetime, dst: Dst = Dst.ONCE, **changes: object) -> Timer:
-    """As it was made under that law, waiting for its first time after an instant."""
-    made = created_timer("acme", "t", TimerRequest(topic="t", cron=cron, time_zone=law.name, dst_policy=dst), now=NOW)
-    due = next(firings(parse_cron(cron), law, after=after, dst=dst)).instant
+def timer(cron: str, zone: Zone, *, after: datetime, dst: Dst = Dst.ONCE, **changes: object) -> Timer:
+    """Returns a timer that waits for its first time after an instant, computed with that zone."""
+    made = created_timer("acme", "t", TimerRequest(topic="t", cron=cron, time_zone=zone.name, dst_policy=dst), now=NOW)
+    due = next(firings(parse_cron(cron), zone, after=after, dst=dst)).instant
     return replace(made, due_time=due, sleep_until=due, tzdata_version="2024a", **changes)  # type: ignore[arg-type]
 
 

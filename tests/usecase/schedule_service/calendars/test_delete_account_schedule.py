@@ -1,4 +1,4 @@
-"""Schedules that go away: what refuses it, what is left, and what comes after."""
+"""Deleting account schedules: what refuses it, what remains, and what follows."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Slots as Queue tells them, in whatever order, and how long they are remembered."""
+"""Slots as Queue announces them, in any order, and how long they are kept."""
 
 import random
 from collections.abc import Callable
@@ -31,14 +31,14 @@ async def known(database: Database) -> list[tuple[str, str, str, int, datetime]]
 
 
 async def test_the_newest_revision_wins_in_any_order(schedules: "Schedules", a_slot: MakeSlot) -> None:
-    told = [
+    events = [
         a_slot(slot_id=f"s{number}", revision=revision, schedule_time=START + timedelta(hours=number, days=revision))
         for number in range(30)
         for revision in (1, 2, 3)
     ]
-    random.Random(7).shuffle(told)
-    for first in range(0, len(told), 20):
-        await schedules.receive(*told[first : first + 20])
+    random.Random(7).shuffle(events)
+    for first in range(0, len(events), 20):
+        await schedules.receive(*events[first : first + 20])
     assert await known(schedules.database) == sorted(
         ("acme", f"s{number}", "page", 3, START + timedelta(hours=number, days=3)) for number in range(30)
     )
@@ -76,7 +76,7 @@ async def test_past_slots_are_deleted_in_batches_oldest_first(schedules: "Schedu
 
 
 async def test_a_locked_slot_is_skipped(schedules: "Schedules", a_slot: MakeSlot) -> None:
-    """It is in somebody's hands, because it has moved: the clean-up passes over it."""
+    """Locks a past slot, as an event that moves it does: the clean-up skips it."""
     past = START - timedelta(days=1)
     await schedules.receive(a_slot(schedule_time=past), a_slot(slot_id="s2", schedule_time=past))
     async with schedules.database.transaction() as tx:

@@ -8,8 +8,8 @@ if TYPE_CHECKING:
 
 
 async def test_organizations_may_have_the_same_account_id(schedules: "Schedules") -> None:
-    ours = await schedules.put(organization_id="acme")
+    own = await schedules.put(organization_id="acme")
     theirs = await schedules.put(replace(schedules.timetable, enabled=False), organization_id="umbrella")
     assert theirs.version == 1
-    assert await schedules.get(organization_id="acme") == ours
+    assert await schedules.get(organization_id="acme") == own
     assert await schedules.get(organization_id="umbrella") == theirs

@@ -16,7 +16,7 @@ async def test_targets_are_listed_for_thirty_days_from_now(rules: "Rules") -> No
     await rules.create("off", replace(rules.weekly, enabled=False))
     await rules.create("theirs", brand_id="other")
     keys = [target.key for target in (await rules.targets()).targets]
-    # A Saturday's minute to midnight is a minute before the Sunday's midnight, but for the one that is past.
+    # Saturdays at 23:59 and Sundays at 00:00, and the Tuesday of the monthly rule.
     assert keys[:3] == ["r2/2026-03-03/23:59", "r1/2026-03-07/23:59", "r1/2026-03-08/00:00"]
     assert keys[-1] == "r1/2026-03-29/00:00"
     assert len(keys) == 9

@@ -21,7 +21,7 @@ async def test_rules_are_listed_by_id_for_one_or_all_brands(rules: "Rules") -> N
 
 
 async def test_no_more_large_rules_are_read_than_fit_a_response(rules: "Rules") -> None:
-    # Of two hundred of them an answer would show a dozen, and to read the others held up every other call.
+    # A response fits about a dozen of them; reading two hundred would block every other call.
     slots = tuple(
         WeeklySlot(day=day, hour=hour, minute=minute) for day in range(5) for hour in (10, 11) for minute in range(50)
     )

@@ -1,4 +1,4 @@
-"""Putting schedules into a real database: what is stored, announced, refused and remembered."""
+"""Putting account schedules: what is stored, announced, refused and remembered."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A plan is made once per connection, perhaps while the tables are small, and kept: it must be right for large ones."""
+"""Query plans: one that was made while the tables were small must be right for large ones."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def small(schedules: "Schedules", a_slot: Callable[..., UpcomingSlot]) -> Database:
-    """A few rows, and statistics that say so: reading all of them is cheaper than a single look into an index."""
+    """Stores a few rows and collects statistics, so that reading all rows seems cheaper than using an index."""
     for number in range(5):
         await schedules.put(social_account_id=f"page-{number}")
         await schedules.receive(a_slot(slot_id=f"s{number}"))

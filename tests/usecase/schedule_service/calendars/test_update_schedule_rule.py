@@ -60,7 +60,7 @@ async def test_a_refused_change_is_not_stored_or_remembered(rules: "Rules") -> N
         await rules.delete(etag="0123456789abcdef")
     assert await rules.get() == created
     assert len(rules.announced.events) == 1
-    # Nor is the request remembered.
+    # The request is not remembered either.
     assert (await rules.update(name="Other", etag=created.etag, request_id="q1")).version == 2
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class WatchedRrule(str):
-    """Tells which threads read it."""
+    """An rrule that records which threads read it."""
 
     __slots__ = ("readers",)
     readers: set[int]
@@ -32,7 +32,7 @@ class WatchedRrule(str):
 
 
 async def test_a_rule_is_expanded_in_a_worker_thread(rules: "Rules") -> None:
-    # A COUNT may be counted for a tenth of a second, for which no timer waits.
+    # Counting a COUNT may take a tenth of a second, which must not delay timers.
     readers: set[int] = set()
     made, changed = (WatchedRrule(f"FREQ=DAILY;BYMONTHDAY=7;COUNT={n}", readers) for n in (11, 12))
     await rules.create(terms=replace(rules.by_rrule, rrule=made))

@@ -69,8 +69,8 @@ async def test_the_zone_of_a_recurring_timer_is_recorded(timers: "Timers") -> No
     await timers.create("once", delay=HOUR)
     await timers.create("daily", cron="@daily", time_zone="Asia/Tokyo")
     async with timers.database.read() as connection:
-        laws = (await connection.execute(text("select tzdata_version, time_zone, data from zone_data"))).all()
-    assert [tuple(law) for law in laws] == [(tzdata_version(), "Asia/Tokyo", zone_data("Asia/Tokyo"))]
+        zones = (await connection.execute(text("select tzdata_version, time_zone, data from zone_data"))).all()
+    assert [tuple(zone) for zone in zones] == [(tzdata_version(), "Asia/Tokyo", zone_data("Asia/Tokyo"))]
 
 
 async def test_the_engine_is_woken_with_the_time_until_the_timer_is_due(timers: "Timers") -> None:

@@ -1,4 +1,4 @@
-"""How many timers an organization may have that have not fired for the last time."""
+"""The limit of unfinished timers per organization."""
 
 import asyncio
 from datetime import timedelta

@@ -95,7 +95,7 @@ async def test_a_rush_of_one_organization_does_not_delay_another(timers: "Timers
     await timers.fire_due(batch=5)
     fired = [event.timer_id for event in timers.fired.events]
     assert fired.index("single") < 10
-    # Nobody is passed over, and among their own they keep their order.
+    # No timer is lost, and those of one organization keep their order.
     assert [each for each in fired if each != "single"] == [f"t{number:02}" for number in range(30)]
 
 

@@ -42,7 +42,7 @@ async def listed(timers: "Timers", state: TimerState) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "reported"),
     [
         ("update timer set cron = '61 * * * *' where id = 'damaged'", [InvalidJob]),
         ("update timer set time_zone = 'Atlantis/Poseidonis' where id = 'damaged'", [InvalidJob]),
@@ -50,7 +50,7 @@ async def listed(timers: "Timers", state: TimerState) -> list[str]:
     ],
 )
 async def test_an_invalid_row_does_not_keep_others_from_firing(
-    timers: "Timers", damage: str, told: list[type[Exception]]
+    timers: "Timers", damage: str, reported: list[type[Exception]]
 ) -> None:
     await timers.create("damaged", cron="0 * * * *", time_zone=NEW_YORK)
     await timers.create("sound", cron="0 * * * *")
@@ -60,8 +60,8 @@ async def test_an_invalid_row_does_not_keep_others_from_firing(
     timers.clock.moment = at("2026-03-02T10:00")
     await timers.fire_due()
     assert {event.timer_id for event in timers.fired.events} >= {"sound"}
-    assert [type(error) for error in timers.errors] == told
-    # It rests, or goes on.
+    assert [type(error) for error in timers.errors] == reported
+    # It is faulty, or waits for its next time.
     assert await timers.fire_due() == []
 
 
@@ -108,7 +108,7 @@ async def test_a_faulty_timer_that_can_be_read_again_can_be_resumed(timers: "Tim
     await timers.set_row(damage)
     timers.clock.moment = at("2026-03-02T10:00")
     await timers.fire_due()
-    # As another release reads it.
+    # Another release can read it.
     await timers.set_row(f"cron = '0 * * * *', time_zone = '{NEW_YORK}'")
     assert await timers.fire_due() == []
     resting = await timers.get()

@@ -91,7 +91,7 @@ async def test_another_worker_takes_over_from_one_that_died(timers: "Timers") ->
     assert await timers.fire_due() == []
     timers.clock.moment += timedelta(seconds=1)
     assert await timers.fire_due() == ["2026-03-02T10:00"]
-    # It was not dead after all.
+    # The first worker was not dead after all.
     assert await timers.settle(dead, jobs) == set()
     assert timers.fired.keys == ["2026-03-02T10:00"]
     assert (await timers.get()).fire_count == 1

@@ -27,7 +27,7 @@ def at(text: str) -> datetime:
 
 @pytest.mark.parametrize("by_hand", [False, True])
 async def test_an_occurrence_that_moves_to_a_later_time_fires_once(timers: "Timers", by_hand: bool) -> None:
-    # Under the older law New York is on the time of Halifax, one hour ahead.
+    # The older data puts New York on the time of Halifax, one hour ahead.
     await timers.create(cron="0 9 * * *", time_zone=NEW_YORK)
     await timers.use_older_zone(NEW_YORK, zone_data("America/Halifax"), at("2026-03-03T13:00"))
     timers.clock.moment = at("2026-03-03T13:00")
@@ -65,7 +65,7 @@ async def test_an_abandoned_batch_does_not_affect_the_next_one(timers: "Timers")
     now = timers.clock.moment
     jobs = {job.data["id"]: job for job in await replica.store.lock_next(now, now + timedelta(seconds=10), 100)}
     async with asyncio.TaskGroup() as group:
-        # It waits for the law that its timer follows, and ends after the other.
+        # It waits for the older zone to be read, and ends after the other.
         group.create_task(replica.handler([jobs["left"]]))
         await asyncio.sleep(0)
         await replica.handler([jobs["next"]])
@@ -75,14 +75,14 @@ async def test_an_abandoned_batch_does_not_affect_the_next_one(timers: "Timers")
 
 async def test_a_rescheduled_timer_fires_at_its_local_time(timers: "Timers") -> None:
     await timers.create(cron="0 9 * * *", time_zone=NEW_YORK)
-    law = zone_from_data(NEW_YORK, zone_data("America/Phoenix"))
-    await timers.use_older_zone(NEW_YORK, law.data, at("2026-03-03T16:00"))
+    phoenix = zone_from_data(NEW_YORK, zone_data("America/Phoenix"))
+    await timers.use_older_zone(NEW_YORK, phoenix.data, at("2026-03-03T16:00"))
     timers.clock.moment = at("2026-03-03T14:00")
     replica = timers.jobs()
     async with timers.database.transaction() as tx:
         before = await store.lock(tx.connection, "acme", "t")
         assert before is not None
-        moved = rescheduled(before, law, find_zone(NEW_YORK), now=timers.clock.moment)
+        moved = rescheduled(before, phoenix, find_zone(NEW_YORK), now=timers.clock.moment)
         assert await store.save(tx.connection, moved, before=before)
         assert not await store.save(tx.connection, replace(moved, due_time=None, finish_time=START), before=before)
     assert await timers.fire_due(replica) == ["2026-03-03T09:00"]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 async def test_organizations_may_have_the_same_timer_id(timers: "Timers") -> None:
-    ours = await timers.create(cron="@daily")
+    own = await timers.create(cron="@daily")
     for call in (timers.get, timers.pause, timers.resume, timers.fire, timers.delete):
         with pytest.raises(NotFound):
             await call(organization_id="umbrella")
@@ -19,4 +19,4 @@ async def test_organizations_may_have_the_same_timer_id(timers: "Timers") -> Non
     await timers.pause(organization_id="umbrella")
     await timers.delete(organization_id="umbrella")
     assert theirs.cron == "@hourly"
-    assert await timers.get() == ours
+    assert await timers.get() == own

@@ -1,4 +1,4 @@
-"""People and two engines at the same timers: whoever comes first, each occurrence fires once and none is lost."""
+"""Two engines and concurrent calls on the same timers: each occurrence fires once and none is lost."""
 
 import asyncio
 import logging
@@ -44,9 +44,9 @@ async def test_each_occurrence_fires_once_despite_interference(live_timers: "Tim
         for _ in range(2):
             engine = TimerEngine(timers.jobs(), poll=SECOND / 20, batch=5, lock=10 * SECOND)
             group.create_task(engine.run(stop))
-        by_hand = 0
+        manual = 0
         while await now(timers) < end:
-            by_hand += await interfere(timers, chance)
+            manual += await interfere(timers, chance)
         for timer_id in TIMERS:
             await eventually(lambda: has_finished(timers, timer_id), within=20)  # noqa: B023 - awaited here
         stop.set()
@@ -58,7 +58,7 @@ async def test_each_occurrence_fires_once_despite_interference(live_timers: "Tim
         count = (end - first[timer_id]) // SECOND + 1
         due = [first[timer_id] + number * SECOND for number in range(count)]
         assert fired[timer_id] == [f"{each.replace(tzinfo=None).isoformat()}Z" for each in due]
-    assert len([event for event in timers.fired.events if event.manual]) == by_hand
+    assert len([event for event in timers.fired.events if event.manual]) == manual
     assert sum([(await timers.get(timer_id)).fire_count for timer_id in TIMERS]) == len(timers.fired.events)
 
 
@@ -76,15 +76,15 @@ async def test_log_lines_about_a_timer_name_it(live_timers: "Timers", caplog: py
 
 
 async def interfere(timers: "Timers", chance: random.Random) -> int:
-    """A deed, often while the timer is in hand; how many firings by hand it made."""
+    """Makes a random call, often while the timer is locked; returns the number of manual firings."""
     timer_id = chance.choice(TIMERS)
-    deeds: list[Callable[[str], Awaitable[object]]] = [timers.pause, timers.resume, timers.resume, timers.fire]
-    deed = chance.choice(deeds)
+    calls: list[Callable[[str], Awaitable[object]]] = [timers.pause, timers.resume, timers.resume, timers.fire]
+    call = chance.choice(calls)
     try:
-        await deed(timer_id)
+        await call(timer_id)
     except Refused:  # it has finished
         return 0
-    return 1 if deed == timers.fire else 0
+    return 1 if call == timers.fire else 0
 
 
 async def has_finished(timers: "Timers", timer_id: str) -> bool:

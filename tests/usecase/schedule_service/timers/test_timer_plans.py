@@ -1,4 +1,4 @@
-"""The plans of what is asked about timers: made for few rows or for many, they find theirs by an index."""
+"""Query plans of timers: made for few rows or for many, they use an index."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -53,7 +53,7 @@ INDEXES = {TimerState.PAUSED: "timer_idle", TimerState.FINISHED: "timer_idle", T
 
 @pytest.fixture
 async def few(timers: "Timers") -> Database:
-    """Statistics that say so: reading all of them is cheaper than a single look into an index."""
+    """Stores a few timers and collects statistics, so that reading all rows seems cheaper than using an index."""
     for number in range(5):
         await timers.create(f"t{number}", delay=timedelta(0))
     await timers.fire_due()
@@ -84,11 +84,11 @@ async def test_each_statement_reads_only_its_own_among_many_timers(many: Databas
 
 
 async def test_locking_due_timers_reads_only_those_among_few(few: Database, timers: "Timers") -> None:
-    await check_the_look(few, timers)
+    await check_locking(few, timers)
 
 
 async def test_locking_due_timers_reads_only_those_among_many(many: Database, timers: "Timers") -> None:
-    await check_the_look(many, timers)
+    await check_locking(many, timers)
 
 
 async def test_a_shared_batch_reads_only_due_timers_among_many(many: Database) -> None:
@@ -104,7 +104,7 @@ async def test_a_shared_batch_reads_only_due_timers_among_many(many: Database) -
         assert all(key in scan["Index Cond"] for scan in scans), scans
 
 
-async def check_the_look(database: Database, timers: "Timers") -> None:
+async def check_locking(database: Database, timers: "Timers") -> None:
     await timers.create("due", delay=timedelta(0))
     now = timers.clock.moment
     jobs = due_timers.timer_jobs(database, DatabaseClock())
@@ -121,7 +121,7 @@ async def check_the_look(database: Database, timers: "Timers") -> None:
     looks = [(statement, parameters) for statement, parameters in asked if "sleep_until" in statement]
     assert len(looks) == 2
     for statement, parameters in looks:
-        # Once more, for the next lock: what is explained is done, too.
+        # With later times, because EXPLAIN ANALYZE executes the statement a second time.
         later = [value + timedelta(seconds=10) if isinstance(value, datetime) else value for value in parameters]
         nodes = await analyzed(database, statement, later)
         reads = [node for node in nodes if node.get("Index Name") == "timer_due"]
@@ -135,17 +135,17 @@ def check(nodes: list[dict[str, Any]], keys: set[str]) -> None:
     scans = [scan for scan in scans if scan["Node Type"] != "Tid Scan"]
     assert scans
     assert {scan["Node Type"] for scan in scans} <= {"Index Scan", "Index Only Scan"}, scans
-    # What leads to the rows; of a listing, then the rows by their ids.
+    # The first scan finds the rows; a listing then reads them by their ids.
     assert all(key in scans[0].get("Index Cond", "") for key in keys), scans
     for scan in scans[1:]:
-        if scan["Index Name"] == "timer_faulty":  # those that are no part of a listing, hardly any
+        if scan["Index Name"] == "timer_faulty":  # the few faulty timers, which a listing leaves out
             continue
         assert all(key in scan.get("Index Cond", "") for key in KEY), scan
     assert not [node for node in nodes if node["Node Type"] in {"Hash Join", "Sort"}]
 
 
 async def analyzed(database: Database, statement: str, values: Sequence[object]) -> list[dict[str, Any]]:
-    """What was read, under the settings of a service: its plans serve every value."""
+    """Explains a statement under the settings of a service, with a plan for any value."""
     async with database.statement() as connection:
         raw: Any = (await connection.get_raw_connection()).driver_connection
         (top,) = await raw.fetchval(f"explain (analyze, format json) {statement}", *values)

@@ -41,7 +41,7 @@ async def test_each_older_release_is_compared_with_its_own_data(drift: "Drift") 
 
 
 async def test_rows_announced_by_a_newer_release_are_left_alone(drift: "Drift") -> None:
-    """While processes are replaced, those of before do not turn back what those of after have announced."""
+    """Checks that old processes, while they are replaced, do not revert what new ones have announced."""
     await drift.record(VANCOUVER, drift.vancouver_before, "2031a")
     schedule, rule = await drift.schedule(release="2031a"), await drift.rule(release="2031a")
     timer = await drift.timer(release="2031a")
@@ -52,10 +52,10 @@ async def test_rows_announced_by_a_newer_release_are_left_alone(drift: "Drift") 
     assert await drift.stored_timer() == timer
 
 
-@pytest.mark.parametrize("law", [None, b"not a zone"])
-async def test_without_a_record_of_the_old_zone_anything_may_have_moved(drift: "Drift", law: bytes | None) -> None:
-    if law:
-        await drift.record(BERLIN, law, "2020a")
+@pytest.mark.parametrize("data", [None, b"not a zone"])
+async def test_without_a_record_of_the_old_zone_anything_may_have_moved(drift: "Drift", data: bytes | None) -> None:
+    if data:
+        await drift.record(BERLIN, data, "2020a")
     await drift.schedule("lost", BERLIN, release="2020a")
     await drift.rule("lost", BERLIN, release="2020a")
     timer = await drift.timer(release="2020a", data=zone_data(VANCOUVER))

@@ -55,11 +55,11 @@ async def test_only_schedules_whose_times_move_are_listed(drift: "Drift") -> Non
 
 
 async def test_a_difference_outside_all_slots_moves_nothing(drift: "Drift") -> None:
-    """Summer once ended two hours later; all other changes of the clocks are the same."""
+    """Compares with a release in which summer time ended two hours later, once."""
     summer, winter = timedelta(hours=2), timedelta(hours=1)
     ends = [(datetime(2026, 10, 25, 3, tzinfo=UTC), winter)]
-    law = compiled_zone("CET-1CEST,M3.5.0,M10.5.0/3", offset=summer, changes=ends)
-    await drift.record(BERLIN, law, "2025b")
+    data = compiled_zone("CET-1CEST,M3.5.0,M10.5.0/3", offset=summer, changes=ends)
+    await drift.record(BERLIN, data, "2025b")
     await drift.schedule("monday", BERLIN, release="2025b")
     await drift.schedule("sunday", BERLIN, release="2025b", weekly_slots=(WeeklySlot(day=0, hour=3, minute=30),))
     (change,) = await drift.listed()
@@ -125,7 +125,7 @@ async def test_timers_that_do_not_move_are_not_listed(drift: "Drift") -> None:
     async with drift.database.transaction() as tx:
         for timer in (once, every):
             assert await timers.insert(tx.connection, timer)
-    await drift.timer("in-hand", fence=1)
+    await drift.timer("due", fence=1)
     drift.clock.moment = datetime(2026, 11, 2, 17, 0, 1, tzinfo=UTC)
     assert await drift.listed() == []
 

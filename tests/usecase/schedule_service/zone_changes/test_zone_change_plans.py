@@ -1,4 +1,4 @@
-"""What is asked about laws costs what it finds: laws and rows are found by an index, whatever the statistics say."""
+"""Query plans of zone changes: rows are found by an index, no matter what the statistics say."""
 
 from datetime import UTC, datetime
 
@@ -15,6 +15,11 @@ from testkit.plans import nodes_of, planned
 NOW = datetime(2026, 10, 20, tzinfo=UTC)
 OLD = ZoneRelease("2024a", "America/Vancouver")
 ELSEWHERE = ("account_schedule_elsewhere", "upcoming_slot_by_account")
+INDEXES = {
+    Kind.ACCOUNT_SCHEDULE: "account_schedule_by_law",
+    Kind.SCHEDULE_RULE: "schedule_rule_by_law",
+    Kind.TIMER: "timer_by_law",
+}
 SCANS = {"Index Scan", "Index Only Scan", "Tid Scan"}
 _SCHEDULES = text("""
     insert into account_schedule (organization_id, social_account_id, name, time_zone, weekly_slots, max_posts_per_day,
@@ -48,7 +53,7 @@ async def fill(database: Database, count: int) -> None:
 
 @pytest.fixture
 async def few(database: Database) -> Database:
-    """Reading all of them is cheaper than a single look into an index, and the statistics say so."""
+    """Stores a few rows and collects statistics, so that reading all rows seems cheaper than using an index."""
     await fill(database, 5)
     return database
 
@@ -61,21 +66,21 @@ async def many(database: Database) -> Database:
 
 STATEMENTS: dict[str, tuple[TextClause, set[str]]] = {
     **{
-        f"zone releases of {kind}": (statement, {f"{kind.lower()}_by_law"})
+        f"zone releases of {kind}": (statement, {INDEXES[kind]})
         for kind, statement in zone_changes._ZONE_RELEASES.items()
     },
     **{
         f"page of {kind}{' of one organization' * of_one}": (
             statement,
-            {f"{kind.lower()}_by_law", *(ELSEWHERE if kind is Kind.ACCOUNT_SCHEDULE else ())},
+            {INDEXES[kind], *(ELSEWHERE if kind is Kind.ACCOUNT_SCHEDULE else ())},
         )
         for (kind, of_one), statement in zone_changes._PAGE.items()
     },
     **{
-        f"mark {kind}{' of one organization' * of_one}": (statement, {f"{kind.lower()}_by_law"})
+        f"mark {kind}{' of one organization' * of_one}": (statement, {INDEXES[kind]})
         for (kind, of_one), statement in zone_changes._MARK.items()
     },
-    **{f"count {kind}": (statement, {f"{kind.lower()}_by_law"}) for kind, statement in zone_changes._COUNT.items()},
+    **{f"count {kind}": (statement, {INDEXES[kind]}) for kind, statement in zone_changes._COUNT.items()},
     "recorded zones": (zone_data._FIND_SOME, {"zone_data_pkey"}),
     "slots within": (upcoming_slots._ANY_WITHIN, {"upcoming_slot_by_account"}),
     "meant slots": (upcoming_slots._WITH_NOMINAL_TIMES, {"upcoming_slot_by_account"}),
@@ -105,9 +110,11 @@ async def test_zone_releases_are_found_without_reading_all_rows(many: Database, 
 
 @pytest.mark.parametrize("kind", Kind)
 async def test_marking_continues_in_batches_until_nothing_is_left(many: Database, kind: Kind) -> None:
-    law = ZoneRelease(OLD.tzdata_version, "Zone/7")
+    zone_release = ZoneRelease(OLD.tzdata_version, "Zone/7")
     async with many.statement() as connection:
-        marked = [await zone_changes.mark(connection, kind, law, organization_id="", limit=400) for _ in range(4)]
+        marked = [
+            await zone_changes.mark(connection, kind, zone_release, organization_id="", limit=400) for _ in range(4)
+        ]
         assert marked == [400, 400, 200, 0]
         assert ZoneRelease(tzdata_version(), "Zone/7") in await zone_changes.zone_releases_in_use(connection, kind)
         assert await zone_changes.count_of_older_releases(connection, kind, most=100) == 100

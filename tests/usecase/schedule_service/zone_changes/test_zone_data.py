@@ -34,13 +34,13 @@ ZONES = sorted(zone_names())[:60]
 
 
 async def test_recorded_zones_are_read_one_at_a_time(database: Database, bystander: "Bystander") -> None:
-    laws = [ZoneRelease("2024a", name) for name in ZONES]
-    statement = text("insert into zone_data values ('2024a', :zone, :law)")
+    zone_releases = [ZoneRelease("2024a", name) for name in ZONES]
+    statement = text("insert into zone_data values ('2024a', :zone, :data)")
     async with database.transaction() as tx:
         for name in ZONES:
-            law = zone_data(name).replace(b"LMT", b"XYZ")
-            await tx.connection.execute(statement, {"zone": name, "law": law})
+            data = zone_data(name).replace(b"LMT", b"XYZ")
+            await tx.connection.execute(statement, {"zone": name, "data": data})
     async with database.read() as connection, bystander(lambda: sum(zone_from_data.cache_info()[:2])) as seen:
-        found = await recorded_zones(connection, laws)
-    assert found.keys() == set(laws)
+        found = await recorded_zones(connection, zone_releases)
+    assert found.keys() == set(zone_releases)
     assert max(after - before for before, after in pairwise(seen)) == 1

@@ -101,7 +101,7 @@ async def test_posts_of_a_deleted_schedule_move_too(drift: "Drift") -> None:
     await drift.put("page")
     await drift.set_release(OLD)
     await drift.receive_slot(nominal, new, revision=2)
-    assert ids(await drift.listed()) == [("ACCOUNT_SCHEDULE", "acme", "page")]  # by its own weekly slots
+    assert ids(await drift.listed()) == [("ACCOUNT_SCHEDULE", "acme", "page")]  # because of its weekly slots
 
 
 async def test_accounts_with_posts_in_other_zones_are_listed_in_order(drift: "Drift") -> None:
@@ -119,16 +119,16 @@ async def test_accounts_with_posts_in_other_zones_are_listed_in_order(drift: "Dr
 
 
 async def test_a_post_moves_from_a_new_second_pass_to_the_first(drift: "Drift") -> None:
-    """Clocks in Berlin went back on the 18th, now on the 25th: the laws differ until then, the post stands behind."""
-    release, law = "2025a", compiled_zone("CET-1CEST,M3.5.0,M10.3.0/3", offset=timedelta(hours=1))
-    await drift.record(BERLIN, law, release)
+    """Compares data by which clocks in Berlin went back on the 18th with the 25th; the post is after both."""
+    release, data = "2025a", compiled_zone("CET-1CEST,M3.5.0,M10.3.0/3", offset=timedelta(hours=1))
+    await drift.record(BERLIN, data, release)
     await drift.schedule(zone=BERLIN, release=release, weekly_slots=())
     before, behind = datetime(2026, 10, 25, 0, 30, tzinfo=UTC), datetime(2026, 10, 25, 1, 30, tzinfo=UTC)
     await drift.receive_slot(datetime(2026, 10, 25, 2, 30), behind, BERLIN)
     assert len(await drift.listed()) == 1
     await drift.receive_slot(None, behind, BERLIN, revision=2)
     assert await drift.listed() == []
-    await drift.receive_slot(None, before, BERLIN, revision=3)  # an instant keeps its instant, but shows another time
+    await drift.receive_slot(None, before, BERLIN, revision=3)  # a plain instant stays, but shows another local time
     assert len(await drift.listed()) == 1
 
 
@@ -158,7 +158,7 @@ async def test_a_timer_that_does_not_move_is_marked_and_keeps_its_fence(drift: "
 
 
 async def test_a_schedule_in_a_dropped_zone_is_left_to_a_person(drift: "Drift") -> None:
-    """Queue could not read its announcement, although it has a post elsewhere that moves."""
+    """Checks that no announcement is made that Queue could not read, although a post in another zone moves."""
     await drift.schedule_in_dropped_zone("gone")
     await drift.schedule("page")
     before = await drift.stored_schedule("gone")
