@@ -21,11 +21,10 @@ from publisher_service.adapters.postgres.jobs import insert_jobs, lock_jobs, sav
 from publisher_service.application.late_evidence import LateEvidence
 from publisher_service.domain.outcome import Found
 from publisher_service.domain.post_job import JobState, PostJob, Target, begun_again, job_id, moved
-from servicekit.faults import Fault
 from servicekit.ids import Uuid7Source
 from servicekit.pg.database import Database
 from servicekit.pg.outbox import Outbox
-from servicekit.rpc import fault_from_error
+from testkit.refusals import refusal_of
 
 if TYPE_CHECKING:
     from postflow.publisher.v1.publisher_service_pb2_grpc import PublisherServiceAsyncStub
@@ -75,12 +74,6 @@ def published(**more: Any) -> pb.ResolvePostJobRequest:
 
 def not_published(**more: Any) -> pb.ResolvePostJobRequest:
     return saying(pb.RESOLVE_OUTCOME_NOT_PUBLISHED, **more)
-
-
-async def refusal_of(call: grpc.aio.UnaryUnaryCall[Any, Any]) -> tuple[grpc.StatusCode, Fault]:
-    with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await call
-    return refused.value.code(), fault_from_error(refused.value)
 
 
 async def announced(database: Database) -> list[Any]:

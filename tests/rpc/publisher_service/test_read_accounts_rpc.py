@@ -17,9 +17,8 @@ from postflow.publisher.v1.social_account_pb2 import (
     SOCIAL_ACCOUNT_STATE_DISCONNECTED,
     SocialAccount,
 )
-from servicekit.faults import Fault
 from servicekit.pg.database import Database
-from servicekit.rpc import fault_from_error
+from testkit.refusals import refusal_of
 
 if TYPE_CHECKING:
     from postflow.publisher.v1.social_account_service_pb2_grpc import SocialAccountServiceAsyncStub
@@ -35,12 +34,6 @@ def connection(account: str, *, organization: str = "acme") -> pb.ConnectAccount
         external_account_id=f"ext-{account}",
         credentials=pb.Credentials(access_token="sandbox-ok"),
     )
-
-
-async def refusal_of(call: grpc.aio.UnaryUnaryCall[Any, Any]) -> tuple[grpc.StatusCode, Fault]:
-    with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await call
-    return refused.value.code(), fault_from_error(refused.value)
 
 
 async def change(database: Database, statement: str) -> None:

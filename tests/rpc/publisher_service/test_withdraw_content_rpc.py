@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import grpc
 import pytest
@@ -13,9 +13,8 @@ from postflow.publisher.v1 import publisher_service_pb2 as pb
 from publisher_service.adapters.postgres.contents import lock_contents
 from publisher_service.adapters.postgres.jobs import get_job, insert_jobs
 from publisher_service.domain.post_job import JobState, PostJob, Target, job_id
-from servicekit.faults import Fault
 from servicekit.pg.database import Database
-from servicekit.rpc import fault_from_error
+from testkit.refusals import refusal_of
 
 if TYPE_CHECKING:
     from postflow.publisher.v1.publisher_service_pb2_grpc import PublisherServiceAsyncStub
@@ -42,12 +41,6 @@ async def job(database: Database) -> PostJob:
     async with database.transaction() as tx:
         await insert_jobs(tx.connection, [a_job(), a_job("other")])
     return a_job()
-
-
-async def refusal_of(call: grpc.aio.UnaryUnaryCall[Any, Any]) -> tuple[grpc.StatusCode, Fault]:
-    with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await call
-    return refused.value.code(), fault_from_error(refused.value)
 
 
 async def test_a_withdrawal_before_any_attempt_is_in_time(

@@ -13,9 +13,8 @@ from postflow.publisher.v1 import publisher_service_pb2 as pb
 from postflow.publisher.v1.post_job_pb2 import POST_JOB_STATE_PENDING, POST_JOB_STATE_SCHEDULED, POST_JOB_STATE_SENDING
 from publisher_service.adapters.postgres.jobs import insert_jobs
 from publisher_service.domain.post_job import JobState, PostJob, Target, job_id
-from servicekit.faults import Fault
 from servicekit.pg.database import Database
-from servicekit.rpc import fault_from_error
+from testkit.refusals import refusal_of
 
 if TYPE_CHECKING:
     from postflow.publisher.v1.publisher_service_pb2_grpc import PublisherServiceAsyncStub
@@ -23,12 +22,6 @@ if TYPE_CHECKING:
 Code = grpc.StatusCode
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 JOBS = 23
-
-
-async def refusal_of(call: grpc.aio.UnaryUnaryCall[Any, Any]) -> tuple[grpc.StatusCode, Fault]:
-    with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await call
-    return refused.value.code(), fault_from_error(refused.value)
 
 
 def a_job(number: int, organization: str = "acme") -> PostJob:
