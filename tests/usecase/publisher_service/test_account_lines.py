@@ -48,7 +48,7 @@ async def test_waiting_in_line_is_announced_in_batches_and_polls_nothing(start: 
     async with start() as rig:
         await rig.connect()
         await rig.sandbox.faults({"fault": "slow", "seconds": 0.9, "count": 3})
-        await rig.post_many(60, due=rig.clock.now() + timedelta(seconds=2))
+        await rig.post_many(60, due=rig.clock.now() + timedelta(seconds=4))
         await rig.all_in("READY", 59, reason="IN_LINE")
         waiting = await rig.rows("select version, next_action_time, not_after from post_job where state = 'READY'")
         assert all(row.next_action_time == row.not_after for row in waiting)
