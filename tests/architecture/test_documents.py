@@ -110,6 +110,19 @@ def test_every_decision_is_numbered_complete_and_listed(root: Path) -> None:
         assert f"{number}. [{title}]({page.name})" in listed
 
 
+def test_names_in_the_rule_of_a_decision_exist(root: Path, files: list[Path]) -> None:
+    """`job_id` and `publisher_service.domain.post_job.job_id` name something in the code, wherever it is."""
+    code = [file for file in files if file.suffix in {".py", ".proto", ".toml", ""} and file.parent.name != "released"]
+    words = {word for file in code for word in re.findall(r"\w+", file.read_text())}
+    gone = [
+        f"{page.name}: {name}"
+        for page in (root / "docs/adr").glob("0*.md")
+        for name in re.findall(r"`([A-Za-z_][\w.]*)`", page.read_text().partition("## Rule")[2])
+        if not name.endswith(".py") and not words.issuperset(name.split("."))
+    ]
+    assert gone == []
+
+
 def anchors(document: Path) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
