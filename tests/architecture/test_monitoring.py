@@ -102,6 +102,14 @@ def test_an_alert_says_what_to_do(root: Path, alerts: list[dict[str, Any]]) -> N
         assert anchor in {heading.lower().replace(" ", "-") for heading in headings}, alert["alert"]
 
 
+def test_a_metric_of_an_alert_stands_in_a_runbook(root: Path, alerts: list[dict[str, Any]]) -> None:
+    """The end-to-end tests read the runbooks, and expect each of their metrics from the start of a process."""
+    runbooks = [*root.glob("services/*/README.md"), root / "libs/servicekit/README.md"]
+    explained = set().union(*(METRIC.findall(runbook.read_text()) for runbook in runbooks))
+    series = {name for alert in alerts for name in METRIC.findall(alert["expr"])} - NOT_OF_THE_CODE
+    assert {re.sub("_(bucket|count|sum)$", "", name) for name in series} - explained == set()
+
+
 def test_what_must_stay_zero_has_an_alert(instruments: list[Instrument], alerts: list[dict[str, Any]]) -> None:
     """A counter is shown from 0 so that an alert sees its first event: then there is one."""
     watched = {name for alert in alerts for name in METRIC.findall(alert["expr"])}
