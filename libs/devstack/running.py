@@ -28,12 +28,13 @@ class Running:
 
 def find(folder: Path) -> Running:
     """Returns the record of the stack that runs in the folder; StackError if none does, or if it still starts."""
-    if FolderLock(folder).holder() is None:
+    pid = FolderLock(folder).holder()
+    if pid is None:
         raise StackError(f"no stack runs in {folder}: start one with `make run`")
     try:
         return Running(**json.loads((folder / RECORD).read_text()))
     except FileNotFoundError:
-        raise StackError(f"the stack in {folder} is still starting, or is stopping") from None
+        raise StackError(f"the stack in {folder} is still starting, or is stopping: process {pid}") from None
 
 
 def forget(folder: Path) -> None:

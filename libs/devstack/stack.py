@@ -232,6 +232,7 @@ class Stack:
 
     async def _start_postgres(self) -> None:
         if self.postgres is not None:
+            self._on_line("postgres", "starts" if self.postgres.has_data else "creates its data folder and starts")
             await self.postgres.start()
             self._database_urls |= await self.postgres.provide(self._own_databases)
             self._on_line("postgres", f"PostgreSQL is ready on port {self.postgres.port}")

@@ -42,9 +42,9 @@ def test_the_details_of_errors_are_readable_with_the_shipped_descriptors(root: P
     assert known >= {"google.rpc.ErrorInfo", "google.rpc.BadRequest", "google.rpc.RetryInfo"}
 
 
-def test_health_can_be_asked_with_the_shipped_descriptors(root: Path) -> None:
+def test_health_and_reflection_can_be_called_with_the_shipped_descriptors(root: Path) -> None:
     shipped = FileDescriptorSet.FromString((root / "libs/postflow/postflow.binpb").read_bytes())
-    assert "grpc.health.v1" in {file.package for file in shipped.file}
+    assert {"grpc.health.v1", "grpc.reflection.v1alpha"} <= {file.package for file in shipped.file}
 
 
 def test_every_request_begins_with_its_tenant(protos: list[FileDescriptorProto]) -> None:

@@ -1,12 +1,12 @@
 """`make run`: the stack in the foreground until somebody stops it."""
 
 import asyncio
+import shlex
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from devstack import running
 from devstack.commands.first_post import commands, grpcurl_command, shortest
@@ -15,10 +15,10 @@ from devstack.errors import FolderInUse, StackError
 from devstack.layout import WELL_KNOWN_PORTS, given_by_caller
 from devstack.stack import Stack
 from servicekit.clock import Clock, SystemClock
+from servicekit.run.addresses import without_password
 
 # A person watches, so the outcome of every post is shown, also of those that went well.
 FOLLOWED = {"POSTFLOW_PUBLISHER_OUTCOME_LOG_LEVEL": "DEBUG"}
-
 
 HINTS = """What happens to each post is a line below. In another terminal, in this folder:
 
@@ -98,18 +98,19 @@ async def _serve(stack: Stack, printer: Printer, clock: Clock, without: Sequence
         printer.say(commands(stack.targets, grpcurl_command()))
         printer.say()
         for service in without:
-            printer.say(_left_out(service))
+            printer.say(_left_out(service, stack.state.path))
         printer.say(HINTS)
         printer.say()
         await asyncio.Event().wait()
     return 0
 
 
-def _left_out(service: str) -> str:
+def _left_out(service: str, folder: Path) -> str:
     python = shortest(Path(sys.executable))
+    env = f"{python} -m devstack env --state-dir {shlex.quote(shortest(folder))} {service}"
     return f"""{service} is left to you. For example, in another terminal, in this folder:
 
-  (set -a; eval "$({python} -m devstack env {service})"; exec {python} -m pdb -m {service}_service.main)
+  (set -a; eval "$({env})"; exec {python} -m pdb -m {service}_service.main)
 """
 
 
@@ -120,11 +121,11 @@ def addresses(stack: Stack) -> list[str]:
     ]
     ledger = f"its ledger is {stack.sandbox.path}" if stack.sandbox.path else "not started here"
     passwords = f"passwords in {stack.state.path / 'postgres' / 'passwords.json'}" if stack.postgres else ""
-    databases = [_without_password(url) for url in stack.database_urls.values()]
+    databases = [without_password(url) for url in stack.database_urls.values()]
     return [
         *services,
         f"{'sandbox':<10} {stack.sandbox.url:<24} {ledger}",
-        f"{'nats':<10} {_without_password(stack.nats_url)}",
+        f"{'nats':<10} {without_password(stack.nats_url)}",
         *(f"{'postgres':<10} {url}" for url in databases),
         *([f"{'':<10} {passwords}"] if passwords else []),
     ]
@@ -132,9 +133,3 @@ def addresses(stack: Stack) -> list[str]:
 
 def time_of_day(clock: Clock) -> str:
     return clock.now().isoformat(timespec="milliseconds")[11:23]
-
-
-def _without_password(url: str) -> str:
-    parts = urlsplit(url)
-    user = f"{parts.username}@" if parts.username else ""
-    return parts._replace(netloc=f"{user}{parts.hostname}:{parts.port}").geturl()

@@ -103,6 +103,11 @@ class EmbeddedPostgres:
         return self._child is not None and self._child.running
 
     @property
+    def has_data(self) -> bool:
+        """False before the first start, which creates the cluster and takes some seconds."""
+        return self._data.exists()
+
+    @property
     def pid(self) -> int:
         assert self._child is not None
         return self._child.pid
