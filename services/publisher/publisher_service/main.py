@@ -12,6 +12,7 @@ from publisher_service.adapters.providers.provider import Providers
 from publisher_service.adapters.providers.sandbox import SandboxAdapter
 from publisher_service.adapters.vault import Vault, read_keys
 from publisher_service.application import post_log
+from publisher_service.application.announce_started import AnnounceStarted
 from publisher_service.application.claim_jobs import ClaimJobs
 from publisher_service.application.connect_account import ConnectAccount
 from publisher_service.application.count_jobs import CountJobs
@@ -29,13 +30,12 @@ from publisher_service.application.save_drafts import SaveDrafts
 from publisher_service.application.send_post import SendPost
 from publisher_service.application.settle_posts import SettlePosts
 from publisher_service.application.take_slots import TakeSlots
-from publisher_service.application.tell_started import TellStarted
 from publisher_service.application.wake_stranded_lines import WakeStrandedLines
 from publisher_service.application.withdraw_content import WithdrawContent
 from publisher_service.domain.policy import Policy
-from publisher_service.engine.commands import CONSUMER as COMMANDS
-from publisher_service.engine.commands import CommandIntake
-from publisher_service.engine.lanes import ProviderLane
+from publisher_service.engine.intake import CONSUMER as COMMANDS
+from publisher_service.engine.intake import CommandIntake
+from publisher_service.engine.lane import ProviderLane
 from publisher_service.engine.look_ups import LookUps
 from publisher_service.engine.pipeline import PublishPipeline
 from publisher_service.engine.redrive import CommandRedriver
@@ -92,8 +92,9 @@ class _Parts:
         self.http = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=settings.senders * 2), cookie_jar=aiohttp.DummyCookieJar()
         )
-        sandbox = SandboxAdapter(self.http, settings.sandbox_url, settings.limits)
-        self.providers = Providers([sandbox], self.backbone.system)
+        self.providers = Providers(
+            [SandboxAdapter(self.http, settings.sandbox_url, settings.limits)], self.backbone.system
+        )
         self.late = LateEvidence(self.backbone.outbox)
         self.wake_up = WakeUp()
         self.due_now, self.connection_changed = asyncio.Event(), asyncio.Event()
@@ -139,7 +140,7 @@ def _pipeline(parts: _Parts) -> PublishPipeline:
             providers=parts.providers.names,
             wake_lines=parts.wake_up.wake_lines,
         ),
-        tell_started=TellStarted(database=database, clock=clock, outbox=outbox),
+        announce_started=AnnounceStarted(database=database, clock=clock, outbox=outbox),
         clock=backbone.system,
         steady=parts.steady,
         lanes={

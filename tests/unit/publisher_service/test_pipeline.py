@@ -7,16 +7,16 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-from publisher_service.application.claim_jobs import Claim, Over, Turns
+from publisher_service.application.claim_jobs import Claim, Done, Turns
 from publisher_service.application.disown_claims import FailedClaim
 from publisher_service.application.send_post import Sent
 from publisher_service.domain.claim import Claimed, Command, Lane
 from publisher_service.domain.outcome import Accepted
 from publisher_service.domain.post_job import JobState, PostJob, Target
-from publisher_service.engine.lanes import ProviderLane
+from publisher_service.engine.held_command import HeldCommand
+from publisher_service.engine.lane import ProviderLane
 from publisher_service.engine.pipeline import PublishPipeline
 from publisher_service.engine.wake_up import WakeUp
-from publisher_service.engine.work import Work
 from servicekit.clock import SystemClock
 from servicekit.pg.clock import SteadyClock
 from testkit.eventually import eventually
@@ -26,7 +26,7 @@ UNUSED = cast(Any, None)
 
 
 class NoIntake:
-    async def run(self, stop: asyncio.Event, due: Callable[[list[Work]], None]) -> None:
+    async def run(self, stop: asyncio.Event, due: Callable[[list[HeldCommand]], None]) -> None:
         await stop.wait()
 
 
@@ -43,7 +43,7 @@ class Claims:
     async def __call__(self, commands: Sequence[Command], lanes: Sequence[Lane]) -> list[Claim]:
         self.asked.update(command.draft_id for command in commands)
         await self.may_answer.wait()
-        return [Over() for _ in commands]
+        return [Done() for _ in commands]
 
     async def next_turn(self, lanes: Sequence[Lane]) -> tuple[datetime | None, datetime]:
         return None, NOW
@@ -128,13 +128,13 @@ class Narrow:
     def __init__(self) -> None:
         self.when_full: Callable[[], None] = lambda: None
         self._room = 1
-        self._waiting: asyncio.Queue[Work | None] = asyncio.Queue()
+        self._waiting: asyncio.Queue[HeldCommand | None] = asyncio.Queue()
 
     @property
     def now(self) -> Lane:
         return Lane(provider="sandbox", room=self._room, lease=timedelta(seconds=15))
 
-    def enter(self, work: Work) -> None:
+    def enter(self, work: HeldCommand) -> None:
         self._room -= 1
         self._waiting.put_nowait(work)
         self.when_full()
@@ -145,7 +145,7 @@ class Narrow:
     def show(self) -> None:
         pass
 
-    async def run(self, send: Callable[[Work], Awaitable[None]], seconds: Callable[[], float]) -> None:
+    async def run(self, send: Callable[[HeldCommand], Awaitable[None]], seconds: Callable[[], float]) -> None:
         while (work := await self._waiting.get()) is not None:
             await send(work)
 
@@ -171,7 +171,7 @@ def a_pipeline(claims: Claims, lane: Any = None, wake_up: WakeUp | None = None) 
         claim=cast(Any, claims),
         send=cast(Any, _send),
         settle=cast(Any, _settle),
-        tell_started=UNUSED,
+        announce_started=UNUSED,
         disown=UNUSED,
         clock=system,
         steady=steady,

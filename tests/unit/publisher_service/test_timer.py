@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from publisher_service.engine.timer import DueTimer
+from publisher_service.engine.due_timer import DueTimer
 from servicekit.pg.clock import SteadyClock
 from testkit.clocks import START, FrozenClock
 from testkit.database_clocks import FrozenDatabaseClock

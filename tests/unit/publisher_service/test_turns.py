@@ -1,6 +1,6 @@
 """Turns of organizations and accounts."""
 
-from publisher_service.engine.turns import TurnQueue
+from publisher_service.engine.turn_queue import TurnQueue
 
 
 def test_turns_go_round_organizations_and_then_accounts() -> None:

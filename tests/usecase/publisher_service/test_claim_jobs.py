@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Sequence
 
-from publisher_service.application.claim_jobs import Again
+from publisher_service.application.claim_jobs import Retry
 from publisher_service.domain.claim import Claimed, Command
 from tests.usecase.publisher_service.replica import Replica, a_command, a_draft, a_sent, claims_in
 
@@ -48,7 +48,7 @@ async def test_one_account_never_has_two_open_attempts(replica: Replica, another
         while len(sent) < len(names):
             batch, left = left[:7], left[7:]
             answers = await mine.claim(batch) if batch else []
-            left += [command for command, answer in zip(batch, answers, strict=True) if isinstance(answer, Again)]
+            left += [command for command, answer in zip(batch, answers, strict=True) if isinstance(answer, Retry)]
             for claimed in [*claims_in(answers), *await mine.next_in_line()]:
                 await send(mine, claimed)
 

@@ -16,8 +16,9 @@ from publisher_service.application.disown_claims import FailedClaim
 from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.claim import IN_LINE, Claimed, Command, Judged, Lane, Verdict, command_of
 from publisher_service.domain.plan import local_month, new_job
-from publisher_service.domain.post_job import JobState, PostJob
+from publisher_service.domain.post_job import PostJob
 from publisher_service.domain.refusal import CHANGING, DOUBTED, refused
+from publisher_service.domain.waits import wait_of_stream
 from publisher_service.wire.commands import commands_accepted
 from publisher_service.wire.posts import post_job_changed
 from servicekit.pg.clock import DatabaseClock, SteadyClock
@@ -38,23 +39,21 @@ _EVENTS_ARE_LATE = timedelta(seconds=2)
 _SAYING_NOTHING = IN_LINE | {Verdict.CLAIMED, Verdict.UNREADABLE}
 # What waited first has left its line without being sent: the next has its turn at once.
 _LEAVING_LINE = CHANGING - {Verdict.ACCOUNT_NOT_CONNECTED}
-# A wait up to this long is left to the stream; a longer one is the database's.
-_CARRIED_BY_STREAM = timedelta(minutes=2)
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class Retry:
     """The same command again after the delay."""
 
     delay: timedelta
 
 
 @dataclass(frozen=True, slots=True)
-class Over:
+class Done:
     """Nothing is left to do for this command: the database knows how it goes on."""
 
 
-Claim = Claimed | Again | Over
+Claim = Claimed | Retry | Done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,10 +89,10 @@ class ClaimJobs:
         answers: dict[str, Claim] = {
             command.post_job_id: self._answer(judged.get(index), now) for index, command in enumerate(unique)
         }
-        answers |= {command.post_job_id: Again(_NOT_KNOWN_YET) for command in absent}
-        answers |= {command.post_job_id: Again(_AT_ONCE) for command in lost}
+        answers |= {command.post_job_id: Retry(_NOT_KNOWN_YET) for command in absent}
+        answers |= {command.post_job_id: Retry(_AT_ONCE) for command in lost}
         # The answer to a copy is the same question again, once the first has its answer.
-        return [answers[each.post_job_id] if first[each.post_job_id] is each else Again(_BUSY) for each in commands]
+        return [answers[each.post_job_id] if first[each.post_job_id] is each else Retry(_BUSY) for each in commands]
 
     async def from_lines(self, lanes: Sequence[Lane], *, most: int) -> Turns:
         """Claims the first post of each line that has its turn, so many of a provider. Raises as the call does."""
@@ -236,16 +235,16 @@ class ClaimJobs:
     @staticmethod
     def _answer(judged: Judged | None, now: datetime) -> Claim:
         if judged is None:
-            return Again(_BUSY)
+            return Retry(_BUSY)
         match judged.verdict:
             case Verdict.CLAIMED:
                 assert judged.claimed is not None
                 return judged.claimed
             case Verdict.EARLY:
-                delay = _carried_by_stream(judged.next_action_time, now)
-                return Over() if delay is None else Again(delay)
+                delay = wait_of_stream(judged.next_action_time, now)
+                return Done() if delay is None else Retry(delay)
             case _:
-                return Over()
+                return Done()
 
 
 @dataclass(slots=True)
@@ -254,17 +253,6 @@ class _Name:
 
     sender: str
     claimed: Sequence[tuple[str, str]] = field(default_factory=list)
-
-
-def carried_by_stream(job: PostJob, now: datetime) -> timedelta | None:
-    """How long the stream shall hold the command of a job that waits; None when the database takes over."""
-    return _carried_by_stream(job.next_action_time, now) if job.state is JobState.WAITING else None
-
-
-def _carried_by_stream(until: datetime | None, now: datetime) -> timedelta | None:
-    if until is None or until - now > _CARRIED_BY_STREAM:
-        return None
-    return until - now
 
 
 def _one_per_job(commands: Sequence[Command]) -> dict[str, Command]:

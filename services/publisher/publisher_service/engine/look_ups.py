@@ -1,4 +1,4 @@
-"""Looks up unknown outcomes: each provider has a pool of its own, which is fair; one that hangs fills its own."""
+"""Looks up unknown outcomes. Each provider has a pool of its own, so one that hangs blocks only itself."""
 
 import asyncio
 import logging
@@ -8,17 +8,17 @@ from opentelemetry import metrics
 
 from publisher_service.application.recover_jobs import Question
 from publisher_service.domain.post_job import PostJob
-from publisher_service.engine.turns import TurnQueue
+from publisher_service.engine.turn_queue import TurnQueue
 from servicekit.run.loops import wait
 from servicekit.run.transient import is_transient
 from servicekit.run.zeros import from_zero
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _MOST_WAITING = 1000
 _failures = from_zero(
     metrics.get_meter(__name__).create_counter(
-        "postflow.publish.look_failures", description="Looks whose result could not be recorded"
+        "postflow.publish.look_failures", description="Look-ups whose result could not be recorded"
     )
 )
 
@@ -27,14 +27,14 @@ class LookUps:
     name = "look-ups"
 
     def __init__(self, resolve: Callable[[PostJob], Awaitable[None]], lookers: Callable[[str], int]) -> None:
-        """`lookers` tells how many looks at once a provider bears."""
+        """`lookers` returns how many looks a provider can take at once."""
         self._resolve = resolve
         self._lookers = lookers
         self._pools: dict[str, _Pool] = {}
         self._some = asyncio.Event()
 
     def add(self, questions: Sequence[Question]) -> None:
-        """Takes what there is room for; a later sweep finds the rest again. No account fills the room alone."""
+        """Takes as many questions as there is room for, fairly over accounts; a later sweep finds the others again."""
         for question in questions:
             pool = self._pools.get(question.provider)
             if pool is None:
@@ -44,7 +44,7 @@ class LookUps:
             self._some.set()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Looks until `stop`; each look that has begun ends within the time limit of its provider."""
+        """Looks until `stop`, then waits for the looks that have begun; the provider's time limit ends each."""
         async with asyncio.TaskGroup() as group:
             while not stop.is_set():
                 await wait(self._some, 0.25)
@@ -60,19 +60,19 @@ class LookUps:
     async def _look(self, pool: "_Pool", job: PostJob) -> None:
         try:
             await self._resolve(job)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - one look that cannot be recorded must not end the process
             if is_transient(error):
-                log.warning("a look at post job %s is not recorded, the database is away: %r", job.id, error)
+                _log.warning("a look at post job %s is not recorded, the database is unreachable: %r", job.id, error)
             else:
                 _failures.add(1)
-                log.exception("a look at post job %s cannot be recorded", job.id)
+                _log.exception("a look at post job %s cannot be recorded", job.id)
         finally:
             pool.done(job)
             self._some.set()
 
 
 class _Pool:
-    """The looks of one provider: so many at once, an organization after the other, and an account after the other."""
+    """The looks of one provider: at most `size` at once, in turn over organizations and accounts."""
 
     def __init__(self, size: int) -> None:
         self._room = size
@@ -80,7 +80,7 @@ class _Pool:
         self._known: set[tuple[str, str]] = set()
 
     def add(self, job: PostJob) -> None:
-        """Takes a job; when too many wait, one of those who have most goes. A later sweep finds it again."""
+        """Takes a job. When too many wait, drops one of the account that has most; a later sweep finds it again."""
         if _key(job) in self._known:
             return
         self._known.add(_key(job))
@@ -89,7 +89,7 @@ class _Pool:
             self._known.discard(_key(self._waiting.drop_newest()))
 
     def next(self) -> PostJob | None:
-        """The next look to begin; None while there is no room or nothing waits."""
+        """Returns the next look to begin; None while there is no room or nothing waits."""
         if not self._room or not self._waiting:
             return None
         self._room -= 1

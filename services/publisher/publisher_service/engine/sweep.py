@@ -7,7 +7,7 @@ from publisher_service.domain.claim import Command
 
 
 class Sweep:
-    """Recovers what stands still, hands on what is due, and what is unknown to those who look it up."""
+    """Recovers jobs that stand still: hands the due ones to the pipeline, and the unknown ones to the look-ups."""
 
     def __init__(
         self,

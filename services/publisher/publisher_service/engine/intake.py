@@ -1,4 +1,4 @@
-"""Takes commands from the stream and holds them until they are due: far ones by delayed redelivery, near ones here."""
+"""Takes commands from the stream and holds them until they are due, by delayed redelivery and at the end by a timer."""
 
 import asyncio
 import logging
@@ -11,8 +11,8 @@ from google.protobuf.message import DecodeError
 from nats.aio.client import Client
 from opentelemetry import metrics
 
-from publisher_service.engine.timer import DueTimer
-from publisher_service.engine.work import Wish, Work
+from publisher_service.engine.due_timer import DueTimer
+from publisher_service.engine.held_command import CommandKey, HeldCommand
 from publisher_service.wire.commands import read_command
 from servicekit.bus.delivery import Delivery
 from servicekit.bus.pull import PullLoop
@@ -25,29 +25,32 @@ from servicekit.run.loops import wait
 from servicekit.run.transient import is_transient
 from servicekit.run.zeros import from_zero
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 CONSUMER = "publisher"
-"""As which its dead letters are listed."""
+"""The name under which dead letters of commands are listed."""
 
-# The stream's redelivery is some milliseconds late, and up to a second early after a restart: the end is ours.
+# Redelivery is some milliseconds late, and up to a second early after a restart of the server. So the last half second
+# is held here.
 _HELD_HERE = timedelta(milliseconds=500)
-# A claim takes its milliseconds; the request itself starts at the instant.
-CLAIM_AHEAD = timedelta(milliseconds=25)
-# Bounds what a clock that has gone wrong can do to a command.
+# The claim takes some milliseconds; the request itself is to start at the instant.
+_CLAIM_AHEAD = timedelta(milliseconds=25)
+# Bounds the damage of a clock that has gone wrong.
 _LONGEST_HOLD = timedelta(minutes=5)
-_AWAY = timedelta(seconds=1)
+_DATABASE_DOWN = timedelta(seconds=1)
 _AT_ONCE = timedelta(milliseconds=1)
 _HEARTBEAT = 10.0
-# All that the stream gives out at a time (`max_ack_pending`): what is due leaves for a sender or a line at once, so
-# that no heap of one account keeps another's command out.
+# All that the stream gives out at a time (`max_ack_pending`). Due commands leave for a sender or a line at once, so a
+# backlog of one account cannot keep out the commands of another.
 _ROOM = 20_000
 _SORTED_AT_ONCE = 200
 
 _meter = metrics.get_meter(__name__)
-_held = _meter.create_gauge("postflow.publish.held", description="Commands that this process holds for their instant")
+_held = _meter.create_gauge("postflow.publish.held", description="Commands that this process holds until they are due")
 _malformed = from_zero(
-    _meter.create_counter("postflow.publish.malformed", description="Commands put into the dead letters")
+    _meter.create_counter(
+        "postflow.publish.malformed", description="Commands parked as dead letters because they cannot be read"
+    )
 )
 
 
@@ -68,25 +71,25 @@ class CommandIntake:
         show_none(CONSUMER)
         self._arrived: list[tuple[PullLoop, Delivery]] = []
         self._some = asyncio.Event()
-        self._in_hand: set[Work] = set()
-        self._waiting: dict[Wish, Work] = {}
+        self._unanswered: set[HeldCommand] = set()
+        self._by_key: dict[CommandKey, HeldCommand] = {}
         self._pulls = [self._pull(connection, stream, spec) for spec in specs]
 
-    async def run(self, stop: asyncio.Event, due: Callable[[list[Work]], None]) -> None:
-        """Calls `due` with the commands whose time has come, until `stop`; gives back the others then."""
-        timer: DueTimer[Work] = DueTimer(self._steady, due)
+    async def run(self, stop: asyncio.Event, due: Callable[[list[HeldCommand]], None]) -> None:
+        """Calls `due` with the commands whose time has come, until `stop`; then gives back the others."""
+        timer: DueTimer[HeldCommand] = DueTimer(self._steady, due)
         async with asyncio.TaskGroup() as group:
             for pull in self._pulls:
                 group.create_task(pull.run(stop))
             group.create_task(self._sort(timer, stop))
             group.create_task(self._keep_alive(stop))
-        # What was still on its way when the pulling ended.
+        # Messages that were on their way when the pulling ended.
         for pull, delivery in self._arrived:
             await delivery.retry_in(_AT_ONCE)
             pull.finished()
         self._arrived.clear()
-        for work in timer.release_all():
-            await work.again(_AT_ONCE)
+        for held in timer.release_all():
+            await held.retry_in(_AT_ONCE)
 
     def _pull(self, connection: Client, stream: StreamSpec, spec: ConsumerSpec) -> PullLoop:
         arrived = self._arrived
@@ -99,7 +102,7 @@ class CommandIntake:
         pull = PullLoop(connection, spec, receive, room=_ROOM, ensure_stream=ensure)
         return pull
 
-    async def _sort(self, timer: DueTimer[Work], stop: asyncio.Event) -> None:
+    async def _sort(self, timer: DueTimer[HeldCommand], stop: asyncio.Event) -> None:
         while not (stop.is_set() and not self._arrived):
             await wait(self._some, 0.25)
             self._some.clear()
@@ -108,10 +111,10 @@ class CommandIntake:
             for index, (pull, delivery) in enumerate(batch):
                 await self._take(timer, pull, delivery)
                 if index % _SORTED_AT_ONCE == 0:
-                    await asyncio.sleep(0)  # posts are due meanwhile
+                    await asyncio.sleep(0)  # lets the loop send posts that are due meanwhile
             _held.set(len(timer))
 
-    async def _take(self, timer: DueTimer[Work], pull: PullLoop, delivery: Delivery) -> None:
+    async def _take(self, timer: DueTimer[HeldCommand], pull: PullLoop, delivery: Delivery) -> None:
         try:
             command = read_command(delivery.payload)
         except (DecodeError, InvalidRequest) as error:
@@ -122,23 +125,28 @@ class CommandIntake:
             await delivery.retry_in(min(remaining - _HELD_HERE, _LONGEST_HOLD))
             pull.finished()
             return
-        work = Work(command=command, since=self._clock.monotonic(), delivery=delivery, left=partial(self._left, pull))
-        held = self._waiting.get(work.wish)
-        if held is not None and not held.is_taken:
-            # A copy of what waits here: under a backlog these would be most of the work. What is left of it is that
-            # somebody waits for an answer.
-            held.command = replace(held.command, emission=max(held.command.emission, command.emission))
+        held = HeldCommand(
+            command=command,
+            since=self._clock.monotonic(),
+            delivery=delivery,
+            on_release=partial(self._release, pull),
+        )
+        first = self._by_key.get(held.key)
+        if first is not None and not first.is_being_claimed:
+            # A copy of a command that waits here: during a backlog most commands are copies. All that it adds is that
+            # Queue waits for an answer.
+            first.command = replace(first.command, emission=max(first.command.emission, command.emission))
             await delivery.ack()
             pull.finished()
             return
-        self._in_hand.add(work)
-        self._waiting[work.wish] = work
-        timer.hold(command.schedule_time - CLAIM_AHEAD, work)
+        self._unanswered.add(held)
+        self._by_key[held.key] = held
+        timer.hold(command.schedule_time - _CLAIM_AHEAD, held)
 
-    def _left(self, pull: PullLoop, work: Work) -> None:
-        self._in_hand.discard(work)
-        if self._waiting.get(work.wish) is work:
-            del self._waiting[work.wish]
+    def _release(self, pull: PullLoop, held: HeldCommand) -> None:
+        self._unanswered.discard(held)
+        if self._by_key.get(held.key) is held:
+            del self._by_key[held.key]
         pull.finished()
 
     async def _park(self, pull: PullLoop, delivery: Delivery, error: Exception) -> None:
@@ -149,22 +157,22 @@ class CommandIntake:
                 reason="a publish command cannot be read",
                 payload=delivery.payload,
             )
-        except Exception as away:
-            if not (is_transient(away) or isinstance(away, DeadLettersFull)):
+        except Exception as failure:
+            if not (is_transient(failure) or isinstance(failure, DeadLettersFull)):
                 raise
-            log.warning("a publish command can neither be read nor parked: %r", away)
-            await delivery.retry_in(_AWAY)
+            _log.warning("a publish command can neither be read nor parked: %r", failure)
+            await delivery.retry_in(_DATABASE_DOWN)
         else:
-            log.error("parked a publish command: %s", error)
+            _log.error("parked a publish command: %s", error)
             _malformed.add(1)
             await delivery.terminate()
         pull.finished()
 
     async def _keep_alive(self, stop: asyncio.Event) -> None:
-        """Tells the stream about what has been in hand for long, so that nobody else gets it meanwhile."""
+        """Extends the ack deadline of commands that stay here for long, so that no other process gets them."""
         while not stop.is_set():
             await wait(stop, _HEARTBEAT)
             old = self._clock.monotonic() - _HEARTBEAT / 2
-            for work in [work for work in self._in_hand if work.since < old]:
-                if work.delivery is not None:
-                    await work.delivery.in_progress()
+            for held in [held for held in self._unanswered if held.since < old]:
+                if held.delivery is not None:
+                    await held.delivery.in_progress()

@@ -1,4 +1,4 @@
-"""Holds work until its instant: a heap, and one loop timer for its head."""
+"""Holds items until their instant: a heap, and one timer of the event loop for its head."""
 
 import asyncio
 import heapq
@@ -11,7 +11,7 @@ from servicekit.pg.clock import SteadyClock
 
 T = TypeVar("T")
 
-# The loop's timer may wake a hair early by the wall clock; what is left then is waited for again.
+# The loop's timer may ring a little early by the wall clock. What is left beyond this is waited for again.
 _TOLERANCE = timedelta(microseconds=500)
 
 
@@ -23,7 +23,7 @@ CallLater = Callable[[float, Callable[[], None]], Alarm]
 
 
 class DueTimer(Generic[T]):
-    """`call_later` is the running loop's own unless told otherwise."""
+    """Calls `due` with the items whose instant has come; `call_later` defaults to that of the running loop."""
 
     def __init__(
         self, clock: SteadyClock, due: Callable[[list[T]], None], *, call_later: CallLater | None = None
@@ -45,7 +45,7 @@ class DueTimer(Generic[T]):
             self._arm()
 
     def release_all(self) -> list[T]:
-        """Everything held, due or not: for the end of the process."""
+        """Returns everything that is held, due or not: for the end of the process."""
         held = [item for _, _, item in self._heap]
         self._heap.clear()
         self._disarm()

@@ -1,4 +1,4 @@
-"""Announces tries that stay open; a post that goes out at once needs no second event."""
+"""Announces attempts that stay open; a post that goes out at once needs no second event."""
 
 import logging
 from collections.abc import Sequence
@@ -10,23 +10,23 @@ from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox
 from servicekit.run.transient import is_transient
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
-class TellStarted:
+class AnnounceStarted:
     def __init__(self, *, database: Database, clock: DatabaseClock, outbox: Outbox) -> None:
         self._database = database
         self._clock = clock
         self._outbox = outbox
 
     async def __call__(self, jobs: Sequence[PostJob]) -> None:
-        """News for observers only: when the database is away, the end of the try tells them."""
+        """Announces the jobs as started. Skipped while the database is down: the end of an attempt is announced too."""
         try:
             await self._database.run(lambda tx: self._announce(tx, jobs))
         except Exception as error:
             if not is_transient(error):
                 raise
-            log.warning("%d open tries are not announced: %r", len(jobs), error)
+            _log.warning("%d open attempts are not announced: %r", len(jobs), error)
 
     async def _announce(self, tx: Transaction, jobs: Sequence[PostJob]) -> None:
         now = await self._clock.now(tx.connection)

@@ -1,4 +1,4 @@
-"""What waits here, taken in turn over organizations, and within each over accounts: nobody waits behind a heap."""
+"""A queue that takes turns over organizations, and within each over accounts: nobody waits behind another's backlog."""
 
 from collections import OrderedDict, deque
 from collections.abc import Callable
@@ -10,7 +10,7 @@ _Accounts = OrderedDict[str, deque[T]]
 
 
 class TurnQueue(Generic[T]):
-    """In the order of arrival within an account."""
+    """Keeps the order of arrival within an account."""
 
     def __init__(self, account_of: Callable[[T], tuple[str, str]]) -> None:
         """`account_of` returns an organization and its account."""
@@ -28,7 +28,7 @@ class TurnQueue(Generic[T]):
         self._length += 1
 
     def take(self, most: int) -> list[T]:
-        """The next ones: one of each organization, then again, and within an organization one of each account."""
+        """Takes one item of each organization, then the next of each; within an organization the accounts alternate."""
         taken: list[T] = []
         while self._organizations and len(taken) < most:
             organization_id, accounts = self._organizations.popitem(last=False)
@@ -42,7 +42,7 @@ class TurnQueue(Generic[T]):
         return self.take(self._length)
 
     def drop_newest(self) -> T:
-        """Drops the newest of the account that has most, in the organization that has most, and returns it."""
+        """Drops and returns the newest item of the account that has most, in the organization that has most."""
         organization_id, accounts = max(self._organizations.items(), key=lambda each: sum(map(len, each[1].values())))
         account_id, items = max(accounts.items(), key=lambda each: len(each[1]))
         dropped = items.pop()

@@ -1,4 +1,4 @@
-"""The lane of a provider: its own senders, and what is claimed for them. One that hangs fills its own lane only."""
+"""The lane of a provider: its own senders and its own room, so that a provider that hangs blocks only itself."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,12 +7,12 @@ from datetime import timedelta
 from opentelemetry import metrics
 
 from publisher_service.domain.claim import Lane
-from publisher_service.engine.work import Work
+from publisher_service.engine.held_command import HeldCommand
 
-# Claimed and not settled: enough to keep every sender busy while batches are settled.
+# Posts that are claimed and not settled: enough to keep every sender busy while batches are settled.
 _MOST_OPEN = 500
-# Not more is claimed than the senders begin within this time, as long as the last requests took: a post that waited
-# here for most of its lease would go round once more.
+# Claims no more than the senders begin within this time, judged by recent requests: a post that waited here for most of
+# its lease would have to be claimed again.
 _AHEAD = 2.0
 _SHARE_OF_NEWEST = 0.2
 
@@ -26,35 +26,35 @@ class ProviderLane:
         self._provider = provider
         self._senders = senders
         self._lease = lease
-        self._waiting: asyncio.Queue[Work | None] = asyncio.Queue()
+        self._waiting: asyncio.Queue[HeldCommand | None] = asyncio.Queue()
         self._open = 0
         self._seconds = 0.0
         self.show()
 
     @property
     def now(self) -> Lane:
-        """What the provider may get at this moment."""
+        """The room that the provider has at this moment."""
         return Lane(provider=self._provider, room=self._room(), lease=self._lease)
 
-    def enter(self, work: Work) -> None:
+    def enter(self, held: HeldCommand) -> None:
         """Takes a claimed post, to be sent as soon as a sender is free."""
         self._open += 1
-        self._waiting.put_nowait(work)
+        self._waiting.put_nowait(held)
 
     def leave(self) -> None:
-        """A post was settled."""
+        """Makes room: a post was settled."""
         self._open -= 1
 
     def show(self) -> None:
         _open.set(self._open, {"provider": self._provider})
 
-    async def run(self, send: Callable[[Work], Awaitable[None]], seconds: Callable[[], float]) -> None:
-        """Sends until `end`, so many at a time."""
+    async def run(self, send: Callable[[HeldCommand], Awaitable[None]], seconds: Callable[[], float]) -> None:
+        """Runs the senders until `end`."""
 
         async def sender() -> None:
-            while (work := await self._waiting.get()) is not None:
+            while (held := await self._waiting.get()) is not None:
                 begun = seconds()
-                await send(work)
+                await send(held)
                 self._seconds += _SHARE_OF_NEWEST * (seconds() - begun - self._seconds)
 
         async with asyncio.TaskGroup() as group:

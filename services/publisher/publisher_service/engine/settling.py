@@ -1,0 +1,88 @@
+"""The last stage of the pipeline: records the answers of providers in batches, then replies to the stream."""
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Mapping, Sequence
+
+from publisher_service.application.send_post import Sent
+from publisher_service.application.settle_posts import SettlePosts
+from publisher_service.domain.post_job import PostJob
+from publisher_service.domain.waits import carried_by_stream
+from publisher_service.engine.held_command import HeldCommand
+from publisher_service.engine.lane import ProviderLane
+from publisher_service.engine.wake_up import WakeUp
+from servicekit.pg.clock import SteadyClock
+from servicekit.run.loops import backoff
+from servicekit.run.transient import is_transient
+
+_log = logging.getLogger(__name__)
+
+_BATCH = 250
+# Settling is not urgent: a short wait makes batches of single answers.
+_LINGER = 0.005
+
+
+class Settling:
+    def __init__(
+        self, settle: SettlePosts, *, steady: SteadyClock, lanes: Mapping[str, ProviderLane], wake_up: WakeUp
+    ) -> None:
+        """`lanes` are by the name of the provider."""
+        self._settle_posts = settle
+        self._steady = steady
+        self._lanes = lanes
+        self._wake_up = wake_up
+        self._open: set[HeldCommand] = set()
+        self._answered: list[tuple[HeldCommand, Sent]] = []
+        self._some_answered = asyncio.Event()
+        self._is_ending = False
+
+    def open(self, held: HeldCommand) -> None:
+        """Counts a claimed command as open until its answer is recorded."""
+        self._open.add(held)
+
+    def add(self, held: HeldCommand, sent: Sent) -> None:
+        """Takes the answer of a provider."""
+        self._answered.append((held, sent))
+        self._some_answered.set()
+
+    def slow(self, started_before: float) -> list[HeldCommand]:
+        """Returns the open commands that were claimed before then and are not announced yet."""
+        return [held for held in self._open if not held.is_announced and held.claim_started < started_before]
+
+    def end(self) -> None:
+        """Lets `run` return once every answer is recorded; none is added after this."""
+        self._is_ending = True
+        self._some_answered.set()
+
+    async def run(self) -> None:
+        while not (self._is_ending and not self._answered):
+            await self._some_answered.wait()
+            if not self._is_ending:
+                await asyncio.sleep(_LINGER)
+            self._some_answered.clear()
+            while self._answered:
+                batch, self._answered = self._answered[:_BATCH], self._answered[_BATCH:]
+                await self._settle(batch)
+
+    async def _settle(self, batch: Sequence[tuple[HeldCommand, Sent]]) -> None:
+        jobs = await self._recorded([sent for _, sent in batch])
+        now = self._steady.now()
+        for (held, sent), job in zip(batch, jobs, strict=True):
+            self._open.discard(held)
+            self._lanes[sent.claimed.provider].leave()
+            delay = carried_by_stream(job, now)
+            await (held.done() if delay is None else held.retry_in(delay))
+        self._wake_up.wake()
+
+    async def _recorded(self, batch: Sequence[Sent]) -> list[PostJob]:
+        """Repeats until the batch is recorded: a provider's answer must not be lost while the database is down."""
+        for failures in itertools.count():
+            try:
+                return await self._settle_posts(batch)
+            except Exception as error:
+                if not is_transient(error):
+                    raise
+                _log.warning("settling waits, the database is unreachable: %r", error)
+                await asyncio.sleep(backoff(failures))
+        raise AssertionError("unreachable")
