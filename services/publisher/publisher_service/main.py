@@ -128,7 +128,6 @@ def _pipeline(parts: _Parts) -> PublishPipeline:
             vault=parts.vault,
             clock=backbone.system,
             steady=parts.steady,
-            lease_margin=settings.lease_margin,
         ),
         settle=SettlePosts(
             database=database,

@@ -119,6 +119,7 @@ def _claimed(command: Command) -> Claimed:
         content=b"",
         content_digest="",
         idempotency_key="",
+        lease=timedelta(seconds=15),
     )
 
 

@@ -99,9 +99,7 @@ class Replica:
         providers = Providers([adapter or TrustingAdapter()], system)
         late = LateEvidence(outbox)
         self.claims = ClaimJobs(database=database, clock=clock, steady=steady, outbox=outbox, instance=ids.new())
-        self.send_post = SendPost(
-            providers=providers, vault=vault, clock=system, steady=steady, lease_margin=timedelta(seconds=10)
-        )
+        self.send_post = SendPost(providers=providers, vault=vault, clock=system, steady=steady)
         self.settle = SettlePosts(
             database=database,
             clock=clock,

@@ -2,7 +2,7 @@
 
 import logging
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from opentelemetry import metrics, trace
 from opentelemetry.trace import SpanKind
@@ -78,13 +78,11 @@ class SendPost:
         vault: Vault,
         clock: Clock,
         steady: SteadyClock,
-        lease_margin: timedelta,
     ) -> None:
         self._providers = providers
         self._vault = vault
         self._clock = clock
         self._steady = steady
-        self._lease_margin = lease_margin
         self._cried_out: set[tuple[str, str]] = set()
 
     async def __call__(self, claimed: Claimed, *, claim_started: float) -> Sent:
@@ -102,12 +100,7 @@ class SendPost:
 
     async def _send(self, claimed: Claimed, claim_started: float) -> Sent:
         await failpoint(_CLAIMED)
-        provider = self._providers.get(claimed.provider)
-        if provider is None:
-            message = f"this release does not have the provider {claimed.provider}"
-            outcome: Outcome = NotTried(reason=Reason.PROVIDER_UNKNOWN, message=message)
-        else:
-            outcome = await self._request(provider, claimed, claim_started)
+        outcome = await self._request(self._providers[claimed.provider], claimed, claim_started)
         await failpoint(_ANSWERED)
         return Sent(claimed=claimed, outcome=outcome, time=self._steady.now())
 
@@ -126,8 +119,7 @@ class SendPost:
         except UnreadableMessage as error:
             return Rejected(reason="CONTENT_UNREADABLE", message=str(error))
         # A process that was stopped for a while must not send on a lease that another may have taken over.
-        lease = provider.limits.request_timeout + self._lease_margin
-        left = lease.total_seconds() - (self._clock.monotonic() - claim_started)
+        left = claimed.lease.total_seconds() - (self._clock.monotonic() - claim_started)
         if left < provider.time_limit.total_seconds() + _MARGIN:
             return NotTried(reason="LEASE_TOO_SHORT", message="too little of the lease was left for a request")
         assert job.schedule_time is not None

@@ -88,6 +88,8 @@ class Claimed:
     content: bytes
     content_digest: str
     idempotency_key: str
+    # From the claim on: no request may begin that could outlive it.
+    lease: timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

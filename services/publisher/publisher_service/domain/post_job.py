@@ -40,7 +40,7 @@ class Reason(StrEnum):
     TARGET_REMOVED = "TARGET_REMOVED"
     # The stored credentials open with none of this process's keys.
     CREDENTIALS_UNREADABLE = "CREDENTIALS_UNREADABLE"
-    # This release does not have the account's provider.
+    # Earlier releases only: they claimed posts of a provider that they did not have.
     PROVIDER_UNKNOWN = "PROVIDER_UNKNOWN"
     # An earlier attempt may have gone out, and the provider refused to be asked again.
     RESEND_REFUSED = "RESEND_REFUSED"

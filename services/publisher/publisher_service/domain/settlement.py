@@ -203,8 +203,8 @@ def _given_up(job: PostJob, why: Reason, policy: Policy, now: datetime) -> PostJ
 
 
 def _not_tried(job: PostJob, reason: str, policy: Policy, now: datetime, draw: float) -> PostJob:
-    if reason in (Reason.CREDENTIALS_UNREADABLE, Reason.PROVIDER_UNKNOWN):
-        return _unspent(job, Reason(reason), now + policy.repaired * (0.5 + draw / 2), now)
+    if reason == Reason.CREDENTIALS_UNREADABLE:
+        return _unspent(job, Reason.CREDENTIALS_UNREADABLE, now + policy.repaired * (0.5 + draw / 2), now)
     return _unspent(job, Reason.RETRY, now + policy.retry_delay(1, draw=draw), now)
 
 

@@ -5,8 +5,8 @@ the batch; it waits for no lock (SKIP LOCKED), so it cannot deadlock; it decides
 and gate. It returns what it wrote, so nothing is computed a second time.
 """
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Row, text
@@ -197,7 +197,7 @@ async def claim(
 
     No two commands may name the same job. `sender` names this claim on its attempts.
     """
-    lease_ends = {lane.provider: now + lane.lease for lane in lanes}
+    leases = {lane.provider: lane.lease for lane in lanes}
     result = await connection.execute(
         _CLAIM,
         {
@@ -216,15 +216,15 @@ async def claim(
             "from_lines": [each.from_line for each in commands],
             "providers": [lane.provider for lane in lanes],
             "rooms": [lane.room for lane in lanes],
-            "lease_ends": list(lease_ends.values()),
+            "lease_ends": [now + lane.lease for lane in lanes],
             "sender": sender,
             "now": now,
         },
     )
-    return {row.ordinal - 1: _judged(row, commands[row.ordinal - 1], now) for row in result}
+    return {row.ordinal - 1: _judged(row, commands[row.ordinal - 1], leases, now) for row in result}
 
 
-def _judged(row: Row[Any], command: Command, now: datetime) -> Judged:
+def _judged(row: Row[Any], command: Command, leases: Mapping[str, timedelta], now: datetime) -> Judged:
     verdict = Verdict(row.verdict)
     return Judged(
         verdict=verdict,
@@ -233,11 +233,11 @@ def _judged(row: Row[Any], command: Command, now: datetime) -> Judged:
         version=row.version,
         next_action_time=row.next_action_time,
         is_lined=row.is_lined,
-        claimed=_claimed(row, command, now) if verdict is Verdict.CLAIMED else None,
+        claimed=_claimed(row, command, leases[row.provider], now) if verdict is Verdict.CLAIMED else None,
     )
 
 
-def _claimed(row: Row[Any], command: Command, now: datetime) -> Claimed:
+def _claimed(row: Row[Any], command: Command, lease: timedelta, now: datetime) -> Claimed:
     job = PostJob(
         organization_id=row.organization_id,
         id=row.id,
@@ -273,4 +273,5 @@ def _claimed(row: Row[Any], command: Command, now: datetime) -> Claimed:
         content=row.content,
         content_digest=row.content_digest,
         idempotency_key=row.next_key,
+        lease=lease,
     )

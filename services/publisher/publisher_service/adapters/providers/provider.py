@@ -146,8 +146,12 @@ class Providers:
         self._known: Mapping[str, Provider] = {adapter.name: Provider(adapter, clock) for adapter in adapters}
 
     def get(self, name: str) -> Provider | None:
-        """None: an account of another release's provider."""
+        """Returns None for a provider that only another release has."""
         return self._known.get(name)
+
+    def __getitem__(self, name: str) -> Provider:
+        """Returns a provider for which a post was claimed: nothing is claimed for one that this release lacks."""
+        return self._known[name]
 
     def __iter__(self) -> Iterator[Provider]:
         return iter(self._known.values())
