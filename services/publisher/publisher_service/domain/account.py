@@ -13,7 +13,7 @@ class AccountState(StrEnum):
 
 
 class AccountReason(StrEnum):
-    """Why an account is disconnected."""
+    """The reason why an account is disconnected."""
 
     NONE = ""
     CREDENTIALS_REFUSED = "CREDENTIALS_REFUSED"
@@ -27,7 +27,7 @@ class SocialAccount:
     external_account_id: str
     display_name: str
     channels: tuple[str, ...]
-    # An `AccountState` and an `AccountReason`, or text that only a newer release knows: compare by value.
+    # An `AccountState` and an `AccountReason`, or plain text that only a newer release knows: compare by value.
     state: str
     state_reason: str = AccountReason.NONE
     error_message: str = ""
@@ -39,7 +39,7 @@ class SocialAccount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """What a caller gives to connect an account; without an id one is made, without channels it has the provider's."""
+    """A request to connect an account; an empty id is generated, and no channels means all of the provider's."""
 
     organization_id: str
     account_id: str
@@ -52,7 +52,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountFilter:
-    """Which accounts of an organization to list; empty fields admit all."""
+    """Selects accounts of an organization; empty fields admit all."""
 
     organization_id: str
     states: tuple[AccountState, ...] = ()
@@ -60,7 +60,7 @@ class AccountFilter:
 
 
 def disconnected(account: SocialAccount, reason: AccountReason, error_message: str, *, now: datetime) -> SocialAccount:
-    """The account as it cannot post any more."""
+    """Returns the account in the state in which it posts no more."""
     return replace(
         account,
         state=AccountState.DISCONNECTED,
@@ -73,7 +73,7 @@ def disconnected(account: SocialAccount, reason: AccountReason, error_message: s
 
 
 def found(account: SocialAccount | None, account_id: str) -> SocialAccount:
-    """The account; raises ACCOUNT_NOT_FOUND when there is none."""
+    """Returns the account; raises ACCOUNT_NOT_FOUND if there is none."""
     if account is None:
         raise NotFound(
             "ACCOUNT_NOT_FOUND", "there is no such social account", metadata={"social_account_id": account_id}

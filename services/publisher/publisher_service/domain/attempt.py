@@ -1,4 +1,4 @@
-"""One try of a job, as it is shown."""
+"""One attempt of a job, as callers see it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +8,7 @@ from datetime import datetime
 class Attempt:
     run: int
     number: int
-    # An `AttemptState`; plain text where a newer release has written one that this release does not know.
+    # An `AttemptState`, or plain text that only a newer release knows.
     state: str
     idempotency_key: str
     content_revision: int

@@ -1,4 +1,4 @@
-"""Asking for a job, and what may come of it."""
+"""Commands, and the verdicts that a claim gives on them."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -9,14 +9,17 @@ from publisher_service.domain.post_job import PostJob, Target, job_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """The wish to send one target of one draft now: from the stream, or from the job itself when the stream lost it."""
+    """Asks to send one target of one draft now.
+
+    It comes from the stream, from the line of the account, or from the job itself when the stream has lost it.
+    """
 
     organization_id: str
     draft_id: str
     target: Target
     slot_id: str
     slot_revision: int
-    # 0: the wish comes from the job itself, and nobody waits for an answer.
+    # 0 if the command comes from the job itself: nobody waits for an answer.
     emission: int
     schedule_time: datetime
     not_after: datetime
@@ -26,9 +29,9 @@ class Command:
     slot_sequence: int = 0
     # Empty if the sender did not know the time zone: the job keeps its month.
     target_month: str = ""
-    # It is its account's turn: the line itself asks.
+    # The account's line asks, because it has its turn.
     from_line: bool = False
-    # Made of what the command names; kept, because it is asked for several times and is a digest.
+    # Computed once: it is a digest, and needed several times.
     post_job_id: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -37,24 +40,24 @@ class Command:
 
 class Verdict(StrEnum):
     CLAIMED = "CLAIMED"
-    # A newer release has written a state that this release does not know: left to it.
+    # Only a newer release knows the state of the job: left to that release.
     UNREADABLE = "UNREADABLE"
-    # A newer slot has taken its place.
+    # The job has a newer slot.
     STALE = "STALE"
     # The run has ended.
     ENDED = "ENDED"
-    # Another try is open.
+    # Another attempt is open.
     OPEN = "OPEN"
-    # It waits, and its time has not come.
+    # The job waits for a time that has not come.
     EARLY = "EARLY"
     MISSED = "MISSED"
     CONTENT_PENDING = "CONTENT_PENDING"
     WITHDRAWN = "WITHDRAWN"
     # No attempt is left.
     EXHAUSTED = "EXHAUSTED"
-    # An attempt may have gone out, and its bytes are gone.
+    # An attempt may have gone out, and its bytes are lost.
     CONTENT_LOST = "CONTENT_LOST"
-    # The draft does not have this target any more.
+    # The draft has lost this target.
     REMOVED = "REMOVED"
     NOT_APPROVED = "NOT_APPROVED"
     ACCOUNT_NOT_CONNECTED = "ACCOUNT_NOT_CONNECTED"
@@ -65,12 +68,12 @@ class Verdict(StrEnum):
 
 
 IN_LINE = frozenset({Verdict.ACCOUNT_BUSY, Verdict.PROVIDER_BUSY})
-"""The job stands in the line of its account, and is found there when its turn comes."""
+"""Verdicts that leave the job in the line of its account, to be claimed when its turn comes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """What one provider may get now: so many more posts, each with a lease that ends then."""
+    """The room of one provider: how many posts it may get now, and the lease of each."""
 
     provider: str
     room: int
@@ -79,7 +82,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claimed:
-    """An open try: its intention is written down, and everything that the send needs is here."""
+    """An open attempt: it is recorded, and everything that the send needs is here."""
 
     job: PostJob
     provider: str
@@ -99,13 +102,13 @@ class Judged:
     id: str
     version: int
     next_action_time: datetime | None
-    # It has come into the line by this claim, and stood there not before.
+    # This claim has put the job in line; it was not there before.
     is_lined: bool = False
     claimed: Claimed | None = None
 
 
 def command_of(job: PostJob, *, from_line: bool = False) -> Command:
-    """The command of a job that has its time, as the job itself repeats it."""
+    """Returns the command of a job that has its times, as the job itself repeats it."""
     assert job.schedule_time is not None
     assert job.not_after is not None
     return Command(

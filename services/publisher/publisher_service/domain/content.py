@@ -1,4 +1,4 @@
-"""What is said, and what of it one channel gets."""
+"""The content of a post, and the text that a channel gets of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ class Content:
 
 
 def text_for(content: Content, channel: str) -> str:
-    """The channel's own text if it has one, else the common text; the hashtags behind either."""
+    """Returns the channel's own text, or the common one, followed by the hashtags."""
     text = content.channel_texts.get(channel, content.text)
     tags = " ".join(f"#{tag}" for tag in content.hashtags)
     return f"{text}\n\n{tags}" if tags else text

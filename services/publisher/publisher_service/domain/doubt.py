@@ -1,7 +1,6 @@
-"""What a run that may have sent something can still become.
+"""Runs in doubt: an attempt of unknown outcome may have sent the post.
 
-An attempt whose outcome nobody knows leaves its run in doubt. From then on nothing ends the run as unsent: only proof,
-or a person, says that the post is not out.
+From then on nothing ends the run as unsent. Only proof, or a person, can say that the post is not out.
 """
 
 from datetime import datetime
@@ -14,14 +13,14 @@ from publisher_service.domain.post_job import JobState, PostJob, Reason, moved
 def ended_unsent(
     job: PostJob, state: JobState, *, now: datetime, reason: Reason = Reason.NONE, **changes: Any
 ) -> PostJob:
-    """The job at the end of a run that is not known to have sent anything; in doubt, a person has to look."""
+    """Returns the job at the end of a run that has sent nothing; if that is in doubt, a person has to look."""
     if job.in_doubt:
         return needs_attention(job, f"it would be {state}, but an earlier attempt may have gone out", now=now)
     return moved(job, state, now=now, reason=reason, **changes)
 
 
 def needs_attention(job: PostJob, why: str, *, now: datetime) -> PostJob:
-    """The job as a person has to look at it, with what is known in words."""
+    """Returns the job for a person to look at, with what is known in words."""
     last = f"; the last at {job.last_attempt_time.isoformat()}" if job.last_attempt_time else ""
     known = f"{why}; attempts {job.attempts} of {job.max_attempts}{last}"
     earlier = f"; last error {job.error_reason}: {job.error_message}" if job.error_reason else ""
@@ -35,7 +34,7 @@ def needs_attention(job: PostJob, why: str, *, now: datetime) -> PostJob:
 
 
 def unknown(job: PostJob, *, policy: Policy, now: datetime, reason: Reason = Reason.NONE, **changes: Any) -> PostJob:
-    """The job to be looked up at the provider, until the provider's deadline."""
+    """Returns the job to be looked up at the provider, until the provider's deadline."""
     deadline = now + policy.unknown_deadline
     return moved(
         job,
@@ -50,10 +49,10 @@ def unknown(job: PostJob, *, policy: Policy, now: datetime, reason: Reason = Rea
 
 
 def is_overdue(job: PostJob, *, policy: Policy, now: datetime) -> bool:
-    """Whether an UNKNOWN job was to be looked up at its deadline, and no look has ended in time.
+    """Returns whether an UNKNOWN job was handed to its last look, and that look has not ended in time.
 
-    Until it has been handed to a look, whatever the deadline, its next action is not after that: a process that comes
-    back late looks once before it gives up.
+    The next action of a job lies after its deadline only once the last look has been handed out. So a process that
+    comes back late looks once before it gives up.
     """
     deadline, asked_until = job.unknown_until, job.next_action_time
     if deadline is None or asked_until is None:
@@ -62,13 +61,13 @@ def is_overdue(job: PostJob, *, policy: Policy, now: datetime) -> bool:
 
 
 def given_up(job: PostJob, *, now: datetime) -> PostJob:
-    """The job whose looks do not end, left to a person."""
+    """Returns the job whose last look does not end, for a person to look at."""
     return needs_attention(job, "no proof was found in time; the last look has not ended", now=now)
 
 
 def may_be_resent(job: PostJob) -> bool:
-    """Whether an UNKNOWN job goes out again once the provider has proven that it is not there.
+    """Returns whether an UNKNOWN job may be sent again once the provider has proven that the post is absent.
 
-    A reason forbids it, also one that only a newer release knows.
+    Any reason on the job forbids it, even one that only a newer release knows.
     """
     return job.attempts < job.max_attempts and not job.state_reason

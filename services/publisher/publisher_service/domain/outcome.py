@@ -1,4 +1,4 @@
-"""What came of one try, seen from the only question that matters: may the post be out there?"""
+"""Outcomes of an attempt, sorted by the only question that matters: may the post be out?"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """The provider has it, and says under which name, and when it went out, if it knows."""
+    """The provider has the post, under this name; it may say when it went out."""
 
     external_id: str
     external_url: str
@@ -17,7 +17,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """The provider refused this content for good: nothing is out there."""
+    """The provider refused this content for good: nothing is out."""
 
     reason: str
     message: str
@@ -25,14 +25,14 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthRefused:
-    """The provider refused the credentials: nothing is out there because of this request; this costs no attempt."""
+    """The provider refused the credentials: this request has put nothing out, and costs no attempt."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotSent:
-    """Not one byte of the request left, or the provider said "later" before it did anything."""
+    """No byte of the request has left, or the provider said "later" before it did anything."""
 
     reason: str
     message: str
@@ -40,7 +40,7 @@ class NotSent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotTried:
-    """We did not begin the request, for a reason of our own; this costs no attempt."""
+    """We did not begin the request, for a reason of our own. Costs no attempt."""
 
     reason: str
     message: str
@@ -48,7 +48,7 @@ class NotTried:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimited:
-    """The provider said "later" and for how long; this costs no attempt."""
+    """The provider said "later", and how much later. Costs no attempt."""
 
     message: str
     retry_after: timedelta
@@ -56,7 +56,7 @@ class RateLimited:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ambiguous:
-    """The request left and no answer proves what became of it."""
+    """The request has left, and no answer proves its outcome."""
 
     reason: str
     message: str
@@ -67,7 +67,7 @@ Outcome = Accepted | Rejected | AuthRefused | NotSent | NotTried | RateLimited |
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A look at the provider proves that the post is there."""
+    """A look at the provider proves that the post is out."""
 
     external_id: str
     external_url: str
@@ -76,7 +76,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """A look at the provider proves that the post is not there and will not appear."""
+    """A look at the provider proves that the post is not out and will not appear."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ Finding = Found | Absent | NoProof | AuthRefused
 OUTCOMES: Final = (Accepted, Rejected, AuthRefused, NotSent, NotTried, RateLimited, Ambiguous)
 FINDINGS: Final = (Found, Absent, NoProof, AuthRefused)
 
-# What metrics call them: stable, whatever the classes are called.
+# Labels of metrics: stable, no matter how the classes are renamed.
 _LABELS: Final[Mapping[type, str]] = {
     Accepted: "accepted",
     Rejected: "rejected",

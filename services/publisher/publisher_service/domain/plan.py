@@ -1,4 +1,4 @@
-"""What the other contexts say about a draft's targets, and what that makes of the post jobs."""
+"""Drafts and slots as other services announce them, and how post jobs follow them."""
 
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
@@ -37,6 +37,10 @@ class SavedDraft:
     targets: tuple[Target, ...]
 
     @property
+    def key(self) -> tuple[str, str]:
+        return self.organization_id, self.draft_id
+
+    @property
     def post_job_ids(self) -> list[str]:
         return [job_id(self.organization_id, self.draft_id, target) for target in self.targets]
 
@@ -53,11 +57,12 @@ class Slot:
     not_after: datetime | None
     target_month: str
     traceparent: str
-    # The newest revision of the draft that Queue knew; 0: not told.
+    # The newest revision of the draft that Queue knew; 0 if the event does not say.
     content_revision: int = 0
 
 
 def new_job(organization_id: str, draft_id: str, target: Target, *, below: int, now: datetime) -> PostJob:
+    """Returns a PENDING job; `below` is the lowest revision that is not withdrawn."""
     return PostJob(
         organization_id=organization_id,
         id=job_id(organization_id, draft_id, target),
@@ -76,11 +81,11 @@ def missing_targets(targets: Sequence[Target], jobs: Sequence[PostJob]) -> list[
 
 
 def after_save(job: PostJob, draft: SavedDraft, *, live_slots: Set[str], now: datetime) -> PostJob:
-    """The job after its draft was saved.
+    """Returns the job after its draft was saved.
 
-    A target that the draft no longer has is canceled, if it has not started; one that the draft does not have yet is
-    left alone; one that comes back is revived; content that may go releases a wait. `live_slots` are slots from which
-    other targets of the draft go out, or are out.
+    A target that the draft has lost is canceled unless it has started; one of a revision still to come is left alone;
+    one that the draft has regained is revived; approved content releases a wait. `live_slots` are slots from which
+    other targets of the draft go out or are out.
     """
     if job.target not in draft.targets:
         is_over = job.state in NOT_STARTED and draft.revision >= job.wanted_revision
@@ -88,7 +93,7 @@ def after_save(job: PostJob, draft: SavedDraft, *, live_slots: Set[str], now: da
     if job.state is JobState.CANCELED and job.state_reason is Reason.TARGET_REMOVED:
         return _revived(job, live_slots, now)
     if job.state is JobState.WAITING and job.state_reason is Reason.CONTENT_PENDING:
-        # The claim says what is in the way, if anything still is.
+        # If something else forbids the send, the claim finds it.
         return released(job, now=now) if draft.revision >= job.wanted_revision else job
     waits = job.state is JobState.BLOCKED and job.state_reason in _RELEASED_BY_CONTENT
     if waits and draft.approved and draft.revision >= job.withdrawn_below:
@@ -97,9 +102,9 @@ def after_save(job: PostJob, draft: SavedDraft, *, live_slots: Set[str], now: da
 
 
 def after_slot(job: PostJob, slot: Slot, *, is_target: bool = True, now: datetime) -> PostJob:
-    """The job takes the newest slot; an ended run is followed by the next one. An open try keeps what it has.
+    """Returns the job with the newest slot, in its next run if its run has ended. An open attempt keeps its slot.
 
-    Without `is_target`, because the draft has lost the target since, the run ends as it begins.
+    Without `is_target`, because the draft has lost the target since, the run is canceled as it begins.
     """
     is_newer = newer_slot(job, slot.sequence, slot.slot_id, slot.revision)
     if not is_newer or job.state not in NOT_STARTED | ENDED_RUN:
@@ -128,19 +133,20 @@ def canceled(job: PostJob, *, now: datetime) -> PostJob:
 
 
 def slots_of_others(jobs: Iterable[PostJob]) -> frozenset[str]:
-    """The slots that live as far as is known here: another target of the draft still goes out with them.
+    """Returns the slots from which a target of the draft still goes out, or has gone out.
 
-    Or it is out. Nobody changes such a draft, so a target that comes back did so before. A job that failed, or that
-    came back without a time, says nothing of the slot.
+    A draft with a target that is out can no longer be changed, so a target was regained before that. A job that failed,
+    or was revived without a time, does not show that its slot is alive.
     """
     return frozenset(job.slot_id for job in jobs if job.slot_id and job.state not in _NO_SIGN_OF_LIFE)
 
 
 def _revived(job: PostJob, live_slots: Set[str], now: datetime) -> PostJob:
-    """The next run of a target that came back.
+    """Returns the next run of a target that the draft has regained.
 
-    While another target keeps the slot alive it goes out at the slot's time by itself: Queue may have settled the slot.
-    A slot that lost its last target is canceled by Queue. If it is not, a command comes; else there is no time.
+    While another target keeps the slot alive, the job goes out at the slot's time without a command: Queue may have
+    settled the slot. Queue cancels a slot that loses its last target. If it does not, a command comes; otherwise the
+    job has no time.
     """
     again = begun_again(job)
     due, not_after = job.schedule_time, job.not_after

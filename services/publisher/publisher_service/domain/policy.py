@@ -8,15 +8,15 @@ from datetime import timedelta
 class Policy:
     retry_first: timedelta = timedelta(seconds=5)
     retry_cap: timedelta = timedelta(minutes=15)
-    # How long after an ambiguous end a look at the provider proves anything.
+    # After an ambiguous end a look at the provider proves nothing for this long.
     unknown_settle: timedelta = timedelta(minutes=2)
     # How long an outcome is looked up before a person is asked.
     unknown_deadline: timedelta = timedelta(hours=1)
-    # How long the last look may take: then the sweep asks a person by itself.
+    # How long the last look may take; then the sweep leaves the job to a person.
     last_look: timedelta = timedelta(minutes=1)
-    # The first wait after a look that proved nothing; later waits grow with the time that has passed.
+    # The first wait after a look that proved nothing; later ones grow with the time that has passed.
     lookup_again: timedelta = timedelta(seconds=30)
-    # How long to wait for what is our own fault: no key for the credentials, no adapter for the provider.
+    # The wait for a fault of our own: no key for the credentials.
     repaired: timedelta = timedelta(seconds=30)
 
     def retry_delay(self, attempts: int, *, draw: float) -> timedelta:

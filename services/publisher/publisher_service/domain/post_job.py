@@ -25,10 +25,10 @@ class JobState(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a job waits, is blocked or was canceled, or why an UNKNOWN one is not sent again."""
+    """The reason why a job waits, is blocked or was canceled, or why an UNKNOWN one is not sent again."""
 
     NONE = ""
-    # Due, behind others of its account: see `account_gate`.
+    # Due, behind other posts of its account.
     IN_LINE = "IN_LINE"
     CONTENT_PENDING = "CONTENT_PENDING"
     RATE_LIMITED = "RATE_LIMITED"
@@ -36,17 +36,17 @@ class Reason(StrEnum):
     NOT_APPROVED = "NOT_APPROVED"
     WITHDRAWN = "WITHDRAWN"
     ACCOUNT_NOT_CONNECTED = "ACCOUNT_NOT_CONNECTED"
-    # The draft no longer has the target. A target that comes back revives such a job.
+    # The draft has lost the target; if it regains it, the job is revived.
     TARGET_REMOVED = "TARGET_REMOVED"
-    # The stored credentials open with none of this process's keys.
+    # None of this process's keys opens the stored credentials.
     CREDENTIALS_UNREADABLE = "CREDENTIALS_UNREADABLE"
     # Earlier releases only: they claimed posts of a provider that they did not have.
     PROVIDER_UNKNOWN = "PROVIDER_UNKNOWN"
-    # An earlier attempt may have gone out, and the provider refused to be asked again.
+    # An earlier attempt may have gone out, and the provider refused a resend.
     RESEND_REFUSED = "RESEND_REFUSED"
-    # An earlier attempt may have gone out, and none is left.
+    # An earlier attempt may have gone out, and no attempt is left.
     ATTEMPTS_EXHAUSTED = "ATTEMPTS_EXHAUSTED"
-    # An earlier attempt may have gone out, and its bytes are gone: no others go out under its key.
+    # An earlier attempt may have gone out, and its bytes are lost: no other bytes go out under its key.
     CONTENT_LOST = "CONTENT_LOST"
 
 
@@ -74,7 +74,7 @@ ENDED_RUN = frozenset({JobState.FAILED, JobState.MISSED, JobState.CANCELED})
 OPEN_ATTEMPT = frozenset({JobState.SENDING, JobState.UNKNOWN})
 NOT_STARTED = frozenset({JobState.PENDING, JobState.SCHEDULED, JobState.READY, JobState.WAITING, JobState.BLOCKED})
 
-# A released wait, a changed time or a second look may leave a job in its state; that counts as a transition too.
+# A transition may lead back to the same state: a wait is released, a time changes, a look is repeated.
 _BEFORE_THE_SEND = frozenset(
     {
         JobState.SCHEDULED,
@@ -86,11 +86,11 @@ _BEFORE_THE_SEND = frozenset(
         JobState.CANCELED,
     }
 )
-# What was sent once and waits for a resend may not end as unsent; see `domain.doubt`.
+# A job that may have gone out and waits for a resend never ends as unsent; see `domain.doubt`.
 _IN_DOUBT = frozenset({JobState.UNKNOWN, JobState.NEEDS_ATTENTION, JobState.FAILED})
-# A new slot, or the command of one, begins the next run; so does a target that comes back.
+# The next run begins with a new slot, its command, or a target that the draft has regained.
 _NEXT_RUN = _BEFORE_THE_SEND
-# Proof that a post is there counts whoever brings it and however late: PUBLISHED follows on every state.
+# Proof that a post is out counts in any state, no matter how late it comes or who brings it.
 TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
     state: after | {JobState.PUBLISHED}
     for state, after in {
@@ -100,7 +100,7 @@ TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
         JobState.WAITING: _BEFORE_THE_SEND | _IN_DOUBT,
         JobState.BLOCKED: _BEFORE_THE_SEND | _IN_DOUBT,
         JobState.SENDING: frozenset({JobState.FAILED, JobState.WAITING, JobState.BLOCKED, JobState.UNKNOWN}),
-        # Only a proven "it is not there" leads back to a send; FAILED is a person's word.
+        # Only proof of absence leads back to a send. FAILED is what a person says.
         JobState.UNKNOWN: frozenset({JobState.WAITING, JobState.NEEDS_ATTENTION, JobState.FAILED}),
         JobState.NEEDS_ATTENTION: frozenset({JobState.FAILED}),
         JobState.FAILED: _NEXT_RUN,
@@ -109,7 +109,7 @@ TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
     }.items()
 } | {JobState.PUBLISHED: frozenset()}
 
-# A state that only a newer release knows: proof counts there too.
+# Proof counts even in a state that only a newer release knows.
 _AFTER_UNREADABLE = frozenset({JobState.PUBLISHED})
 
 _KINDS: Mapping[str, EventKind] = {
@@ -141,7 +141,7 @@ class PostJob:
     id: str
     draft_id: str
     target: Target
-    # A `JobState` and a `Reason`; plain text where a newer release has written one that this release does not know.
+    # A `JobState` and a `Reason`, or plain text that only a newer release knows.
     state: str
     state_reason: str = Reason.NONE
     version: int = 1
@@ -155,9 +155,9 @@ class PostJob:
     max_attempts: int = 5
     attempts: int = 0
     fence: int = 0
-    # An attempt of this run may have reached the provider, and nothing has proven what happened.
+    # An attempt of this run may have reached the provider, and nothing has proven its outcome.
     in_doubt: bool = False
-    # While UNKNOWN: after this instant a person is asked.
+    # While UNKNOWN: a person is asked after this instant.
     unknown_until: datetime | None = None
     content_revision: int = 0
     wanted_revision: int = 0
@@ -174,10 +174,18 @@ class PostJob:
     create_time: datetime
     update_time: datetime
 
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.organization_id, self.id
+
+    @property
+    def account_key(self) -> tuple[str, str]:
+        return self.organization_id, self.target.social_account_id
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFilter:
-    """Which jobs of an organization to list; empty fields admit all."""
+    """Selects jobs of an organization; empty fields admit all."""
 
     organization_id: str
     draft_id: str = ""
@@ -186,9 +194,9 @@ class JobFilter:
 
 
 def job_id(organization_id: str, draft_id: str, target: Target) -> str:
-    """A UUIDv8 made of what makes the job the job that it is: whoever knows the target knows the id."""
+    """Returns a UUIDv8 of organization, draft and target, so that any service can compute the id."""
     parts = (organization_id, draft_id, target.social_account_id, target.channel, target.destination)
-    # No part can hold the separator: neither a message that is taken nor a row of the database has a NUL.
+    # No part can contain the separator: messages with a NUL are refused, and PostgreSQL stores none.
     digest = hashlib.sha256("\0".join(parts).encode()).digest()[:16]
     value = int.from_bytes(digest) & ~(0xF << 76) & ~(0x3 << 62) | 0x8 << 76 | 0b10 << 62
     return str(UUID(int=value))
@@ -204,10 +212,10 @@ def moved(
     unknown_until: datetime | None = None,
     **changes: Any,
 ) -> PostJob:
-    """The job in its next state and version. Every change of state passes here; the claim's statement makes SENDING.
+    """Returns the job in its next state and version. Every change of state passes here, but for the claim's own.
 
-    What is to wait for longer than its latest time is missed then. Other fields that change with it are named too: each
-    copy of a job costs as much as a small query.
+    A wait ends at the job's latest time, when it is missed. Pass all other changes too: a copy of a job costs as much
+    as a small query.
     """
     if state is JobState.WAITING and until is not None and job.not_after is not None:
         until = min(until, job.not_after)
@@ -231,35 +239,38 @@ def _after(state: str) -> frozenset[JobState]:
 
 
 def kind_of(state: str) -> EventKind:
-    """What an observer is told when a job has come into this state."""
+    """Returns the kind of event that announces a job in this state."""
     return _KINDS[state]
 
 
 def state_from(text: str) -> str:
-    """The state that a row names; as text when a newer release has written it."""
+    """Returns the state that a row names; plain text if only a newer release knows it."""
     return _STATES.get(text, text)
 
 
 def reason_from(text: str) -> str:
-    """The reason that a row names; as text when a newer release has written it."""
+    """Returns the reason that a row names; plain text if only a newer release knows it."""
     return _REASONS.get(text, text)
 
 
 def is_readable(job: PostJob) -> bool:
-    """Whether this release knows the job's state. One that it does not know is shown and left to newer releases."""
+    """Returns whether this release knows the job's state. It shows any other job and leaves it to newer releases."""
     return job.state in _STATES
 
 
 def begun_again(job: PostJob) -> PostJob:
-    """The job in its next run, if its run has ended: nothing of the old run is shown on the new one."""
+    """Returns the job in its next run if its run has ended: nothing of the old run shows on the new one.
+
+    The claim's statement does the same in SQL.
+    """
     if job.state not in ENDED_RUN:
         return job
     return replace(job, run=job.run + 1, attempts=0, error_reason="", error_message="")
 
 
 def newer_slot(job: PostJob, sequence: int, slot_id: str, slot_revision: int) -> bool:
-    """Whether a slot is newer than the one that the job has: Queue's database has numbered the slots of a draft.
+    """Returns whether the slot is newer than the job's: Queue's database numbers the slots of a draft.
 
-    Slots of older releases have no number; among those the greater id is the newer one.
+    Slots of older releases have no number; of those the greater id is newer.
     """
     return (sequence, slot_id, slot_revision) > (job.slot_sequence, job.slot_id, job.slot_revision)

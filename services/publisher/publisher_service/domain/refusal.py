@@ -1,4 +1,4 @@
-"""What becomes of a job that is due and may not be sent."""
+"""Refusals: a job is due and may not be sent."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,15 +22,15 @@ BLOCKING: Final[Mapping[Verdict, Reason]] = {
     Verdict.WITHDRAWN: Reason.WITHDRAWN,
     Verdict.ACCOUNT_NOT_CONNECTED: Reason.ACCOUNT_NOT_CONNECTED,
 }
-# What rests on contents and accounts, which the claim does not lock.
+# These verdicts rest on contents and accounts, which the claim does not lock.
 DOUBTED: Final = frozenset({Verdict.CONTENT_PENDING, Verdict.CONTENT_LOST, Verdict.REMOVED, *BLOCKING})
 CHANGING: Final = DOUBTED | {Verdict.MISSED, Verdict.EXHAUSTED}
 
 
 def refused(job: PostJob, command: Command, verdict: Verdict, *, now: datetime) -> PostJob:
-    """The job as it waits, is blocked or has ended unsent; unchanged when it stands so already.
+    """Returns the job as it waits, is blocked or has ended unsent; the same job if nothing changes.
 
-    What waits or is blocked looks at the clock once more: at its latest time. Until then it is released by an event.
+    A job that waits or is blocked is released by an event. Its next action is at its latest time, when it is missed.
     """
     if job.state not in NOT_STARTED | ENDED_RUN:
         return job
@@ -48,7 +48,7 @@ def refused(job: PostJob, command: Command, verdict: Verdict, *, now: datetime) 
             reason = job.error_reason or Verdict.EXHAUSTED
             return ended_unsent(taken, JobState.FAILED, now=now, error_reason=reason)
         case Verdict.CONTENT_LOST:
-            # Looked up at once; the sweep that asks first sets the deadline of its provider.
+            # Looked up at once. The sweep that hands it out sets the deadline, which depends on the provider.
             return moved(_taken_over(job, command), JobState.UNKNOWN, now=now, reason=Reason.CONTENT_LOST, until=now)
         case Verdict.CONTENT_PENDING:
             state, why = JobState.WAITING, Reason.CONTENT_PENDING

@@ -1,4 +1,4 @@
-"""What a person says about a post whose outcome nothing has proven."""
+"""Resolutions: a person says whether a post is out whose outcome nothing has proven."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -29,7 +29,7 @@ class Resolution:
 
 
 def resolved(job: PostJob, said: Resolution, *, now: datetime) -> Settlement:
-    """The job as the person has said; its doubtful attempt ends with it."""
+    """Returns the job as the person says; its doubtful attempt ends too."""
     if job.state not in _RESOLVABLE:
         raise Refused(
             "POST_JOB_NOT_RESOLVABLE",

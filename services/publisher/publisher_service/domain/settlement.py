@@ -1,4 +1,4 @@
-"""What an outcome makes of a job and its attempt."""
+"""Settlements: how an outcome changes a job and its attempt."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ from publisher_service.domain.outcome import (
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import OPEN_ATTEMPT, JobState, PostJob, Reason, moved
 
-# By which a provider's clock may differ from ours.
+# A provider's clock may differ from our own by this much.
 _SKEW = timedelta(minutes=1)
 
 
@@ -34,22 +34,22 @@ class AttemptState(StrEnum):
     REJECTED = "REJECTED"
     NOT_SENT = "NOT_SENT"
     ABSENT = "ABSENT"
-    # Still open when the proof of another try ended the job.
+    # Still open when the proof of another attempt ended the job.
     ABANDONED = "ABANDONED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """The job after the outcome, and how its attempt ended."""
+    """The job after an outcome, and the end of its attempt."""
 
     job: PostJob
     attempt_state: AttemptState
     error_reason: str = ""
     error_message: str = ""
     disconnects: bool = False
-    # The provider asked for a pause: no post of the account goes out before.
+    # The provider asked for a pause: no post of the account goes out before this.
     pause_until: datetime | None = None
-    # Of the attempt, when it is not the job's last one.
+    # The fence of the attempt, if it is not the job's last one.
     attempt_fence: int | None = None
 
     @property
@@ -62,7 +62,7 @@ def settle(job: PostJob, outcome: Outcome, *, policy: Policy, now: datetime, dra
     assert job.state is JobState.SENDING
     match outcome:
         case Accepted():
-            # A provider that recognizes a repeat answers with the first post: no time of this attempt.
+            # A provider that recognizes a repeat answers with the first post, which may be older than this attempt.
             since = job.create_time if job.in_doubt else job.last_attempt_time
             return Settlement(
                 job=_published(job, outcome, now=now, since=since, last_attempt_time=now),
@@ -96,7 +96,7 @@ def settle(job: PostJob, outcome: Outcome, *, policy: Policy, now: datetime, dra
 
 
 def uncertain(job: PostJob, reason: str, message: str, *, policy: Policy, now: datetime) -> Settlement:
-    """Nobody heard an answer: to be looked up, after the provider has had time to show the post."""
+    """Returns a SENDING job without an answer, to be looked up once the provider has had time to show the post."""
     assert job.state is JobState.SENDING
     return _ended(unknown(job, policy=policy, now=now), AttemptState.UNKNOWN, reason, message)
 
@@ -149,9 +149,9 @@ def resolve(
 
 
 def evidence(job: PostJob, proof: Found | Accepted, *, now: datetime, since: datetime | None = None) -> Settlement:
-    """Proof that a post is there counts whoever brings it, and however late.
+    """Returns the job as published. Proof counts in any state, no matter how late it comes or who brings it.
 
-    When a later attempt is out meanwhile, the account waits for the end of its lease: it sends one post at a time.
+    If a later attempt is out meanwhile, the account waits for the end of its lease: it sends one post at a time.
     """
     return Settlement(
         job=_published(job, proof, now=now, since=since or job.create_time),
@@ -161,9 +161,9 @@ def evidence(job: PostJob, proof: Found | Accepted, *, now: datetime, since: dat
 
 
 def publish_time(reported: datetime | None, *, since: datetime | None, now: datetime) -> datetime:
-    """When a post went out: the provider's word, if it is possible, else when the proof came.
+    """Returns the reported time of a post if it is possible, otherwise the time at which the proof came.
 
-    The provider's clock may differ from ours by `_SKEW`. `since` is when the first request can have begun.
+    The provider's clock may differ from our own by `_SKEW`. No request has begun before `since`.
     """
     if reported is None or reported > now + _SKEW or (since is not None and reported < since - _SKEW):
         return now
@@ -196,7 +196,7 @@ def _not_sent(job: PostJob, policy: Policy, now: datetime, draw: float) -> PostJ
 
 
 def _given_up(job: PostJob, why: Reason, policy: Policy, now: datetime) -> PostJob:
-    """No further attempt: failed, unless an earlier one may have gone out. That one is looked up."""
+    """Returns the job after its last attempt: failed, or looked up if an earlier attempt may have gone out."""
     if job.in_doubt:
         return unknown(job, policy=policy, now=now, reason=why)
     return ended_unsent(job, JobState.FAILED, now=now)
@@ -213,7 +213,7 @@ def _unspent(job: PostJob, why: Reason, until: datetime, now: datetime) -> PostJ
 
 
 def _looked(job: PostJob, seen: str, policy: Policy, now: datetime) -> PostJob:
-    """The job after a look that proved nothing: looked up again, or at its deadline left to a person."""
+    """Returns the job after a look that proved nothing: to be looked up again, or at its deadline left to a person."""
     deadline = job.unknown_until or now + policy.unknown_deadline
     if deadline <= now:
         return needs_attention(job, f"no proof was found in time; the last look: {seen}", now=now)
@@ -226,6 +226,6 @@ def _closed(job: PostJob, attempt: AttemptState) -> Settlement:
 
 
 def _ended(job: PostJob, attempt: AttemptState, reason: str, message: str) -> Settlement:
-    """What went wrong stands on the job and on its attempt."""
+    """Records the error on the job and on its attempt."""
     after = replace(job, error_reason=reason, error_message=message, last_attempt_time=job.update_time)
     return Settlement(job=after, attempt_state=attempt, error_reason=reason, error_message=message)

@@ -1,4 +1,4 @@
-"""Who brings a waiting job back: the stream, which holds its command, or the sweep, which reads the database."""
+"""Waits of jobs: the stream holds the command of a short one, the sweep finds a long one in the database."""
 
 from datetime import datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""What a withdrawal of older texts can still do about the post jobs of a draft."""
+"""Withdrawals of older revisions, and the post jobs for which they come too late."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _MAY_BE_OUT = OPEN_ATTEMPT | {JobState.NEEDS_ATTENTION}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Withdrawal:
-    """With a target that is out nothing is forbidden; otherwise `in_flight` are the jobs that may be out."""
+    """Nothing is forbidden if a target is out; otherwise `in_flight` are the jobs that may be out."""
 
     published: tuple[PostJob, ...] = ()
     in_flight: tuple[str, ...] = ()
@@ -24,7 +24,7 @@ def withdrawal_of(jobs: Sequence[PostJob], below: int) -> Withdrawal:
 
 
 def require_known(draft_id: str, *, known: int, below: int) -> None:
-    """Refuses to forbid a revision that has not been announced yet: nobody could ever lift that."""
+    """Refuses to forbid a revision that has not been announced yet: nothing could ever release such a job."""
     if below > known + 1:
         raise Refused(
             "REVISION_NOT_KNOWN",
@@ -34,8 +34,9 @@ def require_known(draft_id: str, *, known: int, below: int) -> None:
 
 
 def _may_be_out(job: PostJob, below: int) -> bool:
-    """A run in doubt sends no other bytes than those that may be out: the revision is that of all its attempts.
+    """Returns whether a withdrawn revision of the job may be out.
 
-    What a state of a newer release means is not known here: the post may be out.
+    A run in doubt resends the same bytes only, so its revision is that of all its attempts. A state that only a newer
+    release knows may mean that the post is out.
     """
     return (job.in_doubt or job.state in _MAY_BE_OUT or not is_readable(job)) and job.content_revision < below
