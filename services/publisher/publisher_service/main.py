@@ -82,7 +82,7 @@ async def compose(settings: Settings) -> Process:
 
 
 class _Parts:
-    """What several use cases share."""
+    """The parts that several use cases share."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings

@@ -10,7 +10,7 @@ import pytest
 
 from devstack.sandbox.client import SandboxClient
 from devstack.sandbox.provider import Sandbox
-from publisher_service.adapters.providers.adapter import Limits, ProviderAway
+from publisher_service.adapters.providers.adapter import Limits, ProviderDown
 from publisher_service.adapters.providers.sandbox import SandboxAdapter
 from publisher_service.domain.outcome import (
     Accepted,
@@ -31,7 +31,7 @@ async def test_a_redirect_is_not_followed(session: aiohttp.ClientSession, sandbo
         provider = SandboxAdapter(session, url, LIMITS)
         assert await provider.send(POST) == Ambiguous(reason="HTTP_307", message="the sandbox answered 307")
         assert await provider.look(POST) == NoProof(message="the look-up answered 307")
-        with pytest.raises(ProviderAway):
+        with pytest.raises(ProviderDown):
             await provider.verify("ext-page", TOKEN)
     assert len(paths) == 3
     assert SandboxClient(sandbox.url, sandbox.path).ledger() == []

@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 
 from devstack.sandbox.client import SandboxClient
-from publisher_service.adapters.providers.adapter import CredentialsRefused, ProviderAway
+from publisher_service.adapters.providers.adapter import CredentialsRefused, ProviderDown
 from publisher_service.adapters.providers.sandbox import SandboxAdapter
 from publisher_service.domain.outcome import (
     Absent,
@@ -85,5 +85,5 @@ async def test_a_provider_that_fails_to_answer_is_reported_unreachable(
     provider: SandboxAdapter, control: SandboxClient, fault: str
 ) -> None:
     await control.faults({"fault": fault, "operation": "account", "status": 503})
-    with pytest.raises(ProviderAway):
+    with pytest.raises(ProviderDown):
         await provider.verify("ext-page", TOKEN)

@@ -12,7 +12,7 @@ import pytest
 
 from devstack.sandbox.client import SandboxClient
 from devstack.sandbox.provider import Sandbox
-from publisher_service.adapters.providers.adapter import Limits, Post, ProviderAway
+from publisher_service.adapters.providers.adapter import Limits, Post, ProviderDown
 from publisher_service.adapters.providers.sandbox import SandboxAdapter
 from publisher_service.domain.outcome import (
     Accepted,
@@ -150,7 +150,7 @@ async def test_a_refused_connection_has_sent_nothing(
 ) -> None:
     provider = SandboxAdapter(session, f"http://127.0.0.1:{free_port()}", LIMITS)
     assert (await _not_sent(provider)).reason == "CONNECTION_REFUSED"
-    with pytest.raises(ProviderAway):
+    with pytest.raises(ProviderDown):
         await provider.verify("ext-page", TOKEN)
     assert isinstance(await provider.look(POST), NoProof)
 

@@ -69,7 +69,7 @@ def test_lateness_is_measured_at_the_publish_time(caplog: pytest.LogCaptureFixtu
 
 def test_outcomes_have_a_level_of_their_own(caplog: pytest.LogCaptureFixture) -> None:
     """Operators can follow outcomes without the DEBUG lines of everything else."""
-    before = post_log.log.level
+    before = logging.getLogger(post_log.__name__).level
     try:
         set_level(None)
         write_outcomes([JOB])
@@ -77,7 +77,7 @@ def test_outcomes_have_a_level_of_their_own(caplog: pytest.LogCaptureFixture) ->
         set_level("DEBUG")
         write_outcomes([JOB])
     finally:
-        post_log.log.setLevel(before)
+        logging.getLogger(post_log.__name__).setLevel(before)
     assert [record.getMessage() for record in caplog.records] == ["post published"]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from publisher_service.adapters.providers.adapter import CredentialsRefused, Limits, Post, ProviderAway
+from publisher_service.adapters.providers.adapter import CredentialsRefused, Limits, Post, ProviderDown
 from publisher_service.adapters.providers.provider import Providers
 from publisher_service.domain.outcome import Absent, Accepted, Ambiguous, Found, NoProof, RateLimited, Rejected
 from servicekit.clock import SystemClock
@@ -89,7 +89,7 @@ async def test_a_call_is_cancelled_with_its_task() -> None:
     "behavior", [KeyError("x"), asyncio.CancelledError(), "hang"], ids=lambda behavior: type(behavior).__name__
 )
 async def test_a_check_of_credentials_that_fails_reports_unreachable(behavior: Any) -> None:
-    with pytest.raises(ProviderAway):
+    with pytest.raises(ProviderDown):
         await provider(behavior).verify("e", "t")
 
 

@@ -1,7 +1,7 @@
-"""Credentials at rest: AES-256-GCM, bound to their row: a ciphertext moved elsewhere does not open.
+"""Credentials at rest: sealed by AES-256-GCM and bound to their row, so a ciphertext that is moved does not open.
 
-The keys form a ring: the first seals, each opens what it has sealed. A sealed text of form 2 names its key, which is
-tried first; form 1 is that of earlier releases.
+The keys form a ring: the first one seals, and each opens what it has sealed. A sealed text of form 2 names its key,
+which is tried first; form 1 is that of earlier releases.
 """
 
 import base64
@@ -27,22 +27,25 @@ DEFAULT_ID = "default"
 
 
 class CredentialsUnreadable(Exception):
-    """No key of this process opens the stored credentials, or they belong to another account."""
+    """None of this process's keys opens the stored credentials, or they belong to another account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A token, and the id of the key of the ring that opened it."""
+    """A token, and the id of the key that opened it."""
 
     key_id: str
     token: str = field(repr=False)
 
 
 class Vault:
-    """A sealed text is: form (1 byte), in form 2 length and id of the key, nonce (12), ciphertext with tag."""
+    """Seals and opens tokens.
+
+    A sealed text is the form (1 byte), in form 2 the length and id of the key, the nonce (12), ciphertext and tag.
+    """
 
     def __init__(self, keys: Iterable[tuple[str, Secret]]) -> None:
-        """`keys` are ids with 32 bytes in base64 each; the first seals."""
+        """`keys` are pairs of an id and 32 bytes in base64; the first one seals."""
         ring = {key_id: _cipher(key) for key_id, key in keys}
         if not ring:
             raise SettingsError(f"{_VARIABLE} or {_FILE_VARIABLE}: one of them must be set")
@@ -59,7 +62,7 @@ class Vault:
         return self.opened(sealed, organization_id=organization_id, account_id=account_id).token
 
     def opened(self, sealed: bytes, *, organization_id: str, account_id: str) -> "Opened":
-        """Tries the key that the text names first, then every other: a name may have got another key since."""
+        """Opens a text with the key that it names, or any other: the name may have been given to another key since."""
         name, rest = _parted(sealed, account_id)
         place = _place(organization_id, account_id)
         for key_id in sorted(self._ring, key=lambda each: each != name):
@@ -75,7 +78,7 @@ class Vault:
 
 
 def key_id_of(sealed: bytes) -> str:
-    """The id of the key that sealed the text; empty for form 1, and for what is neither form."""
+    """Returns the id of the key that sealed the text; empty for form 1, and for neither form."""
     try:
         return _parted(sealed, "")[0] or ""
     except CredentialsUnreadable:
@@ -83,7 +86,7 @@ def key_id_of(sealed: bytes) -> str:
 
 
 def read_keys(key: Secret, file: str) -> list[tuple[str, Secret]]:
-    """The ring: the keys of the file, in its order, then the single key under the id `default`."""
+    """Returns the keys of the file, in its order, then the single key under the id `default`."""
     keys = _keys_in(Path(file)) if file else []
     if not key.reveal() or (DEFAULT_ID, key) in keys:
         return keys
@@ -121,7 +124,7 @@ def _cipher(key: Secret) -> AESGCM:
 
 
 def _parted(sealed: bytes, account_id: str) -> tuple[str | None, bytes]:
-    """The id of the key, if the form names it, and nonce with ciphertext."""
+    """Returns the id of the key, if the form names it, and the nonce with the ciphertext."""
     key_id, rest = None, sealed[1:]
     if sealed[:1] == _NAMED and len(sealed) > 1:
         length = sealed[1]

@@ -1,4 +1,4 @@
-"""Claims the jobs of commands that are due, or says what keeps them from being sent."""
+"""Claims the jobs of commands that are due, or records why they may not be sent."""
 
 import itertools
 from collections import deque
@@ -28,29 +28,29 @@ from servicekit.run.transient import is_transient
 
 T = TypeVar("T")
 
-# Of failed claims; what is forgotten ends as SENDER_LOST.
+# Of failed claims. The attempts of one that is forgotten end as SENDER_LOST when their lease ends.
 _MOST_FAILED = 100
 # Another transaction holds the job or its account.
 _BUSY = timedelta(milliseconds=250)
 _AT_ONCE = timedelta(milliseconds=1)
-# The command has overtaken the events that make its job. They come within this time after it is due, or are lost.
+# A command may overtake the events that make its job. They come soon, or have been lost if it is overdue by this much.
 _NOT_KNOWN_YET = timedelta(milliseconds=250)
 _EVENTS_ARE_LATE = timedelta(seconds=2)
 _SAYING_NOTHING = IN_LINE | {Verdict.CLAIMED, Verdict.UNREADABLE}
-# What waited first has left its line without being sent: the next has its turn at once.
+# After these the first post has left the line without being sent, so the next has its turn at once.
 _LEAVING_LINE = CHANGING - {Verdict.ACCOUNT_NOT_CONNECTED}
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The same command again after the delay."""
+    """The command is to be tried again after the delay."""
 
     delay: timedelta
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Nothing is left to do for this command: the database knows how it goes on."""
+    """Nothing is left to do for the command: the database knows how its job goes on."""
 
 
 Claim = Claimed | Retry | Done
@@ -58,10 +58,10 @@ Claim = Claimed | Retry | Done
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
-    """Posts whose turn has come in the lines of their accounts."""
+    """The posts that were claimed from the lines of their accounts."""
 
     claimed: Sequence[tuple[Command, Claimed]]
-    # Some line may have its turn at once.
+    # Another post of some line may have its turn at once.
     more: bool
 
 
@@ -79,7 +79,7 @@ class ClaimJobs:
         self._outbox = outbox
 
     async def __call__(self, commands: Sequence[Command], lanes: Sequence[Lane]) -> list[Claim]:
-        """Returns one answer per command. When this raises, nothing may be sent: the commit is in doubt."""
+        """Returns an answer for each command. If this raises, nothing may be sent: the commit is in doubt."""
         first = _one_per_job(commands)
         unique = list(first.values())
         judged, now, absent = await self._named(lambda tx, name: self._claim(tx, unique, lanes, name))
@@ -91,21 +91,24 @@ class ClaimJobs:
         }
         answers |= {command.post_job_id: Retry(_NOT_KNOWN_YET) for command in absent}
         answers |= {command.post_job_id: Retry(_AT_ONCE) for command in lost}
-        # The answer to a copy is the same question again, once the first has its answer.
+        # A copy asks again once the first command of its job has its answer.
         return [answers[each.post_job_id] if first[each.post_job_id] is each else Retry(_BUSY) for each in commands]
 
     async def from_lines(self, lanes: Sequence[Lane], *, most: int) -> Turns:
-        """Claims the first post of each line that has its turn, so many of a provider. Raises as the call does."""
+        """Claims the first post of each line that has its turn, at most `most` of a provider.
+
+        If this raises, nothing may be sent, as for a call.
+        """
         return await self._named(lambda tx, name: self._take_turns(tx, lanes, most, name))
 
     async def next_turn(self, lanes: Sequence[Lane]) -> tuple[datetime | None, datetime]:
-        """When the next line has its turn, and what time it is."""
+        """Returns when the next line has its turn, and the present time."""
         async with self._database.read() as connection:
             now = await self._steady.observe(self._clock, connection)
             return await next_wake_time(connection, [lane.provider for lane in lanes]), now
 
     async def _named(self, work: Callable[[Transaction, "_Name"], Awaitable[T]]) -> T:
-        """Runs a claim under a name of its own; one that fails at its COMMIT is left in `failed`."""
+        """Runs a claim under a name of its own; notes it in `failed` if it fails at its COMMIT."""
         name = _Name(f"{self._instance}/{next(self._numbers)}")
         try:
             return await self._database.run(lambda tx: work(tx, name))
@@ -125,7 +128,7 @@ class ClaimJobs:
         now = await self._steady.observe(self._clock, tx.connection)
         accounts = await lock_due_lines(tx.connection, lanes, now=now, most=most)
         heads = await first_in_lines(tx.connection, accounts) if accounts else []
-        waited_for = {(job.organization_id, job.target.social_account_id) for job in heads}
+        waited_for = {job.account_key for job in heads}
         await mark_lines_empty(tx.connection, [account for account in accounts if account not in waited_for])
         commands = [command_of(job, from_line=True) for job in heads]
         judged = await self._judge(tx, commands, lanes, now, name) if commands else {}
@@ -138,11 +141,11 @@ class ClaimJobs:
     async def _judge(
         self, tx: Transaction, commands: Sequence[Command], lanes: Sequence[Lane], now: datetime, name: "_Name"
     ) -> dict[int, Judged]:
-        """Claims what may be sent, and writes down why the rest is not.
+        """Claims what may be sent, and records why the rest may not.
 
-        A refusal is believed only when it is repeated under the lock of the job. The statement reads contents and
-        accounts as they were when it began, and locks later: what was approved or connected between the two has found
-        no job to release. Nothing can come between the second look and the commit.
+        A refusal counts only if a second look, under the lock of the job, repeats it. The statement reads contents and
+        accounts as of its beginning and locks later: an approval or a connection in between has found no job to
+        release. Nothing can come between the second look and the commit.
         """
         judged = await claim(tx.connection, commands, lanes, now=now, sender=name.sender)
         doubted = [index for index, each in judged.items() if each.verdict in DOUBTED]
@@ -151,7 +154,7 @@ class ClaimJobs:
                 tx.connection, [commands[index] for index in doubted], lanes, now=now, sender=name.sender
             )
             judged |= {doubted[index]: each for index, each in again.items()}
-        name.claimed = [(each.organization_id, each.id) for each in judged.values() if each.claimed is not None]
+        name.claimed = [each.key for each in judged.values() if each.claimed is not None]
         if any(each.verdict is not Verdict.CLAIMED for each in judged.values()):
             await self._refuse(tx, commands, judged, now)
             await self._accept(tx, commands, judged, now)
@@ -160,7 +163,7 @@ class ClaimJobs:
     async def _refuse(
         self, tx: Transaction, commands: Sequence[Command], judged: Mapping[int, Judged], now: datetime
     ) -> None:
-        """Writes down why a job is not sent, and repeats to Queue what it has not heard."""
+        """Records why jobs are not sent, and announces jobs again for which Queue has repeated the command."""
         asked = {
             index: each
             for index, each in judged.items()
@@ -168,12 +171,12 @@ class ClaimJobs:
         }
         if not asked:
             return
-        found = await lock_jobs(tx.connection, [(each.organization_id, each.id) for each in asked.values()])
-        jobs = {(job.organization_id, job.id): job for job in found}
+        found = await lock_jobs(tx.connection, [each.key for each in asked.values()])
+        jobs = {job.key: job for job in found}
         saved: list[PostJob] = []
         announced: list[Announcement] = []
         for index, each in asked.items():
-            job = jobs[each.organization_id, each.id]
+            job = jobs[each.key]
             after = refused(job, commands[index], each.verdict, now=now) if each.verdict in CHANGING else job
             if after is not job:
                 saved.append(after)
@@ -186,9 +189,9 @@ class ClaimJobs:
     async def _accept(
         self, tx: Transaction, commands: Sequence[Command], judged: Mapping[int, Judged], now: datetime
     ) -> None:
-        """Answers for what waits in line: one event for all of an organization, so that a backlog costs no event each.
+        """Announces the commands whose jobs wait in line, in one event per organization: a backlog costs no event each.
 
-        What has just come into the line is news; a copy of its command asks for the answer once more.
+        A job that has just come into the line is announced, and any other if Queue has repeated its command.
         """
         accepted: dict[str, list[tuple[Command, int]]] = {}
         for index, each in judged.items():
@@ -199,7 +202,7 @@ class ClaimJobs:
     async def _absent(
         self, tx: Transaction, commands: Sequence[Command], judged: Mapping[int, Judged]
     ) -> Sequence[Command]:
-        """Commands whose job does not exist; that of the others is locked, if it was not judged."""
+        """Returns the commands whose job does not exist. The job of any other unjudged command is locked."""
         unjudged = [command for index, command in enumerate(commands) if index not in judged]
         if not unjudged:
             return []
@@ -208,7 +211,7 @@ class ClaimJobs:
         return [command for command, key in zip(unjudged, keys, strict=True) if key not in known]
 
     async def _made(self, commands: Sequence[Command]) -> bool:
-        """Whether the jobs were made. What was claimed before is claimed in any case, and must be answered for."""
+        """Makes missing jobs; returns whether it could. What was claimed before must be answered in any case."""
         try:
             await self._database.run(lambda tx: self._make_jobs(tx, commands))
         except Exception as error:
@@ -218,10 +221,10 @@ class ClaimJobs:
         return True
 
     async def _make_jobs(self, tx: Transaction, commands: Sequence[Command]) -> None:
-        """Makes the jobs of commands that have overtaken, or outlived, the events that make jobs."""
+        """Makes the jobs of commands that have overtaken the events that make jobs, or whose events are lost."""
         now = await self._clock.now(tx.connection)
         drafts = {(command.organization_id, command.draft_id) for command in commands}
-        # The lock on the content keeps everybody else from making the same job.
+        # The lock on the content keeps other processes from making the same job.
         contents = await lock_contents(tx.connection, drafts)
         known = await known_jobs(tx.connection, [(each.organization_id, each.post_job_id) for each in commands])
         jobs = [
@@ -249,14 +252,14 @@ class ClaimJobs:
 
 @dataclass(slots=True)
 class _Name:
-    """What a claim calls itself on the attempts that it opens, and the jobs that it has claimed."""
+    """The name of a claim on the attempts that it opens, and the jobs that it has claimed."""
 
     sender: str
     claimed: Sequence[tuple[str, str]] = field(default_factory=list)
 
 
 def _one_per_job(commands: Sequence[Command]) -> dict[str, Command]:
-    """The first command of each job: one statement cannot write the same row twice."""
+    """Returns the first command of each job: one statement cannot write a row twice."""
     first: dict[str, Command] = {}
     for command in commands:
         first.setdefault(command.post_job_id, command)
@@ -268,6 +271,6 @@ def _events_are_lost(command: Command, now: datetime) -> bool:
 
 
 def _job_of(command: Command, withdrawn_below: int, now: datetime) -> PostJob:
-    """The job as it would be had the events come first: without a time, which the claim of the command gives it."""
+    """Returns the job as the events would have made it, but without a time: the claim of the command adds that."""
     job = new_job(command.organization_id, command.draft_id, command.target, below=withdrawn_below, now=now)
     return replace(job, target_month=command.target_month or local_month(command.schedule_time, ""))

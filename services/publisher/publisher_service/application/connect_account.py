@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from publisher_service.adapters.postgres.accounts import insert_account, lock_account, save_account
 from publisher_service.adapters.postgres.gates import set_connection
-from publisher_service.adapters.providers.adapter import CredentialsRefused, ProviderAway
+from publisher_service.adapters.providers.adapter import CredentialsRefused, ProviderDown
 from publisher_service.adapters.providers.provider import Provider, Providers
 from publisher_service.adapters.vault import Vault
 from publisher_service.domain.account import AccountState, Connection, SocialAccount
@@ -51,7 +51,7 @@ class ConnectAccount:
             await provider.verify(wanted.external_account_id, wanted.access_token)
         except CredentialsRefused as refusal:
             raise Refused("CREDENTIALS_REFUSED", f"{provider.name} refused the credentials: {refusal}") from None
-        except ProviderAway as away:
+        except ProviderDown as away:
             raise Unavailable("PROVIDER_UNAVAILABLE", f"{provider.name} does not answer: {away}") from None
         if not wanted.channels:
             wanted = replace(wanted, channels=provider.channels)
@@ -84,7 +84,7 @@ class ConnectAccount:
     async def _put(self, tx: Transaction, wanted: Connection, account_id: str, now: datetime) -> SocialAccount:
         sealed = self._vault.seal(wanted.access_token, organization_id=wanted.organization_id, account_id=account_id)
         fresh = _fresh(wanted, account_id, now)
-        # A row that is not there cannot be locked: of concurrent first connections one inserts, the others wait for it.
+        # An absent row cannot be locked: of concurrent first connections one inserts, and the others wait for it.
         if await insert_account(tx.connection, fresh, sealed):
             return fresh
         known = await lock_account(tx.connection, wanted.organization_id, account_id)
@@ -118,7 +118,7 @@ def _require_same(known: SocialAccount, wanted: Connection) -> None:
             metadata={"social_account_id": known.id, "provider": known.provider},
         )
     if known.external_account_id != wanted.external_account_id:
-        # A look-up there would find none of the posts that went out under the old name, and send them again.
+        # A look-up under the new name would not find the posts that went out under the old one, and send them again.
         raise Refused(
             "EXTERNAL_ACCOUNT_CHANGED",
             "the account is another one at the provider; connect a new account for it",

@@ -1,4 +1,4 @@
-"""Shows how many posts still have to move, are late, or need a person; ended ones are too many to count."""
+"""Counts the posts that still have to move, are late, or need a person. Ended posts are too many to count."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _MOVING = ("READY", "SENDING", "WAITING", "BLOCKED", "UNKNOWN")
 _OVERDUE = ("SCHEDULED", "READY")
 _LINES = ("IN_LINE", "ACCOUNT_NOT_CONNECTED")
 
-_meter = metrics.get_meter("publisher_service")
+_meter = metrics.get_meter(__name__)
 _moving = _meter.create_gauge("postflow.post_jobs.moving", description="Post jobs that still have to move, by state")
 _attention = _meter.create_gauge(
     "postflow.post_jobs.needs_attention", description="Post jobs whose outcome a person has to find out"
@@ -32,7 +32,7 @@ _age = _meter.create_gauge(
 )
 _lines = _meter.create_gauge(
     "postflow.account_lines",
-    description="Accounts in whose line something waits, by what it waits for",
+    description="Accounts with posts in line, by what these wait for",
 )
 
 
@@ -67,7 +67,7 @@ class CountJobs:
             _lines.set(figures.lines.get(reason, 0), {"reason": reason})
 
     async def numbers(self) -> list[Number]:
-        """What the gauges show, for the stats of the process."""
+        """Returns the figures of the gauges, for the stats of the process."""
         return list(_numbers(await self._count()))
 
     async def _count(self) -> _Figures:
@@ -83,7 +83,7 @@ class CountJobs:
 
 
 def _show_zeros() -> None:
-    """An alert on a gauge that does not exist yet says nothing."""
+    """Sets all gauges to zero: an alert on a gauge that does not exist yet never fires."""
     _attention.set(0)
     for state in _MOVING:
         _moving.set(0, {"state": state})

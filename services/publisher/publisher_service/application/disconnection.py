@@ -1,4 +1,4 @@
-"""What a refusal of credentials makes of their account, whether a send or a look met it."""
+"""Disconnects an account whose credentials a provider has refused, to a send or to a look."""
 
 import logging
 from datetime import datetime
@@ -11,7 +11,7 @@ from publisher_service.wire.accounts import account_disconnected
 from servicekit.pg.database import Transaction
 from servicekit.pg.outbox import Outbox
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 async def disconnect(
@@ -23,14 +23,14 @@ async def disconnect(
     error_message: str,
     now: datetime,
 ) -> None:
-    """Disconnects the account, unless it has other credentials by now than those that were refused."""
+    """Disconnects the account, unless it has other credentials by now than the refused ones."""
     organization_id, account_id = account_key
     account = await lock_account(tx.connection, organization_id, account_id)
     if account is None or account.state == AccountState.DISCONNECTED:
         return
     *_, current = await credentials_of(tx.connection, organization_id, account_id)
     if current != credentials:
-        # Connected again while the request was out: what was refused is not what the account has now.
+        # Connected again while the request was out, with other credentials than the refused ones.
         await set_connection(
             tx.connection, organization_id, account_id, provider=account.provider, connected=True, now=now
         )
@@ -41,10 +41,10 @@ async def disconnect(
         tx.connection, organization_id, account_id, provider=account.provider, connected=False, now=now
     )
     await outbox.append(tx, [account_disconnected(gone, error_message)], now=now)
-    tx.after_commit(partial(_log, gone, error_message))
+    tx.after_commit(partial(_report, gone, error_message))
 
 
-def _log(account: SocialAccount, error_message: str) -> None:
+def _report(account: SocialAccount, error_message: str) -> None:
     fields = {
         "organization_id": account.organization_id,
         "social_account_id": account.id,
@@ -52,4 +52,4 @@ def _log(account: SocialAccount, error_message: str) -> None:
         "reason": str(account.state_reason),
         "error": error_message,
     }
-    log.warning("account disconnected", extra=fields)
+    _log.warning("account disconnected", extra=fields)

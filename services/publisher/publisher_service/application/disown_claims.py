@@ -1,4 +1,4 @@
-"""Takes back what a failed claim committed after all: nothing of it was sent, and only its own process knows that."""
+"""Takes back attempts that a failed claim has committed after all: only its own process knows that none was sent."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from servicekit.pg.outbox import Outbox
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedClaim:
-    """A claim whose COMMIT raised: the jobs that it had claimed, and the name that it gave to their attempts."""
+    """A claim whose COMMIT raised: the jobs that it had claimed, and its name on their attempts."""
 
     sender: str
     jobs: Sequence[tuple[str, str]]
@@ -42,19 +42,19 @@ class DisownClaims:
         self._draw = draw
 
     async def __call__(self, failed: FailedClaim) -> Sequence[PostJob]:
-        """Returns the jobs whose attempts had been committed, as they wait to be sent."""
+        """Returns the jobs whose attempts had been committed; they now wait to be sent."""
         return await self._database.run(lambda tx: self._disown(tx, failed))
 
     async def _disown(self, tx: Transaction, failed: FailedClaim) -> Sequence[PostJob]:
         now = await self._clock.now(tx.connection)
-        # A commit that is still under way holds these locks.
+        # A commit that is still in progress holds these locks.
         jobs = await lock_jobs(tx.connection, failed.jobs)
         unsent = await open_attempts_of_sender(tx.connection, failed.jobs, failed.sender)
-        # While the database was away for this process, another may have left the job to a person: it stays there.
+        # While this process could not reach the database, another may have left the job to a person: it stays there.
         settled = [
             disowned(job, in_doubt=unsent[key], policy=self._policy, now=now, draw=self._draw())
             for job in jobs
-            if (key := (job.organization_id, job.id, job.fence)) in unsent and job.state in OPEN_ATTEMPT
+            if (key := (*job.key, job.fence)) in unsent and job.state in OPEN_ATTEMPT
         ]
         taken_back = [each.job for each in settled]
         await close_attempts(tx.connection, settled, now=now)

@@ -1,4 +1,4 @@
-"""Deletes the kept bytes of runs that have ended for good."""
+"""Deletes the kept bytes of runs that are over."""
 
 from publisher_service.adapters.postgres.kept_contents import drop_kept_contents
 from servicekit.pg.database import Database
@@ -11,6 +11,6 @@ class DropKeptContent:
         self._database = database
 
     async def __call__(self) -> bool:
-        """Whether there may be more."""
+        """Returns whether there may be more."""
         async with self._database.transaction() as tx:
             return await drop_kept_contents(tx.connection, limit=_MOST) == _MOST

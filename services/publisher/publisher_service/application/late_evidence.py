@@ -1,4 +1,4 @@
-"""Proof of a post whose job has moved on: recorded whoever brings it; a contradiction is cried out."""
+"""Records proof of a post whose job has moved on, and reports proof that contradicts what is recorded."""
 
 import logging
 from collections.abc import Sequence
@@ -20,22 +20,23 @@ from servicekit.pg.database import Transaction
 from servicekit.pg.outbox import Outbox
 from servicekit.run.zeros import from_zero
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _meter = metrics.get_meter(__name__)
 _duplicates = from_zero(
     _meter.create_counter(
         "postflow.publish.duplicates_detected",
-        description="Posts that are out under two names: somebody must look at once",
+        description="Posts that are out twice, under two names: someone must look at once",
     )
 )
 _contradictions = from_zero(
     _meter.create_counter(
-        "postflow.publish.contradicted_persons", description="Proof that a post is out, against what a person has said"
+        "postflow.publish.contradicted_persons",
+        description="Proofs that a post is out, although a person has said otherwise",
     )
 )
 
-# A job, the fence of the attempt that the proof belongs to, and the proof.
+# A job, the fence of the attempt that the proof is about, and the proof.
 Proof = tuple[PostJob, int, Accepted | Found]
 
 
@@ -44,24 +45,26 @@ class LateEvidence:
         self._outbox = outbox
 
     async def __call__(self, tx: Transaction, proofs: Sequence[Proof], *, now: datetime) -> None:
-        """The jobs are locked by this transaction; each comes as it is now."""
+        """Records proofs about jobs that this transaction has locked and read."""
         if not proofs:
             return
         denied = await denied_attempts(
             tx.connection, [(job.organization_id, job.id, fence) for job, fence, _ in proofs]
         )
-        jobs = {(job.organization_id, job.id): job for job, _, _ in proofs}
+        jobs = {job.key: job for job, _, _ in proofs}
         proven: list[Settlement] = []
         for first, fence, proof in proofs:
-            key = (first.organization_id, first.id)
+            key = first.key
             job = jobs[key]
             if job.state is JobState.PUBLISHED:
                 _compare(job, proof)
                 continue
             if (*key, fence) in denied:
                 _contradictions.add(1)
-                log.critical("post job %s is out as %s, though a person said that it is not", job.id, proof.external_id)
-            # The proof belongs to the attempt that brought it, not to one that may have followed.
+                _log.critical(
+                    "post job %s is out as %s, though a person said that it is not", job.id, proof.external_id
+                )
+            # The proof is about the attempt that brought it, not about one that may have followed.
             settled = replace(evidence(job, proof, now=now), attempt_fence=fence)
             jobs[key] = settled.job
             proven.append(settled)
@@ -79,7 +82,7 @@ def _compare(job: PostJob, proof: Accepted | Found) -> None:
         same = not job.external_id and job.external_url in ("", proof.external_url)
         if not same:
             _contradictions.add(1)
-            log.critical(
+            _log.critical(
                 "post job %s is out as %s, a person said %s",
                 job.id,
                 proof.external_id,
@@ -87,4 +90,4 @@ def _compare(job: PostJob, proof: Accepted | Found) -> None:
             )
         return
     _duplicates.add(1)
-    log.critical("post job %s is out twice: %s and %s", job.id, job.external_id, proof.external_id)
+    _log.critical("post job %s is out twice: %s and %s", job.id, job.external_id, proof.external_id)

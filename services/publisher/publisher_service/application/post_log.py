@@ -1,13 +1,13 @@
-"""One line of the log for each outcome of a post: what happened, to which post, how late."""
+"""Logs a line for each outcome of a post: what happened, to which post, how late."""
 
 import logging
 from collections.abc import Iterable, Mapping
 
 from publisher_service.domain.post_job import JobState, PostJob
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
-# What goes well is for DEBUG: under load these lines would be most of the log.
+# Success is for DEBUG: under load these lines would be most of the log.
 _LEVELS: Mapping[str, int] = {
     JobState.PUBLISHED: logging.DEBUG,
     JobState.WAITING: logging.INFO,
@@ -21,17 +21,17 @@ _LEVELS: Mapping[str, int] = {
 
 
 def set_level(level: str | None) -> None:
-    """Gives these lines a level of their own; None leaves them at that of the process."""
+    """Gives these lines a level of their own; None leaves them at the level of the process."""
     if level is not None:
-        log.setLevel(level)
+        _log.setLevel(level)
 
 
 def write_outcomes(jobs: Iterable[PostJob]) -> None:
-    """Logs each job that has come to an outcome; the transaction that made it so has committed."""
+    """Logs each job that has come to an outcome. To be called after the commit."""
     for job in jobs:
         level = _LEVELS.get(job.state)
-        if level is not None and log.isEnabledFor(level):
-            log.log(level, "post %s", job.state.lower(), extra=_fields(job))
+        if level is not None and _log.isEnabledFor(level):
+            _log.log(level, "post %s", job.state.lower(), extra=_fields(job))
 
 
 def _fields(job: PostJob) -> dict[str, object]:
@@ -51,7 +51,7 @@ def _fields(job: PostJob) -> dict[str, object]:
     if job.external_url:
         fields["url"] = job.external_url
     if job.schedule_time is not None:
-        # A post that is found by a look went out before.
+        # A post that a look has found went out earlier.
         when = job.publish_time or job.update_time
         fields["lateness"] = round((when - job.schedule_time).total_seconds(), 3)
     if job.traceparent.count("-") == 3:

@@ -1,4 +1,4 @@
-"""GetAccount, ListAccounts: social accounts as they are now."""
+"""GetAccount and ListAccounts: social accounts as they are now."""
 
 from collections.abc import Sequence
 
@@ -16,6 +16,6 @@ class ReadAccounts:
             return found(await get_account(connection, organization_id, account_id), account_id)
 
     async def list(self, wanted: AccountFilter, *, after: str, limit: int) -> Sequence[SocialAccount]:
-        """Those behind the account `after`."""
+        """Lists the accounts behind the id `after`."""
         async with self._database.read() as connection:
             return await list_accounts(connection, wanted, after=after, limit=limit)

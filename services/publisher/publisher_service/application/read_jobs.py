@@ -1,4 +1,4 @@
-"""Shows post jobs."""
+"""GetPostJob and ListPostJobs: post jobs as they are now."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -20,7 +20,7 @@ class ReadJobs:
     async def get(
         self, organization_id: str, job_id: str
     ) -> tuple[PostJob, Sequence[Attempt], Sequence[tuple[int, Resolution, datetime]]]:
-        """Returns the job, its attempts, and what persons have said about its runs."""
+        """Returns the job, its attempts, and what people have said about its runs."""
         async with self._database.read() as connection:
             job = await get_job(connection, organization_id, job_id)
             if job is None:

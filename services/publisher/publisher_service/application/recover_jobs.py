@@ -1,4 +1,4 @@
-"""Moves on what stands still: tries without a process, waits without a message, questions whose time has come."""
+"""Recovers jobs that stand still: attempts without a process, waits without a message, looks that are due."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -24,26 +24,26 @@ from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox
 from servicekit.run.zeros import from_zero
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _LOST = "the process that was sending ended before it recorded an answer"
 _unsound = from_zero(
     metrics.get_meter(__name__).create_counter(
-        "postflow.publish.unsound_jobs", description="Times that a sweep met a post job that it cannot hand on"
+        "postflow.publish.unsound_jobs", description="Times that a sweep found a post job that it cannot hand on"
     )
 )
 _BATCH = 200
-# What is handed on is left alone for this long; a process that dies with it in hand delays it by no more.
+# A job that is handed on is left alone for this long. If the process dies, the job is delayed by no more than this.
 _HANDED_ON = timedelta(seconds=5)
-# What cannot be handed on is looked at again after this time: a newer release, or a person, may have mended it.
+# A job that cannot be handed on is looked at again after this: a newer release, or a person, may have repaired it.
 _SET_ASIDE = timedelta(minutes=1)
-# The message that carries a wait comes first; only when it does not, the sweep takes over.
+# The stream brings a short wait back. The sweep takes over only if it does not.
 _MESSAGE_FIRST = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A job of unknown outcome whose next look is due, and its provider."""
+    """A job of unknown outcome whose next look is due, with its provider."""
 
     job: PostJob
     provider: str
@@ -51,7 +51,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a sweep found beside what it settled itself."""
+    """The jobs that a sweep found and has not settled itself."""
 
     due: Sequence[Command]
     questions: Sequence[Question]
@@ -81,20 +81,20 @@ class RecoverJobs:
         now = await self._steady.observe(self._clock, tx.connection)
         jobs = await lock_due_jobs(tx.connection, before=now, patience=now - _MESSAGE_FIRST, limit=_BATCH)
         more = len(jobs) == _BATCH
-        aside = {(job.organization_id, job.id) for job in jobs if not _is_sound(job)}
+        aside = {job.key for job in jobs if not _is_sound(job)}
         await put_off_jobs(tx.connection, aside, until=now + _SET_ASIDE)
-        jobs = [job for job in jobs if (job.organization_id, job.id) not in aside]
+        jobs = [job for job in jobs if job.key not in aside]
         abandoned = [job for job in jobs if job.state is JobState.SENDING]
         questions = [job for job in jobs if job.state is JobState.UNKNOWN]
         due = [job for job in jobs if job.state in (JobState.READY, JobState.WAITING, JobState.BLOCKED)]
-        providers = await providers_of(tx.connection, [_account(job) for job in [*abandoned, *questions]])
+        providers = await providers_of(tx.connection, [job.account_key for job in [*abandoned, *questions]])
 
         def policy(job: PostJob) -> Policy:
-            return self._policies(providers.get(_account(job), ""))
+            return self._policies(providers.get(job.account_key, ""))
 
         lost = [uncertain(job, "SENDER_LOST", _LOST, policy=policy(job), now=now) for job in abandoned]
         await close_attempts(tx.connection, lost, now=now)
-        await keep_current_contents(tx.connection, [(job.organization_id, job.id) for job in abandoned])
+        await keep_current_contents(tx.connection, [job.key for job in abandoned])
         over = [job for job in questions if is_overdue(job, policy=policy(job), now=now)]
         asked = [_asked(job, policy(job), now) for job in questions if not is_overdue(job, policy=policy(job), now=now)]
         ended = [*(each.job for each in lost), *(given_up(job, now=now) for job in over)]
@@ -104,33 +104,31 @@ class RecoverJobs:
         tx.after_commit(partial(write_outcomes, ended))
         return Found(
             due=[command_of(job) for job in ready],
-            questions=[Question(job=job, provider=providers.get(_account(job), "")) for job in asked],
+            questions=[Question(job=job, provider=providers.get(job.account_key, "")) for job in asked],
             more=more,
         )
 
 
-def _account(job: PostJob) -> tuple[str, str]:
-    return job.organization_id, job.target.social_account_id
-
-
 def _is_sound(job: PostJob) -> bool:
-    """A job that is to be sent has its times, and a state that this release knows.
+    """Returns whether the sweep can handle the job: a state that this release knows, and times if it is to be sent.
 
-    Any other is set aside: it must neither stop the others nor fill every sweep.
+    Any other job is put off: it must neither stop the others nor fill every sweep.
     """
     if not is_readable(job):
         _unsound.add(1)
-        log.warning("post job %s of %s is %s, which this release does not know", job.id, job.organization_id, job.state)
+        _log.warning(
+            "post job %s of %s is %s, which this release does not know", job.id, job.organization_id, job.state
+        )
         return False
     if job.state in (JobState.SENDING, JobState.UNKNOWN) or (job.schedule_time and job.not_after):
         return True
     _unsound.add(1)
-    log.error("post job %s of %s is %s without its times", job.id, job.organization_id, job.state)
+    _log.error("post job %s of %s is %s without its times", job.id, job.organization_id, job.state)
     return False
 
 
 def _asked(job: PostJob, policy: Policy, now: datetime) -> PostJob:
-    """The deadline holds from the first question on, whether or not a look ever ends."""
+    """Returns the job with its next look put off. The deadline counts from the first look, even if none ever ends."""
     deadline = job.unknown_until or now + policy.unknown_deadline
     return replace(job, next_action_time=now + policy.lookup_again, unknown_until=deadline)
 

@@ -1,6 +1,7 @@
-"""Shows what waits in the line of an account that was connected or disconnected, a page at a time.
+"""Corrects the state of posts in the line of an account that was connected or disconnected, a page at a time.
 
-The posts go out, or stay, whatever they show: the account's row decides. So a line of any length changes hands at once.
+Whether the posts go out depends on the account's gate alone, not on the state that they show. So connecting an account
+takes effect at once, no matter how long its line is.
 """
 
 from datetime import datetime
@@ -34,7 +35,7 @@ class RelabelLines:
             return False
         jobs = await lock_mislabeled_jobs(tx.connection, account, limit=_PAGE)
         if not jobs:
-            # Unless some of them are locked: those are found a little later.
+            # Some may be locked by other transactions: a later step finds those.
             return await end_relabeling(tx.connection, account)
         now = await self._clock.now(tx.connection)
         after = [_waiting(job, now) if account.connected else _blocked(job, now) for job in jobs]

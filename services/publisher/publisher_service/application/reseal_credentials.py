@@ -1,4 +1,4 @@
-"""Seals what older keys have sealed with the first key of the ring, so that an old key can be taken away."""
+"""Seals all credentials with the first key of the ring, so that older keys can be removed."""
 
 import logging
 from collections import Counter
@@ -9,7 +9,7 @@ from publisher_service.adapters.postgres.accounts import Sealed, list_sealed, re
 from publisher_service.adapters.vault import CredentialsUnreadable, Vault, key_id_of
 from servicekit.pg.database import Database
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _PAGE = 100
 _meter = metrics.get_meter(__name__)
@@ -22,7 +22,7 @@ _unreadable = _meter.create_gauge(
 
 
 class ResealCredentials:
-    """Walks through the accounts, a page at a step, again and again; at the end of each walk it tells the counts."""
+    """Walks through all accounts, one page per step, over and over; sets the gauges at the end of each walk."""
 
     def __init__(self, database: Database, vault: Vault) -> None:
         self._database = database
@@ -33,7 +33,7 @@ class ResealCredentials:
         self._failed = 0
 
     async def step(self) -> bool:
-        """Whether the walk goes on."""
+        """Returns whether the walk goes on."""
         async with self._database.read() as connection:
             page = await list_sealed(connection, after=self._after, limit=_PAGE)
         for each in page:
@@ -41,14 +41,14 @@ class ResealCredentials:
         if len(page) == _PAGE:
             self._after = (page[-1].organization_id, page[-1].id)
             return True
-        self._tell()
+        self._report()
         return False
 
     async def _look_at(self, account: Sealed) -> None:
         name = key_id_of(account.credentials)
         names = {"organization_id": account.organization_id, "account_id": account.id}
         try:
-            # Whatever key the text names: the name may have got another key since.
+            # Tries every key, not only the named one: the name may have been given to another key since.
             opened = self._vault.opened(account.credentials, **names)
         except CredentialsUnreadable:
             self._failed += 1
@@ -59,15 +59,15 @@ class ResealCredentials:
         self._seen[self._vault.current] += 1
 
     async def _reseal(self, account: Sealed, sealed: bytes) -> None:
-        """Not over credentials that were replaced meanwhile."""
+        """Stores the new form, unless the credentials were replaced meanwhile."""
         async with self._database.transaction() as tx:
             await reseal(tx.connection, account, sealed)
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         for key_id in self._shown | set(self._seen) | {self._vault.current}:
             _sealed.set(self._seen[key_id], {"key": key_id or "unnamed"})
         self._shown |= set(self._seen)
         _unreadable.set(self._failed)
         if self._failed:
-            log.error("the credentials of %d accounts open with no key of this process", self._failed)
+            _log.error("the credentials of %d accounts open with no key of this process", self._failed)
         self._after, self._seen, self._failed = ("", ""), Counter(), 0

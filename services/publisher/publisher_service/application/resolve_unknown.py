@@ -1,4 +1,4 @@
-"""Looks up a post whose answer was lost: asks the provider, and believes only proof."""
+"""Looks up a post whose answer was lost: asks the provider, and accepts only proof."""
 
 import logging
 import random
@@ -29,12 +29,12 @@ from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox
 from servicekit.run.transient import is_transient
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Looked:
-    """What a look said, about which attempt, with which credentials."""
+    """A finding, and the attempt and the credentials of the look."""
 
     finding: Finding
     provider: str
@@ -55,7 +55,7 @@ class ResolveUnknown:
         late: LateEvidence,
         draw: Callable[[], float] = random.random,
     ) -> None:
-        """`policies` answers for a provider's name."""
+        """`policies` returns the policy of a provider by its name."""
         self._database = database
         self._clock = clock
         self._outbox = outbox
@@ -66,15 +66,15 @@ class ResolveUnknown:
         self._draw = draw
 
     async def __call__(self, question: PostJob) -> None:
-        """The sweep has put the next look off, so that nobody else asks meanwhile."""
+        """Looks a job up and records the finding. The sweep has put off the next look, so no other process asks."""
         looked = await self._look(question)
         try:
             await self._database.run(lambda tx: self._record(tx, question, looked))
         except Exception as error:
             if is_transient(error):
                 raise
-            # The deadline comes all the same.
-            log.exception("what a look at post job %s found cannot be recorded", question.id)
+            # Recorded as a look without proof, so that the deadline still counts.
+            _log.exception("the finding about post job %s cannot be recorded", question.id)
             nothing = replace(
                 looked, finding=NoProof(message=f"the finding cannot be recorded: {type(error).__name__}")
             )
@@ -111,7 +111,7 @@ class ResolveUnknown:
 
     async def _record(self, tx: Transaction, question: PostJob, looked: _Looked) -> None:
         now = await self._clock.now(tx.connection)
-        (job,) = await lock_jobs(tx.connection, [(question.organization_id, question.id)])
+        (job,) = await lock_jobs(tx.connection, [question.key])
         if job.state is not JobState.UNKNOWN or job.fence != question.fence:
             if isinstance(looked.finding, Found) and looked.attempt is not None:
                 await self._late(tx, [(job, looked.attempt.fence, looked.finding)], now=now)
@@ -144,7 +144,7 @@ class ResolveUnknown:
 
 
 def _text(content: bytes | None, channel: str) -> str:
-    """Empty when the bytes are lost: the adapter looks with what it has."""
+    """Returns an empty text if the bytes are lost: the adapter looks with what it has."""
     try:
         return text_for(content_from(content), channel) if content is not None else ""
     except UnreadableMessage:

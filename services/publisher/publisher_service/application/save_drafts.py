@@ -1,8 +1,9 @@
-"""Takes in what Drafts announces: the content, and one post job for every target."""
+"""Follows Drafts: stores the content of a saved draft, and keeps one post job for every target."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
+from operator import attrgetter
 
 from publisher_service.adapters.postgres.contents import lock_contents, save_contents
 from publisher_service.adapters.postgres.jobs import insert_jobs, lock_jobs_of_drafts, save_jobs
@@ -16,6 +17,9 @@ from servicekit.pg.database import Transaction
 from servicekit.pg.outbox import Outbox
 from servicekit.versions import newest
 
+_KEY = attrgetter("key")
+_VERSION = attrgetter("version")
+
 
 class SaveDrafts:
     def __init__(self, outbox: Outbox, wake_sweep: Callable[[], None]) -> None:
@@ -23,15 +27,15 @@ class SaveDrafts:
         self._wake_sweep = wake_sweep
 
     async def __call__(self, tx: Transaction, announced: Sequence[SavedDraft], now: datetime) -> None:
-        drafts = {_draft_key(draft): draft for draft in newest(announced, key=_draft_key, version=_version)}
+        drafts = {draft.key: draft for draft in newest(announced, key=_KEY, version=_VERSION)}
         known = await lock_contents(tx.connection, drafts)
         fresh = {key: draft for key, draft in drafts.items() if draft.version > known[key][0]}
         jobs: dict[Key, list[PostJob]] = {key: [] for key in fresh}
-        # Locked before the content is overwritten: what an attempt may have sent is kept for its resend.
+        # Before the content is overwritten: the bytes that an attempt may have sent are kept for a resend.
         locked = await lock_jobs_of_drafts(tx.connection, fresh)
         for job in locked:
             jobs[job.organization_id, job.draft_id].append(job)
-        await keep_current_contents(tx.connection, [_key(job) for job in locked if _may_be_sent_again(job)])
+        await keep_current_contents(tx.connection, [job.key for job in locked if _may_be_sent_again(job)])
         await save_contents(tx.connection, list(fresh.values()))
 
         created = [
@@ -59,11 +63,3 @@ def _key(job: PostJob) -> Key:
 
 def _may_be_sent_again(job: PostJob) -> bool:
     return job.in_doubt or job.state in OPEN_ATTEMPT
-
-
-def _draft_key(draft: SavedDraft) -> Key:
-    return draft.organization_id, draft.draft_id
-
-
-def _version(draft: SavedDraft) -> int:
-    return draft.version

@@ -1,4 +1,4 @@
-"""Sends one claimed post: one request, after the last check that the lease still leaves room for it."""
+"""Sends one claimed post: one request, after a last check that the lease leaves enough time for it."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -26,20 +26,21 @@ _CLAIMED = declare("publisher.send.claimed")
 _ANSWERED = declare("publisher.send.answered")
 _MARGIN = 0.1
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
-_MOST_CRIED_OUT = 10_000
+_MOST_REPORTED = 10_000
 _tracer = trace.get_tracer(__name__)
 _meter = metrics.get_meter(__name__)
 _unreadable = from_zero(
     _meter.create_counter(
-        "postflow.publish.unreadable_credentials", description="Posts that wait because no key opens their credentials"
+        "postflow.publish.unreadable_credentials",
+        description="Times that a post waited because no key opens the credentials",
     )
 )
 _lateness = _meter.create_histogram(
     "postflow.publish.lateness",
     unit="s",
-    description="Start of the request minus the time that was asked for",
+    description="Start of the request minus the scheduled time",
     explicit_bucket_boundaries_advisory=[
         0,
         0.001,
@@ -63,7 +64,7 @@ _lateness = _meter.create_histogram(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """A claimed job, what came of the request, and when that was known."""
+    """A claimed job, the outcome of the request, and when that was known."""
 
     claimed: Claimed
     outcome: Outcome
@@ -83,10 +84,10 @@ class SendPost:
         self._vault = vault
         self._clock = clock
         self._steady = steady
-        self._cried_out: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     async def __call__(self, claimed: Claimed, *, claim_started: float) -> Sent:
-        """`claim_started` is the monotonic time from before the claim: the lease cannot have begun earlier."""
+        """Sends the post. `claim_started` is the monotonic time before the claim: the lease has not begun earlier."""
         origin = claimed.job.traceparent
         if not telemetry.links([origin]):
             return await self._send(claimed, claim_started)
@@ -111,14 +112,14 @@ class SendPost:
                 claimed.credentials, organization_id=job.organization_id, account_id=job.target.social_account_id
             )
         except CredentialsUnreadable as error:
-            self._cry_out(job.organization_id, job.target.social_account_id, error)
-            # Our fault, not the account's: it waits until a process has the key.
+            self._report_unreadable(job.organization_id, job.target.social_account_id, error)
+            # Our fault, not the account's: the post waits until a process has the key.
             return NotTried(reason=Reason.CREDENTIALS_UNREADABLE, message=str(error))
         try:
             post = post_of(claimed, token)
         except UnreadableMessage as error:
             return Rejected(reason="CONTENT_UNREADABLE", message=str(error))
-        # A process that was stopped for a while must not send on a lease that another may have taken over.
+        # A process that stood still for a while must not send on a lease that may have ended.
         left = claimed.lease.total_seconds() - (self._clock.monotonic() - claim_started)
         if left < provider.time_limit.total_seconds() + _MARGIN:
             return NotTried(reason="LEASE_TOO_SHORT", message="too little of the lease was left for a request")
@@ -126,13 +127,13 @@ class SendPost:
         _lateness.record((self._steady.now() - job.schedule_time).total_seconds())
         return await provider.send(post)
 
-    def _cry_out(self, organization_id: str, account_id: str, error: CredentialsUnreadable) -> None:
-        """Once for each account: its posts ask again and again."""
+    def _report_unreadable(self, organization_id: str, account_id: str, error: CredentialsUnreadable) -> None:
+        """Counts each time, but logs each account once: its posts come back again and again."""
         _unreadable.add(1)
         account = (organization_id, account_id)
-        if account not in self._cried_out and len(self._cried_out) < _MOST_CRIED_OUT:
-            self._cried_out.add(account)
-            log.error("%s: its posts wait until this process has the key", error)
+        if account not in self._reported and len(self._reported) < _MOST_REPORTED:
+            self._reported.add(account)
+            _log.error("%s: its posts wait until this process has the key", error)
 
 
 def post_of(claimed: Claimed, access_token: str) -> Post:

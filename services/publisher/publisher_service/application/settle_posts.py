@@ -1,4 +1,4 @@
-"""Records what came of requests: attempt, job, activity and announcement in one transaction per batch."""
+"""Records the outcomes of requests: attempt, job, activity and announcement, in one transaction per batch."""
 
 import itertools
 import logging
@@ -32,13 +32,13 @@ from servicekit.pg.outbox import Outbox
 from servicekit.run.transient import is_transient
 from servicekit.run.zeros import from_zero
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _BEFORE_COMMIT = declare("publisher.settle.before_commit")
 _meter = metrics.get_meter(__name__)
 _set_aside = from_zero(
     _meter.create_counter(
-        "postflow.publish.answers_set_aside", description="Answers that could not be recorded as they came"
+        "postflow.publish.answers_set_aside", description="Answers that could not be recorded as they were"
     )
 )
 _outcomes = _meter.create_counter("postflow.publish.outcomes", description="Requests to providers by outcome")
@@ -58,10 +58,7 @@ class SettlePosts:
         wake_lines: Callable[[], None],
         draw: Callable[[], float] = random.random,
     ) -> None:
-        """`policies` answers for a provider's name, one of `providers`.
-
-        `wake_lines` is called when the line of an account has its turn.
-        """
+        """`policies` returns the policy of one of `providers`; `wake_lines` is called when a line has its turn."""
         self._database = database
         self._clock = clock
         self._ids = ids
@@ -74,7 +71,7 @@ class SettlePosts:
             _outcomes.add(0, {"provider": provider, "outcome": outcome})
 
     async def __call__(self, batch: Sequence[Sent]) -> list[PostJob]:
-        """The jobs as they are now, one per request."""
+        """Returns the jobs as they are now, one per request."""
         ordered = sorted(batch, key=lambda sent: (sent.claimed.job.organization_id, sent.claimed.job.id))
         settled = {id(sent): self._settled(sent) for sent in ordered}
         await self._record_all(ordered, settled)
@@ -90,7 +87,7 @@ class SettlePosts:
             return self._set_aside(sent, error)
 
     async def _record_all(self, batch: Sequence[Sent], settled: dict[int, Settlement]) -> None:
-        """Records the batch; when a row of it cannot be stored, finds that row by halving and sets it aside."""
+        """Records the batch. If a row cannot be stored, finds it by halving the batch and sets it aside."""
         try:
             await self._database.run(lambda tx: self._record(tx, batch, [settled[id(sent)] for sent in batch]))
         except Exception as error:
@@ -104,20 +101,20 @@ class SettlePosts:
                 await self._record_doubt(batch[0], settled, error)
 
     async def _record_doubt(self, sent: Sent, settled: dict[int, Settlement], error: Exception) -> None:
-        """What cannot be stored as it was answered is of unknown outcome; if not even that can be, its lease ends."""
+        """Records an answer that cannot be stored as an unknown outcome. If that fails too, leaves it to the lease."""
         aside = self._set_aside(sent, error)
         try:
             await self._database.run(lambda tx: self._record(tx, [sent], [aside]))
         except Exception as again:
             if is_transient(again):
                 raise
-            log.exception("post job %s is left to the end of its lease", sent.claimed.job.id)
+            _log.exception("post job %s is left to the end of its lease", sent.claimed.job.id)
         else:
             settled[id(sent)] = aside
 
     def _set_aside(self, sent: Sent, error: Exception) -> Settlement:
         _set_aside.add(1)
-        log.error("the answer for post job %s cannot be recorded", sent.claimed.job.id, exc_info=error)
+        _log.error("the answer for post job %s cannot be recorded", sent.claimed.job.id, exc_info=error)
         policy = self._policies(sent.claimed.provider)
         message = f"the answer could not be recorded: {type(error).__name__}"
         return uncertain(sent.claimed.job, "NOT_RECORDED", message, policy=policy, now=sent.time)
@@ -162,9 +159,9 @@ class SettlePosts:
         await failpoint(_BEFORE_COMMIT)
 
     async def _record_late(self, tx: Transaction, late: Sequence[Sent], now: datetime) -> None:
-        """Attempts whose lease has ended. What their answers prove is recorded all the same."""
+        """Records what the answers to attempts whose lease has ended still prove."""
         keys = [(sent.claimed.job.organization_id, sent.claimed.job.id) for sent in late]
-        jobs = {(job.organization_id, job.id): job for job in await lock_jobs(tx.connection, keys)}
+        jobs = {job.key: job for job in await lock_jobs(tx.connection, keys)}
         unsent = [
             self._unsent(sent, jobs[key], now)
             for sent, key in zip(late, keys, strict=True)
@@ -180,7 +177,7 @@ class SettlePosts:
             if isinstance(sent.outcome, Accepted):
                 proofs.append((jobs[key], sent.claimed.job.fence, sent.outcome))
             else:
-                log.info("post job %s: the answer came late (%s)", sent.claimed.job.id, label(sent.outcome))
+                _log.info("post job %s: the answer came late (%s)", sent.claimed.job.id, label(sent.outcome))
         await self._late(tx, proofs, now=now)
 
     def _unsent(self, sent: Sent, job: PostJob, now: datetime) -> Settlement:
@@ -192,7 +189,7 @@ class SettlePosts:
 
 
 def _is_unsent(sent: Sent, job: PostJob) -> bool:
-    """The job is UNKNOWN for nothing but the attempt of which its process says that it sent nothing."""
+    """Returns whether the job is UNKNOWN because of this very attempt, which has sent nothing after all."""
     is_last = job.state is JobState.UNKNOWN and job.fence == sent.claimed.job.fence
     return is_last and isinstance(sent.outcome, NotTried | NotSent)
 
@@ -202,7 +199,7 @@ def _kind(sent: Sent) -> tuple[str, str]:
 
 
 def _activity(settlement: Settlement) -> str:
-    """What the account's log of actions says: nothing of a try that was never sent or is still a question."""
+    """Returns the entry of the account's activity; empty for an attempt that was never sent or is still unknown."""
     match settlement.attempt_state:
         case AttemptState.ACCEPTED:
             return "SUCCESS"

@@ -1,4 +1,4 @@
-"""Takes in what Queue announces: the time at which a draft's targets are to go out, and that it has moved."""
+"""Follows Queue: gives jobs the times at which the targets of a draft are to go out."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -20,7 +20,7 @@ class TakeSlots:
 
     async def __call__(self, tx: Transaction, slots: Sequence[Slot], now: datetime) -> None:
         drafts = {(slot.organization_id, slot.draft_id) for slot in slots}
-        # The lock on the content keeps two consumers from making the same job; a slot may well come before its draft.
+        # The lock on the content keeps two consumers from making the same job: a slot may come before its draft.
         contents = await lock_contents(tx.connection, drafts)
         found: _Jobs = {
             (job.organization_id, job.draft_id, job.target): job

@@ -1,6 +1,6 @@
-"""Finds lines in which something waits and that nothing will wake, and wakes them.
+"""Finds and wakes stranded lines: posts wait in them, and nothing else would ever wake them.
 
-Settlement and claims leave none behind. A process of another release may, and a person who mends rows.
+Settlements and claims leave none behind. A process of another release may, or a person who repairs rows.
 """
 
 import logging
@@ -13,11 +13,11 @@ from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.run.zeros import from_zero
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _stranded = from_zero(
     metrics.get_meter(__name__).create_counter(
-        "postflow.publish.lines_stranded", description="Lines of accounts that nothing would have woken"
+        "postflow.publish.lines_stranded", description="Stranded lines of accounts that were found and woken"
     )
 )
 _BEFORE_ALL = ("", "")
@@ -31,14 +31,14 @@ class WakeStrandedLines:
         self._last: Key = _BEFORE_ALL
 
     async def __call__(self) -> bool:
-        """Looks at a page of the lines. Returns whether another follows; behind the last one it begins again."""
+        """Looks at a page of lines and returns whether another follows; after the last page it starts over."""
         async with self._database.read() as connection:
             lines, stranded = await list_lines(connection, self._last, limit=self._page)
         if stranded:
             woken = await self._database.run(lambda tx: self._wake(tx, stranded))
             _stranded.add(woken)
             if woken:
-                log.warning("woke %d lines in which posts waited and that nothing would have woken", woken)
+                _log.warning("woke %d lines in which posts waited and that nothing would have woken", woken)
         more = len(lines) == self._page
         self._last = lines[-1] if more else _BEFORE_ALL
         return more

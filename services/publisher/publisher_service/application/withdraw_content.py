@@ -1,4 +1,4 @@
-"""Forbids older texts of a draft, unless one is out: after the answer none starts any more."""
+"""WithdrawContent: forbids older revisions of a draft unless a target is out; after the answer none of them starts."""
 
 from publisher_service.adapters.postgres.contents import lock_contents, withdraw_below
 from publisher_service.adapters.postgres.jobs import lock_jobs_of_drafts
@@ -14,7 +14,7 @@ class WithdrawContent:
         return await self._database.run(lambda tx: self._withdraw(tx, organization_id, draft_id, below_revision))
 
     async def _withdraw(self, tx: Transaction, organization_id: str, draft_id: str, below: int) -> Withdrawal:
-        """Decides under the locks of the content and of every job: no claim, settlement or new job comes in between."""
+        """Decides under the locks of the content and every job, so no claim, settlement or new job interferes."""
         key = (organization_id, draft_id)
         known = (await lock_contents(tx.connection, [key]))[key]
         withdrawal = withdrawal_of(await lock_jobs_of_drafts(tx.connection, [key]), below)

@@ -106,6 +106,10 @@ class Judged:
     is_lined: bool = False
     claimed: Claimed | None = None
 
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.organization_id, self.id
+
 
 def command_of(job: PostJob, *, from_line: bool = False) -> Command:
     """Returns the command of a job that has its times, as the job itself repeats it."""

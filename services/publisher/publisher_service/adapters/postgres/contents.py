@@ -43,7 +43,7 @@ _WITHDRAW_JOBS = text("""
 
 
 class KnownContent(NamedTuple):
-    """What is known of a draft; all zero before Drafts has announced it."""
+    """The content of a draft as it is known; all zero before Drafts has announced it."""
 
     version: int
     withdrawn_below: int

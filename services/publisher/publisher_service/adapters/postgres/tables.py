@@ -1,4 +1,4 @@
-"""Publisher's tables as the code knows them; the migrations make them, and a test holds the two together."""
+"""Publisher's tables as the code knows them. The migrations make them; a test compares the two."""
 
 from sqlalchemy import (
     ARRAY,
@@ -62,13 +62,13 @@ account_gate = Table(
     Column("connected", Boolean, nullable=False),
     Column("open_job_id", Text),
     Column("provider", Text, nullable=False, server_default=""),
-    # Posts may wait in the account's line; see `line`.
+    # Posts may wait in the account's line; see `lines`.
     Column("lined", Boolean, nullable=False, server_default=text("false")),
-    # Nothing goes out before this instant, whatever waits.
+    # No post goes out before this instant.
     Column("resume_time", Timestamp),
-    # When the line is to be looked at; null while nothing waits, something is being sent, or nothing may be.
+    # When the line is to be looked at; null while it is empty, a post is out, or the account is not connected.
     Column("wake_time", Timestamp),
-    # The account was connected or disconnected, and what waits does not show it yet.
+    # The account was connected or disconnected, and the posts in line do not show it yet.
     Column("relabel", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("organization_id", "social_account_id"),
 )
@@ -141,9 +141,9 @@ post_job = Table(
     _text("traceparent"),
     Column("create_time", Timestamp, nullable=False),
     Column("update_time", Timestamp, nullable=False),
-    # Which of two slots is the newer: a number of Queue's database; 0 for slots of older releases.
+    # Says which of two slots is newer: a number of Queue's database, 0 for slots of older releases.
     Column("slot_sequence", BigInteger, nullable=False, server_default=text("0")),
-    # The revision of the draft that the slot's command knew: an older one is not sent.
+    # The revision of the draft that the slot's command knew; an older one is not sent.
     Column("wanted_revision", BigInteger, nullable=False, server_default=text("0")),
     Column("in_doubt", Boolean, nullable=False, server_default=text("false")),
     Column("unknown_until", Timestamp),

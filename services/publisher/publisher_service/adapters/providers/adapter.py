@@ -1,4 +1,4 @@
-"""What the author of a provider writes: how posts are sent there and looked up, and what is known of it."""
+"""The contract of a provider's adapter: how to send and look up posts there, and the limits of the provider."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,36 +9,36 @@ from publisher_service.domain.outcome import Finding, Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
-    """One request, ready to be sent; for a look, that which may have been sent."""
+    """One request, ready to be sent; in a look, the request that may have been sent."""
 
     external_account_id: str
     access_token: str
     channel: str
     destination: str
-    # Empty in a look when the bytes are lost.
+    # Empty in a look if the bytes are lost.
     text: str
     idempotency_key: str
 
     def __repr__(self) -> str:
-        """Without the token: a post may end up in a traceback."""
+        """Leaves out the token: a post may end up in a traceback."""
         return f"Post({self.idempotency_key})"
 
 
 class CredentialsRefused(Exception):
-    """The provider does not take these credentials; `args[0]` says why, in words for people."""
+    """The provider refuses these credentials; `args[0]` says why, in words for people."""
 
 
-class ProviderAway(Exception):
+class ProviderDown(Exception):
     """The provider did not answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a provider needs, and what it can prove."""
+    """The limits of a provider, and how soon it can prove something."""
 
-    # Of one request.
+    # The longest time of one request.
     request_timeout: timedelta
-    # How long after an ambiguous end a look proves anything.
+    # After an ambiguous end a look proves nothing for this long.
     unknown_settle: timedelta = timedelta(minutes=2)
     # How long an unknown outcome is looked up before a person is asked; zero where no look can prove anything.
     unknown_deadline: timedelta = timedelta(hours=1)
@@ -51,7 +51,7 @@ class Limits:
 
 
 class Adapter(Protocol):
-    """Only `Provider` calls these: it guards each call, whatever the adapter does."""
+    """An adapter of one provider. Only `Provider` calls it, and guards each call."""
 
     @property
     def name(self) -> str: ...
@@ -63,13 +63,13 @@ class Adapter(Protocol):
     def limits(self) -> Limits: ...
 
     async def verify(self, external_account_id: str, access_token: str) -> None:
-        """Raises CredentialsRefused or ProviderAway."""
+        """Checks credentials. Raises CredentialsRefused or ProviderDown."""
         ...
 
     async def send(self, post: Post) -> Outcome:
-        """Makes one request and never repeats it. Whatever is not known for sure is Ambiguous."""
+        """Makes one request and never repeats it. Anything that is not certain is Ambiguous."""
         ...
 
     async def look(self, post: Post) -> Finding:
-        """Says whether the post that was sent under this key is there. Only proof is Found or Absent."""
+        """Looks for the post that was sent under this key. Only proof is Found or Absent."""
         ...

@@ -1,7 +1,7 @@
 """A provider as the application knows it: an adapter behind a guard.
 
-Whatever an adapter does, a call of it ends in time with a value that can be stored: a bug in one adapter must not end
-the process that sends for all others.
+Each call of an adapter ends in time, with a value that can be stored: a bug in one adapter must not end the process,
+which sends for all the others too.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar, final
 
 from opentelemetry import metrics
 
-from publisher_service.adapters.providers.adapter import Adapter, CredentialsRefused, Limits, Post, ProviderAway
+from publisher_service.adapters.providers.adapter import Adapter, CredentialsRefused, Limits, Post, ProviderDown
 from publisher_service.domain.outcome import (
     FINDINGS,
     OUTCOMES,
@@ -29,7 +29,7 @@ from publisher_service.domain.outcome import (
 from publisher_service.domain.policy import Policy
 from servicekit.clock import Clock
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -45,11 +45,11 @@ _meter = metrics.get_meter(__name__)
 _latency = _meter.create_histogram(
     "postflow.publish.provider_latency",
     unit="s",
-    description="Time of one call of a provider, by operation and outcome",
+    description="Duration of a call to a provider, by operation and outcome",
     explicit_bucket_boundaries_advisory=[0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30],
 )
 _failures = _meter.create_counter(
-    "postflow.publish.adapter_failures", description="Calls in which an adapter raised, hung or answered nonsense"
+    "postflow.publish.adapter_failures", description="Calls in which an adapter raised, hung, or returned nonsense"
 )
 
 
@@ -66,11 +66,11 @@ class Provider:
 
     @property
     def time_limit(self) -> timedelta:
-        """After this long a call has ended, whatever the adapter does."""
+        """The time after which every call has ended."""
         return self.limits.request_timeout + _MARGIN
 
     def policy(self, common: Policy) -> Policy:
-        """The numbers of this provider, over those that are set for all."""
+        """Returns the common policy with the numbers of this provider."""
         limits = self.limits
         return replace(
             common,
@@ -81,39 +81,39 @@ class Provider:
         )
 
     async def verify(self, external_account_id: str, access_token: str) -> None:
-        """Raises CredentialsRefused or ProviderAway, nothing else."""
+        """Checks credentials. Raises CredentialsRefused or ProviderDown, nothing else."""
         started = self._clock.monotonic()
         try:
             await self._in_time(self._adapter.verify(external_account_id, access_token))
         except CredentialsRefused:
             self._took(started, "verify", "refused")
             raise
-        except ProviderAway:
+        except ProviderDown:
             self._took(started, "verify", "away")
             raise
         except Exception as error:  # noqa: BLE001 - a defect of an adapter is no crash
             self._failed("verify", error)
             self._took(started, "verify", "failed")
-            raise ProviderAway("the adapter failed") from None
+            raise ProviderDown("the adapter failed") from None
         self._took(started, "verify", "accepted")
 
     async def send(self, post: Post) -> Outcome:
-        """Makes one request. An adapter that fails may have sent: that is Ambiguous."""
+        """Makes one request. A failure of the adapter is Ambiguous: it may have sent."""
         started = self._clock.monotonic()
         try:
             outcome = _sound_outcome(await self._in_time(self._adapter.send(post)))
-        except Exception as error:  # noqa: BLE001 - an adapter that fails may have sent: that is an outcome
+        except Exception as error:  # noqa: BLE001 - a failed adapter may have sent: that is an outcome
             self._failed("send", error)
             outcome = Ambiguous(reason=_FAILED, message=f"the adapter failed with {type(error).__name__}")
         self._took(started, "send", label(outcome))
         return outcome
 
     async def look(self, post: Post) -> Finding:
-        """Looks a post up. An adapter that fails has proven nothing."""
+        """Looks a post up. A failure of the adapter proves nothing."""
         started = self._clock.monotonic()
         try:
             finding = _sound_finding(await self._in_time(self._adapter.look(post)))
-        except Exception as error:  # noqa: BLE001 - an adapter that fails has proven nothing
+        except Exception as error:  # noqa: BLE001 - a failed adapter has proven nothing
             self._failed("look", error)
             finding = NoProof(message=f"the adapter failed with {type(error).__name__}")
         self._took(started, "look", label(finding))
@@ -127,7 +127,7 @@ class Provider:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            # Not this task was cancelled but something that the adapter waited for: it must not end a sender.
+            # Not this task was cancelled, but something that the adapter waited for. That must not end a sender.
             raise _Nonsense("cancelled by itself") from error
 
     def _took(self, started: float, operation: str, outcome: str) -> None:
@@ -136,7 +136,7 @@ class Provider:
 
     def _failed(self, operation: str, error: Exception) -> None:
         _failures.add(1, {"provider": self.name, "operation": operation})
-        log.error("the adapter of %s failed in %s", self.name, operation, exc_info=error)
+        _log.error("the adapter of %s failed in %s", self.name, operation, exc_info=error)
 
 
 class Providers:
@@ -162,7 +162,7 @@ class Providers:
 
 
 class _Nonsense(Exception):
-    """An adapter did what no adapter may: answered no answer, or cancelled its own call."""
+    """An adapter broke its contract: it returned no outcome, or cancelled its own call."""
 
 
 def _sound_outcome(outcome: object) -> Outcome:
@@ -185,7 +185,7 @@ Proof = TypeVar("Proof", Accepted, Found)
 
 
 def _named(proof: Proof) -> Proof:
-    """A name that cannot be kept as it was given proves nothing."""
+    """Returns the proof with storable texts. A name that cannot be stored unchanged proves nothing."""
     name = proof.external_id
     if not 0 < len(name) <= _LONGEST_NAME or storable(name) != name:
         raise _Nonsense("the post has no name that can be kept")
@@ -204,5 +204,5 @@ def _storable(value: Value) -> Value:
 
 
 def storable(text: str) -> str:
-    """A text may hold what neither a database nor a message can: a NUL, and half of a surrogate pair."""
+    """Replaces what neither PostgreSQL nor protobuf can hold: a NUL, and half of a surrogate pair."""
     return text.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")

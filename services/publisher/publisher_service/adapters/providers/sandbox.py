@@ -1,4 +1,4 @@
-"""The sandbox: a provider for trying things out, with a native idempotency key and a look-up by it."""
+"""The sandbox: a provider for development, with native idempotency keys and a look-up by key."""
 
 import json
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ import aiohttp
 from yarl import URL
 
 import channels
-from publisher_service.adapters.providers.adapter import CredentialsRefused, Limits, Post, ProviderAway
+from publisher_service.adapters.providers.adapter import CredentialsRefused, Limits, Post, ProviderDown
 from publisher_service.domain.outcome import (
     Absent,
     Accepted,
@@ -53,9 +53,9 @@ class SandboxAdapter:
                 if response.status in (401, 403, 404):
                     raise CredentialsRefused(f"the sandbox answered {response.status}")
                 if response.status != 200:
-                    raise ProviderAway(f"the sandbox answered {response.status}")
+                    raise ProviderDown(f"the sandbox answered {response.status}")
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise ProviderAway(type(error).__name__) from None
+            raise ProviderDown(type(error).__name__) from None
 
     async def send(self, post: Post) -> Outcome:
         body = json.dumps({"channel": post.channel, "destination": post.destination, "text": post.text})
@@ -100,12 +100,12 @@ class SandboxAdapter:
             return NoProof(message=f"the look-up failed: {type(error).__name__}")
 
     def _account(self, external_account_id: str, rest: str = "") -> URL:
-        """Whatever the id holds, it is one segment of the path; what would be a step up is never connected."""
+        """Returns the address of an account. The id is one segment of the path; `..` can never be connected."""
         return URL(f"{self._url}/v1/accounts/{quote(external_account_id, safe='')}{rest}", encoded=True)
 
 
 async def _body(response: aiohttp.ClientResponse) -> bytes:
-    """All of it; nothing of one that is longer than an answer can be."""
+    """Returns the whole body; nothing if it is longer than any proper answer."""
     answer = bytearray()
     async for chunk in response.content.iter_any():
         answer += chunk
@@ -129,7 +129,7 @@ def _classify(status: int, headers: Mapping[str, str], answer: bytes) -> Outcome
     if status == 429:
         return RateLimited(message=message, retry_after=_retry_after(headers))
     reason = _reason(body, status)
-    # In progress, or out already under this key: a refusal of a repeat says nothing about the first request.
+    # In progress, or already out under this key: the refusal of a repeat says nothing about the first request.
     repeat = status == 409 or reason == "IDEMPOTENCY_KEY_REUSED"
     if 400 <= status < 500 and status != 408 and not repeat:
         return Rejected(reason=reason, message=message)
@@ -157,12 +157,12 @@ def _reason(body: Mapping[str, Any], status: int) -> str:
 
 
 def _is_name(value: object) -> TypeGuard[str]:
-    """A name that is not kept as it was told proves nothing."""
+    """Returns whether the value is a name that can be stored unchanged: any other proves nothing."""
     return isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME and _storable(value) == value
 
 
 def _time(value: object) -> datetime | None:
-    """When the post went out; None when the sandbox does not say, or says it so that it cannot be read."""
+    """Returns when the post went out; None if the sandbox does not say, or not readably."""
     try:
         time = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
@@ -171,14 +171,14 @@ def _time(value: object) -> datetime | None:
 
 
 def _storable(text: str) -> str:
-    """JSON can say what neither a database nor a message can hold: a NUL, and half of a surrogate pair."""
+    """Replaces what JSON can say and neither PostgreSQL nor protobuf can hold: a NUL, half of a surrogate pair."""
     return text.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _retry_after(headers: Mapping[str, str]) -> timedelta:
     text = headers.get("Retry-After", "")
-    told = timedelta(seconds=int(text)) if text.isascii() and text.isdigit() and len(text) < 7 else _RETRY_AFTER
-    return min(max(told, _SHORTEST_RETRY_AFTER), _LONGEST_RETRY_AFTER)
+    asked = timedelta(seconds=int(text)) if text.isascii() and text.isdigit() and len(text) < 7 else _RETRY_AFTER
+    return min(max(asked, _SHORTEST_RETRY_AFTER), _LONGEST_RETRY_AFTER)
 
 
 def _found(body: Mapping[str, Any]) -> Finding:
