@@ -40,7 +40,7 @@ MIGRATIONS = "queue_service.adapters.postgres.migrations"
 
 _log = logging.getLogger(__name__)
 _meter = metrics.get_meter(__name__)
-_tzdata = _meter.create_gauge("postflow.tzdata", description="1 for the tzdata release in use")
+_tzdata = _meter.create_gauge("postflow.tzdata", description="The tzdata release in use")
 
 
 def main() -> int:
@@ -126,8 +126,8 @@ def _command_stream(settings: Settings, backbone: Backbone) -> CommandStream:
 
 
 def _report_tzdata() -> None:
-    """Logs and counts the tzdata release: accounts with a newer one wait for a process that has it."""
-    _log.info("time zone data: tzdata %s", tzdata_version())
+    """Logs the tzdata release: accounts that Schedule has announced with a newer one wait for a process that has it."""
+    _log.info("time zones are those of tzdata %s", tzdata_version())
     _tzdata.set(1, {"version": tzdata_version()})
 
 

@@ -1,5 +1,6 @@
 """Keeping a copy of what a queue needs of its account's schedule, as Schedule announces it."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -7,18 +8,21 @@ from datetime import datetime
 from queue_service.adapters.postgres.accounts import save_schedules
 from queue_service.domain.account import AnnouncedSchedule
 from servicekit.pg.database import Transaction
+from servicekit.versions import newest
 
 
 async def follow_schedules(tx: Transaction, announced: Sequence[AnnouncedSchedule], _now: datetime) -> None:
-    """Saves the schedules. Slots computed with older time zone data than theirs are left to `CatchUp`."""
-    newest: dict[tuple[str, str], AnnouncedSchedule] = {}
+    """Saves the newest schedule of each account, and the newest tzdata release.
+
+    While Schedule is being replaced an old process may announce the newest schedule. Slots that were computed with an
+    older release are left to `CatchUp`.
+    """
+    releases = defaultdict[tuple[str, str], str](str)
     for each in announced:
-        key = (each.organization_id, each.social_account_id)
-        newest[key] = _merged(newest[key], each) if key in newest else each
-    await save_schedules(tx.connection, newest.values())
+        releases[_account(each)] = max(releases[_account(each)], each.tzdata_version)
+    schedules = newest(announced, key=_account, version=lambda each: each.version)
+    await save_schedules(tx.connection, [replace(each, tzdata_version=releases[_account(each)]) for each in schedules])
 
 
-def _merged(one: AnnouncedSchedule, other: AnnouncedSchedule) -> AnnouncedSchedule:
-    """Returns the newer schedule with the newer release: while Schedule is being replaced they may come apart."""
-    newer = one if one.version > other.version else other
-    return replace(newer, tzdata_version=max(one.tzdata_version, other.tzdata_version))
+def _account(schedule: AnnouncedSchedule) -> tuple[str, str]:
+    return schedule.organization_id, schedule.social_account_id
