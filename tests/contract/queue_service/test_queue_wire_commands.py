@@ -7,7 +7,7 @@ from queue_service.domain.command import Command
 from queue_service.wire.commands import publish_command
 
 NOW = datetime(2026, 3, 2, 9, 0, 0, 123456, tzinfo=UTC)
-
+# As the first release encoded it: messages may wait in a stream for a month.
 PUBLISH_COMMAND = bytes.fromhex(
     "0a0461636d6512027331180220032a02643132140a0470616765120866616365626f6f6b1a0234323a0b0890a395cd06108094ef3a420b08"
     "90a395cd06108094ef3a480450055a0a30302d303132332d3031"

@@ -30,7 +30,6 @@ from queue_service.wire.schedules import changed_schedule
 from servicekit.faults import InvalidRequest
 
 SLOT_TARGET = target_pb2.Target(social_account_id="page", channel="facebook", destination="42")
-
 NOW = datetime(2026, 3, 2, 9, 0, 0, 123456, tzinfo=UTC)
 
 # Messages as the first release encoded them: they may wait in a stream for a month.
@@ -41,7 +40,6 @@ DRAFT_SAVED = bytes.fromhex(
 )
 
 SCHEDULE_CHANGED = bytes.fromhex("0a0461636d6512210a04706167651a0d4575726f70652f4265726c696e220408011009280330014007")
-
 POST_JOB_CHANGED = bytes.fromhex(
     "0a0461636d6510071a540a026a31120264311a140a0470616765120866616365626f6f6b1a02343220052a0c524154455f4c494d49544544"
     "30093801420273314802520b0890a395cd06108094ef3a620b0890a395cd06108094ef3a6801"

@@ -10,7 +10,6 @@ from queue_service.wire.schedules import changed_schedule, slot_times
 from servicekit.timestamps import timestamp
 
 NOW = datetime(2026, 3, 2, 9, 0, 0, 123456, tzinfo=UTC)
-
 ASKED = FindSlotTimesRequest(
     organization_id="acme",
     social_account_id="page",

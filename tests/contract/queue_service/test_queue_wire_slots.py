@@ -27,7 +27,7 @@ from queue_service.wire.slots import (
 )
 
 NOW = datetime(2026, 3, 2, 9, 0, 0, 123456, tzinfo=UTC)
-
+# As the first release encoded it: messages may wait in a stream for a month.
 SLOT_SCHEDULED = bytes.fromhex(
     "0a0461636d65120273311802220264312a047061676532140a0470616765120866616365626f6f6b1a0234323a0b0890a395cd06108094ef"
     "3a4203555443"

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from tests.rpc.queue_service.conftest import Rig
 
 Refusal = Callable[[Awaitable[object]], Awaitable[Fault]]
-
 NOW = SystemClock().now()
 MIDNIGHT = NOW.replace(hour=0, minute=0, second=0, microsecond=0)
 DAYS = [MIDNIGHT + timedelta(days=number, hours=12) for number in range(2, 500)]

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue
 
 LATER = START + timedelta(hours=1)
-
 DAILY = [WeeklySlot(day=day, hour=12, minute=0) for day in range(7)]
 
 

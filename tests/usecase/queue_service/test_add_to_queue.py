@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue
 
 DAILY = [WeeklySlot(day=day, hour=12, minute=0) for day in range(7)]
-
 NOON = START.replace(hour=12)
-
 DAY = timedelta(days=1)
 
 

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue
 
 HOUR = timedelta(hours=1)
-
 FEED, STORY = ("page", "facebook", ""), ("page", "instagram_feed", "42")
-
 DAILY = [WeeklySlot(day=day, hour=12, minute=0) for day in range(7)]
 
 

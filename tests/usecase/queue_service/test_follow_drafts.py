@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue
 
 HOUR = timedelta(hours=1)
-
 FEED, STORY = ("page", "facebook", ""), ("page", "instagram_feed", "42")
 
 

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue
 
 Make = Callable[[Policy], "Queue"]
-
 LEAD = Policy().lead
-
 DUE = START + timedelta(minutes=10)
 
 
