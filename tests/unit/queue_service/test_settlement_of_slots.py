@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from queue_service.domain.command import ANSWERED_DELAY, still_wanted
 from queue_service.domain.job import ENDED, JobState
-from queue_service.domain.settlement import JobReport, Progress, TargetProgress, outcome, settle
+from queue_service.domain.settlement import JobReport, SlotProgress, TargetProgress, outcome, settle
 from queue_service.domain.slot import SlotState
 
 NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -17,8 +17,8 @@ NOW = NINE + timedelta(seconds=2)
 FEED, STORY = ("facebook", ""), ("instagram_story", "")
 
 
-def slot(*targets: tuple[str, str], state: SlotState = SlotState.DISPATCHED) -> Progress:
-    return Progress(
+def slot(*targets: tuple[str, str], state: SlotState = SlotState.DISPATCHED) -> SlotProgress:
+    return SlotProgress(
         organization_id="acme",
         slot_id="s1",
         draft_id="d1",

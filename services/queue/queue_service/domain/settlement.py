@@ -61,7 +61,7 @@ class TargetProgress(NamedTuple):
     report: JobReport | None = None
 
 
-class Progress(NamedTuple):
+class SlotProgress(NamedTuple):
     """The part of a slot that settlement reads and changes."""
 
     organization_id: str
@@ -94,8 +94,8 @@ class Progress(NamedTuple):
 class Settled(NamedTuple):
     """A slot before and after the reports of a batch."""
 
-    before: Progress
-    after: Progress
+    before: SlotProgress
+    after: SlotProgress
 
     def may_free_a_time(self, earliest: datetime) -> bool:
         """Returns whether a slot time from `earliest` on may be free now.
@@ -107,7 +107,7 @@ class Settled(NamedTuple):
         return self.after.state not in COUNTED or self.after.schedule_time + SPACING > earliest
 
 
-def settle(slot: Progress, reports: Sequence[JobReport], *, now: datetime) -> Progress:
+def settle(slot: SlotProgress, reports: Sequence[JobReport], *, now: datetime) -> SlotProgress:
     """Applies reports about targets of the slot. Returns an equal value when they are not news."""
     relevant = [report for report in reports if _concerns(slot, report)]
     if not relevant:
@@ -126,7 +126,7 @@ def settle(slot: Progress, reports: Sequence[JobReport], *, now: datetime) -> Pr
     )
 
 
-def has_lost_its_time(slot: Progress) -> bool:
+def has_lost_its_time(slot: SlotProgress) -> bool:
     """Returns whether a target came back to a slot that is not handed over yet, and its job lacks the slot's time.
 
     Publisher cannot know then whether the slot still lives.
@@ -150,12 +150,12 @@ def outcome(states: Iterable[JobState | None]) -> SlotState:
     return SlotState.FAILED
 
 
-def _concerns(slot: Progress, report: JobReport) -> bool:
+def _concerns(slot: SlotProgress, report: JobReport) -> bool:
     """Ignores answers to another slot or revision, unless they are final: a target that was sent is not sent again."""
     return report.state in FINAL or (report.slot_id == slot.slot_id and report.slot_revision == slot.revision)
 
 
-def _reported(slot: Progress, reports: Sequence[JobReport]) -> tuple[TargetProgress, ...]:
+def _reported(slot: SlotProgress, reports: Sequence[JobReport]) -> tuple[TargetProgress, ...]:
     by_target = {
         (report.channel, report.destination): report
         for report in newest(
@@ -203,7 +203,7 @@ def _reason(state: SlotState, targets: tuple[TargetProgress, ...]) -> str:
 
 
 def _next_emit_at(
-    slot: Progress, state: SlotState, targets: tuple[TargetProgress, ...], now: datetime
+    slot: SlotProgress, state: SlotState, targets: tuple[TargetProgress, ...], now: datetime
 ) -> datetime | None:
     if state is not SlotState.DISPATCHED:
         return None
@@ -221,7 +221,7 @@ def _came_back(before: tuple[TargetProgress, ...], after: tuple[TargetProgress, 
     )
 
 
-def _expected(slot: Progress, targets: tuple[TargetProgress, ...]) -> datetime | None:
+def _expected(slot: SlotProgress, targets: tuple[TargetProgress, ...]) -> datetime | None:
     waits = [
         target.next_action_time
         for target in targets
@@ -231,7 +231,9 @@ def _expected(slot: Progress, targets: tuple[TargetProgress, ...]) -> datetime |
     return min(later, default=None)
 
 
-def _published(slot: Progress, state: SlotState, targets: tuple[TargetProgress, ...], now: datetime) -> datetime | None:
+def _published(
+    slot: SlotProgress, state: SlotState, targets: tuple[TargetProgress, ...], now: datetime
+) -> datetime | None:
     times = [
         target.publish_time for target in targets if target.publish_time is not None and not target.of_another_slot
     ]

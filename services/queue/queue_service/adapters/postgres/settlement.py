@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_service.adapters.postgres.rows import by_slot
 from queue_service.domain.job import JobState
-from queue_service.domain.settlement import Progress, TargetProgress
+from queue_service.domain.settlement import SlotProgress, TargetProgress
 from queue_service.domain.slot import SlotState
 
 _SLOT_STATES = {state.value: state for state in SlotState}
@@ -82,7 +82,7 @@ _RAISE_REVISIONS = text("""
 """)
 
 
-async def lock_progress(connection: AsyncConnection, slots: Collection[tuple[str, str]]) -> list[Progress]:
+async def lock_progress(connection: AsyncConnection, slots: Collection[tuple[str, str]]) -> list[SlotProgress]:
     """Locks and reads those of the slots, given by organization and id, that exist."""
     if not slots:
         return []
@@ -91,7 +91,7 @@ async def lock_progress(connection: AsyncConnection, slots: Collection[tuple[str
     return _progress(await connection.execute(_LOCK_PROGRESS, names))
 
 
-async def lock_live_progress(connection: AsyncConnection, keys: Collection[tuple[str, str, str]]) -> list[Progress]:
+async def lock_live_progress(connection: AsyncConnection, keys: Collection[tuple[str, str, str]]) -> list[SlotProgress]:
     """Locks and reads live slots, given by organization, draft and account."""
     if not keys:
         return []
@@ -104,7 +104,7 @@ async def lock_live_progress(connection: AsyncConnection, keys: Collection[tuple
     return _progress(await connection.execute(_LOCK_LIVE_PROGRESS, names))
 
 
-async def save_progress(connection: AsyncConnection, slots: Sequence[Progress], *, now: datetime) -> None:
+async def save_progress(connection: AsyncConnection, slots: Sequence[SlotProgress], *, now: datetime) -> None:
     """Saves locked slots, and of their targets those with a new report."""
     reported = [(slot, target, target.report) for slot in slots for target in slot.targets if target.report]
     await connection.execute(
@@ -143,13 +143,13 @@ async def raise_revisions(connection: AsyncConnection, slots: Sequence[tuple[str
     await connection.execute(_RAISE_REVISIONS, names | {"now": now})
 
 
-def _progress(result: Result[Any]) -> list[Progress]:
+def _progress(result: Result[Any]) -> list[SlotProgress]:
     return [_slot_progress(targets) for targets in by_slot(result)]
 
 
-def _slot_progress(rows: Sequence[SimpleNamespace]) -> Progress:
+def _slot_progress(rows: Sequence[SimpleNamespace]) -> SlotProgress:
     slot = rows[0]
-    return Progress(
+    return SlotProgress(
         organization_id=slot.organization_id,
         slot_id=slot.id,
         draft_id=slot.draft_id,
