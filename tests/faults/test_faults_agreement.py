@@ -16,11 +16,12 @@ import pytest
 from sqlalchemy import text
 
 from drafts_service import wire as drafts_wire
-from drafts_service.application.accounts import Accounts, KeepAccounts
+from drafts_service.application.account_obstacles import AccountObstacles
 from drafts_service.application.approve_draft import ApproveDraft
 from drafts_service.application.complete_withdrawals import CompleteWithdrawals
 from drafts_service.application.create_draft import CreateDraft
 from drafts_service.application.get_draft import GetDraft
+from drafts_service.application.keep_accounts import KeepAccounts
 from drafts_service.application.reflect_post_jobs import ReflectPostJobs
 from drafts_service.application.update_draft import UpdateDraft
 from drafts_service.domain.content import Content
@@ -78,8 +79,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Row
 
-    from drafts_service.domain.answer import Answer
     from queue_service.domain.command import Command
+    from drafts_service.domain.withdrawal import WithdrawalAnswer
     from queue_service.domain.draft import Draft as QueuedDraft
 
 ORG = "acme"
@@ -147,14 +148,14 @@ class World:
 
     def _make_drafts(self) -> None:
         site, ledger = self.drafts, RequestLedger()
-        accounts = Accounts(database=site.database, directory=AllConnected())
+        obstacles = AccountObstacles(database=site.database, directory=AllConnected())
         parts: dict[str, Any] = {
             "database": site.database, "clock": self.clock, "ledger": ledger, "outbox": site.outbox
         }  # fmt: skip
-        self._create = CreateDraft(**parts, ids=Uuid7Source(), accounts=accounts)
+        self._create = CreateDraft(**parts, ids=Uuid7Source(), obstacles=obstacles)
         self._approve = ApproveDraft(**parts)
-        self._update = UpdateDraft(**parts, publisher=self, accounts=accounts)
-        self._get = GetDraft(database=site.database, accounts=accounts)
+        self._update = UpdateDraft(**parts, publisher=self, obstacles=obstacles)
+        self._get = GetDraft(database=site.database, obstacles=obstacles)
         self.complete_withdrawals = CompleteWithdrawals(
             database=site.database, clock=self.clock, publisher=self, outbox=site.outbox
         )
@@ -193,7 +194,7 @@ class World:
 
     # what the services ask of each other
 
-    async def withdraw(self, organization_id: str, draft_id: str, *, below: int) -> Answer | None:
+    async def withdraw(self, organization_id: str, draft_id: str, *, below: int) -> WithdrawalAnswer | None:
         try:
             withdrawal = await self._withdraw(organization_id, draft_id, below)
         except Refused as refused:
@@ -201,7 +202,7 @@ class World:
         if self.loses_answer():
             raise Unavailable("DOWNSTREAM_UNAVAILABLE", "the answer is lost")
         response: WithdrawContentResponse = withdraw_response(withdrawal)
-        return drafts_wire.answer(organization_id, draft_id, below, response)
+        return drafts_wire.withdrawal_answer(organization_id, draft_id, below, response)
 
     async def get_draft(self, organization_id: str, draft_id: str, *, in_a_hurry: bool) -> QueuedDraft:
         found = await self._get(organization_id=organization_id, draft_id=draft_id)

@@ -3,14 +3,15 @@
 import sys
 
 from drafts_service.adapters.publisher_client import AccountClient, PublisherClient
-from drafts_service.application.accounts import Accounts, Directory, KeepAccounts
+from drafts_service.application.account_obstacles import AccountDirectory, AccountObstacles
 from drafts_service.application.approve_draft import ApproveDraft
 from drafts_service.application.complete_withdrawals import CompleteWithdrawals
 from drafts_service.application.create_draft import CreateDraft
 from drafts_service.application.get_draft import GetDraft
+from drafts_service.application.give_up_edit import ContentWithdrawer
+from drafts_service.application.keep_accounts import KeepAccounts
 from drafts_service.application.reflect_post_jobs import ReflectPostJobs
 from drafts_service.application.update_draft import UpdateDraft
-from drafts_service.application.withdrawal import Publisher
 from drafts_service.entrypoints.events import CONSUMER, routes
 from drafts_service.entrypoints.loops import loops
 from drafts_service.entrypoints.rpc import DraftsServicer
@@ -54,15 +55,15 @@ async def compose(settings: Settings) -> Process:
 
 
 def servicer(
-    database: Database, *, ids: IdSource, outbox: Outbox, publisher: Publisher, directory: Directory
+    database: Database, *, ids: IdSource, outbox: Outbox, publisher: ContentWithdrawer, directory: AccountDirectory
 ) -> DraftsServicer:
     clock, ledger = DatabaseClock(), RequestLedger()
-    accounts = Accounts(database=database, directory=directory)
+    obstacles = AccountObstacles(database=database, directory=directory)
     return DraftsServicer(
-        create=CreateDraft(database=database, clock=clock, ids=ids, ledger=ledger, outbox=outbox, accounts=accounts),
-        get=GetDraft(database=database, accounts=accounts),
+        create=CreateDraft(database=database, clock=clock, ids=ids, ledger=ledger, outbox=outbox, obstacles=obstacles),
+        get=GetDraft(database=database, obstacles=obstacles),
         update=UpdateDraft(
-            database=database, clock=clock, ledger=ledger, outbox=outbox, publisher=publisher, accounts=accounts
+            database=database, clock=clock, ledger=ledger, outbox=outbox, publisher=publisher, obstacles=obstacles
         ),
         approve=ApproveDraft(database=database, clock=clock, ledger=ledger, outbox=outbox),
     )

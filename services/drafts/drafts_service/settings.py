@@ -16,7 +16,7 @@ class Settings(StreamSettings):
     nats_url: NatsUrl  # nats://host:port
     publisher_target: str = "127.0.0.1:50054"  # gRPC target
     database_connections: Count = 8  # for writing, kept open at most; half as many more for reading
-    withdraw_deadline: timedelta = timedelta(seconds=3)  # of one call to Publisher; less than domain.draft.PATIENCE
-    account_deadline: timedelta = timedelta(milliseconds=500)  # of a question about an account that no event has named
-    withdraw_period: Period = timedelta(seconds=1)  # of the look at withdrawals that are not confirmed yet
-    housekeeping_period: Period = timedelta(minutes=1)  # of the clean-up of what is kept for a while
+    withdraw_deadline: timedelta = timedelta(seconds=3)  # of one WithdrawContent call; less than domain.draft.PATIENCE
+    account_deadline: timedelta = timedelta(milliseconds=500)  # of one GetAccount call, for an account without events
+    withdraw_period: Period = timedelta(seconds=1)  # between looks for withdrawals whose caller is gone
+    housekeeping_period: Period = timedelta(minutes=1)  # between clean-ups of expired rows

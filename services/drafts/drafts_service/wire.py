@@ -1,4 +1,4 @@
-"""Protobuf <-> domain, both ways: the only place where both vocabularies meet."""
+"""Translates between protobuf and the domain, both ways; no other module knows both."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from drafts_service.domain.account import Account, AccountState, Obstacles, reason_of
-from drafts_service.domain.answer import Answer
+from drafts_service.domain.account import Account, AccountState, Obstacles, state_reason
 from drafts_service.domain.content import Body, ChannelText, Content
 from drafts_service.domain.draft import Change, Draft
-from drafts_service.domain.post_job import JobState, PostJob, PostJobEvent, worth_showing
+from drafts_service.domain.post_job import JobState, PostJob, PostJobEvent, shown_targets
 from drafts_service.domain.target import Target
+from drafts_service.domain.withdrawal import WithdrawalAnswer
 from postflow.bus.v1 import bus_pb2
 from postflow.drafts.v1 import draft_pb2, drafts_events_pb2
 from postflow.drafts.v1.drafts_service_pb2 import (
@@ -33,15 +33,15 @@ __all__ = [
     "GetDraftResponse",
     "UpdateDraftResponse",
     "account",
-    "answer",
     "change",
     "content",
     "decoded_body",
+    "draft_message",
     "draft_saved",
     "encoded_body",
     "post_job_event",
-    "shown",
     "targets",
+    "withdrawal_answer",
 ]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -59,7 +59,7 @@ _EVENT_KINDS = {
     for name, number in publisher_events_pb2.PostJobEventKind.items()
     if number != publisher_events_pb2.POST_JOB_EVENT_KIND_UNSPECIFIED
 }
-# In characters; the archived event has the rest.
+# Characters; the archived event keeps the full text.
 _LONGEST_ERROR = 1000
 _CHANGEABLE = ("content", "content.text", "content.hashtags", "content.channel_texts", "targets")
 
@@ -124,10 +124,10 @@ def draft_saved(draft: Draft) -> Announcement:
 
 
 def post_job_event(event: bus_pb2.Event, changed: publisher_events_pb2.PostJobChanged) -> PostJobEvent:
-    """What cannot be understood is refused: the consumer parks it, and it can be driven again by a newer release."""
+    """Raises InvalidRequest for an event that this release cannot read: a newer one can redrive the dead letter."""
     job = changed.post_job
     if not (job.id and job.draft_id and changed.organization_id == event.organization_id):
-        raise InvalidRequest("MALFORMED_EVENT", "a PostJobChanged without its job, its draft or its organization")
+        raise InvalidRequest("MALFORMED_EVENT", "a PostJobChanged without its post job, draft or organization")
     if job.state not in _JOB_STATES:
         raise InvalidRequest("MALFORMED_EVENT", f"unknown state {job.state} of a post job")
     return PostJobEvent(
@@ -156,16 +156,18 @@ def account(organization_id: str, message: social_account_pb2.SocialAccount) -> 
     )
 
 
-def answer(organization_id: str, draft_id: str, below: int, message: WithdrawContentResponse) -> Answer:
-    return Answer(
+def withdrawal_answer(
+    organization_id: str, draft_id: str, below: int, message: WithdrawContentResponse
+) -> WithdrawalAnswer:
+    return WithdrawalAnswer(
         below=below,
         in_flight=tuple(message.in_flight_post_job_ids),
         published=tuple(_published(organization_id, draft_id, each) for each in message.published),
     )
 
 
-def shown(draft: Draft, jobs: Sequence[PostJob]) -> draft_pb2.Draft:
-    """The draft as its readers see it."""
+def draft_message(draft: Draft, jobs: Sequence[PostJob]) -> draft_pb2.Draft:
+    """Returns the draft as callers see it."""
     return draft_pb2.Draft(
         id=draft.id,
         content=draft_pb2.DraftContent.FromString(draft.body.encoded),
@@ -175,12 +177,12 @@ def shown(draft: Draft, jobs: Sequence[PostJob]) -> draft_pb2.Draft:
         approved=draft.approval is not None,
         approve_time=draft.approval.time if draft.approval else None,
         approver=draft.approval.approver if draft.approval else "",
-        state=f"DRAFT_STATE_{draft.progress.state}",
+        state=f"DRAFT_STATE_{draft.folded.state}",
         target_states=[
-            _target_state(target, job, draft.obstacles) for target, job in worth_showing(draft.targets, jobs)
+            _target_state(target, job, draft.obstacles) for target, job in shown_targets(draft.targets, jobs)
         ],
-        schedule_time=draft.progress.schedule_time,
-        publish_time=draft.progress.publish_time,
+        schedule_time=draft.folded.schedule_time,
+        publish_time=draft.folded.publish_time,
         etag=draft.etag,
         create_time=draft.create_time,
         update_time=draft.update_time,
@@ -202,7 +204,7 @@ def _published(organization_id: str, draft_id: str, message: PublishedTarget) ->
 
 
 def _target_state(target: Target, job: PostJob | None, obstacles: Obstacles) -> draft_pb2.TargetState:
-    reason = reason_of(target, job, obstacles)
+    reason = state_reason(target, job, obstacles)
     if job is None:
         return draft_pb2.TargetState(target=_target_message(target), state_reason=reason)
     return draft_pb2.TargetState(

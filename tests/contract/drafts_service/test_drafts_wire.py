@@ -11,7 +11,7 @@ from drafts_service import wire
 from drafts_service.domain.account import Account, AccountState
 from drafts_service.domain.content import ChannelText, Content
 from drafts_service.domain.draft import Draft, approved
-from drafts_service.domain.post_job import DraftState, JobState, PostJobEvent, Progress
+from drafts_service.domain.post_job import DraftState, FoldedState, JobState, PostJobEvent
 from drafts_service.domain.target import Target
 from postflow.bus.v1.bus_pb2 import Event
 from postflow.drafts.v1 import draft_pb2
@@ -55,7 +55,7 @@ def test_a_draft_survives_the_wire(content: Content, targets: tuple[Target, ...]
     body = wire.encoded_body(content)
     assert wire.decoded_body(body) == content
     draft = Draft(organization_id="org", id="draft", body=body, targets=targets, create_time=NOW, update_time=NOW)
-    shown = wire.shown(approved(draft, approver="ann", now=NOW), [])
+    shown = wire.draft_message(approved(draft, approver="ann", now=NOW), [])
     assert wire.content(shown.content) == content
     assert wire.targets(shown.targets) == targets
     assert (shown.approved, shown.approver, shown.approve_time.ToDatetime(UTC)) == (True, "ann", NOW)
@@ -82,9 +82,9 @@ def test_every_state_of_a_draft_can_be_shown(state: DraftState) -> None:
         targets=(Target(social_account_id="a", channel="facebook"),),
         create_time=NOW,
         update_time=NOW,
-        progress=Progress(state=state),
+        folded=FoldedState(state=state),
     )
-    shown = draft_pb2.DraftState.Name(wire.shown(draft, []).state)
+    shown = draft_pb2.DraftState.Name(wire.draft_message(draft, []).state)
     assert shown == f"DRAFT_STATE_{state}"
 
 

@@ -16,7 +16,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from sqlalchemy import Row, text
 
 from drafts_service.application.complete_withdrawals import CompleteWithdrawals
-from drafts_service.application.withdrawal import Publisher
+from drafts_service.application.give_up_edit import ContentWithdrawer
 from postflow.bus.v1.bus_pb2 import Envelope
 from postflow.drafts.v1 import drafts_service_pb2 as pb
 from postflow.drafts.v1.draft_pb2 import Draft, DraftContent
@@ -255,7 +255,7 @@ async def test_an_approved_text_goes_out_although_an_edit_of_it_was_given_up(
     presses: tuple[Press, Press],
     bus: Bus,
     database: Database,
-    to_publisher: Publisher,
+    to_publisher: ContentWithdrawer,
 ) -> None:
     """The caller is gone after Publisher has forbidden the text: the draft is as it was, and so is what is sent."""
     await approved(drafts, ["d"])

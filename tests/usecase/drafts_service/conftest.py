@@ -6,17 +6,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import text
 
-from drafts_service.application.accounts import Accounts
+from drafts_service.application.account_obstacles import AccountObstacles
 from drafts_service.application.approve_draft import ApproveDraft
 from drafts_service.application.create_draft import CreateDraft
 from drafts_service.application.get_draft import GetDraft
 from drafts_service.application.reflect_post_jobs import ReflectPostJobs
 from drafts_service.application.update_draft import UpdateDraft
 from drafts_service.domain.account import Account
-from drafts_service.domain.answer import Answer
 from drafts_service.domain.content import Content
 from drafts_service.domain.post_job import JobState, PostJob, PostJobEvent
 from drafts_service.domain.target import Target
+from drafts_service.domain.withdrawal import WithdrawalAnswer
 from postflow.bus.v1.bus_pb2 import Envelope
 from postflow.drafts.v1.draft_pb2 import Draft, DraftContent
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
@@ -73,19 +73,19 @@ def directory() -> FakeDirectory:
 
 
 @pytest.fixture
-def accounts(database: Database, directory: FakeDirectory) -> Accounts:
-    return Accounts(database=database, directory=directory)
+def obstacles(database: Database, directory: FakeDirectory) -> AccountObstacles:
+    return AccountObstacles(database=database, directory=directory)
 
 
 @pytest.fixture
-def create_draft(database: Database, outbox: Outbox, accounts: Accounts) -> CreateDraft:
+def create_draft(database: Database, outbox: Outbox, obstacles: AccountObstacles) -> CreateDraft:
     return CreateDraft(
         database=database,
         clock=DatabaseClock(),
         ids=Uuid7Source(),
         ledger=RequestLedger(),
         outbox=outbox,
-        accounts=accounts,
+        obstacles=obstacles,
     )
 
 
@@ -95,8 +95,8 @@ def approve_draft(database: Database, outbox: Outbox) -> ApproveDraft:
 
 
 @pytest.fixture
-def get_draft(database: Database, accounts: Accounts) -> GetDraft:
-    return GetDraft(database=database, accounts=accounts)
+def get_draft(database: Database, obstacles: AccountObstacles) -> GetDraft:
+    return GetDraft(database=database, obstacles=obstacles)
 
 
 @pytest.fixture
@@ -135,10 +135,10 @@ class FakePublisher:
     hold: asyncio.Event | None = None  # the next call answers when this is set
     held: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def withdraw(self, organization_id: str, draft_id: str, *, below: int) -> Answer | None:
+    async def withdraw(self, organization_id: str, draft_id: str, *, below: int) -> WithdrawalAnswer | None:
         self.asked.append((draft_id, below))
         self.seen.append(await self._committed(draft_id))
-        answer = Answer(below=below, in_flight=self.in_flight, published=self.published)
+        answer = WithdrawalAnswer(below=below, in_flight=self.in_flight, published=self.published)
         if self.hold:
             hold, self.hold = self.hold, None
             self.held.set()
@@ -163,14 +163,16 @@ def publisher(database: Database) -> FakePublisher:
 
 
 @pytest.fixture
-def update_draft(database: Database, outbox: Outbox, publisher: FakePublisher, accounts: Accounts) -> UpdateDraft:
+def update_draft(
+    database: Database, outbox: Outbox, publisher: FakePublisher, obstacles: AccountObstacles
+) -> UpdateDraft:
     return UpdateDraft(
         database=database,
         clock=DatabaseClock(),
         ledger=RequestLedger(),
         outbox=outbox,
         publisher=publisher,
-        accounts=accounts,
+        obstacles=obstacles,
     )
 
 

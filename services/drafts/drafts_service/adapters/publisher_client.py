@@ -1,4 +1,4 @@
-"""Publisher, over gRPC."""
+"""Calls to Publisher over gRPC."""
 
 import logging
 from datetime import timedelta
@@ -7,7 +7,7 @@ import grpc
 
 from drafts_service import wire
 from drafts_service.domain.account import Account
-from drafts_service.domain.answer import Answer
+from drafts_service.domain.withdrawal import WithdrawalAnswer
 from postflow.publisher.v1.publisher_service_pb2 import (
     WITHDRAW_OUTCOME_PUBLISHED,
     WITHDRAW_OUTCOME_TOO_LATE,
@@ -23,7 +23,7 @@ from servicekit.rpc import calling
 
 _OUTCOMES = {WITHDRAW_OUTCOME_WITHDRAWN, WITHDRAW_OUTCOME_TOO_LATE, WITHDRAW_OUTCOME_PUBLISHED}
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class AccountClient:
@@ -41,7 +41,7 @@ class AccountClient:
         except Unavailable:
             raise
         except (Fault, grpc.aio.AioRpcError) as error:
-            raise Unavailable("ACCOUNT_NOT_KNOWN", "publisher did not say whether the account exists") from error
+            raise Unavailable("ACCOUNT_NOT_KNOWN", "publisher did not answer whether the account exists") from error
         return wire.account(organization_id, response.social_account)
 
 
@@ -50,18 +50,18 @@ class PublisherClient:
         self._stub = PublisherServiceStub(channel)
         self._deadline = deadline.total_seconds()
 
-    async def withdraw(self, organization_id: str, draft_id: str, *, below: int) -> Answer | None:
+    async def withdraw(self, organization_id: str, draft_id: str, *, below: int) -> WithdrawalAnswer | None:
         request = WithdrawContentRequest(organization_id=organization_id, draft_id=draft_id, below_revision=below)
         response = await self._call(request)
         if response is None:
             return None
-        # PUBLISHED without its evidence would read as "nothing is out".
+        # PUBLISHED without its evidence would mean "nothing is out" to the caller.
         if response.outcome not in _OUTCOMES or (response.outcome == WITHDRAW_OUTCOME_PUBLISHED) != bool(
             response.published
         ):
-            log.error("publisher answered a withdrawal with an unknown outcome %d", response.outcome)
+            _log.error("publisher answered a withdrawal with an unknown outcome %d", response.outcome)
             raise Unavailable("WITHDRAWAL_NOT_CONFIRMED", "the withdrawal was not confirmed")
-        return wire.answer(organization_id, draft_id, below, response)
+        return wire.withdrawal_answer(organization_id, draft_id, below, response)
 
     async def _call(self, request: WithdrawContentRequest) -> WithdrawContentResponse | None:
         try:
@@ -72,8 +72,8 @@ class PublisherClient:
         except (Fault, grpc.aio.AioRpcError) as error:
             if isinstance(error, Refused) and error.reason == "REVISION_NOT_KNOWN":
                 return None
-            # A defect on either side; to the caller it makes no difference, the older text is not withdrawn.
-            log.exception(
+            # A defect on either side. For the caller it is the same: the older text is not withdrawn.
+            _log.exception(
                 "publisher did not withdraw draft %s below revision %d", request.draft_id, request.below_revision
             )
             raise Unavailable("WITHDRAWAL_NOT_CONFIRMED", "the withdrawal was not confirmed") from error

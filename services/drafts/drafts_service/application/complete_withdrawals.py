@@ -1,4 +1,4 @@
-"""Withdrawals whose caller has gone: asked again, until Publisher has answered each; the drafts stay as they were."""
+"""CompleteWithdrawals: ends withdrawals whose caller is gone; their drafts stay as they were."""
 
 import asyncio
 import logging
@@ -7,10 +7,11 @@ from datetime import timedelta
 from opentelemetry import metrics
 
 from drafts_service import wire
-from drafts_service.adapters.postgres import store
-from drafts_service.application.withdrawal import Publisher, keep
-from drafts_service.domain.answer import Answer
-from drafts_service.domain.draft import PATIENCE, postponed
+from drafts_service.adapters.postgres.drafts import claim_withdrawals, lock_draft, save_draft
+from drafts_service.adapters.postgres.post_jobs import find_jobs
+from drafts_service.application.give_up_edit import ContentWithdrawer, give_up_edit
+from drafts_service.domain.draft import PATIENCE, DraftKey, postponed
+from drafts_service.domain.withdrawal import WithdrawalAnswer
 from servicekit.faults import Unavailable
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
@@ -19,59 +20,62 @@ from servicekit.run.zeros import from_zero
 
 _BATCH = 20
 _ANNOUNCED_AGAIN = timedelta(minutes=1)
-"""While the bus is away each announcement waits in the outbox."""
+"""Not sooner, because each announcement stays in the outbox while NATS is down."""
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
+_meter = metrics.get_meter(__name__)
 _completed = from_zero(
-    metrics.get_meter(__name__).create_counter(
-        "postflow.drafts.withdrawals.completed", description="Withdrawals that ended without the edit that wanted them"
+    _meter.create_counter(
+        "postflow.drafts.withdrawals.completed", description="Withdrawals that ended without the edit they were for"
     )
 )
 
 
 class CompleteWithdrawals:
-    def __init__(self, *, database: Database, clock: DatabaseClock, publisher: Publisher, outbox: Outbox) -> None:
+    def __init__(
+        self, *, database: Database, clock: DatabaseClock, publisher: ContentWithdrawer, outbox: Outbox
+    ) -> None:
         self._database = database
         self._clock = clock
         self._publisher = publisher
         self._outbox = outbox
 
     async def __call__(self) -> bool:
-        """True: there may be more to do. Raises Unavailable when Publisher answers none; they are due again soon."""
+        """Returns True if more may be due. Raises Unavailable if Publisher answers none; they are due again soon."""
         claimed = await self._database.run(self._claim)
         async with asyncio.TaskGroup() as group:
-            tries = [group.create_task(self._complete(key, below)) for key, below in claimed]
-        failures = [failure for each in tries if (failure := each.result())]
+            attempts = [group.create_task(self._complete(key, below)) for key, below in claimed]
+        failures = [failure for each in attempts if (failure := each.result())]
         if failures and len(failures) == len(claimed):
             raise failures[0]
         return len(claimed) == _BATCH
 
-    async def _complete(self, key: store.DraftKey, below: int) -> Unavailable | None:
-        """One that fails, for whatever reason of its own, does not hold up the others."""
+    async def _complete(self, key: DraftKey, below: int) -> Unavailable | None:
+        """Returns the failure instead of raising it, so that one draft does not hold up the others."""
         try:
             answer = await self._publisher.withdraw(*key, below=below)
-        except Unavailable as away:
-            log.warning("draft %s: revisions below %d are not withdrawn yet: %s", key[1], below, away.message)
-            return away
+        except Unavailable as failure:
+            _log.warning("draft %s: revisions below %d are not withdrawn yet: %s", key[1], below, failure.message)
+            return failure
         await self._database.run(lambda tx: self._end(tx, key, answer))
         return None
 
-    async def _end(self, tx: Transaction, key: store.DraftKey, answer: Answer | None) -> None:
+    async def _end(self, tx: Transaction, key: DraftKey, answer: WithdrawalAnswer | None) -> None:
         now = await self._clock.now(tx.connection)
-        draft = await store.lock(tx.connection, *key)
+        draft = await lock_draft(tx.connection, *key)
         if draft is None or draft.withdrawal is None:
             return
         if answer is None:
-            # The last announcement is late or lost: made again, it does no harm, and lets the next try come through.
-            # Nothing was forbidden, so nothing waits for it.
-            log.warning("draft %s: publisher does not know revision %d, announced again", key[1], draft.revision)
-            await store.save(tx.connection, postponed(draft, now + _ANNOUNCED_AGAIN))
+            # The last announcement is late or lost. A duplicate does no harm, and lets the next attempt succeed.
+            # Nothing was forbidden, so nothing is blocked meanwhile.
+            _log.warning("draft %s: publisher does not know revision %d; announcing it again", key[1], draft.revision)
+            await save_draft(tx.connection, postponed(draft, now + _ANNOUNCED_AGAIN))
             await self._outbox.append(tx, [wire.draft_saved(draft)], now=now)
             return
-        await keep(tx, draft, await store.jobs(tx.connection, *key), answer, outbox=self._outbox, now=now)
+        await give_up_edit(tx, draft, await find_jobs(tx.connection, *key), answer, outbox=self._outbox, now=now)
         tx.after_commit(lambda: _completed.add(1))
 
-    async def _claim(self, tx: Transaction) -> list[tuple[store.DraftKey, int]]:
+    async def _claim(self, tx: Transaction) -> list[tuple[DraftKey, int]]:
         now = await self._clock.now(tx.connection)
-        return await store.claim_withdrawals(tx.connection, now=now, next_time=now + PATIENCE, limit=_BATCH)
+        return await claim_withdrawals(tx.connection, now=now, next_time=now + PATIENCE, limit=_BATCH)

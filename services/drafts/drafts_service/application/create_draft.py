@@ -1,8 +1,9 @@
-"""CreateDraft: a new draft, not approved."""
+"""CreateDraft: stores a new draft, which is not approved."""
 
 from drafts_service import wire
-from drafts_service.adapters.postgres import store
-from drafts_service.application.accounts import Accounts
+from drafts_service.adapters.postgres.drafts import insert_draft, lock_absent_drafts
+from drafts_service.adapters.postgres.post_jobs import find_jobs
+from drafts_service.application.account_obstacles import AccountObstacles
 from drafts_service.domain.account import Obstacles
 from drafts_service.domain.content import Body, Content, checked_content
 from drafts_service.domain.draft import Draft
@@ -25,24 +26,22 @@ class CreateDraft:
         ids: IdSource,
         ledger: RequestLedger,
         outbox: Outbox,
-        accounts: Accounts,
+        obstacles: AccountObstacles,
     ) -> None:
         self._database = database
         self._clock = clock
         self._ids = ids
         self._ledger = ledger
         self._outbox = outbox
-        self._accounts = accounts
+        self._obstacles = obstacles
 
     async def __call__(
         self, key: RequestKey, *, draft_id: str, content: Content, targets: tuple[Target, ...]
     ) -> wire.CreateDraftResponse:
-        """Without an id the draft gets one."""
+        """Makes an id if `draft_id` is empty."""
         targets = checked_targets(targets)
         body = wire.encoded_body(checked_content(content, targets))
-        obstacles = await self._accounts.obstacles(
-            key.organization_id, {target.social_account_id for target in targets}
-        )
+        obstacles = await self._obstacles.find(key.organization_id, {target.social_account_id for target in targets})
         return await self._database.run(lambda tx: self._create(tx, key, draft_id, body, targets, obstacles))
 
     async def _create(
@@ -66,19 +65,19 @@ class CreateDraft:
             targets=targets,
             create_time=now,
             update_time=now,
-            progress=fold(targets, jobs),
+            folded=fold(targets, jobs),
             obstacles=obstacles,
         )
-        if not await store.insert(tx.connection, draft):
+        if not await insert_draft(tx.connection, draft):
             raise AlreadyExists("DRAFT_EXISTS", "a draft with this id exists", metadata={"draft_id": draft.id})
         await self._outbox.append(tx, [wire.draft_saved(draft)], now=now)
-        response = wire.CreateDraftResponse(draft=wire.shown(draft, jobs))
+        response = wire.CreateDraftResponse(draft=wire.draft_message(draft, jobs))
         await self._ledger.answer(tx, key, response.SerializeToString())
         return response
 
     async def _jobs_before(self, tx: Transaction, organization_id: str, draft_id: str) -> list[PostJob]:
-        """Events may know a client's id before we do, when this database was restored; an id of our own is new."""
+        """Finds jobs older than their draft: after a restore of this database, a client may create a draft again."""
         if not draft_id:
             return []
-        await store.lock_absent(tx.connection, [(organization_id, draft_id)])
-        return await store.jobs(tx.connection, organization_id, draft_id)
+        await lock_absent_drafts(tx.connection, [(organization_id, draft_id)])
+        return await find_jobs(tx.connection, organization_id, draft_id)

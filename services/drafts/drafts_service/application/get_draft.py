@@ -1,26 +1,29 @@
-"""GetDraft: a draft with the states of its targets."""
+"""GetDraft: finds a draft and the states of its targets."""
 
 from dataclasses import replace
 
 from drafts_service import wire
-from drafts_service.adapters.postgres import store
-from drafts_service.application.accounts import Accounts
-from drafts_service.domain.account import still_waits
-from drafts_service.domain.draft import found
-from drafts_service.domain.post_job import worth_showing
+from drafts_service.adapters.postgres.drafts import find_draft
+from drafts_service.adapters.postgres.post_jobs import find_jobs
+from drafts_service.application.account_obstacles import AccountObstacles
+from drafts_service.domain.account import waits_without_reason
+from drafts_service.domain.draft import require_draft
+from drafts_service.domain.post_job import shown_targets
 from servicekit.pg.database import Database
 
 
 class GetDraft:
-    def __init__(self, *, database: Database, accounts: Accounts) -> None:
+    def __init__(self, *, database: Database, obstacles: AccountObstacles) -> None:
         self._database = database
-        self._accounts = accounts
+        self._obstacles = obstacles
 
     async def __call__(self, *, organization_id: str, draft_id: str) -> wire.GetDraftResponse:
         async with self._database.read() as connection:
-            draft = found(await store.find(connection, organization_id, draft_id), draft_id)
-            jobs = await store.jobs(connection, organization_id, draft_id)
-        waiting = {target.social_account_id for target, job in worth_showing(draft.targets, jobs) if still_waits(job)}
+            draft = require_draft(await find_draft(connection, organization_id, draft_id), draft_id)
+            jobs = await find_jobs(connection, organization_id, draft_id)
+        waiting = {
+            target.social_account_id for target, job in shown_targets(draft.targets, jobs) if waits_without_reason(job)
+        }
         if waiting - draft.obstacles.keys():
-            draft = replace(draft, obstacles=await self._accounts.obstacles(organization_id, waiting))
-        return wire.GetDraftResponse(draft=wire.shown(draft, jobs))
+            draft = replace(draft, obstacles=await self._obstacles.find(organization_id, waiting))
+        return wire.GetDraftResponse(draft=wire.draft_message(draft, jobs))

@@ -1,4 +1,4 @@
-"""Publisher's social accounts as far as drafts say what is in the way of a target."""
+"""Publisher's social accounts, as far as they explain why a target cannot go out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from drafts_service.domain.target import Target
 class AccountState(StrEnum):
     CONNECTED = "CONNECTED"
     DISCONNECTED = "DISCONNECTED"
-    ABSENT = "ABSENT"  # Publisher has said that it does not exist; version 0, so that any event of it is newer
+    ABSENT = "ABSENT"  # Publisher has no such account; stored as version 0, so that any event of it is newer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Account:
 
 
 class Obstacle(StrEnum):
-    """What is known of an account that is in the way of its targets."""
+    """The reason why an account's targets cannot go out; the value is the `state_reason` that callers see."""
 
     NONE = ""
     ACCOUNT_NOT_FOUND = "ACCOUNT_NOT_FOUND"
@@ -32,7 +32,7 @@ class Obstacle(StrEnum):
 
 
 Obstacles = Mapping[str, Obstacle]
-"""By account. Of one that is absent nothing is known."""
+"""By account id. An account that is missing here is unknown to Drafts."""
 
 
 def obstacle_of(state: AccountState) -> Obstacle:
@@ -51,13 +51,13 @@ def absent(organization_id: str, account_id: str) -> Account:
     return Account(organization_id=organization_id, id=account_id, version=0, state=AccountState.ABSENT)
 
 
-def still_waits(job: PostJob | None) -> bool:
-    """The target is still to go out, and its job does not say what it waits for."""
+def waits_without_reason(job: PostJob | None) -> bool:
+    """True if a target has yet to go out and its job does not say what it waits for."""
     return job is None or (job.state in OPEN and not job.state_reason)
 
 
-def reason_of(target: Target, job: PostJob | None, obstacles: Obstacles) -> str:
-    """Why a target does not go out: what its job says, or what is in the way already."""
-    if still_waits(job):
+def state_reason(target: Target, job: PostJob | None, obstacles: Obstacles) -> str:
+    """Returns why a target does not go out: its job's own reason, else the obstacle of its account."""
+    if waits_without_reason(job):
         return obstacles.get(target.social_account_id, Obstacle.NONE)
     return job.state_reason if job else ""

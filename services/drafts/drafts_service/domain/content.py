@@ -1,4 +1,4 @@
-"""What is said, and which contents make sense."""
+"""The content of a draft, and the rules that make it valid."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from drafts_service.domain.target import Target, known_channel
 from servicekit.faults import InvalidField
 
 MOST_BYTES = 160 * 1024
-"""Of an encoded content. An answer of 256 KiB holds it with its targets and what became of them."""
+"""Limit of an encoded content: a response of 256 KiB then has room for it, its targets and their states."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """A content as it is stored and announced. What is approved and sent are exactly these bytes."""
+    """A content as it is stored and announced. Exactly these bytes are approved and sent."""
 
     encoded: bytes
     digest: str
@@ -34,12 +34,14 @@ class Body:
     @classmethod
     def of(cls, encoded: bytes) -> "Body":
         if len(encoded) > MOST_BYTES:
-            raise InvalidField("draft.content", f"must be at most {MOST_BYTES} bytes in all, and is {len(encoded)}")
+            raise InvalidField(
+                "draft.content", f"must be at most {MOST_BYTES} bytes when encoded, and is {len(encoded)}"
+            )
         return cls(encoded=encoded, digest=sha256(encoded).hexdigest())
 
 
 def checked_content(content: Content, targets: Sequence[Target]) -> Content:
-    """The content with the one spelling of its channels, if it can go to these (checked) targets."""
+    """Returns the content with normalised channels; refuses one that does not fit the (checked) targets."""
     if not any(each.isprintable() and not each.isspace() for each in content.text):
         raise InvalidField("draft.content.text", "must not be empty")
     addressed = {target.channel for target in targets}
@@ -49,7 +51,7 @@ def checked_content(content: Content, targets: Sequence[Target]) -> Content:
         field = f"draft.content.channel_texts[{index}].channel"
         channel = known_channel(given.channel, field)
         if channel in seen:
-            raise InvalidField(field, f"{channel} has a text already")
+            raise InvalidField(field, f"{channel} already has a text")
         if channel not in addressed:
             raise InvalidField(field, f"no target is on {channel}")
         seen.add(channel)

@@ -1,23 +1,26 @@
 """A draft and the changes that users make to it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 
 from drafts_service.domain.account import Obstacles
 from drafts_service.domain.content import Body, ChannelText, Content
-from drafts_service.domain.post_job import JobState, PostJob, Progress
+from drafts_service.domain.post_job import FoldedState, JobState, PostJob
 from drafts_service.domain.target import Target
 from servicekit.faults import Conflict, NotFound, Refused
 
+DraftKey = tuple[str, str]
+"""Organization and draft id."""
+
 PATIENCE = timedelta(seconds=5)
-"""How long a withdrawal is left to whoever is asking for it, before somebody else asks again."""
+"""Time that the caller of UpdateDraft has to complete a withdrawal, before the loop `withdrawals` takes it over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """Bound to a content: of any other digest it says nothing."""
+    """A user's approval of the content with this digest, and of no other."""
 
     digest: str
     time: datetime
@@ -26,14 +29,14 @@ class Approval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Withdrawal:
-    """Publisher is being asked to forbid the revisions below this one; it may have done so already.
+    """A pending request to Publisher to forbid the revisions below `below`; Publisher may have done so already.
 
-    While it stands, the draft is as it was before the edit that wants it. It ends with the edit, or with the same draft
-    under a revision that is not forbidden.
+    While it is pending, the draft is as it was before the edit that needs it. It ends when the edit is made, or when
+    the draft is saved unchanged under a revision that is not forbidden.
     """
 
     below: int
-    due: datetime  # when it is asked next, unless the call that made it has been answered by then
+    due: datetime  # when the loop repeats the request, unless it has ended by then
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,36 +48,50 @@ class Draft:
     create_time: datetime
     update_time: datetime
     approval: Approval | None = None
-    revision: int = 1  # grows with content and targets, and when an edit was not carried out
+    revision: int = 1  # grows with content and targets, and when an edit is given up
     version: int = 1  # grows with every announcement
-    edit_version: int = 1  # grows with every change that a user makes; never by events
+    edit_version: int = 1  # grows with every change by a user, never with events
     withdrawal: Withdrawal | None = None
-    exposed: bool = False  # a text of an earlier revision may be in flight or out: Publisher has not said otherwise
-    progress: Progress = field(default_factory=Progress)
-    obstacles: Obstacles = field(default_factory=dict, compare=False)  # known of its accounts when it was read
+    exposed: bool = False  # a text of an earlier revision may be in flight or out
+    folded: FoldedState = field(default_factory=FoldedState)
+    obstacles: Obstacles = field(default_factory=dict, compare=False)  # of its accounts, as of the read
 
     @property
     def may_be_out(self) -> bool:
-        """A text, this one or an earlier one: Publisher has to be asked before it is replaced."""
+        """True if any text may be in flight or out, so that Publisher has to be asked before it is replaced."""
         return self.exposed or self.approval is not None
 
     @property
     def etag(self) -> str:
-        # The creation time keeps a draft that took over a deleted one's id apart from it.
+        # The creation time makes a draft that reuses a deleted draft's id have other etags.
         edition = f"{self.id} {self.create_time.isoformat()} {self.edit_version}"
         return sha256(edition.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DraftView:
+    """A draft with the newest known states of its post jobs: the answer of every use case."""
+
+    draft: Draft
+    jobs: Sequence[PostJob]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdatedDraft(DraftView):
+    in_flight: tuple[str, ...]
+    """Post jobs whose older text is being sent or may be out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What a user changes; None leaves a thing as it is."""
+    """The fields that a user changes; None leaves a field as it is."""
 
     text: str | None = None
     hashtags: tuple[str, ...] | None = None
     channel_texts: tuple[ChannelText, ...] | None = None
     targets: tuple[Target, ...] | None = None
 
-    def of(self, content: Content) -> Content:
+    def applied_to(self, content: Content) -> Content:
         return Content(
             text=content.text if self.text is None else self.text,
             hashtags=content.hashtags if self.hashtags is None else self.hashtags,
@@ -83,7 +100,7 @@ class Change:
 
 
 def edited(draft: Draft, *, body: Body, targets: tuple[Target, ...], now: datetime) -> Draft:
-    """The draft with this content and these targets (in any order); itself when that changes nothing."""
+    """Returns the draft with this content and these targets (in any order), or `draft` itself if nothing changes."""
     if body.digest == draft.body.digest and set(targets) == set(draft.targets):
         return draft
     return replace(
@@ -100,18 +117,18 @@ def edited(draft: Draft, *, body: Body, targets: tuple[Target, ...], now: dateti
 
 
 def withdrawing(draft: Draft, *, below: int, now: datetime) -> Draft:
-    """The draft with the intention to have its older revisions forbidden."""
+    """Returns the draft with a pending withdrawal of the revisions below `below`."""
     return replace(draft, withdrawal=Withdrawal(below=below, due=now + PATIENCE))
 
 
 def postponed(draft: Draft, due: datetime) -> Draft:
-    """The draft whose withdrawal is asked for again at this time."""
+    """Returns the draft with the next request for its withdrawal due at `due`."""
     assert draft.withdrawal
     return replace(draft, withdrawal=replace(draft.withdrawal, due=due))
 
 
-def kept(draft: Draft, *, below: int) -> Draft:
-    """The draft after a withdrawal that no edit follows: the same under a revision that is not forbidden."""
+def edit_given_up(draft: Draft, *, below: int) -> Draft:
+    """Ends the withdrawal without the edit: returns the same draft under a revision that is not forbidden."""
     if draft.withdrawal is None or draft.withdrawal.below > below:
         return draft
     if below <= draft.revision:
@@ -120,7 +137,7 @@ def kept(draft: Draft, *, below: int) -> Draft:
 
 
 def approved(draft: Draft, *, approver: str, now: datetime) -> Draft:
-    """The draft with its content approved; itself when it is already."""
+    """Returns the draft with its content approved, or `draft` itself if it was approved before."""
     if draft.approval is not None:
         return draft
     return replace(
@@ -132,8 +149,8 @@ def approved(draft: Draft, *, approver: str, now: datetime) -> Draft:
     )
 
 
-def found(draft: Draft | None, draft_id: str) -> Draft:
-    """Another organization's draft and one that never was look the same."""
+def require_draft(draft: Draft | None, draft_id: str) -> Draft:
+    """Raises NotFound for None. A draft of another organization is indistinguishable from one that does not exist."""
     if draft is None:
         raise NotFound("DRAFT_NOT_FOUND", "there is no such draft", metadata={"draft_id": draft_id})
     return draft
@@ -152,18 +169,18 @@ def require_digest(draft: Draft, digest: str) -> None:
     if digest and digest != draft.body.digest:
         raise Conflict(
             "DIGEST_MISMATCH",
-            "the draft's content is not the one to be approved",
+            "the draft has another content than the one to be approved",
             metadata={"draft_id": draft.id, "content_digest": draft.body.digest},
         )
 
 
 def require_changeable(draft: Draft, jobs: Iterable[PostJob]) -> None:
-    out = [job for job in jobs if job.state is JobState.PUBLISHED]
-    if out:
-        first = min(out, key=lambda job: (job.publish_time or draft.create_time, job.id))
+    published = [job for job in jobs if job.state is JobState.PUBLISHED]
+    if published:
+        first = min(published, key=lambda job: (job.publish_time or draft.create_time, job.id))
         raise Refused(
             "DRAFT_PUBLISHED",
-            "a target of the draft has gone out: it can no longer be changed",
+            "the draft cannot be changed: one of its targets has been published",
             metadata={
                 "draft_id": draft.id,
                 "post_job_id": first.id,

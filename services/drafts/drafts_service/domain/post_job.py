@@ -1,7 +1,7 @@
-"""Publisher's post jobs as far as drafts reflect them: which of two facts is newer, and what all of them together mean.
+"""Publisher's post jobs as Drafts reflects them: which event of a job is newest, and the draft's state they add up to.
 
-Everything here is pure and does not depend on the order in which facts arrive, on repetitions, or on facts that were
-lost as long as a newer one of the same job came.
+Nothing here depends on the order in which events arrive, on duplicates, or on a lost event, provided that a newer one
+of the same job has arrived.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -14,7 +14,7 @@ from drafts_service.domain.target import Target
 
 
 class JobState(StrEnum):
-    """Named as in the contract, where each has its meaning."""
+    """States of a post job, with the names and meanings of PostJobState in the proto."""
 
     PENDING = "PENDING"
     SCHEDULED = "SCHEDULED"
@@ -43,12 +43,13 @@ class DraftState(StrEnum):
 
 IN_FLIGHT = frozenset({JobState.SENDING, JobState.UNKNOWN})
 OPEN = frozenset({JobState.PENDING, JobState.SCHEDULED, JobState.READY, JobState.WAITING, JobState.BLOCKED})
-ENDED = frozenset({JobState.PUBLISHED, JobState.FAILED, JobState.MISSED, JobState.NEEDS_ATTENTION})
+# CANCELED is not among them: a draft counts a canceled job as no job.
+COUNTED_AS_ENDED = frozenset({JobState.PUBLISHED, JobState.FAILED, JobState.MISSED, JobState.NEEDS_ATTENTION})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Where a post job stood at its `version`: all that the state of its draft depends on."""
+    """The part of a post job, as of `version`, that the state of its draft depends on."""
 
     organization_id: str
     id: str
@@ -69,7 +70,7 @@ class PostJob(Standing):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostJobEvent(PostJob):
-    """What was announced of a job, with its encoding for the archive."""
+    """One announcement of a post job, with its encoded payload for the archive."""
 
     kind: str
     payload: bytes
@@ -77,8 +78,8 @@ class PostJobEvent(PostJob):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """What became of a draft."""
+class FoldedState:
+    """A draft's state and times, folded from its post jobs."""
 
     state: DraftState = DraftState.DRAFT
     schedule_time: datetime | None = None
@@ -89,7 +90,7 @@ S = TypeVar("S", bound=Standing)
 
 
 def latest(jobs: Iterable[S]) -> list[S]:
-    """Of each job what is known of its highest version."""
+    """Returns each job once, at its highest version."""
     newest: dict[tuple[str, str], S] = {}
     for job in jobs:
         key = (job.organization_id, job.id)
@@ -99,27 +100,27 @@ def latest(jobs: Iterable[S]) -> list[S]:
     return list(newest.values())
 
 
-def fold(targets: Collection[Target], jobs: Iterable[Standing]) -> Progress:
-    """The state of a draft from its targets and the latest states of its jobs.
+def fold(targets: Collection[Target], jobs: Iterable[Standing]) -> FoldedState:
+    """Folds the newest states of a draft's jobs into the state of the draft.
 
-    A canceled job is as good as none. A job of a target that the draft no longer has counts while something may still
-    come of it, and when it is out.
+    A canceled job counts as no job. The job of a target that was removed from the draft counts unless it FAILED or was
+    MISSED: its post may still go out, or is out.
     """
     counting = [job for job in jobs if _counts(job, targets)]
-    unfinished = [job for job in counting if job.state not in ENDED]
+    unfinished = [job for job in counting if job.state not in COUNTED_AS_ENDED]
     if any(job.state in IN_FLIGHT for job in unfinished):
-        return Progress(state=DraftState.PUBLISHING, schedule_time=_earliest(unfinished))
+        return FoldedState(state=DraftState.PUBLISHING, schedule_time=_earliest(unfinished))
     if schedule_time := _earliest(unfinished):
         is_blocked = all(job.state is JobState.BLOCKED for job in unfinished if job.schedule_time)
-        return Progress(
+        return FoldedState(
             state=DraftState.BLOCKED if is_blocked else DraftState.SCHEDULED,
             schedule_time=schedule_time,
         )
     return _at_rest(targets, counting)
 
 
-def worth_showing(targets: Sequence[Target], jobs: Iterable[PostJob]) -> list[tuple[Target, PostJob | None]]:
-    """Each target of the draft with its job, if it has one; behind them what is left of former targets."""
+def shown_targets(targets: Sequence[Target], jobs: Iterable[PostJob]) -> list[tuple[Target, PostJob | None]]:
+    """Pairs each target with its job, if any; removed targets whose jobs were not canceled come last."""
     by_target = {job.target: job for job in jobs}
     former = sorted((job for job in by_target.values() if job.target not in targets), key=lambda job: job.id)
     return [
@@ -138,16 +139,16 @@ def _earliest(jobs: Iterable[Standing]) -> datetime | None:
     return min((job.schedule_time for job in jobs if job.schedule_time), default=None)
 
 
-def _at_rest(targets: Collection[Target], jobs: Sequence[Standing]) -> Progress:
-    """Nothing is in flight and nothing has a time."""
+def _at_rest(targets: Collection[Target], jobs: Sequence[Standing]) -> FoldedState:
+    """Returns the state of a draft that has nothing in flight and nothing scheduled."""
     states = {job.state for job in jobs}
     if JobState.NEEDS_ATTENTION in states:
-        return Progress(state=DraftState.NEEDS_ATTENTION)
+        return FoldedState(state=DraftState.NEEDS_ATTENTION)
     if states == {JobState.PUBLISHED} and {job.target for job in jobs}.issuperset(targets):
         first = min((job.publish_time for job in jobs if job.publish_time), default=None)
-        return Progress(state=DraftState.PUBLISHED, publish_time=first)
+        return FoldedState(state=DraftState.PUBLISHED, publish_time=first)
     if JobState.PUBLISHED in states:
-        return Progress(state=DraftState.PARTIALLY_PUBLISHED)
+        return FoldedState(state=DraftState.PARTIALLY_PUBLISHED)
     if states & OPEN or not states:
-        return Progress(state=DraftState.DRAFT)
-    return Progress(state=DraftState.FAILED)
+        return FoldedState(state=DraftState.DRAFT)
+    return FoldedState(state=DraftState.FAILED)

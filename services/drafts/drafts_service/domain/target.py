@@ -1,4 +1,4 @@
-"""Where a draft goes."""
+"""Targets of a draft: the account that posts, and the channel it posts to."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ class Target:
 
 
 def checked_targets(targets: Sequence[Target]) -> tuple[Target, ...]:
-    """The targets with the one spelling of their channels; refused when there is none, or the same one twice."""
+    """Returns the targets with normalised channels; refuses an empty list and duplicates."""
     if not 1 <= len(targets) <= MOST_TARGETS:
         raise InvalidField("draft.targets", f"a draft has 1 to {MOST_TARGETS} targets")
     seen: dict[Target, int] = {}
@@ -30,6 +30,7 @@ def checked_targets(targets: Sequence[Target]) -> tuple[Target, ...]:
 
 
 def known_channel(name: str, field: str) -> str:
+    """Returns the channel's normalised name; refuses an unknown one, naming the request's field."""
     try:
         return normalise(name)
     except UnknownChannel as unknown:

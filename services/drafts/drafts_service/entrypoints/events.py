@@ -1,10 +1,10 @@
-"""What drafts listens to, and which use case takes it."""
+"""The events that Drafts consumes, and the use case for each."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
 from drafts_service import wire
-from drafts_service.application.accounts import KeepAccounts
+from drafts_service.application.keep_accounts import KeepAccounts
 from drafts_service.application.reflect_post_jobs import ReflectPostJobs
 from postflow.publisher.v1.publisher_events_pb2 import (
     PostJobChanged,

@@ -1,4 +1,4 @@
-"""The SQL of accounts."""
+"""The SQL of social accounts."""
 
 from collections.abc import Collection, Sequence
 
@@ -15,7 +15,7 @@ _FIND = text("""
         where social_account.organization_id = :organization_id and social_account.id = wanted.id offset 0
     ) as account
 """)
-# One row per account: a statement cannot update a row twice. Ordered, so that batches wait for one another.
+# One row per account, because a statement cannot update a row twice; ordered, so that batches do not deadlock.
 _SAVE = text("""
     insert into social_account (organization_id, id, version, state)
     select distinct on (organization_id, id) organization_id, id, version, state
@@ -27,15 +27,17 @@ _SAVE = text("""
 """)
 
 
-async def find(connection: AsyncConnection, organization_id: str, account_ids: Collection[str]) -> dict[str, Obstacle]:
-    """Without those of which nothing is known."""
+async def find_obstacles(
+    connection: AsyncConnection, organization_id: str, account_ids: Collection[str]
+) -> dict[str, Obstacle]:
+    """Returns the obstacle of each account that is known here."""
     names = {"organization_id": organization_id, "ids": sorted(account_ids)}
     rows = await connection.execute(_FIND, names)
     return {account_id: obstacle_of(AccountState(state)) for account_id, state in rows}
 
 
-async def save(connection: AsyncConnection, accounts: Sequence[Account]) -> None:
-    """Only what is newer than what is known."""
+async def save_accounts(connection: AsyncConnection, accounts: Sequence[Account]) -> None:
+    """Stores each account unless its stored version is as new."""
     if accounts:
         await connection.execute(
             _SAVE,

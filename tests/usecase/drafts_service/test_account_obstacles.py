@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from drafts_service.application.accounts import Accounts, KeepAccounts
+from drafts_service.application.account_obstacles import AccountObstacles
 from drafts_service.application.approve_draft import ApproveDraft
 from drafts_service.application.get_draft import GetDraft
+from drafts_service.application.keep_accounts import KeepAccounts
 from drafts_service.application.update_draft import UpdateDraft
 from drafts_service.domain.account import Account, AccountState
 from drafts_service.domain.draft import Change
@@ -56,7 +57,7 @@ async def test_an_account_that_publisher_does_not_know_is_told_in_every_answer(
     get_draft: GetDraft,
     database: Database,
     outbox: Outbox,
-    accounts: Accounts,
+    obstacles: AccountObstacles,
     directory: Any,
 ) -> None:
     directory.accounts = {"page": an_account("page"), "lost": an_account("lost", AccountState.DISCONNECTED)}
@@ -69,7 +70,7 @@ async def test_an_account_that_publisher_does_not_know_is_told_in_every_answer(
         ledger=RequestLedger(),
         outbox=outbox,
         publisher=directory,
-        accounts=accounts,
+        obstacles=obstacles,
     )
     assert reasons((await update(key(), draft_id="draft", etag="", change=Change(text="new"))).draft) == expected
     targets = (Target(social_account_id="pgae", channel="telegram"),)

@@ -7,16 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drafts_service.domain.post_job import (
-    ENDED,
+    COUNTED_AS_ENDED,
     IN_FLIGHT,
     OPEN,
     DraftState,
+    FoldedState,
     JobState,
     PostJob,
-    Progress,
     fold,
     latest,
-    worth_showing,
+    shown_targets,
 )
 from drafts_service.domain.target import Target
 
@@ -47,13 +47,13 @@ def job(
     )
 
 
-def progress(
+def state_of(
     state: DraftState, *, schedule_time: datetime | None = None, publish_time: datetime | None = None
-) -> Progress:
-    return Progress(state=state, schedule_time=schedule_time, publish_time=publish_time)
+) -> FoldedState:
+    return FoldedState(state=state, schedule_time=schedule_time, publish_time=publish_time)
 
 
-def folded(jobs: Iterable[PostJob], *more: str) -> Progress:
+def folded(jobs: Iterable[PostJob], *more: str) -> FoldedState:
     """Of a draft that has the targets of these jobs, and of these accounts."""
     jobs = list(jobs)
     return fold({each.target for each in jobs} | {target(account) for account in more}, jobs)
@@ -64,8 +64,8 @@ def target(account: str) -> Target:
 
 
 def test_every_state_of_a_job_is_in_flight_open_ended_or_canceled() -> None:
-    assert IN_FLIGHT | OPEN | ENDED | {JobState.CANCELED} == set(JobState)
-    assert len(IN_FLIGHT) + len(OPEN) + len(ENDED) + 1 == len(JobState)
+    assert IN_FLIGHT | OPEN | COUNTED_AS_ENDED | {JobState.CANCELED} == set(JobState)
+    assert len(IN_FLIGHT) + len(OPEN) + len(COUNTED_AS_ENDED) + 1 == len(JobState)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_draft_whose_former_target_is_out_is_published_in_part() -> None:
 
 def test_a_draft_is_blocked_when_nothing_that_has_a_time_can_go_out() -> None:
     blocked = job(JobState.BLOCKED, schedule_time=NINE, account="a")
-    assert folded([blocked]) == progress(DraftState.BLOCKED, schedule_time=NINE)
+    assert folded([blocked]) == state_of(DraftState.BLOCKED, schedule_time=NINE)
     assert folded([blocked, job(JobState.PENDING, account="b")]).state is DraftState.BLOCKED
     assert folded([blocked, job(JobState.PUBLISHED, account="b")]).state is DraftState.BLOCKED
     assert folded([blocked, job(JobState.WAITING, schedule_time=TEN, account="b")]).state is DraftState.SCHEDULED
@@ -149,7 +149,7 @@ def test_a_draft_is_blocked_when_nothing_that_has_a_time_can_go_out() -> None:
 @pytest.mark.parametrize("state", sorted(OPEN - {JobState.BLOCKED}))
 def test_an_open_job_with_a_time_makes_the_draft_scheduled(state: JobState) -> None:
     jobs = [job(state, schedule_time=NINE), job(JobState.PENDING, id="other"), job(JobState.FAILED)]
-    assert folded(jobs) == progress(DraftState.SCHEDULED, schedule_time=NINE)
+    assert folded(jobs) == state_of(DraftState.SCHEDULED, schedule_time=NINE)
 
 
 def test_the_earliest_time_of_what_is_still_to_go_out_is_shown() -> None:
@@ -159,16 +159,16 @@ def test_the_earliest_time_of_what_is_still_to_go_out_is_shown() -> None:
         job(JobState.SCHEDULED, schedule_time=TEN),
         job(JobState.READY, schedule_time=NINE),
     ]
-    assert folded(jobs) == progress(DraftState.SCHEDULED, schedule_time=NINE)
+    assert folded(jobs) == state_of(DraftState.SCHEDULED, schedule_time=NINE)
 
 
 def test_a_draft_keeps_its_time_while_a_target_is_being_sent() -> None:
-    assert folded([job(JobState.SENDING, schedule_time=NINE)]) == progress(DraftState.PUBLISHING, schedule_time=NINE)
+    assert folded([job(JobState.SENDING, schedule_time=NINE)]) == state_of(DraftState.PUBLISHING, schedule_time=NINE)
 
 
 def test_a_published_draft_shows_when_its_first_target_went_out() -> None:
     jobs = [job(JobState.PUBLISHED, id="b", publish_time=TEN), job(JobState.PUBLISHED, id="a", publish_time=NINE)]
-    assert folded(jobs) == progress(DraftState.PUBLISHED, publish_time=NINE)
+    assert folded(jobs) == state_of(DraftState.PUBLISHED, publish_time=NINE)
 
 
 def test_a_draft_that_went_out_in_part_shows_no_publish_time() -> None:
@@ -190,7 +190,7 @@ def test_targets_come_in_the_order_of_the_draft_and_former_ones_behind_unless_th
     canceled = job(JobState.CANCELED, id="b", account="canceled")
     first = job(JobState.CANCELED, id="c", account="first")
     second = job(JobState.PENDING, id="d", account="second")
-    assert worth_showing(targets, [former, canceled, first, second]) == [
+    assert shown_targets(targets, [former, canceled, first, second]) == [
         (target("second"), second),
         (target("without a job"), None),
         (target("first"), first),

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from sqlalchemy import TextClause, text
 
-from drafts_service.adapters.postgres import accounts, store
+from drafts_service.adapters.postgres import accounts, drafts, post_jobs
 from drafts_service.domain.post_job import JobState, PostJobEvent
 from postflow.drafts.v1.draft_pb2 import Draft
 from servicekit.pg.database import Database
@@ -35,14 +35,14 @@ JOBS = ("organization_id", "draft_id")
 @pytest.mark.parametrize(
     ("statement", "table", "keys"),
     [
-        (store._LOCK, "draft", {DRAFT}),
-        (store._STANDINGS_OF, "post_job", {JOBS}),
-        (store._REFLECT, "draft", {DRAFT}),
-        (store._JOBS, "post_job", {JOBS}),
-        (store._GET, "draft", {DRAFT}),
+        (drafts._LOCK_SEVERAL, "draft", {DRAFT}),
+        (post_jobs._STANDINGS, "post_job", {JOBS}),
+        (post_jobs._REFLECT, "draft", {DRAFT}),
+        (post_jobs._JOBS_OF_DRAFT, "post_job", {JOBS}),
+        (drafts._FIND, "draft", {DRAFT}),
         (accounts._FIND, "social_account", {DRAFT}),
-        (store._GET, "social_account", {DRAFT}),
-        (store._CLAIM_WITHDRAWALS, "draft", {DRAFT, ("withdraw_due_time",)}),
+        (drafts._FIND, "social_account", {DRAFT}),
+        (drafts._CLAIM_WITHDRAWALS, "draft", {DRAFT, ("withdraw_due_time",)}),
     ],
     ids=["lock", "standings", "reflect", "jobs", "get", "accounts", "accounts of a draft", "due withdrawals"],
 )

@@ -71,7 +71,7 @@ def test_the_channels_of_texts_get_their_one_spelling() -> None:
 @pytest.mark.parametrize(
     ("channels", "description"),
     [
-        (["facebook", "Facebook"], "has a text already"),
+        (["facebook", "Facebook"], "already has a text"),
         (["facebook", "telegram"], "no target is on telegram"),
         (["facebook", "myspace"], "unknown channel"),
     ],

@@ -10,15 +10,15 @@ from drafts_service.domain.draft import (
     Draft,
     Withdrawal,
     approved,
+    edit_given_up,
     edited,
-    found,
-    kept,
     require_changeable,
     require_digest,
+    require_draft,
     require_etag,
     withdrawing,
 )
-from drafts_service.domain.post_job import JobState, PostJob, Progress
+from drafts_service.domain.post_job import FoldedState, JobState, PostJob
 from drafts_service.domain.target import Target
 from servicekit.faults import Conflict, NotFound, Refused
 
@@ -60,7 +60,7 @@ def test_the_intention_to_change_a_draft_changes_nothing_that_users_see() -> Non
 
 
 def test_a_draft_whose_change_is_not_made_gets_a_revision_that_may_go_out() -> None:
-    draft = kept(withdrawing(APPROVED, below=2, now=LATER), below=2)
+    draft = edit_given_up(withdrawing(APPROVED, below=2, now=LATER), below=2)
     assert draft == replace(APPROVED, revision=2, version=3)
     assert draft.etag == APPROVED.etag
 
@@ -68,17 +68,17 @@ def test_a_draft_whose_change_is_not_made_gets_a_revision_that_may_go_out() -> N
 def test_a_change_that_was_made_meanwhile_leaves_nothing_to_keep() -> None:
     changed = edited(withdrawing(APPROVED, below=2, now=NINE), body=NEW, targets=APPROVED.targets, now=LATER)
     assert changed.withdrawal is None
-    assert kept(changed, below=2) is changed
+    assert edit_given_up(changed, below=2) is changed
 
 
 def test_the_end_of_one_withdrawal_leaves_a_later_one_alone() -> None:
-    again = withdrawing(kept(withdrawing(APPROVED, below=2, now=NINE), below=2), below=3, now=LATER)
-    assert kept(again, below=2) is again
+    again = withdrawing(edit_given_up(withdrawing(APPROVED, below=2, now=NINE), below=2), below=3, now=LATER)
+    assert edit_given_up(again, below=2) is again
 
 
 def test_a_withdrawal_of_a_change_that_was_made_before_just_ends() -> None:
     changed = edited(APPROVED, body=NEW, targets=APPROVED.targets, now=NINE)
-    assert kept(withdrawing(changed, below=2, now=LATER), below=2) == changed
+    assert edit_given_up(withdrawing(changed, below=2, now=LATER), below=2) == changed
 
 
 def test_going_back_to_the_approved_content_does_not_bring_the_approval_back() -> None:
@@ -108,7 +108,7 @@ def test_a_draft_whose_older_text_is_not_withdrawn_yet_can_be_approved() -> None
 def test_the_etag_changes_with_what_users_change_and_not_with_what_events_change() -> None:
     changed = edited(APPROVED, body=OLD, targets=(A,), now=NINE)
     assert len({DRAFT.etag, APPROVED.etag, changed.etag}) == 3
-    assert replace(APPROVED, progress=Progress(schedule_time=LATER), withdrawal=None).etag == APPROVED.etag
+    assert replace(APPROVED, folded=FoldedState(schedule_time=LATER), withdrawal=None).etag == APPROVED.etag
 
 
 def test_a_draft_under_the_id_of_another_has_another_etag() -> None:
@@ -167,16 +167,16 @@ def test_a_draft_that_is_out_is_refused_with_what_went_out_first() -> None:
 
 
 def test_a_draft_that_is_not_there_is_not_found() -> None:
-    assert found(DRAFT, DRAFT.id) is DRAFT
+    assert require_draft(DRAFT, DRAFT.id) is DRAFT
     with pytest.raises(NotFound) as absence:
-        found(None, "draft")
+        require_draft(None, "draft")
     assert (absence.value.reason, absence.value.metadata) == ("DRAFT_NOT_FOUND", {"draft_id": "draft"})
 
 
 def test_a_change_leaves_alone_what_it_does_not_name() -> None:
     texts = (ChannelText(channel="facebook", text="few"),)
     content = Content(text="all", hashtags=("one",), channel_texts=texts)
-    assert Change().of(content) == content
-    assert Change(text="new").of(content) == replace(content, text="new")
-    assert Change(hashtags=()).of(content) == replace(content, hashtags=())
-    assert Change(channel_texts=()).of(content) == replace(content, channel_texts=())
+    assert Change().applied_to(content) == content
+    assert Change(text="new").applied_to(content) == replace(content, text="new")
+    assert Change(hashtags=()).applied_to(content) == replace(content, hashtags=())
+    assert Change(channel_texts=()).applied_to(content) == replace(content, channel_texts=())

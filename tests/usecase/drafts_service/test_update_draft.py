@@ -2,15 +2,15 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from drafts_service.application.accounts import Accounts
+from drafts_service.application.account_obstacles import AccountObstacles
 from drafts_service.application.create_draft import CreateDraft
 from drafts_service.application.get_draft import GetDraft
 from drafts_service.application.update_draft import UpdateDraft
-from drafts_service.domain.answer import Answer
 from drafts_service.domain.content import ChannelText, Content
 from drafts_service.domain.draft import Change
 from drafts_service.domain.post_job import JobState, PostJobEvent
 from drafts_service.domain.target import Target
+from drafts_service.domain.withdrawal import WithdrawalAnswer
 from postflow.drafts.v1.draft_pb2 import Draft, DraftState
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from servicekit.faults import Conflict, InvalidField, NotFound, Refused
@@ -26,19 +26,19 @@ Create = Callable[..., Awaitable[Draft]]
 class SilentPublisher:
     """Nothing of a draft that was never approved has to be withdrawn."""
 
-    async def withdraw(self, organization_id: str, draft_id: str, *, below: int) -> Answer | None:
+    async def withdraw(self, organization_id: str, draft_id: str, *, below: int) -> WithdrawalAnswer | None:
         raise AssertionError(f"asked to withdraw {draft_id} below {below}")
 
 
 @pytest.fixture
-def update_draft(database: Database, outbox: Outbox, accounts: Accounts) -> UpdateDraft:
+def update_draft(database: Database, outbox: Outbox, obstacles: AccountObstacles) -> UpdateDraft:
     return UpdateDraft(
         database=database,
         clock=DatabaseClock(),
         ledger=RequestLedger(),
         outbox=outbox,
         publisher=SilentPublisher(),
-        accounts=accounts,
+        obstacles=obstacles,
     )
 
 

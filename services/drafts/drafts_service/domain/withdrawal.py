@@ -1,4 +1,4 @@
-"""What Publisher answers to a withdrawal."""
+"""Publisher's answer to a withdrawal."""
 
 from dataclasses import dataclass
 
@@ -6,8 +6,11 @@ from drafts_service.domain.post_job import PostJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """With nothing published, no revision below this one starts any more; otherwise nothing was forbidden."""
+class WithdrawalAnswer:
+    """Publisher's answer to "start no revision of this draft below `below`".
+
+    If nothing is published, no such revision starts any more. If something is, Publisher has forbidden nothing.
+    """
 
     below: int
     in_flight: tuple[str, ...] = ()  # post jobs whose older text is being sent or may be out
@@ -15,5 +18,5 @@ class Answer:
 
     @property
     def clears(self) -> bool:
-        """No older text is in flight or out."""
+        """True if no older text is in flight or out."""
         return not (self.in_flight or self.published)

@@ -1,7 +1,7 @@
 import pytest
 
-from drafts_service.domain.account import AccountState, Obstacle, obstacle_of, reason_of
-from drafts_service.domain.post_job import ENDED, IN_FLIGHT, OPEN, JobState, PostJob
+from drafts_service.domain.account import AccountState, Obstacle, obstacle_of, state_reason
+from drafts_service.domain.post_job import COUNTED_AS_ENDED, IN_FLIGHT, OPEN, JobState, PostJob
 from drafts_service.domain.target import Target
 
 PAGE = Target(social_account_id="page", channel="facebook")
@@ -21,18 +21,18 @@ def test_what_is_known_of_an_account_is_in_the_way_or_not() -> None:
 
 
 def test_before_a_job_exists_the_account_is_the_reason() -> None:
-    assert reason_of(PAGE, None, MISSING) == "ACCOUNT_NOT_FOUND"
-    assert reason_of(PAGE, None, {}) == ""
-    assert reason_of(PAGE, None, {"other": Obstacle.ACCOUNT_NOT_FOUND}) == ""
+    assert state_reason(PAGE, None, MISSING) == "ACCOUNT_NOT_FOUND"
+    assert state_reason(PAGE, None, {}) == ""
+    assert state_reason(PAGE, None, {"other": Obstacle.ACCOUNT_NOT_FOUND}) == ""
 
 
 @pytest.mark.parametrize("state", sorted(OPEN))
 def test_while_a_job_waits_its_own_reason_comes_first(state: JobState) -> None:
-    assert reason_of(PAGE, job(state), MISSING) == "ACCOUNT_NOT_FOUND"
-    assert reason_of(PAGE, job(state, "NOT_APPROVED"), MISSING) == "NOT_APPROVED"
+    assert state_reason(PAGE, job(state), MISSING) == "ACCOUNT_NOT_FOUND"
+    assert state_reason(PAGE, job(state, "NOT_APPROVED"), MISSING) == "NOT_APPROVED"
 
 
-@pytest.mark.parametrize("state", sorted(ENDED | IN_FLIGHT | {JobState.CANCELED}))
+@pytest.mark.parametrize("state", sorted(COUNTED_AS_ENDED | IN_FLIGHT | {JobState.CANCELED}))
 def test_an_account_is_in_the_way_only_of_what_still_waits(state: JobState) -> None:
-    assert reason_of(PAGE, job(state), MISSING) == ""
-    assert reason_of(PAGE, job(state, "TARGET_REMOVED"), MISSING) == "TARGET_REMOVED"
+    assert state_reason(PAGE, job(state), MISSING) == ""
+    assert state_reason(PAGE, job(state, "TARGET_REMOVED"), MISSING) == "TARGET_REMOVED"

@@ -1,0 +1,38 @@
+"""Ends a withdrawal whose edit is not made, and the port to the service that answers withdrawals."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Protocol
+
+from drafts_service import wire
+from drafts_service.adapters.postgres.drafts import save_draft
+from drafts_service.adapters.postgres.post_jobs import save_jobs
+from drafts_service.domain.draft import Draft, edit_given_up
+from drafts_service.domain.post_job import PostJob, fold, latest
+from drafts_service.domain.withdrawal import WithdrawalAnswer
+from servicekit.pg.database import Transaction
+from servicekit.pg.outbox import Outbox
+
+
+class ContentWithdrawer(Protocol):
+    async def withdraw(self, organization_id: str, draft_id: str, *, below: int) -> WithdrawalAnswer | None:
+        """Forbids the draft's revisions below `below`: after an answer, none of them starts.
+
+        Returns None if Publisher has not received the revision before `below` yet; nothing is forbidden then. Raises
+        Unavailable without an answer.
+        """
+        ...
+
+
+async def give_up_edit(
+    tx: Transaction, draft: Draft, jobs: Sequence[PostJob], answer: WithdrawalAnswer, *, outbox: Outbox, now: datetime
+) -> None:
+    """Saves the draft unchanged under a revision that may go out: Publisher may have forbidden the current one."""
+    after = edit_given_up(draft, below=answer.below)
+    if after.revision > draft.revision:
+        after = replace(after, exposed=not answer.clears)
+    await save_jobs(tx.connection, answer.published)
+    await save_draft(tx.connection, replace(after, folded=fold(after.targets, latest([*jobs, *answer.published]))))
+    if after.version > draft.version:
+        await outbox.append(tx, [wire.draft_saved(after)], now=now)
