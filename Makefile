@@ -31,7 +31,7 @@ test: $(READY)   ## every test, on real servers (ARGS="tests/unit -k slot" narro
 	@exec $(RUN)/pytest $(ARGS)
 
 faults: $(READY) ## break everything while authors work, seed after seed (ARGS="--seeds 20 --posts 300")
-	@exec $(RUN)/python -m testkit.mixed_run $(ARGS)
+	@exec $(RUN)/python -m testkit.stack.mixed_run $(ARGS)
 
 lint: $(READY)   ## format, lint, types, import contracts, protos, freshness of generated code
 	tools/lint

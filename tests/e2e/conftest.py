@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from devstack.stack import Stack
-from testkit.tenant import Clients, Tenant
+from testkit.stack.tenant import Clients, Tenant
 
 _numbers = count(1)
 

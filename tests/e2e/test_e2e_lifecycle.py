@@ -26,7 +26,7 @@ from postflow.publisher.v1.publisher_events_pb2 import PostJobChanged
 from postflow.queue.v1.publish_command_pb2 import PublishCommand
 from servicekit.clock import SystemClock
 from testkit.eventually import eventually, holds
-from testkit.tenant import Tenant
+from testkit.stack.tenant import Tenant
 
 GRPCURL = Path(sysconfig.get_path("scripts"), "grpcurl")
 

@@ -29,7 +29,7 @@ from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule, WeeklySlo
 from servicekit.clock import SystemClock
 from servicekit.rpc.status import fault_from_error
 from testkit.eventually import eventually
-from testkit.tenant import Tenant, target
+from testkit.stack.tenant import Tenant, target
 
 NEVER_EARLIER = timedelta(milliseconds=50)
 

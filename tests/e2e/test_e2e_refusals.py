@@ -24,7 +24,7 @@ from postflow.schedule.v1 import schedule_admin_service_pb2, schedule_service_pb
 from servicekit.clock import SystemClock
 from servicekit.faults import Fault
 from servicekit.rpc.status import fault_from_error
-from testkit.tenant import Clients
+from testkit.stack.tenant import Clients
 
 SERVED_BY = {
     "postflow.drafts.v1": "drafts",

@@ -13,7 +13,7 @@ from postflow.schedule.v1.schedule_service_pb2 import (
 from servicekit.faults import Fault
 from servicekit.rpc.status import fault_from_error
 from testkit.eventually import eventually
-from testkit.tenant import Tenant
+from testkit.stack.tenant import Tenant
 
 
 def daily(hour: int) -> AccountSchedule:

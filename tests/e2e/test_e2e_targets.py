@@ -11,7 +11,7 @@ from postflow.queue.v1.queue_slot_pb2 import QUEUE_SLOT_STATE_CANCELED, QUEUE_SL
 from servicekit.clock import SystemClock
 from servicekit.rpc.status import fault_from_error
 from testkit.eventually import eventually
-from testkit.tenant import Tenant, target
+from testkit.stack.tenant import Tenant, target
 
 FEED, PHOTOS = target(), target(channel="instagram_feed")
 

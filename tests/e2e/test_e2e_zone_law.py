@@ -16,9 +16,9 @@ from postflow.schedule.v1.schedule_service_pb2 import DeleteAccountScheduleReque
 from servicekit.clock import SystemClock
 from servicekit.pg.database import Database
 from servicekit.rpc.status import fault_from_error
-from testkit.compiled_zones import compiled_zone
 from testkit.eventually import eventually
-from testkit.tenant import Tenant
+from testkit.stack.tenant import Tenant
+from testkit.zones.compiled_zones import compiled_zone
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 # Japan has had one offset all the time; here it was an hour behind until the release in use, so noon came later.

@@ -35,7 +35,7 @@ from servicekit.run import settings
 from servicekit.run.process import Process, serve
 from testkit.eventually import eventually
 from testkit.spans import recorded_spans
-from testkit.tenant import Clients, Tenant
+from testkit.stack.tenant import Clients, Tenant
 
 ORGANIZATION = "traced"
 PUBLISHED_FOLLOWERS = ("queue-events", "drafts-events")

@@ -6,8 +6,8 @@ from itertools import count
 import pytest
 
 from devstack.stack import Stack
-from testkit.posting import Posting
-from testkit.tenant import Clients, Tenant
+from testkit.stack.posting import Posting
+from testkit.stack.tenant import Clients, Tenant
 
 # A claim is held for 3.5 s, a due timer for two; the provider is asked after one second, and a person after fifteen: a
 # crash is over in about five.

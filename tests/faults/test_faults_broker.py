@@ -9,7 +9,7 @@ from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED
 from postflow.publisher.v1.post_job_pb2 import POST_JOB_STATE_PUBLISHED
 from servicekit.clock import SystemClock
 from testkit.eventually import eventually
-from testkit.posting import Posting
+from testkit.stack.posting import Posting
 
 POSTS = [f"post-{number}" for number in range(20)]
 

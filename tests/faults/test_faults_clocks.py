@@ -9,8 +9,8 @@ from devstack.stack import Stack
 from postflow.publisher.v1.post_job_pb2 import POST_JOB_STATE_FAILED
 from servicekit.clock import SystemClock
 from testkit.eventually import eventually
-from testkit.posting import Posting
-from testkit.proxy import Proxy
+from testkit.stack.posting import Posting
+from testkit.stack.proxy import Proxy
 
 OFFSET = "POSTFLOW_CLOCK_OFFSET"
 POSTS = [f"post-{number}" for number in range(10)]

@@ -8,7 +8,7 @@ from devstack.servers.postgres import EmbeddedPostgres
 from devstack.stack import Stack
 from servicekit.clock import SystemClock
 from testkit.eventually import eventually
-from testkit.posting import Posting
+from testkit.stack.posting import Posting
 
 POSTS = [f"post-{number}" for number in range(100)]
 

@@ -9,7 +9,7 @@ import pytest
 
 from devstack.stack import Stack
 from servicekit.clock import SystemClock
-from testkit.posting import Posting
+from testkit.stack.posting import Posting
 
 DRAFTS = [f"post-{number}" for number in range(60)]
 CHANNELS = ("facebook", "instagram_feed")

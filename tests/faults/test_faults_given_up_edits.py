@@ -8,7 +8,7 @@ import pytest
 from devstack.stack import Stack
 from drafts_service.application.update_draft import INTENDED, WITHDRAWN
 from testkit.eventually import eventually
-from testkit.posting import PATIENCE, Posting
+from testkit.stack.posting import PATIENCE, Posting
 
 
 @pytest.mark.parametrize("place", [INTENDED, WITHDRAWN])

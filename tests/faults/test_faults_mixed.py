@@ -8,7 +8,7 @@ import os
 import random
 from pathlib import Path
 
-from testkit.mixed_run import mixed_run, scene
+from testkit.stack.mixed_run import mixed_run, scene
 
 POSTS = 120
 

@@ -22,7 +22,7 @@ from postflow.schedule.v1.timer_pb2 import TIMER_STATE_FINISHED, Timer
 from servicekit import failpoints
 from servicekit.clock import SystemClock
 from testkit.eventually import eventually
-from testkit.posting import PATIENCE, Posting
+from testkit.stack.posting import PATIENCE, Posting
 
 # In one session with them, their failpoints are declared too.
 OF_OTHER_TESTS = {"test", "tiny"}

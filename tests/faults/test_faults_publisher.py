@@ -21,7 +21,7 @@ from postflow.publisher.v1.post_job_pb2 import (
     POST_JOB_STATE_UNKNOWN,
 )
 from testkit.eventually import eventually, holds
-from testkit.posting import Posting
+from testkit.stack.posting import Posting
 
 FAILPOINTS = "POSTFLOW_PUBLISHER_FAILPOINTS"
 SETTLE = "POSTFLOW_PUBLISHER_UNKNOWN_SETTLE"

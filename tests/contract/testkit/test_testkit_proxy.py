@@ -5,7 +5,7 @@ import asyncpg
 import pytest
 
 from testkit.eventually import holds
-from testkit.proxy import Proxy
+from testkit.stack.proxy import Proxy
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from postflow.schedule.v1.schedule_service_pb2 import (
     FindSlotTimesRequest,
     PutAccountScheduleRequest,
 )
-from testkit.wall_clock import DAY, WEEK, Shown, WallClock, clock, instant_of, moments, weekly_times
+from testkit.zones.wall_clock import DAY, WEEK, Shown, WallClock, clock, instant_of, moments, weekly_times
 
 Stub: TypeAlias = "Any"
 

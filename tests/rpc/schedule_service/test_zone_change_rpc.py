@@ -34,7 +34,7 @@ from servicekit.clock import SystemClock
 from servicekit.faults import Fault, InvalidRequest
 from servicekit.pg.database import Database
 from servicekit.rpc import RpcServer, calling, open_channel
-from testkit.compiled_zones import compiled_zone
+from testkit.zones.compiled_zones import compiled_zone
 
 if TYPE_CHECKING:
     from schedule_service.main import Parts

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from civil.cron import Dst, Firing, firings, parse_cron
 from civil.zones import find_zone
-from testkit.wall_clock import (
+from testkit.zones.wall_clock import (
     DAY,
     EPOCH,
     WallClock,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from civil.wall_clock import Resolved, instants_showing, resolve
 from civil.weekly import WeeklySlot, occurrences
 from civil.zones import find_zone
-from testkit.wall_clock import DAY, EPOCH, Change, WallClock, changes_by_kind, clock, instant_of, moments
+from testkit.zones.wall_clock import DAY, EPOCH, Change, WallClock, changes_by_kind, clock, instant_of, moments
 
 REACH = 26 * 60
 """Minutes. Offsets and jumps are a day at most."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from civil.days import day_bounds, local_day
 from civil.weekly import Occurrence, WeeklySlot, occurrences
 from civil.zones import find_zone
-from testkit.wall_clock import (
+from testkit.zones.wall_clock import (
     DAY,
     EPOCH,
     WEEK,

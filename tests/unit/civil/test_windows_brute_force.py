@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from civil.windows import Opening, SendWindow, is_open, openings
 from civil.zones import find_zone
-from testkit.wall_clock import DAY, Change, WallClock, changes_by_kind, clock, instant_of, moments, seconds
+from testkit.zones.wall_clock import DAY, Change, WallClock, changes_by_kind, clock, instant_of, moments, seconds
 
 WEEK = 7 * DAY
 

@@ -20,9 +20,9 @@ from schedule_service.domain.zone_changes.moved_times import (
     moved_times,
     zones_differ,
 )
-from testkit.compiled_zones import compiled_zone
-from testkit.wall_clock import DAY, EPOCH, WallClock, distinct_zones, instant_of
-from testkit.wall_clock import weekly_times as weekly_walk
+from testkit.zones.compiled_zones import compiled_zone
+from testkit.zones.wall_clock import DAY, EPOCH, WallClock, distinct_zones, instant_of
+from testkit.zones.wall_clock import weekly_times as weekly_walk
 
 NOW = datetime(2026, 10, 20, 12, 0, tzinfo=UTC)
 HOUR, TICK = timedelta(hours=1), timedelta.resolution

@@ -14,7 +14,7 @@ from civil.weekly import WeeklySlot
 from civil.zones import find_zone
 from schedule_service.domain.calendars.rule_targets import Span, page_of, targets
 from schedule_service.domain.calendars.schedule_rule import AssetPolicy, ScheduleRule, Terms, checked
-from testkit.wall_clock import DAY, WallClock, changes_by_kind, clock, first_minutes, instant_of, moments
+from testkit.zones.wall_clock import DAY, WallClock, changes_by_kind, clock, first_minutes, instant_of, moments
 
 MADE = datetime(2020, 1, 1, tzinfo=UTC)
 _MONDAY = date(1970, 1, 5)

@@ -30,8 +30,8 @@ from schedule_service.domain.zone_changes.zone_change import (
     with_current_zone,
     zone_of,
 )
-from testkit.compiled_zones import compiled_zone
-from testkit.wall_clock import distinct_zones
+from testkit.zones.compiled_zones import compiled_zone
+from testkit.zones.wall_clock import distinct_zones
 
 NOW = datetime(2026, 10, 20, 12, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)

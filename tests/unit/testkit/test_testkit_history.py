@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from testkit.clocks import START
-from testkit.edits import Edit
-from testkit.history import Acknowledged, History, open_jobs, violations
+from testkit.stack.edits import Edit
+from testkit.stack.history import Acknowledged, History, open_jobs, violations
 
 Row = dict[str, Any]
 DUE = START - timedelta(minutes=1)

@@ -31,7 +31,7 @@ from servicekit.pg.ledger import RequestLedger
 from servicekit.pg.outbox import Outbox, OutboxRow
 from testkit.calls import call
 from testkit.clocks import FrozenClock
-from testkit.compiled_zones import compiled_zone
+from testkit.zones.compiled_zones import compiled_zone
 from testkit.database_clocks import FrozenDatabaseClock
 
 OLD = "2024a"

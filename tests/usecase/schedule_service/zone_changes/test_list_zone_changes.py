@@ -14,7 +14,7 @@ from schedule_service.domain.timers.timer_request import TimerRequest
 from schedule_service.domain.timers.timer_request import created as created_timer
 from schedule_service.domain.zone_changes.moved_times import MovedTime
 from schedule_service.domain.zone_changes.zone_change import Kind, ZoneChange
-from testkit.compiled_zones import compiled_zone
+from testkit.zones.compiled_zones import compiled_zone
 
 if TYPE_CHECKING:
     from tests.usecase.schedule_service.zone_changes.conftest import Drift

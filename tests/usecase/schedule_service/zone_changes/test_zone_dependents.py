@@ -14,7 +14,7 @@ from schedule_service.domain.calendars.upcoming_slot import UpcomingSlot
 from schedule_service.domain.zone_changes.moved_times import MovedTime
 from schedule_service.domain.zone_changes.zone_change import Kind, ZoneChange
 from schedule_service.domain.zone_release import ZoneRelease
-from testkit.compiled_zones import compiled_zone
+from testkit.zones.compiled_zones import compiled_zone
 
 if TYPE_CHECKING:
     from tests.usecase.schedule_service.zone_changes.conftest import Drift

@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 
 from postflow.drafts.v1.draft_pb2 import DraftContent
-from testkit.history import Acknowledged, History, Row
+from testkit.stack.history import Acknowledged, History, Row
 
 TABLES = {
     "publisher": {"jobs": "post_job", "attempts": "attempt"},

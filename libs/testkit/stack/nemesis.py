@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
 from devstack.stack import Stack
-from testkit.proxy import Proxy
+from testkit.stack.proxy import Proxy
 
 PROVIDER_FAULTS: Sequence[Mapping[str, object]] = (
     {"fault": "effect_then_reset"},

@@ -9,8 +9,8 @@ from typing import TypeVar
 import grpc
 
 from servicekit.clock import SystemClock
-from testkit.nemesis import REFUSED
-from testkit.posting import Posting
+from testkit.stack.nemesis import REFUSED
+from testkit.stack.posting import Posting
 
 T = TypeVar("T")
 

@@ -1,6 +1,6 @@
 """Many drafts, and something breaks every second; then all is healed, and every promise is checked.
 
-`python -m testkit.mixed_run --seeds 20 --posts 300` runs seed after seed, each on a stack of its own.
+`python -m testkit.stack.mixed_run --seeds 20 --posts 300` runs seed after seed, each on a stack of its own.
 """
 
 import argparse
@@ -18,12 +18,12 @@ import grpc
 
 from devstack.errors import StackError
 from devstack.stack import Stack
-from testkit.author import Author
-from testkit.history import History
-from testkit.nemesis import Nemesis
-from testkit.posting import Posting
-from testkit.proxy import Proxy
-from testkit.tenant import Clients, Tenant
+from testkit.stack.author import Author
+from testkit.stack.history import History
+from testkit.stack.nemesis import Nemesis
+from testkit.stack.posting import Posting
+from testkit.stack.proxy import Proxy
+from testkit.stack.tenant import Clients, Tenant
 
 POSTS_PER_SECOND = 5.0
 AT_ONCE = 80

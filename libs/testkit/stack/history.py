@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from testkit.edits import Edit, unannounced
+from testkit.stack.edits import Edit, unannounced
 
 Row = Mapping[str, Any]
 

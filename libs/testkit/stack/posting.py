@@ -10,11 +10,11 @@ import grpc
 from devstack.stack import Stack
 from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
-from testkit import history, remains
-from testkit.edits import Edit, Place
 from testkit.eventually import eventually
-from testkit.history import Acknowledged, History
-from testkit.tenant import Tenant, target
+from testkit.stack import history, remains
+from testkit.stack.edits import Edit, Place
+from testkit.stack.history import Acknowledged, History
+from testkit.stack.tenant import Tenant, target
 
 T = TypeVar("T")
 
