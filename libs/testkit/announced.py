@@ -1,4 +1,4 @@
-"""What services have announced."""
+"""Reads the events that services have announced."""
 
 import nats
 
@@ -7,7 +7,7 @@ from topology import EVENTS
 
 
 async def announced(nats_url: str) -> list[bus_pb2.Event]:
-    """Every event on the stream, in its order."""
+    """Returns every event on the stream, in the stream's order."""
     client = await nats.connect(nats_url)
     try:
         stream = client.jetstream()

@@ -1,4 +1,4 @@
-"""A stream in memory that loses, rolls back and forgets as the real one does; tests/contract holds it to that."""
+"""An in-memory stream that loses, rolls back and discards messages like the real one; tests/contract compares them."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -15,7 +15,7 @@ class MemoryBroker:
     def __init__(self) -> None:
         self.messages: dict[int, Outgoing] = {}
         self.connections = 0
-        self.away = False
+        self.unreachable = False
         self.refused: set[str] = set()
         self.refusals = 0
         self.duplicates = 0
@@ -37,34 +37,34 @@ class MemoryBroker:
         return message.payload if message else None
 
     def wipe(self) -> None:
-        """Somebody deleted the stream, and somebody made it anew."""
+        """Deletes the stream and creates it again, as an operator may."""
         self._created += timedelta(seconds=1)
         self.roll_back(0)
 
     def roll_back(self, to: int) -> None:
-        """The server came back with an older copy of its store."""
+        """Restores an older copy of the store, as a server may after a crash."""
         self.messages = {sequence: message for sequence, message in self.messages.items() if sequence <= to}
         self._last = to
         self._ids = {message.message_id: sequence for sequence, message in self.messages.items()}
         self.connections += 1
 
     def discard(self, below: int) -> None:
-        """The stream has reached a limit of its own, and lets the oldest go."""
+        """Discards the oldest messages, as a stream does at its limit."""
         self.messages = {sequence: message for sequence, message in self.messages.items() if sequence >= below}
         self._first = below
 
     def take_over(self, sequence: int, payload: bytes) -> None:
-        """Somebody else published it, and now it has this number."""
+        """Stores a message of another publisher under this sequence."""
         self.messages[sequence] = Outgoing("somebody.else", payload, "")
         self._last = max(self._last, sequence)
 
     @property
     def events(self) -> list[bus_pb2.Event]:
-        """Everything that is in the stream now, in its order."""
+        """Returns every event in the stream now, in the stream's order."""
         return [event for message in self.messages.values() for event in events_in(message.payload)]
 
     def _store(self, message: Outgoing) -> Stored | None:
-        if self.away or any(event.id in self.refused for event in events_in(message.payload)):
+        if self.unreachable or any(event.id in self.refused for event in events_in(message.payload)):
             self.refusals += 1
             return None
         if (before := self._ids.get(message.message_id)) is not None:
@@ -76,8 +76,8 @@ class MemoryBroker:
         return Stored(self._last)
 
     def _check(self) -> None:
-        if self.away:
-            raise ConnectionError("the broker is away")
+        if self.unreachable:
+            raise ConnectionError("the broker is unreachable")
 
 
 def events_in(payload: bytes) -> list[bus_pb2.Event]:

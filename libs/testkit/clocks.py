@@ -18,11 +18,11 @@ class FrozenClock:
         return self._monotonic
 
     def advance(self, by: timedelta) -> None:
-        """As time passes."""
-        assert by >= timedelta(0), "time does not run backwards; `jump` does"
+        """Lets time pass."""
+        assert by >= timedelta(0), "time does not run backwards; use `jump`"
         self._now += by
         self._monotonic += by.total_seconds()
 
     def jump(self, to: datetime) -> None:
-        """As an operator sets the wall clock: monotonic time takes no notice."""
+        """Sets the wall clock, as an operator does; monotonic time is unaffected."""
         self._now = to

@@ -1,4 +1,4 @@
-"""A database per test: a clone of a template that was migrated once in the session."""
+"""Gives each test a database, cloned from a template that is migrated once per session."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -30,11 +30,11 @@ class Databases:
         self._turn = asyncio.Lock()
 
     async def empty(self) -> str:
-        """The URL of a new database with nothing in it; its owner is the superuser."""
+        """Creates an empty database, owned by the superuser, and returns its URL."""
         return await self._postgres.create_database(self._name("empty"))
 
     async def migrated(self, service: str) -> str:
-        """The URL of a new database with the service's tables, as the service's own role."""
+        """Creates a database with the service's tables and returns its URL, for the service's own role."""
         async with self._turn:
             if service not in self._templates:
                 urls = await self._postgres.provide([service])

@@ -1,4 +1,4 @@
-"""Waiting for a condition, in place of a sleep."""
+"""Waits for conditions, instead of sleeping."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -17,11 +17,11 @@ async def eventually(condition: Callable[[], T], *, within: float = ...) -> T: .
 
 
 async def eventually(condition: Callable[[], T | Awaitable[T]], *, within: float = 20.0) -> T:
-    """The first true value of the condition. A condition that raises AssertionError is not met yet.
+    """Returns the first true value of the condition. A condition that raises AssertionError is not met yet.
 
-    The time is for a machine that is busy with other things; what is usual is a fraction of a second. It is shorter
-    than the half minute after which things come again that were given back by nobody. At the end of it the last
-    AssertionError is raised, or one that shows the last value.
+    Usually takes a fraction of a second; `within` allows for a busy machine. It is shorter than the half minute after
+    which unacknowledged messages are redelivered, so that a redelivery does not hide a defect. In the end it raises the
+    condition's last AssertionError, or one that shows the last value.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within
@@ -36,12 +36,12 @@ async def eventually(condition: Callable[[], T | Awaitable[T]], *, within: float
             if value:
                 return value
             if loop.time() > deadline:
-                raise AssertionError(f"not within {within} s; at last it was {value!r}")
+                raise AssertionError(f"not within {within} s; the last value was {value!r}")
         await asyncio.sleep(POLL_SECONDS)
 
 
 async def holds(condition: Callable[[], Awaitable[object]], *, during: float) -> None:
-    """The condition is true, and stays so for that many seconds; one that raises AssertionError is not."""
+    """Asserts that the condition is true for `during` seconds."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + during
     while loop.time() < deadline:

@@ -1,6 +1,6 @@
-"""How a run is spread over processes. Each process starts servers of its own; a file is never divided.
+"""Spreads a run over processes. Each process starts its own servers; a file is never divided.
 
-`addopts` says `--numprocesses=auto`. What that means is decided here; `-n 0` or `-n 3` on the command line comes first.
+`addopts` sets `--numprocesses=auto`, which this module defines; `-n 0` or `-n 3` on the command line overrides it.
 """
 
 import os
@@ -17,8 +17,10 @@ NARROWING = ("keyword", "markexpr", "lf", "failedfirst", "stepwise")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """For folders a process per core and one more, because many tests wait for a server that comes back; none but this
-    one for a few tests, or where somebody watches the output."""
+    """Returns one process per core and one more for folders, because many tests wait for a server that restarts.
+
+    Returns 0, for this process only, for a few tests, or if the output is watched.
+    """
     narrowed = any(config.getoption(name, default=False) for name in NARROWING)
     watched = config.getoption("capture") == "no"
     if narrowed or watched or not _names_folders(config.args, config.invocation_params.dir):
@@ -32,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A lone surrogate in captured output would end the worker: reports travel to the main process as UTF-8."""
+    """Escapes lone surrogates in captured output: they would kill the worker, which sends its reports as UTF-8."""
     report = yield
     report.sections = [(title, _encodable(text)) for title, text in report.sections]
     return report

@@ -63,7 +63,7 @@ class Explaining:
 
 
 async def planned(database: Database, statement: TextClause) -> list[dict[str, Any]]:
-    """The plan that serves every value, as a service pins it."""
+    """Returns the nodes of the statement's generic plan, which services use for all values."""
     compiled = statement.compile(dialect=dialect())  # type: ignore[no-untyped-call]
     values = ", ".join("null" for _ in compiled.params)
     async with database.read() as connection:

@@ -1,4 +1,4 @@
-"""Fixtures on real servers. Each server is started by the first test that asks for it, and serves the whole session."""
+"""Fixtures on real servers. Each server is started by the first test that needs it and serves the whole session."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
@@ -29,7 +29,7 @@ def server_folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 async def postgres(server_folder: Path) -> AsyncIterator[EmbeddedPostgres]:
-    """PostgreSQL that does not wait for the disk."""
+    """Runs PostgreSQL without fsync."""
     async with EmbeddedPostgres(server_folder / "postgres", mode=Mode.FAST) as server:
         yield server
 
@@ -48,7 +48,7 @@ async def databases(postgres: EmbeddedPostgres) -> Databases:
 
 @pytest.fixture
 async def empty_database(databases: Databases) -> AsyncIterator[str]:
-    """The URL of a database without tables, for this test alone."""
+    """Returns the URL of a database without tables, for this test alone."""
     url = await databases.empty()
     yield url
     await databases.drop(url)
@@ -56,7 +56,7 @@ async def empty_database(databases: Databases) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def service_database(databases: Databases) -> AsyncIterator[Callable[[str], Awaitable[str]]]:
-    """`await service_database("queue")` is the URL of a database with that service's tables, for this test alone."""
+    """Makes databases for this test alone: `await service_database("queue")` is the URL of one with Queue's tables."""
     made: list[str] = []
 
     async def make(service: str) -> str:
@@ -90,21 +90,21 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 @pytest.fixture(scope="session")
 async def nats_server(server_folder: Path) -> AsyncIterator[EmbeddedNats]:
-    """NATS with JetStream for the whole session: use stream names and subjects of your own, restart nothing."""
+    """Runs NATS with JetStream for the whole session: use your own streams and subjects, never restart it."""
     async with EmbeddedNats(server_folder / "nats") as server:
         yield server
 
 
 @pytest.fixture
 async def fresh_nats(tmp_path: Path) -> AsyncIterator[EmbeddedNats]:
-    """NATS with an empty store for this test alone, to be killed, restarted and wiped."""
+    """Runs NATS with an empty store for this test alone, which may kill, restart and wipe it."""
     async with EmbeddedNats(tmp_path / "nats") as server:
         yield server
 
 
 @pytest.fixture
 async def sandbox(tmp_path: Path) -> AsyncIterator[Sandbox]:
-    """The sandbox provider on this loop, with an empty ledger."""
+    """Runs the sandbox provider on this loop, with an empty ledger."""
     async with Sandbox(tmp_path / "sandbox.jsonl") as server:
         yield server
 
@@ -116,5 +116,5 @@ def frozen_clock() -> FrozenClock:
 
 @pytest.fixture
 def free_port() -> Callable[[], int]:
-    """Each call gives another port that nobody listens on."""
+    """Returns another unused port on each call."""
     return any_free_port

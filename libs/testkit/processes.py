@@ -1,4 +1,4 @@
-"""A whole process of a service, on the loop of the test."""
+"""Runs a service's whole process on the loop of the test."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,7 +12,7 @@ from servicekit.run import Process, serve
 
 @asynccontextmanager
 async def running(process: Process) -> AsyncIterator[grpc.aio.Channel]:
-    """A channel to it as soon as it serves; it drains at the end. What ends it before is raised."""
+    """Yields a channel to the process once it serves, and drains it at the end. Raises if the process ends before."""
     stop, ready = asyncio.Event(), asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(serve(process, stop, ready))

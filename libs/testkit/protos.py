@@ -1,4 +1,4 @@
-"""Protos written inside a test: compiled at run time, so that protos/ holds only what services speak."""
+"""Compiles protos written inside a test, so that protos/ holds only those of the services."""
 
 import tempfile
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ _INCLUDES = (Path(__file__).parents[2] / "protos", Path(protoc.__file__).parent 
 
 
 def compile_proto(name: str, text: str) -> Mapping[str, type[Message]]:
-    """The top-level messages of a proto file by name. `name` is new in this process; what it imports is loaded."""
+    """Returns a proto's top-level messages. `name` must be new in this process, and its imports loaded."""
     with tempfile.TemporaryDirectory() as folder:
         source, compiled = Path(folder, name), Path(folder, "set.binpb")
         source.write_text(text)

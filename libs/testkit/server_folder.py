@@ -1,6 +1,6 @@
-"""Where the servers of a session keep their data: in memory, if there is room.
+"""Provides a folder for the data of a session's servers: in memory, if there is room.
 
-Making and dropping a database touches three hundred files each; on a disk that takes most of the time of a small test.
+Creating or dropping a database touches three hundred files; on a disk that takes most of the time of a small test.
 """
 
 import os
@@ -13,14 +13,14 @@ from pathlib import Path
 from devstack.errors import FolderInUse
 from devstack.folders import LOCK, FolderLock
 
-MEMORY = Path("/dev/shm")  # noqa: S108 - what is made there has a name that nobody can know before
+MEMORY = Path("/dev/shm")  # noqa: S108 - the name of the folder made there is random
 ROOM = 2 * 1024**3
 PREFIX = "postflow-test-"
 
 
 @contextmanager
 def server_folder(memory: Path = MEMORY, *, room: int = ROOM) -> Iterator[Path]:
-    """Deleted at the end; by the next session, if this one is killed."""
+    """Makes the folder and deletes it at the end; if this session is killed, the next one deletes it."""
     parent = memory if _has_room(memory, room) else Path(tempfile.gettempdir())
     _remove_leftovers(parent)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
@@ -34,7 +34,7 @@ def server_folder(memory: Path = MEMORY, *, room: int = ROOM) -> Iterator[Path]:
 
 
 def _has_room(folder: Path, room: int) -> bool:
-    """A container often has 64 MB there."""
+    """Returns False for a memory file system that is too small; a container often has 64 MB."""
     try:
         found = os.statvfs(folder)
     except OSError:
@@ -44,10 +44,10 @@ def _has_room(folder: Path, room: int) -> bool:
 
 def _remove_leftovers(parent: Path) -> None:
     for folder in parent.glob(f"{PREFIX}*"):
-        # One without a lock is being made just now.
+        # A folder without a lock is being made right now.
         if (folder / LOCK).exists() and os.access(folder / LOCK, os.W_OK):
             lock = FolderLock(folder)
-            # Held, or removed by yet another session.
+            # The lock is held, or another session has removed the folder.
             with suppress(FolderInUse, FileNotFoundError):
                 lock.acquire()
                 shutil.rmtree(folder, ignore_errors=True)

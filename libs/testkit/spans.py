@@ -1,4 +1,4 @@
-"""Spans of this process, in memory."""
+"""Records the spans of this process in memory."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 @contextmanager
 def recorded_spans() -> Iterator[InMemorySpanExporter]:
-    """Those that end from here on. A session has one provider: what listens is added to whatever it has."""
+    """Records spans that end inside the block. A session has one provider, so the exporter is added to it."""
     provider = trace.get_tracer_provider()
     if not isinstance(provider, TracerProvider):
         provider = TracerProvider()

@@ -1,4 +1,4 @@
-"""A service of three methods, whose behaviour each test gives it: for tests of servicekit itself."""
+"""A service with three methods whose behaviour each test defines, for tests of servicekit itself."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeAlias
@@ -77,7 +77,7 @@ class TinyServicer:
             yield response
 
     def Forgotten(self, _request: Any, context: Context) -> Any:
-        """As generated servicers answer for what nobody has written."""
+        """Answers as a generated servicer does for a method that is not implemented."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         raise NotImplementedError("Method not implemented!")
 
@@ -108,5 +108,5 @@ class TinyStub:
 
 
 def request(text: str = "", **fields: Any) -> Any:
-    """A valid request."""
+    """Makes a valid request."""
     return EchoRequest(organization_id="acme", text=text, **fields)

@@ -1,128 +1,37 @@
-"""Bad input, on every method of every service: a code, a reason, and the field where one is at fault.
+"""Bad input, on every method of every service: a code, a reason, and the field at fault, if there is one.
 
-The first tests are made from the descriptors, so that a method which is added is tested without anybody thinking of it.
+The first tests are made from the descriptors, so that a method that is added is tested automatically.
 """
 
-from collections.abc import Iterator, Mapping
-from datetime import timedelta
 from typing import Any
 
 import grpc
 import pytest
-from google.protobuf import json_format, message_factory
-from google.protobuf.descriptor import FieldDescriptor, MethodDescriptor
 from google.protobuf.message import Message
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from devstack.stack import Stack
-from postflow.drafts.v1 import drafts_service_pb2
-from postflow.ops.v1 import operations_service_pb2
-from postflow.publisher.v1 import publisher_service_pb2, social_account_service_pb2
-from postflow.queue.v1 import queue_service_pb2
-from postflow.rules.v1 import rules_pb2
-from postflow.schedule.v1 import schedule_admin_service_pb2, schedule_service_pb2, timer_service_pb2
-from servicekit.clock import SystemClock
 from servicekit.faults import Fault
 from servicekit.rpc.status import fault_from_error
+from testkit.stack.requests import (
+    ACROSS_ORGANIZATIONS,
+    DRAFT,
+    METHODS,
+    RULE,
+    SCHEDULE,
+    SERVED_BY,
+    TARGET,
+    TIMER,
+    TOMORROW,
+    VALID,
+    id_fields,
+    put_id,
+    request_of,
+)
 from testkit.stack.tenant import Clients
 
-SERVED_BY = {
-    "postflow.drafts.v1": "drafts",
-    "postflow.ops.v1": "queue",  # as by every other one
-    "postflow.publisher.v1": "publisher",
-    "postflow.queue.v1": "queue",
-    "postflow.schedule.v1": "schedule",
-}
-FILES = (
-    drafts_service_pb2,
-    operations_service_pb2,
-    publisher_service_pb2,
-    queue_service_pb2,
-    schedule_admin_service_pb2,
-    schedule_service_pb2,
-    social_account_service_pb2,
-    timer_service_pb2,
-)
-METHODS: Mapping[str, MethodDescriptor] = {
-    f"{service.full_name}/{method.name}": method
-    for file in FILES
-    for service in file.DESCRIPTOR.services_by_name.values()
-    for method in service.methods
-}
-# Those who operate PostFlow act for all tenants, unless they name one.
-ACROSS_ORGANIZATIONS = frozenset(name for name in METHODS if "ScheduleAdminService/" in name or "Operations" in name)
 MALFORMED_ID = "no such/id"
 TOO_LONG_ID = "x" * 65
-
-_TOMORROW = (SystemClock().now() + timedelta(days=1)).isoformat()
-TARGET = {"social_account_id": "page", "channel": "facebook"}
-DRAFT = {"id": "d1", "content": {"text": "hello"}, "targets": [TARGET]}
-SCHEDULE = {"social_account_id": "page", "time_zone": "Europe/Berlin", "enabled": True}
-RULE = {
-    "brand_id": "brand",
-    "time_zone": "Europe/Berlin",
-    "weekly_slots": [{"day_of_week": 1, "hour": 9}],
-    "channels": ["facebook"],
-}
-TIMER = {"topic": "drafts.generate", "cron": "0 3 * * *"}
-GOOD: Mapping[str, Mapping[str, object]] = {
-    "postflow.schedule.v1.ScheduleService/PutAccountSchedule": {"account_schedule": SCHEDULE},
-    "postflow.schedule.v1.ScheduleService/GetAccountSchedule": {"social_account_id": "page"},
-    "postflow.schedule.v1.ScheduleService/ListAccountSchedules": {},
-    "postflow.schedule.v1.ScheduleService/DeleteAccountSchedule": {"social_account_id": "page"},
-    "postflow.schedule.v1.ScheduleService/FindSlotTimes": {"social_account_id": "page"},
-    "postflow.schedule.v1.ScheduleService/CheckSendWindow": {"social_account_id": "page"},
-    "postflow.schedule.v1.ScheduleService/CreateScheduleRule": {"schedule_rule": RULE},
-    "postflow.schedule.v1.ScheduleService/GetScheduleRule": {"schedule_rule_id": "rule"},
-    "postflow.schedule.v1.ScheduleService/UpdateScheduleRule": {
-        "schedule_rule": {**RULE, "id": "rule"},
-        "update_mask": "name",
-    },
-    "postflow.schedule.v1.ScheduleService/DeleteScheduleRule": {"schedule_rule_id": "rule"},
-    "postflow.schedule.v1.ScheduleService/ListScheduleRules": {},
-    "postflow.schedule.v1.ScheduleService/ListRuleTargets": {"brand_id": "brand"},
-    "postflow.schedule.v1.TimerService/CreateTimer": {"timer": TIMER},
-    "postflow.schedule.v1.TimerService/GetTimer": {"timer_id": "t1"},
-    "postflow.schedule.v1.TimerService/ListTimers": {},
-    "postflow.schedule.v1.TimerService/PauseTimer": {"timer_id": "t1"},
-    "postflow.schedule.v1.TimerService/ResumeTimer": {"timer_id": "t1"},
-    "postflow.schedule.v1.TimerService/FireTimer": {"timer_id": "t1"},
-    "postflow.schedule.v1.TimerService/DeleteTimer": {"timer_id": "t1"},
-    "postflow.schedule.v1.ScheduleAdminService/ListZoneChanges": {},
-    "postflow.schedule.v1.ScheduleAdminService/ApplyZoneChanges": {},
-    "postflow.queue.v1.QueueService/AddToQueue": {"draft_id": "d1"},
-    "postflow.queue.v1.QueueService/ScheduleAt": {"draft_id": "d1", "schedule_time": _TOMORROW},
-    "postflow.queue.v1.QueueService/ListQueueSlots": {},
-    "postflow.drafts.v1.DraftsService/CreateDraft": {"draft": {**DRAFT, "id": ""}},
-    "postflow.drafts.v1.DraftsService/GetDraft": {"draft_id": "d1"},
-    "postflow.drafts.v1.DraftsService/UpdateDraft": {"draft": DRAFT, "update_mask": "content.text"},
-    "postflow.drafts.v1.DraftsService/ApproveDraft": {"draft_id": "d1"},
-    "postflow.publisher.v1.PublisherService/GetPostJob": {"post_job_id": "j1"},
-    "postflow.publisher.v1.PublisherService/ListPostJobs": {},
-    "postflow.publisher.v1.PublisherService/WithdrawContent": {"draft_id": "d1", "below_revision": "2"},
-    "postflow.publisher.v1.PublisherService/ResolvePostJob": {
-        "post_job_id": "j1",
-        "outcome": "RESOLVE_OUTCOME_NOT_PUBLISHED",
-        "resolver": "ann",
-    },
-    "postflow.publisher.v1.SocialAccountService/ConnectAccount": {
-        "provider": "sandbox",
-        "external_account_id": "page-1",
-        "credentials": {"access_token": "sandbox-token"},
-    },
-    "postflow.publisher.v1.SocialAccountService/GetAccount": {"social_account_id": "page"},
-    "postflow.publisher.v1.SocialAccountService/ListAccounts": {},
-    "postflow.ops.v1.OperationsService/GetStats": {},
-    "postflow.ops.v1.OperationsService/ListDeadLetters": {},
-    "postflow.ops.v1.OperationsService/RedriveDeadLetters": {"consumer": "queue-events"},
-    "postflow.ops.v1.OperationsService/ArchiveDeadLetters": {"dead_letter_ids": ["letter"]},
-}
-"""A request of each method that is refused for nothing but what a test puts into it."""
-
-
-def request_of(method: str, changes: Mapping[str, Any] | None = None) -> Message:
-    made = message_factory.GetMessageClass(METHODS[method].input_type)()
-    return json_format.ParseDict({"organization_id": "org-bad", **GOOD[method], **(changes or {})}, made)
 
 
 async def refusal(clients: Clients, method: str, request: bytes) -> grpc.aio.AioRpcError:
@@ -146,7 +55,7 @@ async def fault(clients: Clients, method: str, request: Message) -> tuple[grpc.S
 
 
 async def served_by(stack: Stack, service: str) -> list[str]:
-    """As reflection tells it."""
+    """Lists the names of the services that this process serves, by reflection."""
     async with grpc.aio.insecure_channel(stack.targets[service]) as channel:
         call = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(
             iter([reflection_pb2.ServerReflectionRequest(list_services="")])
@@ -155,39 +64,8 @@ async def served_by(stack: Stack, service: str) -> list[str]:
     return [each.name for each in answers[0].list_services_response.service]
 
 
-def id_fields(method: str) -> Iterator[tuple[str, str]]:
-    """(path as the service names it, JSON path of the field) of every id in a request, also in what it holds."""
-    for field in METHODS[method].input_type.fields:
-        if _rules(field).id:
-            yield field.name, field.name
-        elif field.message_type and not field.is_repeated and field.message_type.file.package.startswith("postflow"):
-            yield from (
-                (f"{field.name}.{inner.name}", f"{field.name}.{inner.name}")
-                for inner in field.message_type.fields
-                if _rules(inner).id
-            )
-
-
-def _rules(field: FieldDescriptor) -> rules_pb2.FieldRules:
-    found: rules_pb2.FieldRules = field.GetOptions().Extensions[rules_pb2.rules]  # type: ignore[index]
-    return found
-
-
-def _with(message: Message, path: str, value: str) -> str:
-    """Sets the field; returns how the service names it."""
-    *parents, name = path.split(".")
-    holder: Any = message
-    for parent in parents:
-        holder = getattr(holder, parent)
-    if holder.DESCRIPTOR.fields_by_name[name].is_repeated:
-        getattr(holder, name).append(value)
-        return f"{path}[{len(getattr(holder, name)) - 1}]"
-    setattr(holder, name, value)
-    return path
-
-
-async def test_every_method_that_is_served_has_a_request_here(stack: Stack) -> None:
-    assert GOOD.keys() == METHODS.keys()
+async def test_every_served_method_has_a_valid_request(stack: Stack) -> None:
+    assert VALID.keys() == METHODS.keys()
     each = {service: await served_by(stack, service) for service in stack.targets}
     assert all("postflow.ops.v1.OperationsService" in names for names in each.values())
     served = {name for names in each.values() for name in names}
@@ -197,7 +75,7 @@ async def test_every_method_that_is_served_has_a_request_here(stack: Stack) -> N
 
 
 @pytest.mark.parametrize("method", METHODS)
-async def test_bytes_that_are_no_request_are_refused(clients: Clients, method: str) -> None:
+async def test_malformed_bytes_are_refused(clients: Clients, method: str) -> None:
     error = await refusal(clients, method, b"\xff\xff\xff not a protobuf message")
     assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert fault_from_error(error).reason == "MALFORMED_REQUEST"
@@ -205,8 +83,8 @@ async def test_bytes_that_are_no_request_are_refused(clients: Clients, method: s
 
 
 @pytest.mark.parametrize("method", METHODS)
-async def test_a_request_of_more_than_256_kib_is_refused(clients: Clients, stack: Stack, method: str) -> None:
-    # Our own channels would not even send it.
+async def test_a_request_over_256_kib_is_refused(clients: Clients, stack: Stack, method: str) -> None:
+    # Not over our own channels, which refuse to send it.
     target = stack.targets[SERVED_BY[METHODS[method].containing_service.file.package]]
     async with grpc.aio.insecure_channel(target) as channel:
         call: Any = channel.unary_unary(f"/{method}", request_serializer=None, response_deserializer=None)
@@ -230,12 +108,12 @@ async def test_operators_may_leave_the_organization_out(clients: Clients, method
 
 @pytest.mark.parametrize("value", [MALFORMED_ID, TOO_LONG_ID, "ünïcode", "nul\0"])
 @pytest.mark.parametrize("method", METHODS)
-async def test_malformed_ids_are_refused_wherever_they_stand(clients: Clients, method: str, value: str) -> None:
-    paths = [path for path, _ in id_fields(method)]
+async def test_malformed_ids_are_refused_in_every_field(clients: Clients, method: str, value: str) -> None:
+    paths = list(id_fields(method))
     assert "organization_id" in paths
     for path in paths:
         request = request_of(method)
-        field = _with(request, path, value)
+        field = put_id(request, path, value)
         code, refused = await fault(clients, method, request)
         assert (code, refused.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_FIELD"), path
         assert [violation.field for violation in refused.violations] == [field]
@@ -268,7 +146,7 @@ def _timer(**changes: object) -> dict[str, object]:
 
 
 def _once(**changes: object) -> dict[str, object]:
-    return {"timer": {"topic": "drafts.generate", "fire_time": _TOMORROW, **changes}}
+    return {"timer": {"topic": "drafts.generate", "fire_time": TOMORROW, **changes}}
 
 
 def _draft(**changes: object) -> dict[str, object]:
@@ -377,7 +255,7 @@ def _draft(**changes: object) -> dict[str, object]:
         (f"{TIMERS}/CreateTimer", _once(fire_time="9999-01-01T00:00:00Z"), None, "timer.fire_time"),
         (f"{TIMERS}/CreateTimer", _once(time_zone="UTC"), None, "timer.time_zone"),
         (f"{TIMERS}/CreateTimer", _once(dst_policy=2), None, "timer.dst_policy"),
-        (f"{TIMERS}/CreateTimer", _once(repeat_until=_TOMORROW), None, "timer.repeat_until"),
+        (f"{TIMERS}/CreateTimer", _once(repeat_until=TOMORROW), None, "timer.repeat_until"),
         (f"{TIMERS}/CreateTimer", {"timer": {"topic": "t", "delay": "-1s"}}, None, "timer.delay"),
         (f"{TIMERS}/CreateTimer", {"timer": {"topic": "t", "delay": "315576001s"}}, None, "timer.delay"),
         # dates
@@ -455,7 +333,7 @@ def _draft(**changes: object) -> dict[str, object]:
         (f"{PUBLISHERS}/WithdrawContent", {"below_revision": "0"}, None, "below_revision"),
     ],
 )
-async def test_a_field_that_is_wrong_is_named(
+async def test_a_wrong_field_is_named(
     clients: Clients, method: str, changes: dict[str, object], reason: str | None, field: str
 ) -> None:
     code, refused = await fault(clients, method, request_of(method, changes))
@@ -489,26 +367,26 @@ async def test_a_field_that_is_wrong_is_named(
         (f"{PUBLISHERS}/GetPostJob", "POST_JOB_NOT_FOUND"),
     ],
 )
-async def test_what_is_not_there_is_not_found(clients: Clients, method: str, reason: str) -> None:
+async def test_an_unknown_id_is_not_found(clients: Clients, method: str, reason: str) -> None:
     code, refused = await fault(clients, method, request_of(method))
     assert (code, refused.reason) == (grpc.StatusCode.NOT_FOUND, reason)
 
 
-async def test_credentials_that_the_provider_refuses_connect_nothing(clients: Clients) -> None:
+async def test_credentials_refused_by_the_provider_connect_nothing(clients: Clients) -> None:
     request = request_of(f"{ACCOUNTS}/ConnectAccount", {"credentials": {"access_token": "stolen"}})
     code, refused = await fault(clients, f"{ACCOUNTS}/ConnectAccount", request)
     assert (code, refused.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "CREDENTIALS_REFUSED")
     assert "stolen" not in refused.message
 
 
-async def test_every_process_still_answers_after_all_this(stack: Stack, clients: Clients) -> None:
+async def test_every_process_still_serves_after_all_refusals(stack: Stack, clients: Clients) -> None:
     await stack.wait_serving()
     assert {service: stack.starts(service) for service in stack.targets} == dict.fromkeys(stack.targets, 1)
     assert not [line for service in stack.targets for line in stack.output(service) if "unhandled exception" in line]
 
 
 def _length(size: int) -> bytes:
-    """As a varint."""
+    """Encodes the size as a varint."""
     encoded = b""
     while size > 127:
         encoded += bytes((size & 127 | 128,))

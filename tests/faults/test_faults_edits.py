@@ -67,10 +67,10 @@ async def test_a_target_that_was_taken_out_and_put_back_goes_out(stack: Stack, p
     await posting.prepare(*drafts, channels=CHANNELS)
     await posting.schedule_each(dict.fromkeys(drafts, SystemClock().now() + timedelta(seconds=5)))
     for draft in drafts:
-        await posting.take_out(draft, "instagram_feed", left=["facebook"])
+        await posting.remove_channels(draft, "instagram_feed", left=["facebook"])
     await asyncio.sleep(pause)
     for draft in drafts:
-        await posting.put_back(draft, *CHANNELS)
+        await posting.put_channels(draft, *CHANNELS)
         await posting.approve(draft)
     history = await posting.check_all_published()
     assert len(history.effects) == len(drafts) * 2

@@ -1,4 +1,4 @@
-"""One draft as its author leads it: written, scheduled, changed close to its time, and seen through to its end."""
+"""An author, who writes a draft, schedules it, changes it close to its time, and follows it to its end."""
 
 import asyncio
 import random
@@ -17,12 +17,12 @@ T = TypeVar("T")
 CHANNELS = ("facebook", "instagram_feed")
 MODES = {"lookup": 65, "keyed": 30, "blind": 5}
 REFUSALS = frozenset({grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.ABORTED, grpc.StatusCode.INVALID_ARGUMENT})
-"""What an author may hear who is too late, or who changes what is being changed."""
+"""Codes for an author who is too late, or whose edit races another one."""
 ASK_SECONDS = 0.5
 FAILED = frozenset({"FAILED", "MISSED"})
 ENDED = FAILED | {"PUBLISHED", "NEEDS_ATTENTION", "CANCELED"}
 SCHEDULED_AGAIN = 2
-"""How often an author schedules a draft again that has failed."""
+"""Number of times that an author reschedules a failed draft."""
 
 
 class Author:
@@ -34,7 +34,7 @@ class Author:
         self._texts = 0
 
     async def live(self, ahead: float, until: asyncio.Event) -> None:
-        """Everything happens near a time so many seconds ahead; `until` says that all is healed."""
+        """Leads a draft due in `ahead` seconds to its end; `until` is set once every fault is repaired."""
         (mode,) = self._chance.choices(list(MODES), list(MODES.values()))
         external = self._posting.tenant.external(f"of-{self._draft}")
         await self._posting.stack.sandbox.mode(external, mode)
@@ -42,11 +42,11 @@ class Author:
         await self._posting.write(self._draft, channels=self._channels, text=self._text(refused=refused))
         due, request_id = SystemClock().now() + timedelta(seconds=ahead), self._posting.new_request_id()
         for _ in range(self._chance.choice((1, 1, 2))):
-            await self._try(lambda: self._posting.schedule_one(self._draft, due, request_id))
+            await self._attempt(lambda: self._posting.schedule_one(self._draft, due, request_id))
         (change,) = self._chance.choices((self._rest, self._edit, self._edit_twice, self._retarget), (5, 3, 1, 2))
         await self._reach(due + timedelta(seconds=self._chance.uniform(-0.6, 0.6)))
         await change()
-        await self._try(lambda: self._posting.approve(self._draft))
+        await self._attempt(lambda: self._posting.approve(self._draft))
         await self._see_through(until)
 
     async def _rest(self) -> None:
@@ -54,8 +54,8 @@ class Author:
 
     async def _edit(self) -> None:
         text, request_id = self._text(), self._posting.new_request_id()
-        for _ in range(self._chance.choice((1, 1, 2))):  # A repeat is answered as the first call was.
-            await self._try(lambda: self._posting.change_text(self._draft, text, request_id=request_id))
+        for _ in range(self._chance.choice((1, 1, 2))):  # a repeat gets the first call's answer
+            await self._attempt(lambda: self._posting.change_text(self._draft, text, request_id=request_id))
 
     async def _edit_twice(self) -> None:
         await self._edit()
@@ -63,14 +63,14 @@ class Author:
         await self._edit()
 
     async def _retarget(self) -> None:
-        """With one channel it is exchanged for the other and back."""
+        """Removes the last channel and restores it; a draft with one channel gets the other one meanwhile."""
         left = tuple(channel for channel in CHANNELS if channel != self._channels[-1])
-        await self._try(lambda: self._posting.take_out(self._draft, self._channels[-1], left=left))
+        await self._attempt(lambda: self._posting.remove_channels(self._draft, self._channels[-1], left=left))
         await asyncio.sleep(self._chance.uniform(0, 1))
-        await self._try(lambda: self._posting.put_back(self._draft, *self._channels))
+        await self._attempt(lambda: self._posting.put_channels(self._draft, *self._channels))
 
     async def _see_through(self, until: asyncio.Event) -> None:
-        """What fails gets another text and another time; a draft without a time gets one."""
+        """Rewrites and reschedules a draft that failed; schedules one that has no time."""
         again = 0
         while again < SCHEDULED_AGAIN:
             states = await self._states()
@@ -85,11 +85,11 @@ class Author:
 
     async def _start_again(self) -> None:
         text = self._text()
-        await self._try(lambda: self._posting.change_text(self._draft, text))
-        await self._try(lambda: self._posting.approve(self._draft))
+        await self._attempt(lambda: self._posting.change_text(self._draft, text))
+        await self._attempt(lambda: self._posting.approve(self._draft))
         due = SystemClock().now() + timedelta(seconds=self._chance.uniform(0, 2))
         request_id = self._posting.new_request_id()
-        await self._try(lambda: self._posting.schedule_one(self._draft, due, request_id))
+        await self._attempt(lambda: self._posting.schedule_one(self._draft, due, request_id))
 
     async def _states(self) -> set[str]:
         return await self._posting.insist(lambda: self._posting.tenant.states(self._draft))
@@ -97,7 +97,7 @@ class Author:
     async def _reach(self, moment: datetime) -> None:
         await asyncio.sleep(max((moment - SystemClock().now()).total_seconds(), 0))
 
-    async def _try(self, call: Callable[[], Awaitable[T]]) -> T | None:
+    async def _attempt(self, call: Callable[[], Awaitable[T]]) -> T | None:
         try:
             return await call()
         except grpc.aio.AioRpcError as error:

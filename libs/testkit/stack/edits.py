@@ -1,4 +1,4 @@
-"""What authors heard when they changed a draft, held against what the provider has (G21)."""
+"""Promise G21: checks the answers to edits of drafts against the posts that the provider has."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -21,27 +21,27 @@ class Edit:
     older: Set[str] = frozenset()
     """The texts that it replaces."""
     removed: Set[Place] = frozenset()
-    """The targets that it takes out."""
+    """The targets that it removes."""
     in_flight: Set[str] = frozenset()
     """The post jobs that the answer names."""
 
 
 def unannounced(edits: Sequence[Edit], jobs: Mapping[str, Row], effects: Mapping[str, Sequence[Row]]) -> Iterator[str]:
-    """Older texts, and posts on targets taken out, that are out although the answer does not name their jobs.
+    """Finds older texts, and posts on removed targets, that are out although the answer does not name their jobs.
 
-    `jobs` and the effects are by the job's id. Each effect is told once, with the first answer that conceals it.
+    `jobs` and `effects` are keyed by job id. Each effect is reported once, with the first answer that conceals it.
     """
     concealed: dict[str, str] = {}
-    for edit, back in _with_the_next(edits):
+    for edit, next_edit in _with_the_next(edits):
         for job_id, job in jobs.items():
             if (job["organization_id"], job["draft_id"]) == (edit.organization_id, edit.draft_id):
-                for effect in _against(edit, back, job, effects.get(job_id, ())):
-                    concealed.setdefault(effect["id"], _told(edit, effect, job_id))
+                for effect in _concealed_by(edit, next_edit, job, effects.get(job_id, ())):
+                    concealed.setdefault(effect["id"], _sentence(edit, effect, job_id))
     yield from concealed.values()
 
 
 def _with_the_next(edits: Sequence[Edit]) -> Iterator[tuple[Edit, datetime]]:
-    """Each edit, and when the draft was changed again: a target that was taken out may have been put back."""
+    """Pairs each edit with the time of the draft's next one, which may have put a removed target back."""
     later: dict[tuple[str, str], datetime] = {}
     found = []
     for edit in sorted(edits, key=lambda each: each.called, reverse=True):
@@ -51,19 +51,19 @@ def _with_the_next(edits: Sequence[Edit]) -> Iterator[tuple[Edit, datetime]]:
     return reversed(found)
 
 
-def _against(edit: Edit, back: datetime, job: Row, effects: Sequence[Row]) -> Iterator[Row]:
+def _concealed_by(edit: Edit, next_edit: datetime, job: Row, effects: Sequence[Row]) -> Iterator[Row]:
     if job["id"] in edit.in_flight:
         return
     removed = (job["social_account_id"], job["channel"], job["destination"]) in edit.removed
     for effect in effects:
-        if effect["text"] in edit.older or (removed and datetime.fromisoformat(effect["time"]) < back):
+        if effect["text"] in edit.older or (removed and datetime.fromisoformat(effect["time"]) < next_edit):
             yield effect
 
 
-def _told(edit: Edit, effect: Row, job_id: str) -> str:
+def _sentence(edit: Edit, effect: Row, job_id: str) -> str:
     seconds = (datetime.fromisoformat(effect["time"]) - edit.answered).total_seconds()
     took = (edit.answered - edit.called).total_seconds()
     return (
         f"draft {edit.draft_id} was changed (OK after {took:.3f} s, in flight: {sorted(edit.in_flight)}), and"
-        f" job {job_id} brought out {effect['text']!r} {seconds:+.3f} s from the answer"
+        f" job {job_id} published {effect['text']!r} {seconds:+.3f} s after the answer"
     )

@@ -1,4 +1,4 @@
-"""Many drafts, and something breaks every second; then all is healed, and every promise is checked.
+"""Runs many drafts while something breaks every second, then repairs everything and checks every promise.
 
 `python -m testkit.stack.mixed_run --seeds 20 --posts 300` runs seed after seed, each on a stack of its own.
 """
@@ -27,12 +27,12 @@ from testkit.stack.tenant import Clients, Tenant
 
 POSTS_PER_SECOND = 5.0
 AT_ONCE = 80
-HEALED_WITHIN = 150.0
+REPAIRED_WITHIN = 150.0
 BROKEN = (AssertionError, ExceptionGroup, StackError, grpc.aio.AioRpcError, OSError)
-"""The next seed runs all the same."""
+"""Failures of one seed; the next one still runs."""
 REPLICAS = {"publisher": 2, "queue": 2}
 
-# A claim is held for 3.5 s, a question is asked after one, and a person after fifteen: a crash is over in about five.
+# A lease lasts 3.5 s, a look-up follows after one, NEEDS_ATTENTION after fifteen: a crash is over in about five.
 QUICK = {
     "POSTFLOW_PUBLISHER_REQUEST_TIMEOUT": "1.5",
     "POSTFLOW_PUBLISHER_LEASE_MARGIN": "2",
@@ -49,7 +49,7 @@ QUICK = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     history: History
-    deeds: Counter[str]
+    faults: Counter[str]
     ended_by_themselves: list[str]
 
     @property
@@ -58,14 +58,14 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class ProxiedStack:
     stack: Stack
     proxies: Sequence[Proxy]
 
 
 @asynccontextmanager
-async def scene(folder: Path) -> AsyncIterator[Scene]:
-    """Two publishers and two queues; each publisher reaches its database through a proxy of its own."""
+async def proxied_stack(folder: Path) -> AsyncIterator[ProxiedStack]:
+    """Starts two publishers, each with a proxy before its database, and two queues."""
     async with AsyncExitStack() as exits:
         stack = await exits.enter_async_context(Stack(folder, environment=QUICK, replicas=REPLICAS, respawn=False))
         proxies = []
@@ -74,59 +74,59 @@ async def scene(folder: Path) -> AsyncIterator[Scene]:
             exits.push_async_callback(stack.stop, publisher)
             await stack.restart(publisher, {"POSTFLOW_PUBLISHER_DATABASE_URL": proxy.url})
             proxies.append(proxy)
-        yield Scene(stack=stack, proxies=proxies)
+        yield ProxiedStack(stack=stack, proxies=proxies)
 
 
-async def mixed_run(scene: Scene, *, seed: int, posts: int) -> Outcome:
-    """AssertionError names every broken promise."""
-    clients = Clients(scene.stack.targets)
+async def mixed_run(proxied: ProxiedStack, *, seed: int, posts: int) -> Outcome:
+    """Runs one seed; raises AssertionError with every broken promise."""
+    clients = Clients(proxied.stack.targets)
     await clients.ready()
-    posting = Posting(scene.stack, Tenant(clients, f"seed-{seed}"))
-    nemesis = Nemesis(scene.stack, scene.proxies, random.Random(seed))
+    posting = Posting(proxied.stack, Tenant(clients, f"seed-{seed}"))
+    nemesis = Nemesis(proxied.stack, proxied.proxies, random.Random(seed))
     await nemesis.relent()
-    healed, room = asyncio.Event(), asyncio.Semaphore(AT_ONCE)
+    repaired, room = asyncio.Event(), asyncio.Semaphore(AT_ONCE)
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(_rage(nemesis, posts / POSTS_PER_SECOND, healed))
+            group.create_task(_rage(nemesis, posts / POSTS_PER_SECOND, repaired))
             for number in range(posts):
                 chance = random.Random(f"{seed} {number}")
-                group.create_task(_live(posting, f"post-{number}", chance, number / POSTS_PER_SECOND, room, healed))
-        history = await posting.check_all_ended(within=HEALED_WITHIN)
+                group.create_task(_live(posting, f"post-{number}", chance, number / POSTS_PER_SECOND, room, repaired))
+        history = await posting.check_all_ended(within=REPAIRED_WITHIN)
     finally:
         await clients.close()
-    return Outcome(history=history, deeds=nemesis.deeds, ended_by_themselves=nemesis.ended_by_themselves)
+    return Outcome(history=history, faults=nemesis.faults, ended_by_themselves=nemesis.ended_by_themselves)
 
 
-async def _rage(nemesis: Nemesis, seconds: float, healed: asyncio.Event) -> None:
+async def _rage(nemesis: Nemesis, seconds: float, repaired: asyncio.Event) -> None:
     await nemesis.rage(seconds)
-    healed.set()
+    repaired.set()
 
 
 async def _live(
-    posting: Posting, draft: str, chance: random.Random, start: float, room: asyncio.Semaphore, healed: asyncio.Event
+    posting: Posting, draft: str, chance: random.Random, start: float, room: asyncio.Semaphore, repaired: asyncio.Event
 ) -> None:
     await asyncio.sleep(start)
     async with room:
-        await Author(posting, draft, chance).live(chance.uniform(1, 6), healed)
+        await Author(posting, draft, chance).live(chance.uniform(1, 6), repaired)
 
 
 async def _campaign(seeds: list[int], posts: int) -> int:
-    broken = []
+    failed = []
     for seed in seeds:
         with tempfile.TemporaryDirectory(prefix="postflow-faults-") as folder:
             try:
-                async with scene(Path(folder) / "state") as there:
-                    outcome = await mixed_run(there, seed=seed, posts=posts)
+                async with proxied_stack(Path(folder) / "state") as proxied:
+                    outcome = await mixed_run(proxied, seed=seed, posts=posts)
             except BROKEN as error:
-                broken.append(seed)
+                failed.append(seed)
                 print(f"seed {seed}: {_shown(error)}", flush=True)
                 continue
-        print(f"seed {seed}: kept; {dict(outcome.states)}; {dict(outcome.deeds)}", flush=True)
+        print(f"seed {seed}: promises kept; {dict(outcome.states)}; {dict(outcome.faults)}", flush=True)
         if outcome.ended_by_themselves:
-            broken.append(seed)
+            failed.append(seed)
             print(f"seed {seed}: ended by themselves: {outcome.ended_by_themselves}", flush=True)
-    print(f"{len(seeds)} seeds, broken: {broken}")
-    return 1 if broken else 0
+    print(f"{len(seeds)} seeds, failed: {failed}")
+    return 1 if failed else 0
 
 
 def _shown(error: BaseException) -> str:
@@ -137,9 +137,9 @@ def _shown(error: BaseException) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=1, help="how many seeds to run, one after the other")
+    parser.add_argument("--seeds", type=int, default=1, help="number of seeds, run one after another")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
-    parser.add_argument("--posts", type=int, default=300, help="drafts in each run")
+    parser.add_argument("--posts", type=int, default=300, help="drafts per run")
     given = parser.parse_args()
     return asyncio.run(_campaign(list(range(given.first, given.first + given.seeds)), given.posts))
 

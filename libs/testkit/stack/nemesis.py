@@ -1,4 +1,4 @@
-"""Breaks one thing after the other, and repairs each after a moment."""
+"""A nemesis, which breaks one thing after another and repairs each after a moment."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ PROVIDER_FAULTS: Sequence[Mapping[str, object]] = (
     {"fault": "status", "status": 503, "operation": "lookup"},
 )
 REFUSED = "[refused]"
-"""The provider refuses a text with this mark for good."""
+"""Texts with this mark are refused by the provider for good."""
 REFUSALS: Mapping[str, object] = {"fault": "status", "status": 422, "text": REFUSED}
 UNEVEN = (0.9, 0.3, 0.15, 0.15, 0.0)
 MOST_SKEW = 60.0
@@ -33,16 +33,16 @@ MOST_SKEW = 60.0
 
 class Nemesis:
     def __init__(self, stack: Stack, proxies: Sequence[Proxy], chance: random.Random) -> None:
-        """`proxies` stand between processes and their databases."""
+        """Takes `proxies` that stand between processes and their databases."""
         self._stack = stack
         self._proxies = proxies
         self._chance = chance
-        self.deeds: Counter[str] = Counter()
+        self.faults: Counter[str] = Counter()
         self.ended_by_themselves: list[str] = []
 
     async def rage(self, seconds: float) -> None:
         loop = asyncio.get_running_loop()
-        deeds: list[tuple[int, Callable[[], Awaitable[None]]]] = [
+        faults: list[tuple[int, Callable[[], Awaitable[None]]]] = [
             (6, self.kill_a_service),
             (4, self.stop_a_service),
             (4, self.freeze_a_service),
@@ -57,12 +57,12 @@ class Nemesis:
             (2, self.kill_postgres),
             (8, self.upset_the_provider),
         ]
-        weights, choices = [weight for weight, _ in deeds], [deed for _, deed in deeds]
+        weights, choices = [weight for weight, _ in faults], [fault for _, fault in faults]
         end = loop.time() + seconds
         while loop.time() < end:
-            (deed,) = self._chance.choices(choices, weights)
-            self.deeds[deed.__name__] += 1
-            await deed()
+            (fault,) = self._chance.choices(choices, weights)
+            self.faults[fault.__name__] += 1
+            await fault()
             self.ended_by_themselves += [name for name in self._stack.processes if not self._stack.running(name)]
             await asyncio.sleep(self._chance.uniform(0.1, 0.8))
         await self.relent()
@@ -83,7 +83,7 @@ class Nemesis:
         await self._stack.restart(self._any_service())
 
     async def freeze_a_service(self) -> None:
-        """Now and then for longer than the publisher's claims last."""
+        """Stops a process for up to 4.5 s, sometimes longer than Publisher's leases last."""
         pid = self._stack.pid(self._any_service())
         os.kill(pid, signal.SIGSTOP)
         try:
@@ -97,13 +97,13 @@ class Nemesis:
         await self._stack.restart(self._any_service(), {"POSTFLOW_CLOCK_OFFSET": str(offset)})
 
     async def step_the_clock_of_queue_back(self) -> None:
-        """Its clock is ahead for some seconds. When it is right again, new slots have older ids than those before."""
+        """Sets Queue's clock ahead for some seconds and back: new slots then have older ids than existing ones."""
         await self._stack.restart("queue", {"POSTFLOW_CLOCK_OFFSET": str(MOST_SKEW)})
         await self._moment(4.0)
         await self._stack.restart("queue", {"POSTFLOW_CLOCK_OFFSET": "0"})
 
     async def turn_a_database_uneven_or_even(self) -> None:
-        """It stays so while other things break: about half of the time."""
+        """Toggles delays of a database; they last while other things break, about half of the time."""
         proxy = self._chance.choice(self._proxies)
         proxy.delays = () if proxy.delays else UNEVEN
 

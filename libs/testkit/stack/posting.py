@@ -1,4 +1,4 @@
-"""Posts under faults: calls are repeated until they are answered, what was answered is remembered and checked."""
+"""Posts under faults: repeats each call until it is answered, remembers what was acknowledged, and checks it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
@@ -11,9 +11,10 @@ from devstack.stack import Stack
 from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
 from testkit.eventually import eventually
-from testkit.stack import history, remains
+from testkit.stack import remains
 from testkit.stack.edits import Edit, Place
-from testkit.stack.history import Acknowledged, History
+from testkit.stack.history import Acknowledged, History, Row
+from testkit.stack.promises import open_jobs, violations
 from testkit.stack.tenant import Tenant, target
 
 T = TypeVar("T")
@@ -21,15 +22,15 @@ T = TypeVar("T")
 AT_ONCE = 16
 BREATH = 0.25
 PATIENCE = 120.0
-"""Longer than a service may take to die of what a test asks of it, and then to start again (`START_SECONDS`)."""
-AWAY = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED})
+"""Seconds; longer than a service takes to hit an armed failpoint and to start again (`START_SECONDS`)."""
+UNREACHABLE = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED})
 
 
 class Posting:
     """The posts of one organization, each on an account of its own, so that all may be due at the same instant."""
 
     def __init__(self, stack: Stack, tenant: Tenant, *, patience: float = PATIENCE) -> None:
-        """`patience` is how long, in seconds, a call is repeated while its service is away."""
+        """Repeats a call for at most `patience` seconds while its service is unreachable."""
         self.stack = stack
         self.tenant = tenant
         self._patience = patience
@@ -41,8 +42,10 @@ class Posting:
         self._room = asyncio.Semaphore(AT_ONCE)
 
     async def schedule(self, *drafts: str, ahead: float = 0.0) -> datetime:
-        """Connects, writes and approves a draft for each id. When all are written (nobody knows how long that takes),
-        schedules them for one instant so many seconds ahead, and returns it."""
+        """Connects, writes and approves a draft for each id; then schedules all for one instant and returns it.
+
+        The instant is `ahead` seconds after the last draft is written, because writing takes an unknown time.
+        """
         await self.prepare(*drafts)
         due = SystemClock().now() + timedelta(seconds=ahead)
         await self._for_each(lambda draft: self.schedule_one(draft, due, ""), drafts)
@@ -52,26 +55,26 @@ class Posting:
         await self._for_each(lambda draft: self.write(draft, channels=channels), drafts)
 
     async def schedule_each(self, dues: Mapping[str, datetime]) -> None:
-        """Drafts that are written, each for its time; again, too, where an earlier slot has ended."""
+        """Schedules each written draft for its time, also one whose earlier slot has ended."""
         await self._for_each(lambda draft: self.schedule_one(draft, dues[draft], self._ids.new()), list(dues))
 
     async def insist(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Calls until there is an answer. The calls of `Tenant` may be repeated."""
+        """Repeats a call of `Tenant` until there is an answer."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._patience
         while True:
             try:
                 return await call()
             except grpc.aio.AioRpcError as error:
-                if error.code() not in AWAY or loop.time() > deadline:
+                if error.code() not in UNREACHABLE or loop.time() > deadline:
                     raise
             await asyncio.sleep(BREATH)
 
-    def ledger(self) -> Sequence[history.Row]:
-        ours = f"{self.tenant.organization_id}."
-        return [line for line in self.stack.sandbox.ledger() if line["account"].startswith(ours)]
+    def ledger(self) -> Sequence[Row]:
+        prefix = f"{self.tenant.organization_id}."
+        return [line for line in self.stack.sandbox.ledger() if line["account"].startswith(prefix)]
 
-    def effects(self) -> Sequence[history.Row]:
+    def effects(self) -> Sequence[Row]:
         return [line for line in self.ledger() if line["kind"] == "effect"]
 
     async def history(self) -> History:
@@ -85,19 +88,19 @@ class Posting:
         )
 
     async def check(self, *, within: float = 60.0, unanswerable: Set[str] = frozenset()) -> History:
-        """Waits until every promise is kept, and returns what was read; a broken one is told at the end of the time.
+        """Waits until every promise is kept and returns the history; AssertionError names the broken ones in the end.
 
-        What was delivered to a process that was killed is delivered again after five seconds (`ack_wait`).
+        Messages that were delivered to a killed process are redelivered after five seconds (`ack_wait`).
         """
-        return await self._wait_for(lambda read: history.violations(read, unanswerable=unanswerable), within)
+        return await self._wait_for(lambda read: violations(read, unanswerable=unanswerable), within)
 
     async def check_all_ended(self, *, within: float = 60.0) -> History:
-        """As `check`; moreover nothing is left to be done."""
-        return await self._wait_for(lambda read: [*history.violations(read), *history.open_jobs(read)], within)
+        """Does the same as `check`, and waits until no job is left open."""
+        return await self._wait_for(lambda read: [*violations(read), *open_jobs(read)], within)
 
     async def check_all_published(self, *, within: float = 60.0) -> History:
-        """As `check`; moreover every post is out."""
-        read = await self._wait_for(lambda read: [*history.violations(read), *_others(read, {"PUBLISHED"})], within)
+        """Does the same as `check`, and waits until every post is published."""
+        read = await self._wait_for(lambda read: [*violations(read), *_others(read, {"PUBLISHED"})], within)
         assert len(read.effects) == len(read.jobs) >= len(self._drafts)
         return read
 
@@ -113,7 +116,7 @@ class Posting:
         return await eventually(kept, within=within)
 
     async def until_slots(self, state: str, *, within: float = 20.0) -> None:
-        """All of them have that state in Queue's own table."""
+        """Waits until all slots have that state in Queue's table."""
 
         async def reached() -> bool:
             states = {slot["state"] for slot in (await self.history()).slots}
@@ -123,7 +126,7 @@ class Posting:
         await eventually(reached, within=within)
 
     async def write(self, draft: str, *, channels: Sequence[str] = ("facebook",), text: str = "") -> None:
-        """Connects an account, writes a draft for it and approves it. What has been done already stays as it is."""
+        """Connects an account, writes a draft for it and approves it; skips the steps that were done before."""
         account = f"of-{draft}"
         text = text or f"Text of {draft}"
         targets = [target(account, channel) for channel in channels]
@@ -137,16 +140,18 @@ class Posting:
         await self.insist(lambda: self.tenant.approve(draft))
 
     async def change_text(self, draft: str, text: str, *, request_id: str = "") -> Sequence[str]:
-        """Changes it until there is an answer, which is held against the ledger; the jobs that it names."""
+        """Changes the text and returns the jobs that the answer names; `check` compares the answer with the ledger."""
         older, self._texts[draft] = tuple(self._texts[draft]), [*self._texts[draft], text]
         return await self._edit(draft, request_id, text=text, older=frozenset(older) - {text})
 
-    async def take_out(self, draft: str, *channels: str, left: Sequence[str], request_id: str = "") -> Sequence[str]:
+    async def remove_channels(
+        self, draft: str, *channels: str, left: Sequence[str], request_id: str = ""
+    ) -> Sequence[str]:
         removed = frozenset((f"of-{draft}", channel, "") for channel in channels)
         return await self._edit(draft, request_id, channels=left, removed=removed)
 
-    async def put_back(self, draft: str, *channels: str, request_id: str = "") -> Sequence[str]:
-        """These are all channels then."""
+    async def put_channels(self, draft: str, *channels: str, request_id: str = "") -> Sequence[str]:
+        """Makes these all the channels of the draft."""
         return await self._edit(draft, request_id, channels=channels)
 
     async def _edit(

@@ -1,4 +1,4 @@
-"""A TCP proxy between a process and its server: it delays some messages, or everything while it is frozen."""
+"""A TCP proxy between a process and its server, which delays some messages, or all while it is frozen."""
 
 import asyncio
 import random
@@ -11,9 +11,9 @@ CHUNK = 1 << 16
 
 
 class Proxy:
-    """`async with Proxy(url) as proxy:` and `proxy.url` leads to the same server.
+    """Forwards `proxy.url` to the server of `url` inside `async with Proxy(url) as proxy`.
 
-    What a client sends is delayed by one of `delays` (seconds) where it contains `marker`; answers are never delayed.
+    Delays data from a client that contains `marker` by one of `delays` (seconds); never delays answers.
     """
 
     def __init__(self, url: str, *, marker: bytes = b"BEGIN", chance: random.Random | None = None) -> None:
@@ -34,7 +34,7 @@ class Proxy:
         return urlunsplit(self._url._replace(netloc=f"{user}@127.0.0.1:{port}" if user else f"127.0.0.1:{port}"))
 
     def freeze(self) -> None:
-        """Nothing passes, and nobody learns of it, until `thaw`."""
+        """Stops all data until `thaw`; connections stay open."""
         self._flowing.clear()
 
     def thaw(self) -> None:
@@ -73,5 +73,5 @@ class Proxy:
                 await self._flowing.wait()
                 sink.write(data)
                 await sink.drain()
-        # An end in one direction is the end of both: neither PostgreSQL nor its clients close half a connection.
+        # Closing one direction closes both: neither PostgreSQL nor its clients half-close a connection.
         sink.close()

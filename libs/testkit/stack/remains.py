@@ -1,4 +1,4 @@
-"""Reads what is left after a run: the four databases, and then the provider's ledger."""
+"""Reads the remains of a run: first the databases, then the provider's ledger."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -28,7 +28,7 @@ async def read(
     *,
     acknowledged: Acknowledged,
 ) -> History:
-    """What belongs to these organizations."""
+    """Reads all rows and ledger lines of these organizations."""
     found: dict[str, Sequence[Row]] = {}
     left_over: list[str] = []
     now: datetime | None = None
@@ -57,7 +57,7 @@ async def read(
 
 
 def _shown(record: Mapping[str, Any] | asyncpg.Record) -> Row:
-    """A row; of a draft with its targets and its text."""
+    """Returns the row; a draft's row has its targets and text decoded."""
     row = dict(record)
     if "targets" in row:
         row["targets"] = [tuple(place) for place in json.loads(row["targets"])]

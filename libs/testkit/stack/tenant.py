@@ -1,4 +1,4 @@
-"""The four services as one organization sees them: real calls, with the verbs that tests need most."""
+"""Calls of one organization to the four services: the ones that tests need most."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -27,7 +27,7 @@ from postflow.target.v1 import target_pb2
 from servicekit.rpc import open_channel
 from testkit.eventually import eventually
 
-TOKEN = "sandbox-token"  # noqa: S105 - the sandbox takes every word that begins so
+TOKEN = "sandbox-token"  # noqa: S105 - the sandbox accepts any token with this prefix
 
 
 class Clients:
@@ -45,7 +45,7 @@ class Clients:
         self.accounts = social_account_service_pb2_grpc.SocialAccountServiceStub(self.channels["publisher"])
 
     async def ready(self) -> None:
-        """After a restart: a channel tries again only now and then, and refuses calls until it has succeeded."""
+        """Waits until all channels have reconnected: after a restart they do so only now and then, and refuse calls."""
         for channel in self.channels.values():
             await channel.channel_ready()
 
@@ -55,14 +55,14 @@ class Clients:
 
 
 class Tenant:
-    """One organization. Its accounts at the provider bear its name, so that its effects can be told from others'."""
+    """One organization. Its accounts at the provider carry its id, which marks its effects in the ledger."""
 
     def __init__(self, clients: Clients, organization_id: str) -> None:
         self.clients = clients
         self.organization_id = organization_id
 
     def external(self, account: str) -> str:
-        """The account's name at the provider."""
+        """Returns the account's id at the provider."""
         return f"{self.organization_id}.{account}"
 
     async def connect(self, account: str = "page") -> None:
@@ -104,7 +104,7 @@ class Tenant:
     async def create(
         self, draft_id: str, text: str, targets: Sequence[target_pb2.Target] = (), *, approved: bool = True
     ) -> draft_pb2.Draft:
-        """With the account `page` on Facebook when no target is named."""
+        """Creates a draft; without targets it gets the account `page` on Facebook."""
         created = await self.clients.drafts.CreateDraft(
             drafts_service_pb2.CreateDraftRequest(
                 organization_id=self.organization_id,
@@ -132,7 +132,7 @@ class Tenant:
         targets: Sequence[target_pb2.Target] | None = None,
         request_id: str = "",
     ) -> drafts_service_pb2.UpdateDraftResponse:
-        """What is None stays as it is."""
+        """Changes the text and the targets that are not None."""
         draft = draft_pb2.Draft(id=draft_id, targets=targets or ())
         paths = [] if targets is None else ["targets"]
         if text is not None:
@@ -152,7 +152,7 @@ class Tenant:
     async def schedule_at(
         self, draft_id: str, time: datetime, *accounts: str, request_id: str = ""
     ) -> list[queue_slot_pb2.QueueSlot]:
-        """On all accounts of the draft when none is named. Another call for the same draft needs an id of its own."""
+        """Schedules the draft on these accounts, else on all of its own; a second call needs a `request_id`."""
         answer = await self.clients.queue.ScheduleAt(
             queue_service_pb2.ScheduleAtRequest(
                 organization_id=self.organization_id,
@@ -191,7 +191,7 @@ class Tenant:
         return list(answer.post_jobs)
 
     async def states(self, draft_id: str) -> set[str]:
-        """Those of the draft's post jobs, by their names in the database."""
+        """Returns the states of the draft's post jobs, by their names in the database."""
         names = {post_job_pb2.PostJobState.Name(job.state) for job in await self.jobs(draft_id)}
         return {name.removeprefix("POST_JOB_STATE_") for name in names}
 
@@ -201,7 +201,7 @@ class Tenant:
         )
 
     async def until(self, draft_id: str, state: draft_pb2.DraftState, *, within: float = 20.0) -> draft_pb2.Draft:
-        """The draft, once it has that state."""
+        """Waits until the draft has that state and returns it."""
 
         async def reached() -> draft_pb2.Draft:
             draft = await self.draft(draft_id)
@@ -213,7 +213,7 @@ class Tenant:
     async def until_job(
         self, draft_id: str, state: post_job_pb2.PostJobState, *, within: float = 20.0
     ) -> post_job_pb2.PostJob:
-        """The draft's only post job, once it has that state."""
+        """Waits until the draft's only post job has that state and returns it."""
 
         async def reached() -> post_job_pb2.PostJob:
             jobs = await self.jobs(draft_id)

@@ -1,4 +1,4 @@
-"""Compiled zones (RFC 9636) of laws that never were, or that are no more: for tests of what a new law moves."""
+"""Makes compiled zones (RFC 9636) with rules of our choice, for tests of changes in the time zone data."""
 
 import struct
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ _LETTERS = b"LMT\0"
 def compiled_zone(
     rule: str, *, offset: timedelta = timedelta(), changes: Sequence[tuple[datetime, timedelta]] = ()
 ) -> bytes:
-    """A zone that begins with `offset`, goes over to others at `changes`, and then follows `rule` for ever.
+    """Compiles a zone that begins with `offset`, changes to others at `changes`, and then follows `rule` forever.
 
-    The rule is written as POSIX does in TZ, such as `PST8PDT,M3.2.0,M11.1.0`.
+    The rule has the syntax of POSIX TZ, such as `PST8PDT,M3.2.0,M11.1.0`.
     """
     offsets = list(dict.fromkeys([offset, *(changed for _, changed in changes)]))
     instants = [int(at.timestamp()) for at, _ in changes]

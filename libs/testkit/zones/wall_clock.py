@@ -1,6 +1,6 @@
-"""The wall clock of every zone, read straight from the compiled database: no code is shared with civil or zoneinfo.
+"""Reads the wall clock of every zone straight from tzdata, sharing no code with civil or zoneinfo.
 
-Minutes and seconds are counted since 1970, those of a wall clock as if it showed UTC.
+Minutes and seconds count from 1970; wall-clock times count as if the clock showed UTC.
 """
 
 import calendar
@@ -24,7 +24,7 @@ _LAST_YEAR = 2100
 
 
 class Change(NamedTuple):
-    """Clocks leave one offset for another; the offsets in seconds, the instant in seconds since 1970."""
+    """A change of offset; both offsets are in seconds, the instant in seconds since 1970."""
 
     at: int
     before: int
@@ -42,11 +42,11 @@ class WallClock:
         self._offsets = [listed[0].before, *(change.after for change in self.changes)]
 
     def wall(self, minute: int) -> int:
-        """What it shows at that minute of UTC, in minutes."""
+        """Returns the wall-clock minute at that minute of UTC."""
         return minute + self._offsets[bisect_right(self._at, minute * 60)] // 60
 
     def walls(self, minutes: range) -> list[int]:
-        """`wall` of each, a stretch between two changes at a time."""
+        """Returns `wall` of each minute, computed for all minutes between two changes at a time."""
         shown: list[int] = []
         at = minutes.start
         while at < minutes.stop:
@@ -60,7 +60,7 @@ class WallClock:
 
 
 class Shown(NamedTuple):
-    """A weekly time: the minute of UTC, what the wall shows then, and what was asked for."""
+    """One occurrence of a weekly time: the minute of UTC, the wall-clock time then, and the requested one."""
 
     minute: int
     wall: int
@@ -74,7 +74,7 @@ def clock(name: str) -> WallClock:
 
 @cache
 def distinct_zones() -> tuple[str, ...]:
-    """One name for each zone that differs from all others."""
+    """Returns one name for each set of identical zones."""
     return tuple(sorted({_compiled(name): name for name in sorted(_names(), reverse=True)}.values()))
 
 
@@ -87,9 +87,10 @@ def instant_of(minute: int) -> datetime:
 
 
 def weekly_times(wanted: Collection[int], zone: WallClock, after: int, until: int) -> list[Shown]:
-    """When those minutes of the week (since Sunday) come, later than `after` and up to `until`.
+    """Returns when those minutes of the week (since Sunday) occur, later than `after` and up to `until`.
 
-    The policy in words, on a walk over every minute; a jump reaches a day at most, so the walk is longer by more.
+    Applies the policy in a walk over every minute. The walk is 30 hours longer at both ends, because a jump can span a
+    day.
     """
     walk = range(after - 30 * 60, until + 30 * 60)
     walls = zone.walls(walk)
@@ -114,12 +115,12 @@ def weekly_times(wanted: Collection[int], zone: WallClock, after: int, until: in
 
 
 def first_minutes(walk: range, walls: Sequence[int]) -> dict[int, int]:
-    """When the wall shows something for the first time on the walk."""
+    """Maps each wall-clock minute to the first minute of the walk that shows it."""
     return dict(zip(reversed(walls), reversed(walk), strict=True))
 
 
 def changes_by_kind(first_year: int, last_year: int) -> dict[Change, list[str]]:
-    """Zones that change from the same offset to the same offset at the same instant read alike around it."""
+    """Groups the zones by change: those with equal offsets before and after the same instant behave alike around it."""
     kinds = defaultdict[Change, list[str]](list)
     for name in distinct_zones():
         for change in clock(name).changes:
@@ -130,7 +131,7 @@ def changes_by_kind(first_year: int, last_year: int) -> dict[Change, list[str]]:
 
 @st.composite
 def moments(draw: st.DrawFn) -> tuple[str, int]:
-    """A zone and a minute, half of the time near one of its changes."""
+    """Draws a zone and a minute, half of the time near one of its changes."""
     name = draw(st.sampled_from(distinct_zones()))
     near = [change.at // 60 for change in clock(name).changes if seconds(1973) <= change.at < seconds(2037)]
     anywhere = st.integers(seconds(1973) // 60, seconds(2037) // 60)
@@ -145,7 +146,7 @@ def _names() -> list[str]:
 
 
 def _read(compiled: bytes) -> tuple[list[Change], str]:
-    """What a compiled zone lists, after an entry for the beginning of time, and its rule for later (RFC 9636)."""
+    """Returns the changes that a compiled zone lists, after one for the beginning of time, and its rule (RFC 9636)."""
 
     def counts(at: int) -> tuple[int, ...]:
         assert compiled[at : at + 4] == b"TZif"
@@ -165,7 +166,7 @@ def _read(compiled: bytes) -> tuple[list[Change], str]:
 
 
 def _changes_by_rule(footer: str, since: int, offset: int) -> Iterator[Change]:
-    """Such as `<-02>2<-01>,M3.5.0/-1,M10.5.0/0`: two offsets west of UTC, two dates with their local times."""
+    """Yields the changes of a rule such as `<-02>2<-01>,M3.5.0/-1,M10.5.0/0`: two offsets, two local times."""
     name, clock_time = r"(?:<[^>]+>|[A-Za-z]+)", r"[+-]?\d+(?::\d+)?"
     rule = re.fullmatch(
         rf"{name}({clock_time}){name}({clock_time})?,M([\d.]+)(?:/({clock_time}))?,M([\d.]+)(?:/({clock_time}))?",
@@ -189,7 +190,7 @@ def _changes_by_rule(footer: str, since: int, offset: int) -> Iterator[Change]:
 
 
 def _ruled_day(year: int, rule: str) -> int:
-    """Month.week.weekday: the second at which that day would start in UTC; week 5 is the last."""
+    """Returns the second at which the day month.week.weekday starts in UTC; week 5 is the last."""
     month, week, weekday = map(int, rule.split("."))
     days = [day for day in calendar.Calendar(6).itermonthdates(year, month) if day.month == month]
     chosen = [day for day in days if day.isoweekday() % 7 == weekday]

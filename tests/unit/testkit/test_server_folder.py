@@ -13,7 +13,7 @@ def test_servers_keep_their_data_in_memory(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
-def test_a_disk_serves_where_memory_has_no_room(tmp_path: Path) -> None:
+def test_data_goes_to_disk_if_memory_has_no_room(tmp_path: Path) -> None:
     for memory in (tmp_path, tmp_path / "absent"):
         with server_folder(memory, room=2**63) as folder:
             assert folder.is_dir()
@@ -21,7 +21,7 @@ def test_a_disk_serves_where_memory_has_no_room(tmp_path: Path) -> None:
         assert not folder.exists()
 
 
-def test_what_a_killed_session_left_is_removed_by_the_next(tmp_path: Path) -> None:
+def test_the_next_session_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     left = tmp_path / f"{PREFIX}left"
     (left / "data").mkdir(parents=True)
     lock = FolderLock(left)

@@ -130,7 +130,7 @@ class FakePublisher:
     seen: list[tuple[str, bool, int | None]] = field(default_factory=list)  # text, approved, pending
     in_flight: tuple[str, ...] = ()
     published: tuple[PostJob, ...] = ()
-    away: set[str] = field(default_factory=set)
+    unreachable_for: set[str] = field(default_factory=set)
     deaf: int = 0  # so many questions come before the announcement of the last revision
     hold: asyncio.Event | None = None  # the next call answers when this is set
     held: asyncio.Event = field(default_factory=asyncio.Event)
@@ -143,7 +143,7 @@ class FakePublisher:
             hold, self.hold = self.hold, None
             self.held.set()
             await hold.wait()
-        if draft_id in self.away:
+        if draft_id in self.unreachable_for:
             raise Unavailable("DOWNSTREAM_UNAVAILABLE", "away", retry_after=timedelta(seconds=2))
         if self.deaf:
             self.deaf -= 1

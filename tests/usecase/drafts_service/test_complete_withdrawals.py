@@ -74,10 +74,10 @@ async def test_a_withdrawal_is_left_to_its_caller_first_and_to_the_loop_later(
     complete_withdrawals: CompleteWithdrawals,
 ) -> None:
     await a_draft(approved=True)
-    publisher.away = {"draft"}
+    publisher.unreachable_for = {"draft"}
     with pytest.raises(Unavailable):
         await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
-    publisher.away = set()
+    publisher.unreachable_for = set()
     at_once = CompleteWithdrawals(database=database, clock=DatabaseClock(), publisher=publisher, outbox=outbox)
     assert await at_once() is False
     assert len(publisher.asked) == 1
@@ -142,10 +142,10 @@ async def test_a_change_after_one_that_was_given_up_names_what_is_in_flight(
     await a_draft(text="old", approved=True)
     publisher.in_flight = ("draft-a",)
     await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
-    publisher.away = {"draft"}
+    publisher.unreachable_for = {"draft"}
     with pytest.raises(Unavailable):
         await update_draft(key(), draft_id="draft", etag="", change=Change(text="newer"))
-    publisher.away = set()
+    publisher.unreachable_for = set()
     await complete_withdrawals()
     answer = await update_draft(key(), draft_id="draft", etag="", change=Change(text="newest"))
     assert list(answer.in_flight_post_job_ids) == ["draft-a"]
@@ -161,10 +161,10 @@ async def test_what_went_out_while_nobody_waited_is_known_after_the_loop(
     complete_withdrawals: CompleteWithdrawals,
 ) -> None:
     await a_draft(text="old", approved=True)
-    publisher.away = {"draft"}
+    publisher.unreachable_for = {"draft"}
     with pytest.raises(Unavailable):
         await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
-    publisher.away, publisher.published = set(), (out(),)
+    publisher.unreachable_for, publisher.published = set(), (out(),)
     await complete_withdrawals()
     after = await now_is(get_draft)
     assert (after.state, after.content.text) == (DRAFT_STATE_PUBLISHED, "old")
@@ -203,8 +203,8 @@ async def test_one_withdrawal_that_fails_does_not_hold_up_the_others(
     database: Database,
     complete_withdrawals: CompleteWithdrawals,
 ) -> None:
-    publisher.away = {"one", "two", "three"}
-    for name in sorted(publisher.away):
+    publisher.unreachable_for = {"one", "two", "three"}
+    for name in sorted(publisher.unreachable_for):
         await a_draft(name, approved=True)
         with pytest.raises(Unavailable):
             await update_draft(key(), draft_id=name, etag="", change=Change(text="new"))
@@ -212,7 +212,7 @@ async def test_one_withdrawal_that_fails_does_not_hold_up_the_others(
         await complete_withdrawals()
     async with database.statement() as connection:
         await connection.execute(text("update draft set withdraw_due_time = create_time"))
-    publisher.away = {"one"}
+    publisher.unreachable_for = {"one"}
     assert await complete_withdrawals() is False
     assert [await pending(database, name) for name in ("one", "two", "three")] == [2, None, None]
 
@@ -229,12 +229,12 @@ async def test_an_approval_while_a_change_is_pending_stays(
     await a_draft(text="old", approved=True)
     publisher.in_flight = ("job",)
     await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
-    publisher.away = {"draft"}
+    publisher.unreachable_for = {"draft"}
     with pytest.raises(Unavailable):
         await update_draft(key(), draft_id="draft", etag="", change=Change(text="newer"))
     approved = (await approve_draft(key(), draft_id="draft", content_digest="", etag="", approver="bob")).draft
     assert (approved.content.text, approved.approved) == ("new", True)
-    publisher.away = set()
+    publisher.unreachable_for = set()
     await complete_withdrawals()
     after = await now_is(get_draft)
     assert (after.content.text, after.approved, after.etag) == ("new", True, approved.etag)

@@ -186,7 +186,7 @@ async def test_while_publisher_is_away_the_draft_stays_as_it_was(
     announced: Announced,
 ) -> None:
     before = await a_draft(text="old", approved=True)
-    publisher.away = {"draft"}
+    publisher.unreachable_for = {"draft"}
     with pytest.raises(Unavailable) as refusal:
         await update_draft(key("request"), draft_id="draft", etag="", change=Change(text="new"))
     assert (refusal.value.reason, refusal.value.retry_after) == ("WITHDRAW_PENDING", timedelta(seconds=2))
@@ -200,10 +200,10 @@ async def test_a_repeat_makes_the_change_and_then_only_tells_the_answer(
     a_draft: Create, update_draft: UpdateDraft, publisher: Any, database: Database, announced: Announced
 ) -> None:
     etag = (await a_draft(approved=True)).etag
-    publisher.away = {"draft"}
+    publisher.unreachable_for = {"draft"}
     with pytest.raises(Unavailable):
         await update_draft(key("request"), draft_id="draft", etag=etag, change=Change(text="new"))
-    publisher.away = set()
+    publisher.unreachable_for = set()
     publisher.in_flight = ("job",)
     answer = await update_draft(key("request"), draft_id="draft", etag=etag, change=Change(text="new"))
     assert (answer.draft.content.text, answer.draft.revision, list(answer.in_flight_post_job_ids)) == (

@@ -173,13 +173,13 @@ async def test_two_relays_on_one_database_lose_nothing(
 async def test_a_broker_that_was_away_gets_everything_when_it_is_back(
     database: Database, broker: MemoryBroker, relay: Relay, announce: Announcer
 ) -> None:
-    broker.away = True
+    broker.unreachable = True
     async with _running(relay):
         await announce(range(100))
         await announce(range(100, 200), left=True)
         await eventually(lambda: bool(relay._trouble))
         assert await _open(database) == 200
-        broker.away = False
+        broker.unreachable = False
         await eventually(lambda: _all_marked(database, 200))
     assert sorted(_numbers(broker)) == list(range(200))
 
@@ -371,7 +371,7 @@ async def test_flush_carries_what_is_left_when_a_process_ends(
 async def test_flush_gives_up_when_the_broker_is_away(
     database: Database, broker: MemoryBroker, relay: Relay, announce: Announcer
 ) -> None:
-    broker.away = True
+    broker.unreachable = True
     await announce(range(10))
     await relay.flush()
     assert await _open(database) == 10

@@ -22,7 +22,7 @@ async def test_statements_reach_the_server_and_answers_come_back(proxy: Proxy) -
     await connection.close()
 
 
-async def test_what_is_frozen_goes_on_where_it_was(proxy: Proxy) -> None:
+async def test_frozen_data_arrives_after_the_thaw(proxy: Proxy) -> None:
     connection = await asyncpg.connect(proxy.url)
     proxy.freeze()
     async with asyncio.TaskGroup() as group:
@@ -37,7 +37,7 @@ async def test_what_is_frozen_goes_on_where_it_was(proxy: Proxy) -> None:
     await connection.close()
 
 
-async def test_a_proxy_that_ends_cuts_its_connections(empty_database: str) -> None:
+async def test_a_stopped_proxy_cuts_its_connections(empty_database: str) -> None:
     async with Proxy(empty_database) as proxy:
         connection = await asyncpg.connect(proxy.url)
     with pytest.raises((OSError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError)):

@@ -1,4 +1,4 @@
-"""The checker on hand-made histories: a good one passes, and each broken promise is found by its name."""
+"""Checks hand-made histories: a good one passes, and each broken promise is found by its name."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -9,7 +9,8 @@ import pytest
 
 from testkit.clocks import START
 from testkit.stack.edits import Edit
-from testkit.stack.history import Acknowledged, History, open_jobs, violations
+from testkit.stack.history import Acknowledged, History
+from testkit.stack.promises import open_jobs, violations
 
 Row = dict[str, Any]
 DUE = START - timedelta(minutes=1)
@@ -106,7 +107,7 @@ GOOD = History(
 
 
 def history(state: str, **changes: Any) -> History:
-    """One whose job has come to that state, and everybody knows."""
+    """Makes a history whose job is in that state, according to all services."""
     everywhere = {
         "jobs": [job(state=state, external_id="" if state != "PUBLISHED" else "sp-1")],
         "slots": [slot(state=state if state in {"FAILED", "MISSED", "CANCELED"} else "DISPATCHED")],
@@ -142,7 +143,7 @@ def test_what_is_not_due_may_be_open() -> None:
     assert violations(waiting) == []
 
 
-def test_a_job_that_cannot_end_may_be_open_if_it_was_named() -> None:
+def test_a_job_that_cannot_end_may_stay_open_if_named() -> None:
     unknown = history("UNKNOWN", jobs=[job(state="UNKNOWN", external_id="", next_action_time=START)])
     assert names(violations(unknown)) == {"G2"}
     assert violations(unknown, unanswerable={"job"}) == []
@@ -171,7 +172,7 @@ BAD: Mapping[str, tuple[str, Callable[[], History]]] = {
     "an open job that will never move": ("G2", lambda: history("READY", effects=[])),
     "an ended job that would move": ("G2", lambda: replace(GOOD, jobs=[job(next_action_time=START)])),
     "a post that is not there": ("G3", lambda: replace(GOOD, effects=[])),
-    "a post under another name": ("G3", lambda: replace(GOOD, effects=[effect(id="sp-9")])),
+    "a post with another external id": ("G3", lambda: replace(GOOD, effects=[effect(id="sp-9")])),
     "an effect of a job that still waits": (
         "G3",
         lambda: history("WAITING", jobs=[job(state="WAITING", external_id="", next_action_time=START)]),
@@ -187,15 +188,15 @@ BAD: Mapping[str, tuple[str, Callable[[], History]]] = {
             attempts=[attempt(start_time=DUE - timedelta(seconds=1))],
         ),
     ),
-    "Drafts that has not heard": ("G8", lambda: replace(GOOD, draft_jobs=[])),
-    "Drafts that has heard otherwise": (
+    "Drafts that lacks an event": ("G8", lambda: replace(GOOD, draft_jobs=[])),
+    "Drafts with another state": (
         "G8",
         lambda: replace(GOOD, draft_jobs=[{"organization_id": "o", "id": "job", "state": "UNKNOWN"}]),
     ),
-    "a slot that has heard otherwise": ("G8", lambda: replace(GOOD, slot_targets=[slot_target(job_state="FAILED")])),
+    "a slot with another state": ("G8", lambda: replace(GOOD, slot_targets=[slot_target(job_state="FAILED")])),
     "a slot that does not follow from its jobs": ("G8", lambda: replace(GOOD, slots=[slot(state="FAILED")])),
     "a draft that does not follow from its jobs": ("G8", lambda: replace(GOOD, drafts=[draft(state="SCHEDULED")])),
-    "a draft that hides an open question": (
+    "a draft that hides an unknown outcome": (
         "G8",
         lambda: history(
             "UNKNOWN",
@@ -208,9 +209,9 @@ BAD: Mapping[str, tuple[str, Callable[[], History]]] = {
         lambda: edited(edit(older={"Text"}, answered=DUE - timedelta(seconds=1))),
     ),
     "an older text that was out before the call": ("G21", lambda: edited(edit(older={"Text"}))),
-    "a post on a target that was taken out": ("G21", lambda: edited(edit(removed={("a", "facebook", "")}))),
+    "a post on a removed target": ("G21", lambda: edited(edit(removed={("a", "facebook", "")}))),
     "a draft that shows another text": ("G21", lambda: replace(GOOD, drafts=[draft(text="Newer text")])),
-    "an effect before its intention": (
+    "an effect before its attempt": (
         "G10",
         lambda: replace(GOOD, attempts=[attempt(start_time=DUE + timedelta(milliseconds=1))]),
     ),
@@ -228,16 +229,16 @@ def test_an_older_text_that_the_answer_names_keeps_every_promise() -> None:
     assert violations(edited(edit(older={"Text"}, in_flight={"job"}), drafts=[draft(text="Newer text")])) == []
 
 
-def test_a_target_that_was_put_back_in_time_may_go_out() -> None:
+def test_a_target_put_back_in_time_may_go_out() -> None:
     out = edit(removed={("a", "facebook", "")}, called=DUE - timedelta(seconds=3))
     assert violations(edited(out, edit(called=DUE - timedelta(seconds=1)))) == []
 
 
-def test_an_answer_that_tells_to_wait_spends_no_attempt() -> None:
+def test_a_429_answer_uses_up_no_attempt() -> None:
     assert violations(replace(GOOD, requests=[request(status=429)] * 9)) == []
 
 
-def test_a_slot_keeps_the_end_of_a_job_that_has_a_newer_slot() -> None:
+def test_a_slot_keeps_the_final_state_of_a_job_with_a_newer_slot() -> None:
     again = replace(
         GOOD,
         slots=[slot(state="FAILED", id="older"), slot()],
@@ -246,10 +247,10 @@ def test_a_slot_keeps_the_end_of_a_job_that_has_a_newer_slot() -> None:
     assert violations(again) == []
 
 
-def test_a_failure_on_a_target_that_was_taken_out_does_not_count() -> None:
+def test_a_failure_on_a_removed_target_does_not_count() -> None:
     other = job(id="other", channel="instagram_feed", state="FAILED", external_id="", slot_id="older")
-    told = {"organization_id": "o", "id": "other", "state": "FAILED"}
-    assert violations(replace(GOOD, jobs=[job(), other], draft_jobs=[*GOOD.draft_jobs, told])) == []
+    reported = {"organization_id": "o", "id": "other", "state": "FAILED"}
+    assert violations(replace(GOOD, jobs=[job(), other], draft_jobs=[*GOOD.draft_jobs, reported])) == []
 
 
 def test_only_a_target_without_a_time_may_be_left_open() -> None:

@@ -24,7 +24,7 @@ def run(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_a_folder_is_spread_over_processes_that_survive_any_output(folder: Path) -> None:
+def test_a_folder_runs_in_workers_that_survive_any_output(folder: Path) -> None:
     shown = run(folder, ".")
     assert "workers" in shown
     assert "2 passed" in shown
