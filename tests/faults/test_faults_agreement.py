@@ -25,15 +25,13 @@ from drafts_service.application.keep_accounts import KeepAccounts
 from drafts_service.application.reflect_post_jobs import ReflectPostJobs
 from drafts_service.application.update_draft import UpdateDraft
 from drafts_service.domain.content import Content
-from drafts_service.domain.draft import PATIENCE, Change
+from drafts_service.domain.draft import PATIENCE, Change, UpdatedDraft
 from drafts_service.domain.target import Target
 from drafts_service.entrypoints.events import routes as drafts_routes
 from postflow.bus.v1 import bus_pb2
 from postflow.drafts.v1.draft_pb2 import Draft, DraftState
-from postflow.drafts.v1.drafts_service_pb2 import UpdateDraftResponse
 from postflow.publisher.v1.publisher_service_pb2 import WithdrawContentResponse
 from postflow.queue.v1.publish_command_pb2 import PublishCommand
-from postflow.queue.v1.queue_service_pb2 import ScheduleAtRequest, ScheduleAtResponse
 from publisher_service.application.claim_jobs import ClaimJobs
 from publisher_service.application.late_evidence import LateEvidence
 from publisher_service.application.recover_jobs import RecoverJobs
@@ -61,17 +59,15 @@ from queue_service.domain.stream import Room
 from queue_service.entrypoints.events import routes as queue_routes
 from queue_service.wire.commands import publish_command
 from queue_service.wire.drafts import draft as queued_draft
-from queue_service.wire.slots import schedule_at_response
 from servicekit.clock import SystemClock
 from servicekit.faults import Fault, Refused, Unavailable
 from servicekit.ids import Uuid7Source
 from servicekit.messaging.routes import Received, Routes
 from servicekit.pg.clock import SteadyClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger import RequestLedger as Ledger
-from servicekit.pg.ledger import mutation
-from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
+from servicekit.pg.ledger import Call, RequestLedger
 from servicekit.pg.outbox import Outbox
+from testkit.calls import call
 from testkit.database_clocks import FrozenDatabaseClock
 
 if TYPE_CHECKING:
@@ -79,8 +75,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Row
 
-    from queue_service.domain.command import Command
     from drafts_service.domain.withdrawal import WithdrawalAnswer
+    from queue_service.domain.command import Command
     from queue_service.domain.draft import Draft as QueuedDraft
 
 ORG = "acme"
@@ -147,14 +143,14 @@ class World:
         self._make_publisher()
 
     def _make_drafts(self) -> None:
-        site, ledger = self.drafts, RequestLedger()
+        site, ledger = self.drafts, RequestLedger(self.drafts.database, self.clock)
         obstacles = AccountObstacles(database=site.database, directory=AllConnected())
-        parts: dict[str, Any] = {
-            "database": site.database, "clock": self.clock, "ledger": ledger, "outbox": site.outbox
-        }  # fmt: skip
-        self._create = CreateDraft(**parts, ids=Uuid7Source(), obstacles=obstacles)
-        self._approve = ApproveDraft(**parts)
-        self._update = UpdateDraft(**parts, publisher=self, obstacles=obstacles)
+        self._create = CreateDraft(ledger=ledger, outbox=site.outbox, ids=Uuid7Source(), obstacles=obstacles)
+        self._approve = ApproveDraft(ledger=ledger, outbox=site.outbox)
+        self._update = UpdateDraft(
+            database=site.database, clock=self.clock, ledger=ledger, outbox=site.outbox, publisher=self,
+            obstacles=obstacles,
+        )  # fmt: skip
         self._get = GetDraft(database=site.database, obstacles=obstacles)
         self.complete_withdrawals = CompleteWithdrawals(
             database=site.database, clock=self.clock, publisher=self, outbox=site.outbox
@@ -164,7 +160,7 @@ class World:
     def _make_queue(self) -> None:
         site, policy = self.queue, QueuePolicy()
         self._at = ScheduleAt(
-            ledger=Ledger(site.database, self.clock),
+            ledger=RequestLedger(site.database, self.clock),
             find_draft=DraftFinder(database=site.database, drafts=self, check_accounts=AccountCheck(AllConnected())),
             mover=SlotMover(outbox=site.outbox, policy=policy, release="2026a"),
             record=SlotRecorder(outbox=site.outbox, ids=Uuid7Source(), policy=policy, on_slots=lambda: None),
@@ -206,30 +202,30 @@ class World:
 
     async def get_draft(self, organization_id: str, draft_id: str, *, in_a_hurry: bool) -> QueuedDraft:
         found = await self._get(organization_id=organization_id, draft_id=draft_id)
-        return queued_draft(organization_id, found.draft)
+        return queued_draft(organization_id, drafts_wire.draft_message(found))
 
     # what users do
 
-    def key(self, method: str) -> RequestKey:
+    def call(self, method: str) -> Call[Any, Any]:
         request_id = f"r{next(self._numbers)}"
-        return RequestKey(organization_id=ORG, method=method, request_id=request_id, request_digest=request_id.encode())
+        return call(method, organization_id=ORG, request_id=request_id, digest=request_id.encode())
 
     async def shown(self, draft: str) -> Draft:
-        return (await self._get(organization_id=ORG, draft_id=draft)).draft
+        return drafts_wire.draft_message(await self._get(organization_id=ORG, draft_id=draft))
 
     async def create(self, draft: str, targets: Sequence[Target]) -> None:
-        await self._create(self.key("Create"), draft_id=draft, content=Content(text="text"), targets=tuple(targets))
+        await self._create(self.call("Create"), draft_id=draft, content=Content(text="text"), targets=tuple(targets))
 
     async def approve(self, draft: str) -> None:
-        await self._approve(self.key("Approve"), draft_id=draft, content_digest="", etag="", approver="ann")
+        await self._approve(self.call("Approve"), draft_id=draft, content_digest="", etag="", approver="ann")
 
-    async def change(self, draft: str, change: Change) -> UpdateDraftResponse:
-        return await self._update(self.key("Update"), draft_id=draft, etag="", change=change)
+    async def change(self, draft: str, change: Change) -> UpdatedDraft:
+        updated: UpdatedDraft = await self._update(self.call("Update"), draft_id=draft, etag="", change=change)
+        return updated
 
     async def schedule(self, draft: str, due: datetime, *accounts: str) -> None:
         order = ExactOrder(organization_id=ORG, draft_id=draft, schedule_time=due, social_account_ids=accounts)
-        request = ScheduleAtRequest(organization_id=ORG, request_id=f"r{next(self._numbers)}")
-        await self._at(mutation(request, ScheduleAtResponse, schedule_at_response), order)
+        await self._at(self.call("At"), order)
 
     # what is carried between them
 
@@ -299,7 +295,7 @@ class Story:
     said: list[str] = field(default_factory=list)
     open: list[tuple[Claimed, Outcome]] = field(default_factory=list)  # requests whose answer nobody has recorded
     effects: list[tuple[str, int]] = field(default_factory=list)  # post job and revision of what is out
-    answers: list[UpdateDraftResponse] = field(default_factory=list)
+    answers: list[UpdatedDraft] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -471,7 +467,7 @@ class Story:
         """What had a slot and stayed got its turn; what an edit has replaced is not out, unless its answer named it."""
         for answer in self.answers:
             older = {job for job, revision in self.effects if revision < answer.draft.revision}
-            assert older <= set(answer.in_flight_post_job_ids), (older, answer)
+            assert older <= set(answer.in_flight), (older, answer)
         slots = {slot.id: slot for slot in await self.slots()}
         assert not _LIVE & {slot.state for slot in slots.values()}, slots
         for slot_id, count in self.booked:

@@ -21,7 +21,7 @@ from servicekit.backbone import Backbone
 from servicekit.ids import IdSource
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger_by_hand import RequestLedger
+from servicekit.pg.ledger import RequestLedger
 from servicekit.pg.outbox import Outbox
 from servicekit.rpc import open_channel
 from servicekit.run import Process, run_main
@@ -57,15 +57,16 @@ async def compose(settings: Settings) -> Process:
 def servicer(
     database: Database, *, ids: IdSource, outbox: Outbox, publisher: ContentWithdrawer, directory: AccountDirectory
 ) -> DraftsServicer:
-    clock, ledger = DatabaseClock(), RequestLedger()
+    clock = DatabaseClock()
+    ledger = RequestLedger(database, clock)
     obstacles = AccountObstacles(database=database, directory=directory)
     return DraftsServicer(
-        create=CreateDraft(database=database, clock=clock, ids=ids, ledger=ledger, outbox=outbox, obstacles=obstacles),
+        create=CreateDraft(ids=ids, ledger=ledger, outbox=outbox, obstacles=obstacles),
         get=GetDraft(database=database, obstacles=obstacles),
         update=UpdateDraft(
             database=database, clock=clock, ledger=ledger, outbox=outbox, publisher=publisher, obstacles=obstacles
         ),
-        approve=ApproveDraft(database=database, clock=clock, ledger=ledger, outbox=outbox),
+        approve=ApproveDraft(ledger=ledger, outbox=outbox),
     )
 
 

@@ -1,14 +1,12 @@
 """Translates between protobuf and the domain, both ways; no other module knows both."""
 
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable
 
 from google.protobuf.field_mask_pb2 import FieldMask
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from drafts_service.domain.account import Account, AccountState, Obstacles, state_reason
 from drafts_service.domain.content import Body, ChannelText, Content
-from drafts_service.domain.draft import Change, Draft
+from drafts_service.domain.draft import Change, Draft, DraftView, UpdatedDraft
 from drafts_service.domain.post_job import JobState, PostJob, PostJobEvent, shown_targets
 from drafts_service.domain.target import Target
 from drafts_service.domain.withdrawal import WithdrawalAnswer
@@ -25,26 +23,9 @@ from postflow.publisher.v1.publisher_service_pb2 import PublishedTarget, Withdra
 from postflow.target.v1 import target_pb2
 from servicekit.faults import InvalidField, InvalidRequest
 from servicekit.pg.outbox import Announcement
+from servicekit.timestamps import moment
 from topology import events_subject
 
-__all__ = [
-    "ApproveDraftResponse",
-    "CreateDraftResponse",
-    "GetDraftResponse",
-    "UpdateDraftResponse",
-    "account",
-    "change",
-    "content",
-    "decoded_body",
-    "draft_message",
-    "draft_saved",
-    "encoded_body",
-    "post_job_event",
-    "targets",
-    "withdrawal_answer",
-]
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _JOB_STATES = {
     number: JobState(name.removeprefix("POST_JOB_STATE_"))
     for name, number in post_job_pb2.PostJobState.items()
@@ -74,6 +55,13 @@ def content(message: draft_pb2.DraftContent) -> Content:
 
 def targets(messages: Iterable[target_pb2.Target]) -> tuple[Target, ...]:
     return tuple(map(_target, messages))
+
+
+def draft_id(draft: draft_pb2.Draft) -> str:
+    """Returns the id of the draft that an update names."""
+    if not draft.id:
+        raise InvalidField("draft.id", "is required")
+    return draft.id
 
 
 def change(draft: draft_pb2.Draft, mask: FieldMask) -> Change:
@@ -138,14 +126,20 @@ def post_job_event(event: bus_pb2.Event, changed: publisher_events_pb2.PostJobCh
         target=_target(job.target),
         state=_JOB_STATES[job.state],
         state_reason=job.state_reason,
-        schedule_time=_moment(job.schedule_time) if job.HasField("schedule_time") else None,
-        publish_time=_moment(job.publish_time) if job.HasField("publish_time") else None,
+        schedule_time=moment(job.schedule_time) if job.HasField("schedule_time") else None,
+        publish_time=moment(job.publish_time) if job.HasField("publish_time") else None,
         external_url=job.external_url,
         error_message=job.error_message[:_LONGEST_ERROR],
         kind=_EVENT_KINDS.get(changed.kind, str(changed.kind)),
         payload=event.payload,
-        occur_time=_moment(event.occur_time),
+        occur_time=moment(event.occur_time),
     )
+
+
+def announced_account(
+    changed: publisher_events_pb2.SocialAccountConnected | publisher_events_pb2.SocialAccountDisconnected,
+) -> Account:
+    return account(changed.organization_id, changed.social_account)
 
 
 def account(organization_id: str, message: social_account_pb2.SocialAccount) -> Account:
@@ -166,8 +160,25 @@ def withdrawal_answer(
     )
 
 
-def draft_message(draft: Draft, jobs: Sequence[PostJob]) -> draft_pb2.Draft:
+def create_draft_response(view: DraftView) -> CreateDraftResponse:
+    return CreateDraftResponse(draft=draft_message(view))
+
+
+def get_draft_response(view: DraftView) -> GetDraftResponse:
+    return GetDraftResponse(draft=draft_message(view))
+
+
+def update_draft_response(updated: UpdatedDraft) -> UpdateDraftResponse:
+    return UpdateDraftResponse(draft=draft_message(updated), in_flight_post_job_ids=updated.in_flight)
+
+
+def approve_draft_response(view: DraftView) -> ApproveDraftResponse:
+    return ApproveDraftResponse(draft=draft_message(view))
+
+
+def draft_message(view: DraftView) -> draft_pb2.Draft:
     """Returns the draft as callers see it."""
+    draft = view.draft
     return draft_pb2.Draft(
         id=draft.id,
         content=draft_pb2.DraftContent.FromString(draft.body.encoded),
@@ -179,7 +190,7 @@ def draft_message(draft: Draft, jobs: Sequence[PostJob]) -> draft_pb2.Draft:
         approver=draft.approval.approver if draft.approval else "",
         state=f"DRAFT_STATE_{draft.folded.state}",
         target_states=[
-            _target_state(target, job, draft.obstacles) for target, job in shown_targets(draft.targets, jobs)
+            _target_state(target, job, draft.obstacles) for target, job in shown_targets(draft.targets, view.jobs)
         ],
         schedule_time=draft.folded.schedule_time,
         publish_time=draft.folded.publish_time,
@@ -197,8 +208,8 @@ def _published(organization_id: str, draft_id: str, message: PublishedTarget) ->
         version=message.version,
         target=_target(message.target),
         state=JobState.PUBLISHED,
-        schedule_time=_moment(message.schedule_time) if message.HasField("schedule_time") else None,
-        publish_time=_moment(message.publish_time),
+        schedule_time=moment(message.schedule_time) if message.HasField("schedule_time") else None,
+        publish_time=moment(message.publish_time),
         external_url=message.external_url,
     )
 
@@ -227,8 +238,3 @@ def _target_message(target: Target) -> target_pb2.Target:
     return target_pb2.Target(
         social_account_id=target.social_account_id, channel=target.channel, destination=target.destination
     )
-
-
-def _moment(timestamp: Timestamp) -> datetime:
-    # Several times cheaper than ToDatetime(), and PostgreSQL keeps microseconds, too.
-    return _EPOCH + timedelta(0, timestamp.seconds, timestamp.nanos // 1000)

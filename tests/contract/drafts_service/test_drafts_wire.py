@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from drafts_service import wire
 from drafts_service.domain.account import Account, AccountState
 from drafts_service.domain.content import ChannelText, Content
-from drafts_service.domain.draft import Draft, approved
+from drafts_service.domain.draft import Draft, DraftView, approved
 from drafts_service.domain.post_job import DraftState, FoldedState, JobState, PostJobEvent
 from drafts_service.domain.target import Target
 from postflow.bus.v1.bus_pb2 import Event
@@ -55,7 +55,7 @@ def test_a_draft_survives_the_wire(content: Content, targets: tuple[Target, ...]
     body = wire.encoded_body(content)
     assert wire.decoded_body(body) == content
     draft = Draft(organization_id="org", id="draft", body=body, targets=targets, create_time=NOW, update_time=NOW)
-    shown = wire.draft_message(approved(draft, approver="ann", now=NOW), [])
+    shown = wire.draft_message(DraftView(draft=approved(draft, approver="ann", now=NOW), jobs=[]))
     assert wire.content(shown.content) == content
     assert wire.targets(shown.targets) == targets
     assert (shown.approved, shown.approver, shown.approve_time.ToDatetime(UTC)) == (True, "ann", NOW)
@@ -84,7 +84,7 @@ def test_every_state_of_a_draft_can_be_shown(state: DraftState) -> None:
         update_time=NOW,
         folded=FoldedState(state=state),
     )
-    shown = draft_pb2.DraftState.Name(wire.draft_message(draft, []).state)
+    shown = draft_pb2.DraftState.Name(wire.draft_message(DraftView(draft=draft, jobs=[])).state)
     assert shown == f"DRAFT_STATE_{state}"
 
 

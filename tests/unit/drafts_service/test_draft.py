@@ -167,9 +167,9 @@ def test_a_draft_that_is_out_is_refused_with_what_went_out_first() -> None:
 
 
 def test_a_draft_that_is_not_there_is_not_found() -> None:
-    assert require_draft(DRAFT, DRAFT.id) is DRAFT
+    assert require_draft(DRAFT, ("org", "draft")) is DRAFT
     with pytest.raises(NotFound) as absence:
-        require_draft(None, "draft")
+        require_draft(None, ("org", "draft"))
     assert (absence.value.reason, absence.value.metadata) == ("DRAFT_NOT_FOUND", {"draft_id": "draft"})
 
 

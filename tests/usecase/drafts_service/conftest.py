@@ -1,15 +1,19 @@
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
 
 import pytest
 from sqlalchemy import text
 
+from drafts_service import wire
 from drafts_service.application.account_obstacles import AccountObstacles
 from drafts_service.application.approve_draft import ApproveDraft
 from drafts_service.application.create_draft import CreateDraft
 from drafts_service.application.get_draft import GetDraft
+from drafts_service.application.keep_accounts import KeepAccounts
 from drafts_service.application.reflect_post_jobs import ReflectPostJobs
 from drafts_service.application.update_draft import UpdateDraft
 from drafts_service.domain.account import Account
@@ -18,17 +22,28 @@ from drafts_service.domain.post_job import JobState, PostJob, PostJobEvent
 from drafts_service.domain.target import Target
 from drafts_service.domain.withdrawal import WithdrawalAnswer
 from postflow.bus.v1.bus_pb2 import Envelope
+from postflow.drafts.v1 import drafts_service_pb2 as pb
 from postflow.drafts.v1.draft_pb2 import Draft, DraftContent
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from servicekit.faults import Unavailable
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
-from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
+from servicekit.pg.ledger import RequestLedger, mutation
 from servicekit.pg.outbox import Outbox
 
-Create = Callable[..., Awaitable[Draft]]
+ADraft = Callable[..., Awaitable[Draft]]
+Get = Callable[..., Awaitable[Draft]]
+Create = Callable[..., Coroutine[Any, Any, pb.CreateDraftResponse]]
+Update = Callable[..., Coroutine[Any, Any, pb.UpdateDraftResponse]]
+Approve = Callable[..., Coroutine[Any, Any, pb.ApproveDraftResponse]]
 Reflect = Callable[..., Awaitable[None]]
+Keep = Callable[..., Awaitable[None]]
+
+
+@pytest.fixture
+def ledger(database: Database) -> RequestLedger:
+    return RequestLedger(database, DatabaseClock())
 
 
 @pytest.fixture
@@ -38,7 +53,7 @@ def outbox() -> Outbox:
 
 @pytest.fixture
 def announced(database: Database) -> Callable[[], Awaitable[list[DraftSaved]]]:
-    """What has been announced so far, oldest first."""
+    """Reads all announcements so far, oldest first."""
 
     async def read() -> list[DraftSaved]:
         async with database.read() as connection:
@@ -51,7 +66,7 @@ def announced(database: Database) -> Callable[[], Awaitable[list[DraftSaved]]]:
 
 
 class FakeDirectory:
-    """Publisher's accounts. Away, as far as most tests go: then nothing is said about accounts."""
+    """Publisher's accounts; unreachable unless a test sets `accounts`."""
 
     def __init__(self) -> None:
         self.accounts: dict[str, Account] | None = None
@@ -63,7 +78,7 @@ class FakeDirectory:
         if self.before_answer:
             await self.before_answer()
         if self.accounts is None:
-            raise Unavailable("DOWNSTREAM_UNAVAILABLE", "away")
+            raise Unavailable("DOWNSTREAM_UNAVAILABLE", "unreachable")
         return self.accounts.get(account_id)
 
 
@@ -77,53 +92,9 @@ def obstacles(database: Database, directory: FakeDirectory) -> AccountObstacles:
     return AccountObstacles(database=database, directory=directory)
 
 
-@pytest.fixture
-def create_draft(database: Database, outbox: Outbox, obstacles: AccountObstacles) -> CreateDraft:
-    return CreateDraft(
-        database=database,
-        clock=DatabaseClock(),
-        ids=Uuid7Source(),
-        ledger=RequestLedger(),
-        outbox=outbox,
-        obstacles=obstacles,
-    )
-
-
-@pytest.fixture
-def approve_draft(database: Database, outbox: Outbox) -> ApproveDraft:
-    return ApproveDraft(database=database, clock=DatabaseClock(), ledger=RequestLedger(), outbox=outbox)
-
-
-@pytest.fixture
-def get_draft(database: Database, obstacles: AccountObstacles) -> GetDraft:
-    return GetDraft(database=database, obstacles=obstacles)
-
-
-@pytest.fixture
-def a_draft(create_draft: CreateDraft, approve_draft: ApproveDraft) -> Create:
-    """`await a_draft("draft", text="text", accounts=("a",), approved=False)`: one Facebook target per account."""
-
-    async def make(
-        id: str = "draft",  # noqa: A002 - as the field is called
-        *,
-        text: str = "text",
-        accounts: tuple[str, ...] = ("a",),
-        approved: bool = False,
-        organization_id: str = "org",
-    ) -> Draft:
-        key = RequestKey(organization_id=organization_id, method="", request_id="", request_digest=b"")
-        targets = tuple(Target(social_account_id=account, channel="facebook") for account in accounts)
-        created = (await create_draft(key, draft_id=id, content=Content(text=text), targets=targets)).draft
-        if not approved:
-            return created
-        return (await approve_draft(key, draft_id=id, content_digest="", etag="", approver="ann")).draft
-
-    return make
-
-
 @dataclass
 class FakePublisher:
-    """Withdraws at once unless a test says otherwise, and looks at what was committed before it was asked."""
+    """Withdraws at once unless a test changes that; records what was committed when it was asked."""
 
     database: Database
     asked: list[tuple[str, int]] = field(default_factory=list)
@@ -131,8 +102,8 @@ class FakePublisher:
     in_flight: tuple[str, ...] = ()
     published: tuple[PostJob, ...] = ()
     unreachable_for: set[str] = field(default_factory=set)
-    deaf: int = 0  # so many questions come before the announcement of the last revision
-    hold: asyncio.Event | None = None  # the next call answers when this is set
+    uninformed: int = 0  # number of calls before the last revision is announced to it
+    hold: asyncio.Event | None = None  # the next call waits for it
     held: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def withdraw(self, organization_id: str, draft_id: str, *, below: int) -> WithdrawalAnswer | None:
@@ -144,9 +115,9 @@ class FakePublisher:
             self.held.set()
             await hold.wait()
         if draft_id in self.unreachable_for:
-            raise Unavailable("DOWNSTREAM_UNAVAILABLE", "away", retry_after=timedelta(seconds=2))
-        if self.deaf:
-            self.deaf -= 1
+            raise Unavailable("DOWNSTREAM_UNAVAILABLE", "unreachable", retry_after=timedelta(seconds=2))
+        if self.uninformed:
+            self.uninformed -= 1
             return None
         return answer
 
@@ -163,22 +134,95 @@ def publisher(database: Database) -> FakePublisher:
 
 
 @pytest.fixture
+def create_draft(ledger: RequestLedger, outbox: Outbox, obstacles: AccountObstacles) -> Create:
+    """`await create_draft(draft_id=..., content=..., targets=...)`; like all mutations here it takes a `request_id`."""
+    create = CreateDraft(ids=Uuid7Source(), ledger=ledger, outbox=outbox, obstacles=obstacles)
+    return _as_called(create, pb.CreateDraftRequest, pb.CreateDraftResponse, wire.create_draft_response)
+
+
+@pytest.fixture
+def approve_draft(ledger: RequestLedger, outbox: Outbox) -> Approve:
+    """`await approve_draft()` approves the draft `draft`, without preconditions."""
+    approve = _as_called(
+        ApproveDraft(ledger=ledger, outbox=outbox),
+        pb.ApproveDraftRequest,
+        pb.ApproveDraftResponse,
+        wire.approve_draft_response,
+    )
+    return partial(approve, draft_id="draft", content_digest="", etag="", approver="ann")
+
+
+@pytest.fixture
 def update_draft(
-    database: Database, outbox: Outbox, publisher: FakePublisher, obstacles: AccountObstacles
-) -> UpdateDraft:
-    return UpdateDraft(
+    database: Database, ledger: RequestLedger, outbox: Outbox, publisher: FakePublisher, obstacles: AccountObstacles
+) -> Update:
+    """`await update_draft(change=...)` changes the draft `draft`, without a precondition."""
+    update = UpdateDraft(
         database=database,
         clock=DatabaseClock(),
-        ledger=RequestLedger(),
+        ledger=ledger,
         outbox=outbox,
         publisher=publisher,
         obstacles=obstacles,
     )
+    called = _as_called(update, pb.UpdateDraftRequest, pb.UpdateDraftResponse, wire.update_draft_response)
+    return partial(called, draft_id="draft", etag="")
+
+
+def _as_called(
+    use_case: Callable[..., Awaitable[Any]],
+    request: Callable[..., Any],
+    response: type[Any],
+    answer: Callable[[Any], Any],
+) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """Returns the use case as a caller sees it; two requests are equal if their `digest` is."""
+
+    async def called(
+        *, request_id: str = "", organization_id: str = "org", digest: bytes = b"", **arguments: object
+    ) -> Any:
+        call = mutation(request(organization_id=organization_id, request_id=request_id), response, answer)
+        return await use_case(replace(call, request_digest=digest), **arguments)
+
+    return called
+
+
+@pytest.fixture
+def get_draft(database: Database, obstacles: AccountObstacles) -> Get:
+    """`await get_draft("draft", organization_id="org")` reads the draft as a caller sees it."""
+    get = GetDraft(database=database, obstacles=obstacles)
+
+    async def read(draft_id: str = "draft", *, organization_id: str = "org") -> Draft:
+        return wire.draft_message(await get(organization_id=organization_id, draft_id=draft_id))
+
+    return read
+
+
+@pytest.fixture
+def a_draft(create_draft: Create, approve_draft: Approve) -> ADraft:
+    """`await a_draft("draft", text="text", accounts=("a",), approved=False)`: one Facebook target per account."""
+
+    async def make(
+        id: str = "draft",  # noqa: A002 - as the field is called
+        *,
+        text: str = "text",
+        accounts: tuple[str, ...] = ("a",),
+        approved: bool = False,
+        organization_id: str = "org",
+    ) -> Draft:
+        targets = tuple(Target(social_account_id=account, channel="facebook") for account in accounts)
+        created = await create_draft(
+            draft_id=id, content=Content(text=text), targets=targets, organization_id=organization_id
+        )
+        if not approved:
+            return created.draft
+        return (await approve_draft(draft_id=id, organization_id=organization_id)).draft
+
+    return make
 
 
 @pytest.fixture
 def reflect(database: Database) -> Reflect:
-    """`await reflect(job, job, ...)`: one batch of events."""
+    """`await reflect(job, job, ...)` applies one batch of events."""
 
     async def apply(*events: PostJobEvent) -> None:
         async def work(tx: Transaction) -> None:
@@ -191,7 +235,7 @@ def reflect(database: Database) -> Reflect:
 
 @pytest.fixture
 def a_job() -> Callable[..., PostJobEvent]:
-    """`a_job(JobState.READY, version=1, draft_id="draft", account="a")`; its id is made of draft and account."""
+    """`a_job(JobState.READY, version=1, draft_id="draft", account="a")`; its id is `draft-a`."""
 
     def make(
         state: JobState,
@@ -224,3 +268,16 @@ def a_job() -> Callable[..., PostJobEvent]:
         )
 
     return make
+
+
+@pytest.fixture
+def keep(database: Database) -> Keep:
+    """`await keep(account, ...)` applies one batch of events."""
+
+    async def apply(*accounts: Account) -> None:
+        async def work(tx: Transaction) -> None:
+            await KeepAccounts()(tx, accounts, await DatabaseClock().now(tx.connection))
+
+        await database.run(work)
+
+    return apply

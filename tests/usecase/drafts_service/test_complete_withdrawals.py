@@ -1,31 +1,31 @@
 """What is left of an edit whose caller has gone."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 
-from drafts_service.application.approve_draft import ApproveDraft
 from drafts_service.application.complete_withdrawals import CompleteWithdrawals
-from drafts_service.application.get_draft import GetDraft
-from drafts_service.application.update_draft import UpdateDraft
 from drafts_service.domain.draft import PATIENCE, Change
 from drafts_service.domain.post_job import JobState, PostJob
 from drafts_service.domain.target import Target
 from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED, Draft
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
+from postflow.drafts.v1.drafts_service_pb2 import ApproveDraftResponse, UpdateDraftResponse
 from servicekit.faults import Unavailable
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger_by_hand import RequestKey
 from servicekit.pg.outbox import Outbox
 from testkit.database_clocks import ShiftedDatabaseClock
 
+Get = Callable[..., Awaitable[Draft]]
+Update = Callable[..., Coroutine[Any, Any, UpdateDraftResponse]]
+Approve = Callable[..., Coroutine[Any, Any, ApproveDraftResponse]]
 Announced = Callable[[], Awaitable[list[DraftSaved]]]
-Create = Callable[..., Awaitable[Draft]]
+ADraft = Callable[..., Awaitable[Draft]]
 
 NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
@@ -44,10 +44,6 @@ async def pending(database: Database, draft_id: str = "draft") -> int | None:
         return below
 
 
-def key(request_id: str = "") -> RequestKey:
-    return RequestKey(organization_id="org", method="UpdateDraft", request_id=request_id, request_digest=b"")
-
-
 def out(account: str = "a") -> PostJob:
     return PostJob(
         organization_id="org",
@@ -61,13 +57,13 @@ def out(account: str = "a") -> PostJob:
     )
 
 
-async def now_is(get_draft: GetDraft) -> Draft:
-    return (await get_draft(organization_id="org", draft_id="draft")).draft
+async def now_is(get_draft: Get) -> Draft:
+    return await get_draft()
 
 
 async def test_a_withdrawal_is_left_to_its_caller_first_and_to_the_loop_later(
-    a_draft: Create,
-    update_draft: UpdateDraft,
+    a_draft: ADraft,
+    update_draft: Update,
     publisher: Any,
     database: Database,
     outbox: Outbox,
@@ -76,7 +72,7 @@ async def test_a_withdrawal_is_left_to_its_caller_first_and_to_the_loop_later(
     await a_draft(approved=True)
     publisher.unreachable_for = {"draft"}
     with pytest.raises(Unavailable):
-        await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
+        await update_draft(change=Change(text="new"))
     publisher.unreachable_for = set()
     at_once = CompleteWithdrawals(database=database, clock=DatabaseClock(), publisher=publisher, outbox=outbox)
     assert await at_once() is False
@@ -89,9 +85,9 @@ async def test_a_withdrawal_is_left_to_its_caller_first_and_to_the_loop_later(
 
 
 async def test_a_caller_that_hangs_up_leaves_the_draft_as_it_was_and_free(
-    a_draft: Create,
-    update_draft: UpdateDraft,
-    get_draft: GetDraft,
+    a_draft: ADraft,
+    update_draft: Update,
+    get_draft: Get,
     publisher: Any,
     database: Database,
     announced: Announced,
@@ -100,9 +96,7 @@ async def test_a_caller_that_hangs_up_leaves_the_draft_as_it_was_and_free(
     before = await a_draft(text="old", approved=True)
     publisher.hold = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        call = group.create_task(
-            update_draft(key("request"), draft_id="draft", etag=before.etag, change=Change(text="new"))
-        )
+        call = group.create_task(update_draft(etag=before.etag, change=Change(text="new"), request_id="request"))
         await publisher.held.wait()
         call.cancel()
     assert await pending(database) == 2
@@ -113,21 +107,21 @@ async def test_a_caller_that_hangs_up_leaves_the_draft_as_it_was_and_free(
     after = await now_is(get_draft)
     assert (after.content.text, after.approved, after.etag) == ("old", True, before.etag)
     # The repeat, with the precondition of the first call, makes the change.
-    answer = await update_draft(key("request"), draft_id="draft", etag=before.etag, change=Change(text="new"))
+    answer = await update_draft(etag=before.etag, change=Change(text="new"), request_id="request")
     assert (answer.draft.content.text, answer.draft.approved, answer.draft.revision) == ("new", False, 3)
     assert publisher.asked == [("draft", 2), ("draft", 2), ("draft", 3)]
 
 
 async def test_a_caller_slower_than_the_loop_asks_again(
-    a_draft: Create,
-    update_draft: UpdateDraft,
+    a_draft: ADraft,
+    update_draft: Update,
     publisher: Any,
     complete_withdrawals: CompleteWithdrawals,
 ) -> None:
     await a_draft(text="old", approved=True)
     publisher.hold = hold = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        slow = group.create_task(update_draft(key(), draft_id="draft", etag="", change=Change(text="new")))
+        slow = group.create_task(update_draft(change=Change(text="new")))
         await publisher.held.wait()
         await complete_withdrawals()
         hold.set()
@@ -136,26 +130,26 @@ async def test_a_caller_slower_than_the_loop_asks_again(
 
 
 async def test_a_change_after_one_that_was_given_up_names_what_is_in_flight(
-    a_draft: Create, update_draft: UpdateDraft, publisher: Any, complete_withdrawals: CompleteWithdrawals
+    a_draft: ADraft, update_draft: Update, publisher: Any, complete_withdrawals: CompleteWithdrawals
 ) -> None:
     """The draft is not approved any more: only what earlier answers have said tells that Publisher is to be asked."""
     await a_draft(text="old", approved=True)
     publisher.in_flight = ("draft-a",)
-    await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
+    await update_draft(change=Change(text="new"))
     publisher.unreachable_for = {"draft"}
     with pytest.raises(Unavailable):
-        await update_draft(key(), draft_id="draft", etag="", change=Change(text="newer"))
+        await update_draft(change=Change(text="newer"))
     publisher.unreachable_for = set()
     await complete_withdrawals()
-    answer = await update_draft(key(), draft_id="draft", etag="", change=Change(text="newest"))
+    answer = await update_draft(change=Change(text="newest"))
     assert list(answer.in_flight_post_job_ids) == ["draft-a"]
     assert publisher.asked[-1] == ("draft", 4)
 
 
 async def test_what_went_out_while_nobody_waited_is_known_after_the_loop(
-    a_draft: Create,
-    update_draft: UpdateDraft,
-    get_draft: GetDraft,
+    a_draft: ADraft,
+    update_draft: Update,
+    get_draft: Get,
     publisher: Any,
     database: Database,
     complete_withdrawals: CompleteWithdrawals,
@@ -163,7 +157,7 @@ async def test_what_went_out_while_nobody_waited_is_known_after_the_loop(
     await a_draft(text="old", approved=True)
     publisher.unreachable_for = {"draft"}
     with pytest.raises(Unavailable):
-        await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
+        await update_draft(change=Change(text="new"))
     publisher.unreachable_for, publisher.published = set(), (out(),)
     await complete_withdrawals()
     after = await now_is(get_draft)
@@ -172,17 +166,17 @@ async def test_what_went_out_while_nobody_waited_is_known_after_the_loop(
 
 
 async def test_a_lost_announcement_is_made_again_by_the_loop(
-    a_draft: Create,
-    update_draft: UpdateDraft,
+    a_draft: ADraft,
+    update_draft: Update,
     publisher: Any,
     database: Database,
     announced: Announced,
     complete_withdrawals: CompleteWithdrawals,
 ) -> None:
     await a_draft(approved=True)
-    publisher.deaf = 100
+    publisher.uninformed = 100
     with pytest.raises(Unavailable) as refusal:
-        await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
+        await update_draft(change=Change(text="new"))
     assert refusal.value.reason == "WITHDRAW_PENDING"
     assert refusal.value.retry_after
     before = await announced()
@@ -191,14 +185,14 @@ async def test_a_lost_announcement_is_made_again_by_the_loop(
     assert await pending(database) == 2
     await complete_withdrawals()  # not due again so soon: while the bus is away announcements pile up
     assert await announced() == [*before, before[-1]]
-    publisher.deaf = 0
-    answer = await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
+    publisher.uninformed = 0
+    answer = await update_draft(change=Change(text="new"))
     assert answer.draft.content.text == "new"
 
 
 async def test_one_withdrawal_that_fails_does_not_hold_up_the_others(
-    a_draft: Create,
-    update_draft: UpdateDraft,
+    a_draft: ADraft,
+    update_draft: Update,
     publisher: Any,
     database: Database,
     complete_withdrawals: CompleteWithdrawals,
@@ -207,7 +201,7 @@ async def test_one_withdrawal_that_fails_does_not_hold_up_the_others(
     for name in sorted(publisher.unreachable_for):
         await a_draft(name, approved=True)
         with pytest.raises(Unavailable):
-            await update_draft(key(), draft_id=name, etag="", change=Change(text="new"))
+            await update_draft(draft_id=name, change=Change(text="new"))
     with pytest.raises(Unavailable):
         await complete_withdrawals()
     async with database.statement() as connection:
@@ -218,21 +212,21 @@ async def test_one_withdrawal_that_fails_does_not_hold_up_the_others(
 
 
 async def test_an_approval_while_a_change_is_pending_stays(
-    a_draft: Create,
-    update_draft: UpdateDraft,
-    approve_draft: ApproveDraft,
-    get_draft: GetDraft,
+    a_draft: ADraft,
+    update_draft: Update,
+    approve_draft: Approve,
+    get_draft: Get,
     publisher: Any,
     announced: Announced,
     complete_withdrawals: CompleteWithdrawals,
 ) -> None:
     await a_draft(text="old", approved=True)
     publisher.in_flight = ("job",)
-    await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
+    await update_draft(change=Change(text="new"))
     publisher.unreachable_for = {"draft"}
     with pytest.raises(Unavailable):
-        await update_draft(key(), draft_id="draft", etag="", change=Change(text="newer"))
-    approved = (await approve_draft(key(), draft_id="draft", content_digest="", etag="", approver="bob")).draft
+        await update_draft(change=Change(text="newer"))
+    approved = (await approve_draft(approver="bob")).draft
     assert (approved.content.text, approved.approved) == ("new", True)
     publisher.unreachable_for = set()
     await complete_withdrawals()

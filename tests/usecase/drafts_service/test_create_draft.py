@@ -1,18 +1,19 @@
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from hashlib import sha256
+from typing import Any
 
 import pytest
 
-from drafts_service.application.create_draft import CreateDraft
-from drafts_service.application.get_draft import GetDraft
 from drafts_service.domain.content import ChannelText, Content
 from drafts_service.domain.post_job import JobState, PostJobEvent
 from drafts_service.domain.target import Target
 from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_DRAFT, DRAFT_STATE_PUBLISHED, Draft, DraftContent
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
+from postflow.drafts.v1.drafts_service_pb2 import CreateDraftResponse
 from servicekit.faults import AlreadyExists, InvalidField, NotFound
-from servicekit.pg.ledger_by_hand import RequestKey
 
+Get = Callable[..., Awaitable[Draft]]
+Create = Callable[..., Coroutine[Any, Any, CreateDraftResponse]]
 Announced = Callable[[], Awaitable[list[DraftSaved]]]
 
 TARGETS = (
@@ -22,16 +23,10 @@ TARGETS = (
 CONTENT = Content(text="text", hashtags=("one",), channel_texts=(ChannelText(channel="Telegram", text="few"),))
 
 
-def key(request_id: str = "", digest: bytes = b"", organization_id: str = "org") -> RequestKey:
-    return RequestKey(
-        organization_id=organization_id, method="CreateDraft", request_id=request_id, request_digest=digest
-    )
-
-
 async def test_a_new_draft_is_not_approved_and_is_announced_with_the_bytes_of_its_digest(
-    create_draft: CreateDraft, announced: Announced
+    create_draft: Create, announced: Announced
 ) -> None:
-    draft = (await create_draft(key(), draft_id="", content=CONTENT, targets=TARGETS)).draft
+    draft = (await create_draft(draft_id="", content=CONTENT, targets=TARGETS)).draft
     assert len(draft.id) == 36
     assert (draft.approved, draft.revision, draft.state) == (False, 1, DRAFT_STATE_DRAFT)
     assert [(each.social_account_id, each.channel, each.destination) for each in draft.targets] == [
@@ -47,44 +42,44 @@ async def test_a_new_draft_is_not_approved_and_is_announced_with_the_bytes_of_it
     assert list(saved.targets) == list(draft.targets)
 
 
-async def test_what_was_created_is_read_back(create_draft: CreateDraft, get_draft: GetDraft) -> None:
-    created = (await create_draft(key(), draft_id="mine", content=CONTENT, targets=TARGETS)).draft
-    assert (await get_draft(organization_id="org", draft_id="mine")).draft == created
+async def test_what_was_created_is_read_back(create_draft: Create, get_draft: Get) -> None:
+    created = (await create_draft(draft_id="mine", content=CONTENT, targets=TARGETS)).draft
+    assert await get_draft("mine") == created
 
 
 async def test_an_id_in_use_is_refused_and_announces_nothing(
-    a_draft: Callable[..., Awaitable[Draft]], create_draft: CreateDraft, announced: Announced
+    a_draft: Callable[..., Awaitable[Draft]], create_draft: Create, announced: Announced
 ) -> None:
     await a_draft("mine")
     with pytest.raises(AlreadyExists) as refusal:
-        await create_draft(key("request"), draft_id="mine", content=CONTENT, targets=TARGETS)
+        await create_draft(draft_id="mine", content=CONTENT, targets=TARGETS, request_id="request")
     assert (refusal.value.reason, refusal.value.metadata) == ("DRAFT_EXISTS", {"draft_id": "mine"})
     assert len(await announced()) == 1
 
 
 async def test_two_organizations_may_use_one_id_and_do_not_see_each_other(
-    a_draft: Callable[..., Awaitable[Draft]], get_draft: GetDraft
+    a_draft: Callable[..., Awaitable[Draft]], get_draft: Get
 ) -> None:
     await a_draft("mine", text="ours")
     await a_draft("mine", text="theirs", organization_id="other")
-    assert (await get_draft(organization_id="org", draft_id="mine")).draft.content.text == "ours"
+    assert (await get_draft("mine")).content.text == "ours"
     with pytest.raises(NotFound):
-        await get_draft(organization_id="third", draft_id="mine")
+        await get_draft("mine", organization_id="third")
 
 
 async def test_the_same_request_is_answered_as_before_and_creates_nothing_twice(
-    create_draft: CreateDraft, announced: Announced
+    create_draft: Create, announced: Announced
 ) -> None:
-    first = await create_draft(key("request"), draft_id="", content=CONTENT, targets=TARGETS)
-    again = await create_draft(key("request"), draft_id="", content=CONTENT, targets=TARGETS)
+    first = await create_draft(draft_id="", content=CONTENT, targets=TARGETS, request_id="request")
+    again = await create_draft(draft_id="", content=CONTENT, targets=TARGETS, request_id="request")
     assert again == first
     assert len(await announced()) == 1
 
 
-async def test_a_request_id_belongs_to_one_request(create_draft: CreateDraft) -> None:
-    await create_draft(key("request"), draft_id="one", content=CONTENT, targets=TARGETS)
+async def test_a_request_id_belongs_to_one_request(create_draft: Create) -> None:
+    await create_draft(draft_id="one", content=CONTENT, targets=TARGETS, request_id="request")
     with pytest.raises(InvalidField) as refusal:
-        await create_draft(key("request", b"other"), draft_id="two", content=CONTENT, targets=TARGETS)
+        await create_draft(draft_id="two", content=CONTENT, targets=TARGETS, request_id="request", digest=b"other")
     assert refusal.value.reason == "REQUEST_ID_REUSED"
 
 
@@ -92,10 +87,10 @@ async def test_events_that_came_before_their_draft_are_folded_when_it_comes(
     a_draft: Callable[..., Awaitable[Draft]],
     reflect: Callable[..., Awaitable[None]],
     a_job: Callable[..., PostJobEvent],
-    get_draft: GetDraft,
+    get_draft: Get,
 ) -> None:
     await reflect(a_job(JobState.PUBLISHED, version=4))
     created = await a_draft()
     assert created.state == DRAFT_STATE_PUBLISHED
     assert [each.post_job_state for each in created.target_states] == ["PUBLISHED"]
-    assert (await get_draft(organization_id="org", draft_id="draft")).draft == created
+    assert await get_draft() == created

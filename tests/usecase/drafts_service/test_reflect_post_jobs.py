@@ -10,8 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from drafts_service.application.create_draft import CreateDraft
-from drafts_service.application.get_draft import GetDraft
 from drafts_service.application.reflect_post_jobs import ReflectPostJobs
 from drafts_service.domain.content import Content
 from drafts_service.domain.post_job import JobState, PostJobEvent, fold, latest
@@ -25,12 +23,14 @@ from postflow.drafts.v1.draft_pb2 import (
     Draft,
     DraftState,
 )
+from postflow.drafts.v1.drafts_service_pb2 import CreateDraftResponse
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.ledger_by_hand import RequestKey
 from testkit.eventually import eventually
 
-Create = Callable[..., Awaitable[Draft]]
+Get = Callable[..., Awaitable[Draft]]
+Create = Callable[..., Coroutine[Any, Any, CreateDraftResponse]]
+ADraft = Callable[..., Awaitable[Draft]]
 Reflect = Callable[..., Coroutine[Any, Any, None]]
 Job = Callable[..., PostJobEvent]
 
@@ -51,13 +51,13 @@ async def somebody_waits(database: Database) -> bool:
 
 
 async def test_a_draft_follows_its_jobs_to_the_end(
-    a_draft: Create, get_draft: GetDraft, reflect: Reflect, a_job: Job
+    a_draft: ADraft, get_draft: Get, reflect: Reflect, a_job: Job
 ) -> None:
     etag = (await a_draft(accounts=("a", "b"))).etag
 
     async def after(*jobs: PostJobEvent) -> Draft:
         await reflect(*jobs)
-        return (await get_draft(organization_id="org", draft_id="draft")).draft
+        return await get_draft()
 
     assert (await after(a_job(JobState.PENDING), a_job(JobState.PENDING, account="b"))).state == DRAFT_STATE_DRAFT
     scheduled = await after(a_job(JobState.SCHEDULED, version=2, schedule_time=NINE))
@@ -81,18 +81,18 @@ async def test_a_draft_follows_its_jobs_to_the_end(
 
 
 async def test_an_older_fact_is_archived_and_changes_nothing(
-    a_draft: Create, get_draft: GetDraft, reflect: Reflect, a_job: Job, database: Database
+    a_draft: ADraft, get_draft: Get, reflect: Reflect, a_job: Job, database: Database
 ) -> None:
     await a_draft()
     await reflect(a_job(JobState.PUBLISHED, version=5))
     await reflect(a_job(JobState.READY, version=3), a_job(JobState.SENDING, version=4))
-    draft = (await get_draft(organization_id="org", draft_id="draft")).draft
+    draft = await get_draft()
     assert (draft.state, draft.target_states[0].post_job_state) == (DRAFT_STATE_PUBLISHED, "PUBLISHED")
     assert await counted(database, "post_job_event") == 3
 
 
 async def test_a_repeated_fact_is_stored_once_also_within_a_batch(
-    a_draft: Create, reflect: Reflect, a_job: Job, database: Database
+    a_draft: ADraft, reflect: Reflect, a_job: Job, database: Database
 ) -> None:
     await a_draft()
     await reflect(a_job(JobState.READY), a_job(JobState.READY))
@@ -107,18 +107,18 @@ async def test_facts_of_a_draft_that_is_not_here_are_stored(reflect: Reflect, a_
 
 
 async def test_jobs_of_another_organization_are_not_mixed_in(
-    a_draft: Create, get_draft: GetDraft, reflect: Reflect, a_job: Job
+    a_draft: ADraft, get_draft: Get, reflect: Reflect, a_job: Job
 ) -> None:
     await a_draft()
     await a_draft(organization_id="other")
     await reflect(a_job(JobState.PUBLISHED), a_job(JobState.FAILED, organization_id="other"))
-    draft = (await get_draft(organization_id="org", draft_id="draft")).draft
+    draft = await get_draft()
     assert draft.state == DRAFT_STATE_PUBLISHED
     assert len(draft.target_states) == 1
 
 
 async def test_batches_that_share_drafts_and_come_at_once_end_in_one_state(
-    a_draft: Create, get_draft: GetDraft, reflect: Reflect, a_job: Job
+    a_draft: ADraft, get_draft: Get, reflect: Reflect, a_job: Job
 ) -> None:
     names = [f"draft-{number}" for number in range(10)]
     for name in names:
@@ -135,24 +135,23 @@ async def test_batches_that_share_drafts_and_come_at_once_end_in_one_state(
         for start in range(0, len(arriving), 15):
             group.create_task(reflect(*arriving[start : start + 15]))
     for name in names:
-        draft = (await get_draft(organization_id="org", draft_id=name)).draft
+        draft = await get_draft(name)
         assert draft.state == DRAFT_STATE_PUBLISHED
         assert {each.post_job_state for each in draft.target_states} == {"PUBLISHED"}
 
 
 async def test_a_draft_that_is_created_while_facts_of_it_are_being_stored_is_folded_from_them(
-    database: Database, create_draft: CreateDraft, get_draft: GetDraft, a_job: Job
+    database: Database, create_draft: Create, get_draft: Get, a_job: Job
 ) -> None:
-    key = RequestKey(organization_id="org", method="CreateDraft", request_id="", request_digest=b"")
     targets = (Target(social_account_id="a", channel="facebook"),)
     async with asyncio.TaskGroup() as group, database.transaction() as tx:
         now = await DatabaseClock().now(tx.connection)
         await ReflectPostJobs()(tx, [a_job(JobState.PUBLISHED)], now)
-        creation = group.create_task(create_draft(key, draft_id="draft", content=Content(text="text"), targets=targets))
+        creation = group.create_task(create_draft(draft_id="draft", content=Content(text="text"), targets=targets))
         await eventually(partial(somebody_waits, database))
         assert not creation.done()
     assert creation.result().draft.state == DRAFT_STATE_PUBLISHED
-    assert (await get_draft(organization_id="org", draft_id="draft")).draft == creation.result().draft
+    assert await get_draft() == creation.result().draft
 
 
 facts = st.builds(
@@ -176,8 +175,8 @@ async def reset(database: Database) -> Callable[[], Awaitable[None]]:
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=st.lists(st.lists(facts, min_size=1, max_size=5), min_size=1, max_size=4))
 async def test_the_store_holds_what_the_pure_fold_says(
-    a_draft: Create,
-    get_draft: GetDraft,
+    a_draft: ADraft,
+    get_draft: Get,
     reflect: Reflect,
     a_job: Job,
     reset: Callable[[], Awaitable[None]],
@@ -195,7 +194,7 @@ async def test_the_store_holds_what_the_pure_fold_says(
             for state, version, account, schedule_time in batch
         ]
         await reflect(*jobs)
-    draft = (await get_draft(organization_id="org", draft_id="draft")).draft
+    draft = await get_draft()
     targets = [Target(social_account_id=account, channel="facebook") for account in "abc"]
     expected = fold(targets, latest(first.values()))
     assert DraftState.Name(draft.state) == f"DRAFT_STATE_{expected.state}"

@@ -1,27 +1,27 @@
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 
-from drafts_service.application.approve_draft import ApproveDraft
-from drafts_service.application.get_draft import GetDraft
-from drafts_service.application.update_draft import INTENDED, WITHDRAWN, UpdateDraft
+from drafts_service.application.update_draft import INTENDED, WITHDRAWN
 from drafts_service.domain.draft import Change
 from drafts_service.domain.post_job import JobState, PostJob, PostJobEvent
 from drafts_service.domain.target import Target
 from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED, Draft
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
-from postflow.drafts.v1.drafts_service_pb2 import UpdateDraftResponse
+from postflow.drafts.v1.drafts_service_pb2 import ApproveDraftResponse, UpdateDraftResponse
 from servicekit import failpoints
 from servicekit.faults import Fault, Refused, Unavailable
 from servicekit.pg.database import Database
-from servicekit.pg.ledger_by_hand import RequestKey
 
+Get = Callable[..., Awaitable[Draft]]
+Update = Callable[..., Coroutine[Any, Any, UpdateDraftResponse]]
+Approve = Callable[..., Coroutine[Any, Any, ApproveDraftResponse]]
 Announced = Callable[[], Awaitable[list[DraftSaved]]]
-Create = Callable[..., Awaitable[Draft]]
+ADraft = Callable[..., Awaitable[Draft]]
 
 NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
@@ -37,10 +37,6 @@ async def pending(database: Database, draft_id: str = "draft") -> int | None:
 def armed() -> Iterator[Callable[[str], None]]:
     yield lambda specification: failpoints.install(specification, "test")
     failpoints.install("", "test")
-
-
-def key(request_id: str = "") -> RequestKey:
-    return RequestKey(organization_id="org", method="UpdateDraft", request_id=request_id, request_digest=b"")
 
 
 def only_b() -> Change:
@@ -60,14 +56,14 @@ def out(account: str = "a") -> PostJob:
     )
 
 
-async def now_is(get_draft: GetDraft) -> Draft:
-    return (await get_draft(organization_id="org", draft_id="draft")).draft
+async def now_is(get_draft: Get) -> Draft:
+    return await get_draft()
 
 
 @pytest.mark.parametrize("change", [Change(text="new"), only_b()], ids=["content", "targets"])
 async def test_an_approved_draft_is_changed_after_what_is_older_is_withdrawn(
-    a_draft: Create,
-    update_draft: UpdateDraft,
+    a_draft: ADraft,
+    update_draft: Update,
     publisher: Any,
     database: Database,
     announced: Announced,
@@ -75,7 +71,7 @@ async def test_an_approved_draft_is_changed_after_what_is_older_is_withdrawn(
 ) -> None:
     await a_draft(text="old", approved=True)
     publisher.in_flight = ("job-1", "job-2")
-    answer = await update_draft(key(), draft_id="draft", etag="", change=change)
+    answer = await update_draft(change=change)
     assert publisher.asked == [("draft", 2)]
     assert publisher.seen == [("old", True, 2)]
     assert list(answer.in_flight_post_job_ids) == ["job-1", "job-2"]
@@ -86,9 +82,9 @@ async def test_an_approved_draft_is_changed_after_what_is_older_is_withdrawn(
 
 
 async def test_a_draft_that_is_out_is_not_changed_and_the_evidence_is_given(
-    a_draft: Create,
-    update_draft: UpdateDraft,
-    get_draft: GetDraft,
+    a_draft: ADraft,
+    update_draft: Update,
+    get_draft: Get,
     publisher: Any,
     database: Database,
     announced: Announced,
@@ -97,7 +93,7 @@ async def test_a_draft_that_is_out_is_not_changed_and_the_evidence_is_given(
     publisher.published = (out(),)
     for _ in range(2):
         with pytest.raises(Refused) as refusal:
-            await update_draft(key("request"), draft_id="draft", etag="", change=Change(text="new"))
+            await update_draft(change=Change(text="new"), request_id="request")
         assert refusal.value.reason == "DRAFT_PUBLISHED"
         assert refusal.value.metadata == {
             "draft_id": "draft",
@@ -117,9 +113,9 @@ async def test_a_draft_that_is_out_is_not_changed_and_the_evidence_is_given(
 
 
 async def test_the_event_of_what_an_answer_has_shown_changes_nothing_more(
-    a_draft: Create,
-    update_draft: UpdateDraft,
-    get_draft: GetDraft,
+    a_draft: ADraft,
+    update_draft: Update,
+    get_draft: Get,
     publisher: Any,
     reflect: Callable[..., Awaitable[None]],
     a_job: Callable[..., PostJobEvent],
@@ -127,7 +123,7 @@ async def test_the_event_of_what_an_answer_has_shown_changes_nothing_more(
     await a_draft(approved=True)
     publisher.published = (out(),)
     with pytest.raises(Refused):
-        await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
+        await update_draft(change=Change(text="new"))
     known = await now_is(get_draft)
     await reflect(a_job(JobState.READY, version=2), a_job(JobState.SENDING, version=3))
     assert await now_is(get_draft) == known
@@ -138,49 +134,49 @@ async def test_the_event_of_what_an_answer_has_shown_changes_nothing_more(
 
 
 async def test_every_further_change_asks_until_nothing_older_can_be_in_flight(
-    a_draft: Create, update_draft: UpdateDraft, publisher: Any
+    a_draft: ADraft, update_draft: Update, publisher: Any
 ) -> None:
     await a_draft(approved=True)
     publisher.in_flight = ("job",)
     for number in (1, 2):
-        answer = await update_draft(key(), draft_id="draft", etag="", change=Change(text=f"new {number}"))
+        answer = await update_draft(change=Change(text=f"new {number}"))
         assert list(answer.in_flight_post_job_ids) == ["job"]
     publisher.in_flight = ()
     for number in (3, 4):
-        answer = await update_draft(key(), draft_id="draft", etag="", change=Change(text=f"new {number}"))
+        answer = await update_draft(change=Change(text=f"new {number}"))
         assert list(answer.in_flight_post_job_ids) == []
     assert publisher.asked == [("draft", below) for below in (2, 3, 4)]
 
 
 async def test_what_comes_out_after_a_first_change_refuses_the_second(
-    a_draft: Create, update_draft: UpdateDraft, get_draft: GetDraft, publisher: Any
+    a_draft: ADraft, update_draft: Update, get_draft: Get, publisher: Any
 ) -> None:
     await a_draft(text="old", approved=True)
     publisher.in_flight = ("draft-a",)
-    await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
+    await update_draft(change=Change(text="new"))
     publisher.in_flight, publisher.published = (), (out(),)
     with pytest.raises(Refused) as refusal:
-        await update_draft(key(), draft_id="draft", etag="", change=Change(text="newer"))
+        await update_draft(change=Change(text="newer"))
     assert refusal.value.reason == "DRAFT_PUBLISHED"
     assert (await now_is(get_draft)).content.text == "new"
 
 
 async def test_a_change_that_changes_nothing_names_what_is_in_flight(
-    a_draft: Create, update_draft: UpdateDraft, publisher: Any, announced: Announced
+    a_draft: ADraft, update_draft: Update, publisher: Any, announced: Announced
 ) -> None:
     await a_draft(text="old", approved=True)
     publisher.in_flight = ("job",)
-    before = (await update_draft(key(), draft_id="draft", etag="", change=Change(text="same"))).draft
-    answer = await update_draft(key(), draft_id="draft", etag="", change=Change(text="same"))
+    before = (await update_draft(change=Change(text="same"))).draft
+    answer = await update_draft(change=Change(text="same"))
     assert (answer.draft, list(answer.in_flight_post_job_ids)) == (before, ["job"])
     assert publisher.asked == [("draft", 2), ("draft", 2)]
     assert len(await announced()) == 3
 
 
 async def test_while_publisher_is_away_the_draft_stays_as_it_was(
-    a_draft: Create,
-    update_draft: UpdateDraft,
-    get_draft: GetDraft,
+    a_draft: ADraft,
+    update_draft: Update,
+    get_draft: Get,
     publisher: Any,
     database: Database,
     announced: Announced,
@@ -188,7 +184,7 @@ async def test_while_publisher_is_away_the_draft_stays_as_it_was(
     before = await a_draft(text="old", approved=True)
     publisher.unreachable_for = {"draft"}
     with pytest.raises(Unavailable) as refusal:
-        await update_draft(key("request"), draft_id="draft", etag="", change=Change(text="new"))
+        await update_draft(change=Change(text="new"), request_id="request")
     assert (refusal.value.reason, refusal.value.retry_after) == ("WITHDRAW_PENDING", timedelta(seconds=2))
     assert refusal.value.metadata == {"draft_id": "draft", "revision": "2"}
     assert await pending(database) == 2
@@ -197,15 +193,15 @@ async def test_while_publisher_is_away_the_draft_stays_as_it_was(
 
 
 async def test_a_repeat_makes_the_change_and_then_only_tells_the_answer(
-    a_draft: Create, update_draft: UpdateDraft, publisher: Any, database: Database, announced: Announced
+    a_draft: ADraft, update_draft: Update, publisher: Any, database: Database, announced: Announced
 ) -> None:
     etag = (await a_draft(approved=True)).etag
     publisher.unreachable_for = {"draft"}
     with pytest.raises(Unavailable):
-        await update_draft(key("request"), draft_id="draft", etag=etag, change=Change(text="new"))
+        await update_draft(etag=etag, change=Change(text="new"), request_id="request")
     publisher.unreachable_for = set()
     publisher.in_flight = ("job",)
-    answer = await update_draft(key("request"), draft_id="draft", etag=etag, change=Change(text="new"))
+    answer = await update_draft(etag=etag, change=Change(text="new"), request_id="request")
     assert (answer.draft.content.text, answer.draft.revision, list(answer.in_flight_post_job_ids)) == (
         "new",
         2,
@@ -213,20 +209,20 @@ async def test_a_repeat_makes_the_change_and_then_only_tells_the_answer(
     )
     assert await pending(database) is None
     publisher.in_flight = ()
-    assert await update_draft(key("request"), draft_id="draft", etag=etag, change=Change(text="new")) == answer
+    assert await update_draft(etag=etag, change=Change(text="new"), request_id="request") == answer
     assert publisher.asked == [("draft", 2), ("draft", 2)]
     assert len(await announced()) == 3
 
 
 async def test_one_request_made_twice_at_a_time_has_one_answer(
-    a_draft: Create, update_draft: UpdateDraft, publisher: Any, announced: Announced
+    a_draft: ADraft, update_draft: Update, publisher: Any, announced: Announced
 ) -> None:
     await a_draft(approved=True)
     publisher.hold = hold = asyncio.Event()
     publisher.in_flight = ("was still on its way",)
 
     async def call() -> UpdateDraftResponse:
-        return await update_draft(key("request"), draft_id="draft", etag="", change=Change(text="new"))
+        return await update_draft(change=Change(text="new"), request_id="request")
 
     async with asyncio.TaskGroup() as group:
         calls = [group.create_task(call())]
@@ -240,20 +236,20 @@ async def test_one_request_made_twice_at_a_time_has_one_answer(
 
 
 async def test_of_two_changes_at_once_the_second_is_made_on_top_of_the_first(
-    a_draft: Create,
-    update_draft: UpdateDraft,
-    approve_draft: ApproveDraft,
-    get_draft: GetDraft,
+    a_draft: ADraft,
+    update_draft: Update,
+    approve_draft: Approve,
+    get_draft: Get,
     publisher: Any,
     database: Database,
 ) -> None:
     await a_draft(approved=True)
     publisher.hold = hold = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        slow = group.create_task(update_draft(key(), draft_id="draft", etag="", change=Change(text="slow")))
+        slow = group.create_task(update_draft(change=Change(text="slow")))
         await publisher.held.wait()
-        await update_draft(key(), draft_id="draft", etag="", change=Change(text="quick"))
-        await approve_draft(key(), draft_id="draft", content_digest="", etag="", approver="bob")
+        await update_draft(change=Change(text="quick"))
+        await approve_draft(approver="bob")
         hold.set()
     # Below 2 is not enough any more: revision 2 has been approved meanwhile.
     assert publisher.asked == [("draft", 2), ("draft", 2), ("draft", 3)]
@@ -264,14 +260,14 @@ async def test_of_two_changes_at_once_the_second_is_made_on_top_of_the_first(
 
 
 async def test_of_two_changes_at_once_with_one_etag_one_is_made(
-    a_draft: Create, update_draft: UpdateDraft, get_draft: GetDraft, publisher: Any, database: Database
+    a_draft: ADraft, update_draft: Update, get_draft: Get, publisher: Any, database: Database
 ) -> None:
     etag = (await a_draft(approved=True)).etag
     publisher.hold = hold = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        slow = group.create_task(outcome(update_draft(key(), draft_id="draft", etag=etag, change=Change(text="slow"))))
+        slow = group.create_task(outcome(update_draft(etag=etag, change=Change(text="slow"))))
         await publisher.held.wait()
-        await update_draft(key(), draft_id="draft", etag=etag, change=Change(text="quick"))
+        await update_draft(etag=etag, change=Change(text="quick"))
         hold.set()
     assert slow.result() == "ETAG_MISMATCH"
     assert (await now_is(get_draft)).content.text == "quick"
@@ -279,10 +275,10 @@ async def test_of_two_changes_at_once_with_one_etag_one_is_made(
 
 
 async def test_a_change_refused_after_the_withdrawal_leaves_the_draft_free(
-    a_draft: Create,
-    update_draft: UpdateDraft,
-    approve_draft: ApproveDraft,
-    get_draft: GetDraft,
+    a_draft: ADraft,
+    update_draft: Update,
+    approve_draft: Approve,
+    get_draft: Get,
     publisher: Any,
     database: Database,
     announced: Announced,
@@ -290,12 +286,12 @@ async def test_a_change_refused_after_the_withdrawal_leaves_the_draft_free(
     """Revision 2 is approved while it is being forbidden for an edit that is then refused."""
     await a_draft(text="old", approved=True)
     publisher.in_flight = ("job",)
-    etag = (await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))).draft.etag
+    etag = (await update_draft(change=Change(text="new"))).draft.etag
     publisher.hold = hold = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        edit = group.create_task(outcome(update_draft(key(), draft_id="draft", etag=etag, change=Change(text="newer"))))
+        edit = group.create_task(outcome(update_draft(etag=etag, change=Change(text="newer"))))
         await publisher.held.wait()
-        await approve_draft(key(), draft_id="draft", content_digest="", etag="", approver="bob")
+        await approve_draft(approver="bob")
         hold.set()
     assert edit.result() == "ETAG_MISMATCH"
     after = await now_is(get_draft)
@@ -307,8 +303,8 @@ async def test_a_change_refused_after_the_withdrawal_leaves_the_draft_free(
 
 @pytest.mark.parametrize("failpoint", [INTENDED, WITHDRAWN])
 async def test_a_call_that_dies_between_its_parts_is_made_good_by_its_repeat_alone(
-    a_draft: Create,
-    update_draft: UpdateDraft,
+    a_draft: ADraft,
+    update_draft: Update,
     publisher: Any,
     database: Database,
     armed: Callable[[str], None],
@@ -317,41 +313,41 @@ async def test_a_call_that_dies_between_its_parts_is_made_good_by_its_repeat_alo
     before = await a_draft(text="old", approved=True)
     armed(f"{failpoint}=raise")
     with pytest.raises(failpoints.FailpointHit):
-        await update_draft(key("request"), draft_id="draft", etag=before.etag, change=Change(text="new"))
+        await update_draft(etag=before.etag, change=Change(text="new"), request_id="request")
     armed("")
     publisher.in_flight = ("job",)
-    answer = await update_draft(key("request"), draft_id="draft", etag=before.etag, change=Change(text="new"))
+    answer = await update_draft(etag=before.etag, change=Change(text="new"), request_id="request")
     assert (answer.draft.content.text, list(answer.in_flight_post_job_ids)) == ("new", ["job"])
     assert await pending(database) is None
 
 
-async def test_the_last_announcement_is_waited_for(a_draft: Create, update_draft: UpdateDraft, publisher: Any) -> None:
+async def test_the_last_announcement_is_waited_for(a_draft: ADraft, update_draft: Update, publisher: Any) -> None:
     await a_draft(approved=True)
-    publisher.deaf = 2
-    answer = await update_draft(key(), draft_id="draft", etag="", change=Change(text="new"))
+    publisher.uninformed = 2
+    answer = await update_draft(change=Change(text="new"))
     assert answer.draft.content.text == "new"
     assert publisher.asked == [("draft", 2)] * 3
 
 
 async def test_a_change_racing_an_approval_leaves_no_unread_content_approved(
-    a_draft: Create,
-    update_draft: UpdateDraft,
-    approve_draft: ApproveDraft,
-    get_draft: GetDraft,
+    a_draft: ADraft,
+    update_draft: Update,
+    approve_draft: Approve,
+    get_draft: Get,
     publisher: Any,
 ) -> None:
     won = {"approval first": 0, "change first": 0}
     for number in range(20):
         name = f"draft-{number}"
         before = await a_draft(name)
-        approval = approve_draft(key(), draft_id=name, content_digest=before.content_digest, etag="", approver="ann")
-        change = update_draft(key(), draft_id=name, etag="", change=Change(text="new"))
+        approval = approve_draft(draft_id=name, content_digest=before.content_digest)
+        change = update_draft(draft_id=name, change=Change(text="new"))
         async with asyncio.TaskGroup() as group:
             tasks = [outcome(approval), outcome(change)]
             first, second = (group.create_task(each) for each in (tasks if number % 2 else tasks[::-1]))
         approved = "APPROVED" in {first.result(), second.result()}
         won["approval first" if approved else "change first"] += 1
-        after = (await get_draft(organization_id="org", draft_id=name)).draft
+        after = await get_draft(name)
         assert (after.content.text, after.approved) == ("new", False)
         assert ((name, 2) in publisher.asked) is approved
     assert all(won.values()), won

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import assert_never
+from typing import Generic, assert_never
 
 from drafts_service import wire
 from drafts_service.adapters.postgres.drafts import lock_draft, save_draft
@@ -21,6 +21,8 @@ from drafts_service.domain.content import checked_content
 from drafts_service.domain.draft import (
     Change,
     Draft,
+    DraftKey,
+    UpdatedDraft,
     edited,
     require_changeable,
     require_draft,
@@ -34,7 +36,7 @@ from servicekit.failpoints import declare, failpoint
 from servicekit.faults import Fault, Unavailable
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
-from servicekit.pg.ledger_by_hand import RequestKey, RequestLedger
+from servicekit.pg.ledger import Answer, Call, RequestLedger
 from servicekit.pg.outbox import Outbox
 
 INTENDED = declare("drafts.update.intended")
@@ -49,8 +51,7 @@ _ANNOUNCED_WITHIN = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Edit:
-    key: RequestKey
-    draft_id: str
+    key: DraftKey
     etag: str
     change: Change
     obstacles: Obstacles  # of the accounts that the change names
@@ -63,7 +64,13 @@ class _Withdraw:
     below: int
 
 
-_Step = wire.UpdateDraftResponse | Fault | _Withdraw
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answered(Generic[Answer]):
+    answer: Answer
+
+
+_Step = _Answered[Answer] | Fault | _Withdraw
+"""The end of a transaction: the edit is made, or refused for good, or has to wait for a withdrawal."""
 
 
 class UpdateDraft:
@@ -84,40 +91,44 @@ class UpdateDraft:
         self._publisher = publisher
         self._obstacles = obstacles
 
-    async def __call__(self, key: RequestKey, *, draft_id: str, etag: str, change: Change) -> wire.UpdateDraftResponse:
+    async def __call__(self, call: Call[UpdatedDraft, Answer], *, draft_id: str, etag: str, change: Change) -> Answer:
         """Ignores an empty `etag`; otherwise the draft must have it."""
         named = {target.social_account_id for target in change.targets or ()}
-        obstacles = await self._obstacles.find(key.organization_id, named) if named else {}
-        edit = _Edit(key=key, draft_id=draft_id, etag=etag, change=change, obstacles=obstacles)
-        step = await self._step(edit, None)
+        obstacles = await self._obstacles.find(call.organization_id, named) if named else {}
+        edit = _Edit(key=(call.organization_id, draft_id), etag=etag, change=change, obstacles=obstacles)
+        step = await self._attempt(call, edit, None)
         for _ in range(_ROUNDS):
             if not isinstance(step, _Withdraw):
                 break
             await failpoint(INTENDED)
-            answer = await self._withdrawn(edit, step.below)
+            answer = await self._withdraw(edit.key, step.below)
             await failpoint(WITHDRAWN)
-            step = await self._step(edit, answer)
+            step = await self._attempt(call, edit, answer)
         match step:
-            case wire.UpdateDraftResponse():
-                return step
+            case _Answered(answer=response):
+                return response
             case _Withdraw():
-                raise _pending(draft_id, step.below)
+                raise _pending(edit.key, step.below)
             case Fault():
                 raise step
             case _:
                 assert_never(step)
 
-    async def _step(self, edit: _Edit, answer: WithdrawalAnswer | None) -> _Step:
-        return await self._database.run(lambda tx: self._make(tx, edit, answer))
+    async def _attempt(
+        self, call: Call[UpdatedDraft, Answer], edit: _Edit, answer: WithdrawalAnswer | None
+    ) -> _Step[Answer]:
+        return await self._database.run(lambda tx: self._make(tx, call, edit, answer))
 
-    async def _make(self, tx: Transaction, edit: _Edit, answer: WithdrawalAnswer | None) -> _Step:
+    async def _make(
+        self, tx: Transaction, call: Call[UpdatedDraft, Answer], edit: _Edit, answer: WithdrawalAnswer | None
+    ) -> _Step[Answer]:
         """Makes the edit if Publisher's answer covers the draft as it is now; else records what has to be withdrawn."""
         now = await self._clock.now(tx.connection)
-        past = await self._ledger.recall(tx, edit.key, now=now)
-        if past and past.response is not None:
-            return wire.UpdateDraftResponse.FromString(past.response)
-        before = require_draft(await lock_draft(tx.connection, edit.key.organization_id, edit.draft_id), edit.draft_id)
-        jobs = await find_jobs(tx.connection, before.organization_id, before.id)
+        past = await self._ledger.recall(tx, call, now=now)
+        if past is not None:
+            return _Answered(answer=past)
+        before = require_draft(await lock_draft(tx.connection, *edit.key), edit.key)
+        jobs = await find_jobs(tx.connection, *edit.key)
         try:
             after = _after(before, jobs, edit, answer, now)
         except Fault as refusal:
@@ -137,19 +148,18 @@ class UpdateDraft:
             after = replace(after, exposed=bool(in_flight), folded=fold(after.targets, jobs))
             await save_draft(tx.connection, after)
             await self._outbox.append(tx, [wire.draft_saved(after)], now=now)
-        response = wire.UpdateDraftResponse(draft=wire.draft_message(after, jobs), in_flight_post_job_ids=in_flight)
-        await self._ledger.answer(tx, edit.key, response.SerializeToString())
-        return response
+        updated = UpdatedDraft(draft=after, jobs=jobs, in_flight=in_flight)
+        return _Answered(answer=await self._ledger.answer(tx, call, updated))
 
-    async def _withdrawn(self, edit: _Edit, below: int) -> WithdrawalAnswer:
+    async def _withdraw(self, key: DraftKey, below: int) -> WithdrawalAnswer:
         try:
             for pause in _ANNOUNCED_WITHIN:
-                if answer := await self._publisher.withdraw(edit.key.organization_id, edit.draft_id, below=below):
+                if answer := await self._publisher.withdraw(*key, below=below):
                     return answer
                 await asyncio.sleep(pause)
         except Unavailable as unanswered:
-            raise _pending(edit.draft_id, below, unanswered.retry_after) from unanswered
-        raise _pending(edit.draft_id, below)
+            raise _pending(key, below, unanswered.retry_after) from unanswered
+        raise _pending(key, below)
 
 
 def _after(
@@ -164,10 +174,10 @@ def _after(
     return edited(informed, body=wire.encoded_body(content), targets=targets, now=now)
 
 
-def _pending(draft_id: str, below: int, retry_after: timedelta | None = None) -> Unavailable:
+def _pending(key: DraftKey, below: int, retry_after: timedelta | None = None) -> Unavailable:
     return Unavailable(
         "WITHDRAW_PENDING",
         "the older text has not been withdrawn yet, so the draft is unchanged; repeat the request",
-        metadata={"draft_id": draft_id, "revision": str(below)},
+        metadata={"draft_id": key[1], "revision": str(below)},
         retry_after=retry_after or _RETRY_AFTER,
     )

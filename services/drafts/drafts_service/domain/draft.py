@@ -149,10 +149,10 @@ def approved(draft: Draft, *, approver: str, now: datetime) -> Draft:
     )
 
 
-def require_draft(draft: Draft | None, draft_id: str) -> Draft:
+def require_draft(draft: Draft | None, key: DraftKey) -> Draft:
     """Raises NotFound for None. A draft of another organization is indistinguishable from one that does not exist."""
     if draft is None:
-        raise NotFound("DRAFT_NOT_FOUND", "there is no such draft", metadata={"draft_id": draft_id})
+        raise NotFound("DRAFT_NOT_FOUND", "there is no such draft", metadata={"draft_id": key[1]})
     return draft
 
 

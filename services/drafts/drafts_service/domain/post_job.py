@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from drafts_service.domain.target import Target
+from servicekit.versions import newest
 
 
 class JobState(StrEnum):
@@ -91,13 +92,7 @@ S = TypeVar("S", bound=Standing)
 
 def latest(jobs: Iterable[S]) -> list[S]:
     """Returns each job once, at its highest version."""
-    newest: dict[tuple[str, str], S] = {}
-    for job in jobs:
-        key = (job.organization_id, job.id)
-        known = newest.get(key)
-        if known is None or job.version > known.version:
-            newest[key] = job
-    return list(newest.values())
+    return newest(jobs, key=lambda job: (job.organization_id, job.id), version=lambda job: job.version)
 
 
 def fold(targets: Collection[Target], jobs: Iterable[Standing]) -> FoldedState:
