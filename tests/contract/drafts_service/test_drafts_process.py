@@ -1,4 +1,4 @@
-"""The whole process, as `main` wires it, on real PostgreSQL and NATS."""
+"""Runs the whole process, as `main` wires it, on real PostgreSQL and NATS."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def succeeded(draft_id: str) -> Event:
     )
 
 
-async def test_a_draft_is_announced_and_follows_what_publisher_announces(
+async def test_a_draft_is_announced_and_follows_publishers_events(
     drafts: DraftsServiceAsyncStub, bus: Client, database_url: str
 ) -> None:
     draft = Draft(content=DraftContent(text="text"), targets=[TARGET])

@@ -1,4 +1,4 @@
-"""Drafts' tables: made by the migrations, as the code declares them, and closed to nonsense."""
+"""The migrations create the tables that the code declares, and their constraints refuse inconsistent rows."""
 
 import pytest
 from sqlalchemy import text
@@ -31,7 +31,7 @@ _SOUND = {
 }
 
 
-async def test_the_migrations_make_what_the_code_declares(empty_database: str) -> None:
+async def test_the_migrations_create_the_declared_tables(empty_database: str) -> None:
     await migrations.upgrade(empty_database, MIGRATIONS)
     assert not await migrations.pending(empty_database, MIGRATIONS)
     assert await drift(empty_database, metadata) == []
@@ -54,7 +54,7 @@ async def test_the_migrations_make_what_the_code_declares(empty_database: str) -
     ],
     ids=str,
 )
-async def test_the_database_refuses_nonsense(database: Database, nonsense: dict[str, str]) -> None:
+async def test_the_database_refuses_inconsistent_rows(database: Database, nonsense: dict[str, str]) -> None:
     with pytest.raises(IntegrityError):
         await _insert(database, _SOUND | nonsense)
     await _insert(database, _SOUND)

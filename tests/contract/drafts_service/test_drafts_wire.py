@@ -1,4 +1,4 @@
-"""What Drafts says reads back as what it meant, and what it and Publisher said before still decodes."""
+"""Drafts' messages survive the wire both ways, and stored events of Drafts and Publisher still decode."""
 
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -34,7 +34,7 @@ targets = st.lists(
     st.builds(Target, social_account_id=texts, channel=texts, destination=st.text(max_size=10)), min_size=1, max_size=5
 ).map(tuple)
 
-# Events as the first release encoded them: they may wait in a stream for a month.
+# Events as the first release encoded them: they may stay in the stream for a month.
 SAVED = bytes.fromhex(
     "0a036f726712056472616674180220012a1c0a0548656c6c6f12036f6e651a0e0a0874656c656772616d1202486932403231313631623364"
     "3936323532356135666364323237376134373132386661393534393537343131346538363666363265346132333032653366366237666539"
@@ -62,7 +62,7 @@ def test_a_draft_survives_the_wire(content: Content, targets: tuple[Target, ...]
 
 
 @given(contents, targets)
-def test_what_is_announced_carries_the_bytes_of_its_digest(content: Content, targets: tuple[Target, ...]) -> None:
+def test_an_announcement_carries_the_content_of_its_digest(content: Content, targets: tuple[Target, ...]) -> None:
     body = wire.encoded_body(content)
     draft = Draft(organization_id="org", id="draft", body=body, targets=targets, create_time=NOW, update_time=NOW)
     announcement = wire.draft_saved(draft)
@@ -97,7 +97,7 @@ def test_every_state_of_a_post_job_is_understood(number: PostJobState) -> None:
 
 
 @pytest.mark.parametrize("damage", ["organization_id", "post_job.id", "post_job.draft_id", "post_job.state"])
-def test_an_event_that_says_too_little_is_refused(damage: str) -> None:
+def test_an_incomplete_event_is_refused(damage: str) -> None:
     changed = PostJobChanged.FromString(CHANGED)
     message = changed.post_job if damage.startswith("post_job.") else changed
     message.ClearField(damage.removeprefix("post_job."))
@@ -105,7 +105,7 @@ def test_an_event_that_says_too_little_is_refused(damage: str) -> None:
         wire.post_job_event(Event(organization_id="org"), changed)
 
 
-def test_an_event_of_a_kind_that_came_later_counts_by_its_state() -> None:
+def test_an_event_of_an_unknown_kind_counts_by_its_state() -> None:
     changed = PostJobChanged.FromString(CHANGED)
     changed.kind = 99  # type: ignore[assignment]
     event = wire.post_job_event(Event(organization_id="org"), changed)
@@ -113,7 +113,7 @@ def test_an_event_of_a_kind_that_came_later_counts_by_its_state() -> None:
 
 
 @pytest.mark.parametrize("damage", ["id", "state"])
-def test_an_account_that_says_too_little_is_refused(damage: str) -> None:
+def test_an_incomplete_account_is_refused(damage: str) -> None:
     connected = SocialAccountConnected.FromString(CONNECTED)
     connected.social_account.ClearField(damage)
     with pytest.raises(InvalidRequest):

@@ -16,7 +16,7 @@ from servicekit.rpc import RpcServer, open_channel
 
 @pytest.fixture
 def publisher_port(free_port: Callable[[], int]) -> int:
-    """Where the server under test looks for Publisher; nobody is there unless a test says so."""
+    """The port at which the server under test calls Publisher; nothing listens there unless a test starts it."""
     return free_port()
 
 

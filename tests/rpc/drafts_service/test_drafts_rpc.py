@@ -1,4 +1,4 @@
-"""What a client sees: answers, codes, reasons, details."""
+"""DraftsService as a client sees it: responses, codes, reasons, details."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ async def test_an_id_in_use_already_exists(drafts: DraftsServiceAsyncStub) -> No
 
 
 @pytest.mark.parametrize("organization_id", ["org", "other"])
-async def test_a_draft_that_is_absent_or_another_organizations_is_not_found(
+async def test_a_missing_draft_or_one_of_another_organization_is_not_found(
     drafts: DraftsServiceAsyncStub, organization_id: str
 ) -> None:
     draft_id = "absent" if organization_id == "org" else "draft"
@@ -183,7 +183,7 @@ async def test_a_draft_that_is_absent_or_another_organizations_is_not_found(
         ),
     ],
 )
-async def test_a_field_at_fault_is_named(
+async def test_the_field_at_fault_is_named(
     drafts: DraftsServiceAsyncStub, changes: dict[str, object], field: str, reason: str
 ) -> None:
     code, fault = await refusal_of(drafts.CreateDraft(creation(**changes)))
@@ -209,7 +209,7 @@ async def test_a_draft_must_be_given(drafts: DraftsServiceAsyncStub) -> None:
         ([], "names no field"),
     ],
 )
-async def test_a_mask_that_names_no_field_or_one_that_cannot_be_changed_is_refused(
+async def test_an_empty_mask_or_one_with_a_fixed_field_is_refused(
     drafts: DraftsServiceAsyncStub, paths: list[str], description: str
 ) -> None:
     await drafts.CreateDraft(creation())
@@ -227,7 +227,7 @@ async def test_an_update_names_its_draft(drafts: DraftsServiceAsyncStub) -> None
 
 
 @pytest.mark.parametrize("method", METHODS)
-async def test_bytes_that_do_not_decode_are_an_invalid_argument(channel: grpc.aio.Channel, method: str) -> None:
+async def test_malformed_bytes_are_an_invalid_argument(channel: grpc.aio.Channel, method: str) -> None:
     call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
         f"/postflow.drafts.v1.DraftsService/{method}"
     )
@@ -235,7 +235,7 @@ async def test_bytes_that_do_not_decode_are_an_invalid_argument(channel: grpc.ai
     assert (code, fault.reason) == (Code.INVALID_ARGUMENT, "MALFORMED_REQUEST")
 
 
-async def test_a_message_that_is_too_large_is_refused(drafts: DraftsServiceAsyncStub) -> None:
+async def test_a_message_over_the_limit_is_refused(drafts: DraftsServiceAsyncStub) -> None:
     code, fault = await refusal_of(drafts.CreateDraft(creation(draft=a_draft("x" * 300_000))))
     assert (code, fault.reason) == (Code.INVALID_ARGUMENT, "REQUEST_TOO_LARGE")
 
@@ -252,7 +252,7 @@ async def test_the_largest_draft_can_be_read_back(drafts: DraftsServiceAsyncStub
     assert (await drafts.GetDraft(pb.GetDraftRequest(organization_id="org", draft_id="draft"))).draft == created
 
 
-async def test_a_text_of_the_greatest_length_is_taken(drafts: DraftsServiceAsyncStub) -> None:
+async def test_a_text_of_the_greatest_length_is_accepted(drafts: DraftsServiceAsyncStub) -> None:
     assert (await drafts.CreateDraft(creation(draft=a_draft("я" * 70_000)))).draft.content.text == "я" * 70_000
 
 
@@ -267,7 +267,7 @@ async def test_a_stale_etag_aborts(drafts: DraftsServiceAsyncStub) -> None:
         assert (code, fault.reason, fault.metadata) == (Code.ABORTED, "ETAG_MISMATCH", {"draft_id": "draft"})
 
 
-async def test_approving_another_content_aborts_and_tells_the_digest_that_it_has(
+async def test_approving_another_content_aborts_with_the_present_digest(
     drafts: DraftsServiceAsyncStub,
 ) -> None:
     digest = (await drafts.CreateDraft(creation())).draft.content_digest
@@ -277,7 +277,7 @@ async def test_approving_another_content_aborts_and_tells_the_digest_that_it_has
     assert fault.metadata == {"draft_id": "draft", "content_digest": digest}
 
 
-async def test_a_draft_of_which_a_target_has_gone_out_is_refused(
+async def test_updating_a_draft_with_a_published_target_is_refused(
     drafts: DraftsServiceAsyncStub, database: Database
 ) -> None:
     await drafts.CreateDraft(creation())
@@ -289,7 +289,7 @@ async def test_a_draft_of_which_a_target_has_gone_out_is_refused(
 
 @pytest.fixture
 def requests() -> dict[str, Callable[[str], object]]:
-    """A mutating request of each kind, whose text makes it this or another one."""
+    """A request of each mutating method; another text makes it another request."""
     return {
         "CreateDraft": lambda text: creation(draft_id="new", draft=a_draft(text), request_id="request"),
         "UpdateDraft": lambda text: update(a_draft(text), "content.text", request_id="request"),

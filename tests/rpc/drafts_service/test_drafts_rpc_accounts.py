@@ -1,4 +1,4 @@
-"""Drafts asks Publisher for accounts that no event has named, over real gRPC on both sides."""
+"""Drafts asks Publisher about accounts that no event has named, over real gRPC on both sides."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class FakeAccounts(SocialAccountServiceServicer):
-    """One account is there, one hangs, one is a defect; the rest is not found."""
+    """Has the account `page`; `slow` never gets an answer, `defect` raises, all others are not found."""
 
     async def GetAccount(self, request: GetAccountRequest, context: Any) -> GetAccountResponse:
         match request.social_account_id:
@@ -69,14 +69,14 @@ async def created(drafts: DraftsServiceAsyncStub, *accounts: str) -> dict[str, s
 
 
 @pytest.mark.usefixtures("publisher")
-async def test_an_account_that_is_not_there_is_named_at_creation(drafts: DraftsServiceAsyncStub) -> None:
+async def test_a_missing_account_is_named_at_creation(drafts: DraftsServiceAsyncStub) -> None:
     assert await created(drafts, "page", "acme-pgae") == {"page": "", "acme-pgae": "ACCOUNT_NOT_FOUND"}
 
 
 @pytest.mark.usefixtures("publisher")
-async def test_an_answer_that_is_slow_or_broken_says_nothing(drafts: DraftsServiceAsyncStub) -> None:
+async def test_a_slow_or_broken_answer_gives_no_reason(drafts: DraftsServiceAsyncStub) -> None:
     assert await created(drafts, "slow", "defect", "page") == {"slow": "", "defect": "", "page": ""}
 
 
-async def test_a_publisher_that_is_away_stops_no_creation(drafts: DraftsServiceAsyncStub) -> None:
+async def test_drafts_are_created_while_publisher_is_down(drafts: DraftsServiceAsyncStub) -> None:
     assert await created(drafts, "page") == {"page": ""}

@@ -1,4 +1,4 @@
-"""UpdateDraft while two publishers send: Publisher's own transactions and databases, real gRPC between the two."""
+"""UpdateDraft while two publishers send: Publisher's own use cases and database, real gRPC in between."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ FAR = datetime(2126, 3, 2, 9, 0, tzinfo=UTC)
 
 
 class Press:
-    """One publisher process, but for the provider: claims what is due, takes a while, settles it as published."""
+    """One publisher process without a provider: claims due jobs, and settles them as published."""
 
     def __init__(self, url: str) -> None:
         self.database = Database(url, application="test", pool_size=8)
@@ -116,7 +116,7 @@ class Press:
 
 @dataclass
 class Bus:
-    """Carries what Drafts announces, when it is told to."""
+    """Carries Drafts' announcements to Publisher when a test calls `carry`."""
 
     drafts: Database
     press: Press
@@ -164,7 +164,7 @@ async def approved(drafts: DraftsServiceAsyncStub, names: Sequence[str]) -> None
 
 
 async def change(drafts: DraftsServiceAsyncStub, name: str, said: str) -> pb.UpdateDraftResponse | str:
-    """The answer, or the reason of the refusal."""
+    """Returns the response, or the reason of the refusal."""
     request = pb.UpdateDraftRequest(
         organization_id="org",
         draft=Draft(id=name, content=DraftContent(text=said)),
@@ -177,10 +177,10 @@ async def change(drafts: DraftsServiceAsyncStub, name: str, said: str) -> pb.Upd
         return fault_from_error(error).reason
 
 
-async def test_an_edit_tells_the_truth_whenever_it_comes(
+async def test_the_answer_to_an_edit_is_true_at_any_time(
     drafts: DraftsServiceAsyncStub, presses: tuple[Press, Press], bus: Bus
 ) -> None:
-    """200 posts, edited around their time: OK with nothing in flight means that nothing older is out, for ever."""
+    """Edits 200 posts around their time: OK with nothing in flight means that no older text ever goes out."""
     names = [f"d{number}" for number in range(200)]
     await approved(drafts, names)
     await bus.carry()
@@ -225,7 +225,7 @@ async def test_an_edit_tells_the_truth_whenever_it_comes(
     assert set(kinds) == {"DRAFT_PUBLISHED", "in flight", "in time"}, kinds
 
 
-async def test_the_second_edit_during_a_slow_send_names_it_too(
+async def test_a_second_edit_during_a_slow_send_names_its_job_too(
     drafts: DraftsServiceAsyncStub, presses: tuple[Press, Press], bus: Bus
 ) -> None:
     await approved(drafts, ["d"])
@@ -241,7 +241,7 @@ async def test_the_second_edit_during_a_slow_send_names_it_too(
     assert await change(drafts, "d", "newest") == "DRAFT_PUBLISHED"
 
 
-async def test_an_edit_waits_until_publisher_has_heard_of_the_revision(
+async def test_an_edit_is_pending_until_publisher_has_the_last_revision(
     drafts: DraftsServiceAsyncStub, bus: Bus
 ) -> None:
     await approved(drafts, ["d"])
@@ -250,14 +250,14 @@ async def test_an_edit_waits_until_publisher_has_heard_of_the_revision(
     assert isinstance(await change(drafts, "d", "new"), pb.UpdateDraftResponse)
 
 
-async def test_an_approved_text_goes_out_although_an_edit_of_it_was_given_up(
+async def test_an_approved_text_goes_out_after_its_edit_was_given_up(
     drafts: DraftsServiceAsyncStub,
     presses: tuple[Press, Press],
     bus: Bus,
     database: Database,
     to_publisher: ContentWithdrawer,
 ) -> None:
-    """The caller is gone after Publisher has forbidden the text: the draft is as it was, and so is what is sent."""
+    """The caller dies after Publisher has forbidden the text: the draft is unchanged, and its text is sent."""
     await approved(drafts, ["d"])
     await bus.carry()
     await presses[0].connect(["d"])

@@ -1,4 +1,4 @@
-"""UpdateDraft against a Publisher that is there, away, slow or broken, over real gRPC on both sides."""
+"""UpdateDraft against a Publisher that is up, down, slow or broken, over real gRPC on both sides."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class FakePublisher(PublisherServiceServicer):
-    """Only `WithdrawContent`; remembers what it was asked, and what drafts had committed by then."""
+    """Answers `WithdrawContent` alone; records the requests, and what Drafts had committed when they came."""
 
     database: Database
     answer: WithdrawContentResponse | Exception = field(
@@ -113,7 +113,7 @@ async def assert_withdraw_is_pending(drafts: DraftsServiceAsyncStub, etag: str) 
     assert fault.retry_after > timedelta(0)
 
 
-async def test_publisher_forbids_what_is_older_before_the_change_is_made(
+async def test_publisher_forbids_older_revisions_before_the_edit_is_made(
     drafts: DraftsServiceAsyncStub, approved: Draft, publisher: FakePublisher
 ) -> None:
     answer = await drafts.UpdateDraft(change(approved.etag))
@@ -122,7 +122,7 @@ async def test_publisher_forbids_what_is_older_before_the_change_is_made(
     assert (answer.draft.revision, answer.draft.approved, list(answer.in_flight_post_job_ids)) == (2, False, [])
 
 
-async def test_texts_that_were_on_their_way_are_listed(
+async def test_jobs_in_flight_are_listed(
     drafts: DraftsServiceAsyncStub, approved: Draft, publisher: FakePublisher
 ) -> None:
     publisher.answer = WithdrawContentResponse(
@@ -134,7 +134,7 @@ async def test_texts_that_were_on_their_way_are_listed(
     assert len(publisher.asked) == 1
 
 
-async def test_while_publisher_is_away_the_withdrawal_is_pending_and_the_same_request_completes_it(
+async def test_the_same_request_completes_an_edit_after_an_outage(
     drafts: DraftsServiceAsyncStub, approved: Draft, database: Database, publisher_port: int
 ) -> None:
     await assert_withdraw_is_pending(drafts, approved.etag)
@@ -148,7 +148,7 @@ async def test_while_publisher_is_away_the_withdrawal_is_pending_and_the_same_re
         except grpc.aio.AioRpcError:
             return None
 
-    # The channel has yet to notice that somebody listens there now.
+    # The channel has yet to notice that the server listens now.
     answer = await eventually(completed)
     assert answer
     assert (answer.draft.content.text, answer.draft.approved, answer.draft.revision) == ("new", False, 2)
@@ -160,7 +160,7 @@ async def test_while_publisher_is_away_the_withdrawal_is_pending_and_the_same_re
     "answer",
     [
         RuntimeError("a defect"),
-        InvalidField("draft_id", "a defect of ours"),
+        InvalidField("draft_id", "a defect in Drafts"),
         LimitReached("BUSY", "come back later"),
         WithdrawContentResponse(outcome=WITHDRAW_OUTCOME_UNSPECIFIED),
         WithdrawContentResponse(outcome=WITHDRAW_OUTCOME_PUBLISHED),
@@ -168,7 +168,7 @@ async def test_while_publisher_is_away_the_withdrawal_is_pending_and_the_same_re
     ],
     ids=["defect", "refusal", "busy", "unknown outcome", "no evidence", "not announced"],
 )
-async def test_whatever_is_not_a_confirmation_leaves_the_withdrawal_pending(
+async def test_any_other_answer_leaves_the_withdrawal_pending(
     drafts: DraftsServiceAsyncStub,
     approved: Draft,
     publisher: FakePublisher,
@@ -180,7 +180,7 @@ async def test_whatever_is_not_a_confirmation_leaves_the_withdrawal_pending(
     assert (await drafts.UpdateDraft(change(approved.etag))).draft.revision == 2
 
 
-async def test_a_draft_that_is_out_is_refused_with_the_evidence(
+async def test_the_refusal_of_a_published_draft_names_its_post(
     drafts: DraftsServiceAsyncStub, approved: Draft, publisher: FakePublisher
 ) -> None:
     out = PublishedTarget(
@@ -208,7 +208,7 @@ async def test_a_draft_that_is_out_is_refused_with_the_evidence(
     assert (target.post_job_state, target.external_url) == ("PUBLISHED", "https://social.example/1")
 
 
-async def test_an_approved_draft_stays_approved_while_its_change_is_pending(
+async def test_an_approved_draft_stays_approved_while_its_edit_is_pending(
     drafts: DraftsServiceAsyncStub, approved: Draft
 ) -> None:
     await assert_withdraw_is_pending(drafts, approved.etag)

@@ -14,25 +14,25 @@ def job(state: JobState, reason: str = "") -> PostJob:
     )
 
 
-def test_what_is_known_of_an_account_is_in_the_way_or_not() -> None:
+def test_an_absent_or_disconnected_account_is_an_obstacle() -> None:
     assert obstacle_of(AccountState.ABSENT) is Obstacle.ACCOUNT_NOT_FOUND
     assert obstacle_of(AccountState.DISCONNECTED) is Obstacle.ACCOUNT_NOT_CONNECTED
     assert obstacle_of(AccountState.CONNECTED) is Obstacle.NONE
 
 
-def test_before_a_job_exists_the_account_is_the_reason() -> None:
+def test_the_account_is_the_reason_before_a_job_exists() -> None:
     assert state_reason(PAGE, None, MISSING) == "ACCOUNT_NOT_FOUND"
     assert state_reason(PAGE, None, {}) == ""
     assert state_reason(PAGE, None, {"other": Obstacle.ACCOUNT_NOT_FOUND}) == ""
 
 
 @pytest.mark.parametrize("state", sorted(OPEN))
-def test_while_a_job_waits_its_own_reason_comes_first(state: JobState) -> None:
+def test_the_reason_of_a_waiting_job_goes_before_its_account(state: JobState) -> None:
     assert state_reason(PAGE, job(state), MISSING) == "ACCOUNT_NOT_FOUND"
     assert state_reason(PAGE, job(state, "NOT_APPROVED"), MISSING) == "NOT_APPROVED"
 
 
 @pytest.mark.parametrize("state", sorted(COUNTED_AS_ENDED | IN_FLIGHT | {JobState.CANCELED}))
-def test_an_account_is_in_the_way_only_of_what_still_waits(state: JobState) -> None:
+def test_an_account_is_no_reason_for_a_job_that_no_longer_waits(state: JobState) -> None:
     assert state_reason(PAGE, job(state), MISSING) == ""
     assert state_reason(PAGE, job(state, "TARGET_REMOVED"), MISSING) == "TARGET_REMOVED"

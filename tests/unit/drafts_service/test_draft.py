@@ -30,58 +30,58 @@ DRAFT = Draft(organization_id="org", id="draft", body=OLD, targets=(A, B), creat
 APPROVED = approved(DRAFT, approver="ann", now=NINE)
 
 
-def test_a_change_of_content_raises_the_revision_and_loses_the_approval() -> None:
+def test_new_content_raises_the_revision_and_loses_the_approval() -> None:
     draft = edited(APPROVED, body=NEW, targets=APPROVED.targets, now=LATER)
     assert (draft.body, draft.approval, draft.update_time) == (NEW, None, LATER)
     assert (draft.revision, draft.version, draft.edit_version) == (2, 3, 3)
 
 
-def test_a_change_of_targets_alone_raises_the_revision_and_keeps_the_approval() -> None:
+def test_new_targets_raise_the_revision_and_keep_the_approval() -> None:
     draft = edited(APPROVED, body=OLD, targets=(A,), now=LATER)
     assert (draft.targets, draft.revision, draft.approval) == ((A,), 2, APPROVED.approval)
 
 
 @pytest.mark.parametrize("before", [DRAFT, APPROVED])
-def test_what_changes_nothing_is_no_change(before: Draft) -> None:
+def test_an_edit_that_changes_nothing_returns_the_same_draft(before: Draft) -> None:
     assert edited(before, body=OLD, targets=(B, A), now=LATER) is before
 
 
-def test_a_text_may_be_out_until_publisher_has_said_otherwise() -> None:
+def test_a_text_may_be_out_until_publisher_rules_it_out() -> None:
     assert not DRAFT.may_be_out
     assert APPROVED.may_be_out
     assert replace(DRAFT, exposed=True).may_be_out
     assert edited(APPROVED, body=OLD, targets=(A,), now=LATER).may_be_out
 
 
-def test_the_intention_to_change_a_draft_changes_nothing_that_users_see() -> None:
+def test_a_pending_withdrawal_changes_nothing_that_users_see() -> None:
     draft = withdrawing(APPROVED, below=2, now=LATER)
     assert draft.withdrawal == Withdrawal(below=2, due=LATER + PATIENCE)
     assert replace(draft, withdrawal=None) == APPROVED
 
 
-def test_a_draft_whose_change_is_not_made_gets_a_revision_that_may_go_out() -> None:
+def test_giving_up_an_edit_saves_a_revision_that_may_go_out() -> None:
     draft = edit_given_up(withdrawing(APPROVED, below=2, now=LATER), below=2)
     assert draft == replace(APPROVED, revision=2, version=3)
     assert draft.etag == APPROVED.etag
 
 
-def test_a_change_that_was_made_meanwhile_leaves_nothing_to_keep() -> None:
+def test_giving_up_an_edit_that_was_made_meanwhile_does_nothing() -> None:
     changed = edited(withdrawing(APPROVED, below=2, now=NINE), body=NEW, targets=APPROVED.targets, now=LATER)
     assert changed.withdrawal is None
     assert edit_given_up(changed, below=2) is changed
 
 
-def test_the_end_of_one_withdrawal_leaves_a_later_one_alone() -> None:
+def test_ending_a_withdrawal_leaves_a_later_one_alone() -> None:
     again = withdrawing(edit_given_up(withdrawing(APPROVED, below=2, now=NINE), below=2), below=3, now=LATER)
     assert edit_given_up(again, below=2) is again
 
 
-def test_a_withdrawal_of_a_change_that_was_made_before_just_ends() -> None:
+def test_a_withdrawal_for_an_edit_made_before_ends_without_a_revision() -> None:
     changed = edited(APPROVED, body=NEW, targets=APPROVED.targets, now=NINE)
     assert edit_given_up(withdrawing(changed, below=2, now=LATER), below=2) == changed
 
 
-def test_going_back_to_the_approved_content_does_not_bring_the_approval_back() -> None:
+def test_reverting_to_the_approved_content_does_not_restore_the_approval() -> None:
     once = edited(APPROVED, body=NEW, targets=APPROVED.targets, now=NINE)
     assert edited(once, body=OLD, targets=once.targets, now=LATER).approval is None
 
@@ -96,7 +96,7 @@ def test_approving_twice_is_one_approval() -> None:
     assert approved(APPROVED, approver="bob", now=LATER) is APPROVED
 
 
-def test_a_draft_whose_older_text_is_not_withdrawn_yet_can_be_approved() -> None:
+def test_a_draft_with_a_pending_withdrawal_can_be_approved() -> None:
     changed = edited(APPROVED, body=NEW, targets=APPROVED.targets, now=NINE)
     waiting = withdrawing(changed, below=3, now=NINE)
     again = approved(waiting, approver="bob", now=LATER)
@@ -105,17 +105,17 @@ def test_a_draft_whose_older_text_is_not_withdrawn_yet_can_be_approved() -> None
     assert again.withdrawal == waiting.withdrawal
 
 
-def test_the_etag_changes_with_what_users_change_and_not_with_what_events_change() -> None:
+def test_the_etag_changes_with_user_changes_and_not_with_events() -> None:
     changed = edited(APPROVED, body=OLD, targets=(A,), now=NINE)
     assert len({DRAFT.etag, APPROVED.etag, changed.etag}) == 3
     assert replace(APPROVED, folded=FoldedState(schedule_time=LATER), withdrawal=None).etag == APPROVED.etag
 
 
-def test_a_draft_under_the_id_of_another_has_another_etag() -> None:
+def test_a_draft_that_reuses_an_id_has_another_etag() -> None:
     assert replace(DRAFT, create_time=LATER).etag != DRAFT.etag
 
 
-def test_a_stale_etag_is_a_conflict_and_none_is_no_condition() -> None:
+def test_a_stale_etag_is_a_conflict_and_an_empty_one_is_ignored() -> None:
     require_etag(APPROVED, "")
     require_etag(APPROVED, APPROVED.etag)
     with pytest.raises(Conflict) as conflict:
@@ -123,7 +123,7 @@ def test_a_stale_etag_is_a_conflict_and_none_is_no_condition() -> None:
     assert conflict.value.reason == "ETAG_MISMATCH"
 
 
-def test_another_digest_is_a_conflict_and_none_is_no_condition() -> None:
+def test_another_digest_is_a_conflict_and_an_empty_one_is_ignored() -> None:
     require_digest(DRAFT, "")
     require_digest(DRAFT, OLD.digest)
     with pytest.raises(Conflict) as conflict:
@@ -132,7 +132,7 @@ def test_another_digest_is_a_conflict_and_none_is_no_condition() -> None:
 
 
 @pytest.mark.parametrize("state", JobState)
-def test_a_draft_can_be_changed_until_a_target_has_gone_out(state: JobState) -> None:
+def test_a_draft_can_be_changed_until_a_target_is_published(state: JobState) -> None:
     job = PostJob(organization_id="org", id="job", draft_id="draft", version=1, target=A, state=state)
     if state is not JobState.PUBLISHED:
         require_changeable(DRAFT, [job])
@@ -142,7 +142,7 @@ def test_a_draft_can_be_changed_until_a_target_has_gone_out(state: JobState) -> 
     assert refusal.value.reason == "DRAFT_PUBLISHED"
 
 
-def test_a_draft_that_is_out_is_refused_with_what_went_out_first() -> None:
+def test_the_refusal_of_a_published_draft_names_its_first_post() -> None:
     first, second = (
         PostJob(
             organization_id="org",
@@ -166,14 +166,14 @@ def test_a_draft_that_is_out_is_refused_with_what_went_out_first() -> None:
     }
 
 
-def test_a_draft_that_is_not_there_is_not_found() -> None:
+def test_a_missing_draft_is_not_found() -> None:
     assert require_draft(DRAFT, ("org", "draft")) is DRAFT
     with pytest.raises(NotFound) as absence:
         require_draft(None, ("org", "draft"))
     assert (absence.value.reason, absence.value.metadata) == ("DRAFT_NOT_FOUND", {"draft_id": "draft"})
 
 
-def test_a_change_leaves_alone_what_it_does_not_name() -> None:
+def test_a_change_keeps_the_fields_that_it_does_not_name() -> None:
     texts = (ChannelText(channel="facebook", text="few"),)
     content = Content(text="all", hashtags=("one",), channel_texts=texts)
     assert Change().applied_to(content) == content

@@ -20,7 +20,7 @@ from drafts_service.domain.post_job import (
 )
 from drafts_service.domain.target import Target
 
-# Of the jobs in a history, some of former targets, and one without a job.
+# Two targets of jobs in a history, whose other jobs have removed targets, and one target without a job.
 TARGETS = [Target(social_account_id=f"account-{number}", channel="facebook") for number in (0, 1, 7)]
 NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 TEN = NINE + timedelta(hours=1)
@@ -54,7 +54,7 @@ def state_of(
 
 
 def folded(jobs: Iterable[PostJob], *more: str) -> FoldedState:
-    """Of a draft that has the targets of these jobs, and of these accounts."""
+    """Folds a draft that has the targets of these jobs, and those of these accounts."""
     jobs = list(jobs)
     return fold({each.target for each in jobs} | {target(account) for account in more}, jobs)
 
@@ -92,7 +92,7 @@ def test_every_state_of_a_job_is_in_flight_open_ended_or_canceled() -> None:
         ("FAILED MISSED CANCELED", DraftState.FAILED),
     ],
 )
-def test_the_states_of_the_jobs_decide_that_of_the_draft_in_whatever_order(states: str, expected: DraftState) -> None:
+def test_the_states_of_the_jobs_decide_the_draft_state_in_any_order(states: str, expected: DraftState) -> None:
     jobs = [job(JobState(state), account=state) for state in states.split()]
     for order in permutations(jobs):
         assert folded(order).state is expected
@@ -125,19 +125,19 @@ def test_a_target_without_a_post_job_keeps_a_draft_from_published(states: str, e
         (JobState.NEEDS_ATTENTION, DraftState.NEEDS_ATTENTION),
     ],
 )
-def test_a_former_target_counts_while_it_may_be_out(former: JobState, expected: DraftState) -> None:
+def test_a_removed_target_counts_while_its_post_may_be_out(former: JobState, expected: DraftState) -> None:
     jobs = [job(JobState.PUBLISHED, id="has", account="has"), job(former, id="had", account="had")]
     assert fold([target("has")], jobs).state is expected
 
 
-def test_a_draft_whose_former_target_is_out_is_published_in_part() -> None:
+def test_a_draft_whose_removed_target_is_out_is_partially_published() -> None:
     former = job(JobState.PUBLISHED, id="had", account="had")
     assert fold([target("has")], [former]).state is DraftState.PARTIALLY_PUBLISHED
     failed = job(JobState.FAILED, account="has")
     assert fold([target("has")], [former, failed]).state is DraftState.PARTIALLY_PUBLISHED
 
 
-def test_a_draft_is_blocked_when_nothing_that_has_a_time_can_go_out() -> None:
+def test_a_draft_is_blocked_if_all_its_scheduled_jobs_are() -> None:
     blocked = job(JobState.BLOCKED, schedule_time=NINE, account="a")
     assert folded([blocked]) == state_of(DraftState.BLOCKED, schedule_time=NINE)
     assert folded([blocked, job(JobState.PENDING, account="b")]).state is DraftState.BLOCKED
@@ -152,7 +152,7 @@ def test_an_open_job_with_a_time_makes_the_draft_scheduled(state: JobState) -> N
     assert folded(jobs) == state_of(DraftState.SCHEDULED, schedule_time=NINE)
 
 
-def test_the_earliest_time_of_what_is_still_to_go_out_is_shown() -> None:
+def test_the_earliest_time_of_an_unfinished_job_is_shown() -> None:
     jobs = [
         job(JobState.PUBLISHED, schedule_time=NINE - timedelta(days=1), publish_time=NINE),
         job(JobState.CANCELED, schedule_time=NINE - timedelta(days=1)),
@@ -171,20 +171,20 @@ def test_a_published_draft_shows_when_its_first_target_went_out() -> None:
     assert folded(jobs) == state_of(DraftState.PUBLISHED, publish_time=NINE)
 
 
-def test_a_draft_that_went_out_in_part_shows_no_publish_time() -> None:
+def test_a_partially_published_draft_shows_no_publish_time() -> None:
     jobs = [job(JobState.PUBLISHED, publish_time=NINE), job(JobState.FAILED)]
     assert folded(jobs).publish_time is None
 
 
 def test_jobs_of_two_organizations_with_one_id_are_two_jobs() -> None:
-    ours = job(JobState.PENDING, id="job", version=7)
-    theirs = PostJob(
-        organization_id="other", id="job", draft_id="draft", version=1, target=ours.target, state=JobState.FAILED
+    one = job(JobState.PENDING, id="job", version=7)
+    other = PostJob(
+        organization_id="other", id="job", draft_id="draft", version=1, target=one.target, state=JobState.FAILED
     )
-    assert latest([ours, theirs]) == [ours, theirs]
+    assert latest([one, other]) == [one, other]
 
 
-def test_targets_come_in_the_order_of_the_draft_and_former_ones_behind_unless_they_were_canceled() -> None:
+def test_targets_are_shown_in_order_and_removed_ones_last() -> None:
     targets = [target("second"), target("without a job"), target("first")]
     former = job(JobState.PUBLISHED, id="a", account="former")
     canceled = job(JobState.CANCELED, id="b", account="canceled")
@@ -203,8 +203,8 @@ moments = st.datetimes(datetime(2026, 1, 1), datetime(2027, 1, 1)).map(lambda mo
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[list[PostJob], list[PostJob]]:
-    """Every fact of some jobs, and what arrives of it: shuffled, repeated, with losses of all but the last of each."""
-    facts: list[PostJob] = []
+    """Draws all events of some jobs, and those that arrive: shuffled, duplicated, some lost but never a job's last."""
+    events: list[PostJob] = []
     arriving: list[PostJob] = []
     for number in range(draw(st.integers(0, 4))):
         length = draw(st.integers(1, 5))
@@ -219,35 +219,35 @@ def histories(draw: st.DrawFn) -> tuple[list[PostJob], list[PostJob]]:
             )
             for version in range(1, length + 1)
         ]
-        facts += history
-        arriving += [fact for fact in history[:-1] if draw(st.booleans())] + history[-1:]
+        events += history
+        arriving += [event for event in history[:-1] if draw(st.booleans())] + history[-1:]
     arriving += draw(st.lists(st.sampled_from(arriving), max_size=6)) if arriving else []
-    return facts, draw(st.permutations(arriving))
+    return events, draw(st.permutations(arriving))
 
 
 @given(histories())
-def test_order_repetition_and_loss_of_older_facts_change_nothing(
+def test_order_duplicates_and_loss_of_older_events_change_nothing(
     histories: tuple[list[PostJob], list[PostJob]],
 ) -> None:
-    facts, arriving = histories
-    assert fold(TARGETS, latest(arriving)) == fold(TARGETS, latest(facts))
+    events, arriving = histories
+    assert fold(TARGETS, latest(arriving)) == fold(TARGETS, latest(events))
 
 
 @given(histories(), st.integers(1, 5))
-def test_what_comes_in_batches_ends_as_what_comes_at_once(
+def test_events_in_batches_fold_to_the_same_state_as_at_once(
     histories: tuple[list[PostJob], list[PostJob]], size: int
 ) -> None:
-    facts, arriving = histories
+    events, arriving = histories
     known: Sequence[PostJob] = []
     for start in range(0, len(arriving), size):
         known = latest([*known, *arriving[start : start + size]])
-    assert fold(TARGETS, known) == fold(TARGETS, latest(facts))
+    assert fold(TARGETS, known) == fold(TARGETS, latest(events))
 
 
 @given(histories())
-def test_a_time_is_shown_only_where_it_means_something(histories: tuple[list[PostJob], list[PostJob]]) -> None:
-    facts, _ = histories
-    found = fold(TARGETS, latest(facts))
+def test_a_time_is_shown_only_in_the_states_that_have_one(histories: tuple[list[PostJob], list[PostJob]]) -> None:
+    events, _ = histories
+    found = fold(TARGETS, latest(events))
     assert found.publish_time is None or found.state is DraftState.PUBLISHED
     assert found.schedule_time is None or found.state in {
         DraftState.SCHEDULED,

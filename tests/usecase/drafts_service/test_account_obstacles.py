@@ -44,7 +44,7 @@ async def test_an_account_unknown_to_publisher_is_named_in_every_answer(
     assert publisher.asked == []
 
 
-async def test_what_publisher_says_of_an_account_counts_until_its_next_event(
+async def test_publishers_answer_about_an_account_counts_until_its_next_event(
     a_draft: ADraft, get_draft: Get, keep: Keep, directory: Any
 ) -> None:
     directory.accounts = {"page": an_account("page")}
@@ -56,7 +56,7 @@ async def test_what_publisher_says_of_an_account_counts_until_its_next_event(
     assert reasons(await get_draft()) == {"page": "", "absent": ""}
 
 
-async def test_an_account_that_comes_to_be_while_it_is_asked_for_is_there(
+async def test_an_event_that_overtakes_publishers_answer_wins(
     a_draft: ADraft, get_draft: Get, keep: Keep, directory: Any
 ) -> None:
     directory.accounts, directory.before_answer = {}, lambda: keep(an_account("page"))
@@ -64,7 +64,7 @@ async def test_an_account_that_comes_to_be_while_it_is_asked_for_is_there(
     assert reasons(await get_draft()) == {"page": ""}
 
 
-async def test_an_account_is_asked_for_again_when_publisher_was_away(
+async def test_an_account_is_asked_for_again_after_an_outage_of_publisher(
     a_draft: ADraft, get_draft: Get, directory: Any
 ) -> None:
     assert reasons(await a_draft(accounts=("absent",))) == {"absent": ""}
@@ -73,7 +73,7 @@ async def test_an_account_is_asked_for_again_when_publisher_was_away(
     assert reasons(draft) == {"absent": "ACCOUNT_NOT_FOUND"}
 
 
-async def test_while_publisher_is_away_nothing_is_said_of_unknown_accounts(
+async def test_unknown_accounts_have_no_reason_while_publisher_is_down(
     a_draft: ADraft, keep: Keep, directory: Any
 ) -> None:
     await keep(an_account("lost", AccountState.DISCONNECTED))
@@ -90,7 +90,7 @@ async def test_an_account_of_another_organization_is_another_account(
     assert reasons(await a_draft(accounts=("page",))) == {"page": "ACCOUNT_NOT_FOUND"}
 
 
-async def test_a_job_says_itself_why_it_waits(
+async def test_the_reason_of_a_job_goes_before_that_of_its_account(
     a_draft: ADraft, get_draft: Get, keep: Keep, reflect: Reflect, a_job: Job, directory: Any
 ) -> None:
     await keep(an_account("a", AccountState.DISCONNECTED), an_account("b", AccountState.DISCONNECTED))

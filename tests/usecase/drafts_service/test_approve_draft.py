@@ -45,7 +45,7 @@ async def test_the_same_request_is_answered_as_before(a_draft: ADraft, approve_d
 @pytest.mark.parametrize(
     ("etag", "digest", "reason"), [("stale", "", "ETAG_MISMATCH"), ("", "0" * 64, "DIGEST_MISMATCH")]
 )
-async def test_what_the_caller_has_not_read_is_not_approved(
+async def test_content_that_the_caller_has_not_read_is_not_approved(
     a_draft: ADraft, approve_draft: Approve, announced: Announced, etag: str, digest: str, reason: str
 ) -> None:
     await a_draft()

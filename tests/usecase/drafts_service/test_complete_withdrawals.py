@@ -1,4 +1,4 @@
-"""What is left of an edit whose caller has gone."""
+"""The loop that completes withdrawals whose caller is gone."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -32,7 +32,7 @@ NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
 @pytest.fixture
 def complete_withdrawals(database: Database, publisher: Any, outbox: Outbox) -> CompleteWithdrawals:
-    """As it works when those who asked first have had their time."""
+    """Runs as if the callers' time were over."""
     clock = ShiftedDatabaseClock(PATIENCE)
     return CompleteWithdrawals(database=database, clock=clock, publisher=publisher, outbox=outbox)
 
@@ -61,7 +61,7 @@ async def now_is(get_draft: Get) -> Draft:
     return await get_draft()
 
 
-async def test_a_withdrawal_is_left_to_its_caller_first_and_to_the_loop_later(
+async def test_the_loop_takes_a_withdrawal_over_after_the_callers_time(
     a_draft: ADraft,
     update_draft: Update,
     publisher: Any,
@@ -84,7 +84,7 @@ async def test_a_withdrawal_is_left_to_its_caller_first_and_to_the_loop_later(
     assert len(publisher.asked) == 2
 
 
-async def test_a_caller_that_hangs_up_leaves_the_draft_as_it_was_and_free(
+async def test_a_caller_that_hangs_up_leaves_the_draft_unchanged_and_free(
     a_draft: ADraft,
     update_draft: Update,
     get_draft: Get,
@@ -129,10 +129,10 @@ async def test_a_caller_slower_than_the_loop_asks_again(
     assert (slow.result().draft.content.text, slow.result().draft.revision) == ("new", 3)
 
 
-async def test_a_change_after_one_that_was_given_up_names_what_is_in_flight(
+async def test_an_edit_after_one_given_up_names_the_jobs_in_flight(
     a_draft: ADraft, update_draft: Update, publisher: Any, complete_withdrawals: CompleteWithdrawals
 ) -> None:
-    """The draft is not approved any more: only what earlier answers have said tells that Publisher is to be asked."""
+    """The draft is no longer approved: only `exposed`, from earlier answers, makes UpdateDraft ask Publisher."""
     await a_draft(text="old", approved=True)
     publisher.in_flight = ("draft-a",)
     await update_draft(change=Change(text="new"))
@@ -146,7 +146,7 @@ async def test_a_change_after_one_that_was_given_up_names_what_is_in_flight(
     assert publisher.asked[-1] == ("draft", 4)
 
 
-async def test_what_went_out_while_nobody_waited_is_known_after_the_loop(
+async def test_the_loop_learns_which_posts_went_out_meanwhile(
     a_draft: ADraft,
     update_draft: Update,
     get_draft: Get,
@@ -165,7 +165,7 @@ async def test_what_went_out_while_nobody_waited_is_known_after_the_loop(
     assert await pending(database) is None
 
 
-async def test_a_lost_announcement_is_made_again_by_the_loop(
+async def test_the_loop_repeats_a_lost_announcement(
     a_draft: ADraft,
     update_draft: Update,
     publisher: Any,
@@ -183,7 +183,7 @@ async def test_a_lost_announcement_is_made_again_by_the_loop(
     await complete_withdrawals()
     assert await announced() == [*before, before[-1]]
     assert await pending(database) == 2
-    await complete_withdrawals()  # not due again so soon: while the bus is away announcements pile up
+    await complete_withdrawals()  # not due again so soon: while NATS is down, announcements pile up
     assert await announced() == [*before, before[-1]]
     publisher.uninformed = 0
     answer = await update_draft(change=Change(text="new"))
@@ -211,7 +211,7 @@ async def test_one_withdrawal_that_fails_does_not_hold_up_the_others(
     assert [await pending(database, name) for name in ("one", "two", "three")] == [2, None, None]
 
 
-async def test_an_approval_while_a_change_is_pending_stays(
+async def test_an_approval_during_a_pending_edit_stays(
     a_draft: ADraft,
     update_draft: Update,
     approve_draft: Approve,

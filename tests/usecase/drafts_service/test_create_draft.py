@@ -23,7 +23,7 @@ TARGETS = (
 CONTENT = Content(text="text", hashtags=("one",), channel_texts=(ChannelText(channel="Telegram", text="few"),))
 
 
-async def test_a_new_draft_is_not_approved_and_is_announced_with_the_bytes_of_its_digest(
+async def test_a_new_draft_is_unapproved_and_announced_with_its_content(
     create_draft: Create, announced: Announced
 ) -> None:
     draft = (await create_draft(draft_id="", content=CONTENT, targets=TARGETS)).draft
@@ -42,7 +42,7 @@ async def test_a_new_draft_is_not_approved_and_is_announced_with_the_bytes_of_it
     assert list(saved.targets) == list(draft.targets)
 
 
-async def test_what_was_created_is_read_back(create_draft: Create, get_draft: Get) -> None:
+async def test_a_created_draft_is_read_back(create_draft: Create, get_draft: Get) -> None:
     created = (await create_draft(draft_id="mine", content=CONTENT, targets=TARGETS)).draft
     assert await get_draft("mine") == created
 
@@ -60,14 +60,14 @@ async def test_an_id_in_use_is_refused_and_announces_nothing(
 async def test_two_organizations_may_use_one_id_and_do_not_see_each_other(
     a_draft: Callable[..., Awaitable[Draft]], get_draft: Get
 ) -> None:
-    await a_draft("mine", text="ours")
-    await a_draft("mine", text="theirs", organization_id="other")
-    assert (await get_draft("mine")).content.text == "ours"
+    await a_draft("mine", text="one")
+    await a_draft("mine", text="two", organization_id="other")
+    assert (await get_draft("mine")).content.text == "one"
     with pytest.raises(NotFound):
         await get_draft("mine", organization_id="third")
 
 
-async def test_the_same_request_is_answered_as_before_and_creates_nothing_twice(
+async def test_a_repeated_request_gets_the_first_answer_and_creates_nothing(
     create_draft: Create, announced: Announced
 ) -> None:
     first = await create_draft(draft_id="", content=CONTENT, targets=TARGETS, request_id="request")
@@ -83,7 +83,7 @@ async def test_a_request_id_belongs_to_one_request(create_draft: Create) -> None
     assert refusal.value.reason == "REQUEST_ID_REUSED"
 
 
-async def test_events_that_came_before_their_draft_are_folded_when_it_comes(
+async def test_events_older_than_their_draft_are_folded_at_its_creation(
     a_draft: Callable[..., Awaitable[Draft]],
     reflect: Callable[..., Awaitable[None]],
     a_job: Callable[..., PostJobEvent],

@@ -43,7 +43,7 @@ async def counted(database: Database, table: str) -> int:
         return number
 
 
-async def somebody_waits(database: Database) -> bool:
+async def someone_waits_for_a_lock(database: Database) -> bool:
     query = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
     async with database.statement() as connection:
         waiting: int = (await connection.execute(text(query))).scalar_one()
@@ -80,7 +80,7 @@ async def test_a_draft_follows_its_jobs_to_the_end(
     assert published.etag == etag
 
 
-async def test_an_older_fact_is_archived_and_changes_nothing(
+async def test_an_older_event_is_archived_and_changes_nothing(
     a_draft: ADraft, get_draft: Get, reflect: Reflect, a_job: Job, database: Database
 ) -> None:
     await a_draft()
@@ -91,7 +91,7 @@ async def test_an_older_fact_is_archived_and_changes_nothing(
     assert await counted(database, "post_job_event") == 3
 
 
-async def test_a_repeated_fact_is_stored_once_also_within_a_batch(
+async def test_a_duplicate_event_is_stored_once_even_within_a_batch(
     a_draft: ADraft, reflect: Reflect, a_job: Job, database: Database
 ) -> None:
     await a_draft()
@@ -101,7 +101,7 @@ async def test_a_repeated_fact_is_stored_once_also_within_a_batch(
     assert await counted(database, "post_job") == 1
 
 
-async def test_facts_of_a_draft_that_is_not_here_are_stored(reflect: Reflect, a_job: Job, database: Database) -> None:
+async def test_events_of_a_missing_draft_are_stored(reflect: Reflect, a_job: Job, database: Database) -> None:
     await reflect(a_job(JobState.READY, draft_id="elsewhere"))
     assert (await counted(database, "post_job_event"), await counted(database, "post_job")) == (1, 1)
 
@@ -117,20 +117,20 @@ async def test_jobs_of_another_organization_are_not_mixed_in(
     assert len(draft.target_states) == 1
 
 
-async def test_batches_that_share_drafts_and_come_at_once_end_in_one_state(
+async def test_concurrent_batches_that_share_drafts_end_in_one_state(
     a_draft: ADraft, get_draft: Get, reflect: Reflect, a_job: Job
 ) -> None:
     names = [f"draft-{number}" for number in range(10)]
     for name in names:
         await a_draft(name, accounts=("a", "b", "c"))
-    facts = [
+    events = [
         a_job(state, version=version, draft_id=name, account=account)
         for name in names
         for account in "abc"
         for version, state in enumerate((JobState.SCHEDULED, JobState.SENDING, JobState.PUBLISHED), start=1)
     ]
     chance = random.Random(7)
-    arriving = chance.sample(facts, len(facts)) + chance.choices(facts, k=30)
+    arriving = chance.sample(events, len(events)) + chance.choices(events, k=30)
     async with asyncio.TaskGroup() as group:
         for start in range(0, len(arriving), 15):
             group.create_task(reflect(*arriving[start : start + 15]))
@@ -140,7 +140,7 @@ async def test_batches_that_share_drafts_and_come_at_once_end_in_one_state(
         assert {each.post_job_state for each in draft.target_states} == {"PUBLISHED"}
 
 
-async def test_a_draft_that_is_created_while_facts_of_it_are_being_stored_is_folded_from_them(
+async def test_a_draft_created_while_its_events_are_stored_is_folded_from_them(
     database: Database, create_draft: Create, get_draft: Get, a_job: Job
 ) -> None:
     targets = (Target(social_account_id="a", channel="facebook"),)
@@ -148,13 +148,13 @@ async def test_a_draft_that_is_created_while_facts_of_it_are_being_stored_is_fol
         now = await DatabaseClock().now(tx.connection)
         await ReflectPostJobs()(tx, [a_job(JobState.PUBLISHED)], now)
         creation = group.create_task(create_draft(draft_id="draft", content=Content(text="text"), targets=targets))
-        await eventually(partial(somebody_waits, database))
+        await eventually(partial(someone_waits_for_a_lock, database))
         assert not creation.done()
     assert creation.result().draft.state == DRAFT_STATE_PUBLISHED
     assert await get_draft() == creation.result().draft
 
 
-facts = st.builds(
+events = st.builds(
     lambda state, version, account, schedule_time: (state, version, account, schedule_time),
     st.sampled_from(JobState),
     st.integers(1, 4),
@@ -173,8 +173,8 @@ async def reset(database: Database) -> Callable[[], Awaitable[None]]:
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(batches=st.lists(st.lists(facts, min_size=1, max_size=5), min_size=1, max_size=4))
-async def test_the_store_holds_what_the_pure_fold_says(
+@given(batches=st.lists(st.lists(events, min_size=1, max_size=5), min_size=1, max_size=4))
+async def test_the_database_holds_the_state_that_fold_returns(
     a_draft: ADraft,
     get_draft: Get,
     reflect: Reflect,
@@ -187,7 +187,7 @@ async def test_the_store_holds_what_the_pure_fold_says(
     first: dict[tuple[str, int], PostJobEvent] = {}
     for batch in batches:
         jobs = [
-            # A version is said once: what is repeated is the same.
+            # A version is announced once; its duplicates are equal.
             first.setdefault(
                 (account, version), a_job(state, version=version, account=account, schedule_time=schedule_time)
             )

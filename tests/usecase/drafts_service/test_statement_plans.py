@@ -1,4 +1,4 @@
-"""A plan is made once per connection, perhaps while the tables are small, and kept: it must be right for large ones."""
+"""A generic plan is made once per connection, possibly while tables are small: it must suit large ones too."""
 
 from collections.abc import Awaitable, Callable
 
@@ -19,7 +19,7 @@ async def small(
     reflect: Callable[..., Awaitable[None]],
     a_job: Callable[..., PostJobEvent],
 ) -> Database:
-    """A few drafts, and statistics that say so: reading all of them is cheaper than a single look into an index."""
+    """A few drafts, with statistics: a scan of the table is cheaper than an index look-up."""
     for number in range(5):
         await a_draft(f"draft-{number}")
         await reflect(a_job(JobState.READY, draft_id=f"draft-{number}"))
@@ -46,7 +46,7 @@ JOBS = ("organization_id", "draft_id")
     ],
     ids=["lock", "standings", "reflect", "jobs", "get", "accounts", "accounts of a draft", "due withdrawals"],
 )
-async def test_each_row_is_found_by_its_whole_key_also_in_a_plan_made_for_small_tables(
+async def test_each_row_is_found_by_its_whole_key_in_a_generic_plan(
     small: Database, statement: TextClause, table: str, keys: set[tuple[str, ...]]
 ) -> None:
     nodes = await planned(small, statement)

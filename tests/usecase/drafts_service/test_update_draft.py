@@ -88,7 +88,7 @@ async def test_events_do_not_make_an_etag_stale(
     assert (await update_draft(etag=before.etag, change=Change(text="new"))).draft
 
 
-async def test_a_draft_of_which_a_target_has_gone_out_cannot_be_changed(
+async def test_a_draft_with_a_published_target_cannot_be_changed(
     a_draft: ADraft,
     update_draft: Update,
     reflect: Callable[..., Awaitable[None]],
@@ -121,7 +121,7 @@ async def test_the_state_of_a_draft_follows_a_change_of_its_targets(
     assert await after("b") == "DRAFT_STATE_FAILED"
 
 
-async def test_a_channel_text_needs_a_target_on_its_channel_also_when_only_the_targets_change(
+async def test_new_targets_must_cover_the_channels_of_the_channel_texts(
     create_draft: Create, update_draft: Update
 ) -> None:
     content = Content(text="all", channel_texts=(ChannelText(channel="facebook", text="few"),))

@@ -61,7 +61,7 @@ async def now_is(get_draft: Get) -> Draft:
 
 
 @pytest.mark.parametrize("change", [Change(text="new"), only_b()], ids=["content", "targets"])
-async def test_an_approved_draft_is_changed_after_what_is_older_is_withdrawn(
+async def test_an_approved_draft_is_changed_after_the_withdrawal(
     a_draft: ADraft,
     update_draft: Update,
     publisher: Any,
@@ -81,7 +81,7 @@ async def test_an_approved_draft_is_changed_after_what_is_older_is_withdrawn(
     assert (answer.draft.revision, answer.draft.approved) == (2, change.text is None)
 
 
-async def test_a_draft_that_is_out_is_not_changed_and_the_evidence_is_given(
+async def test_a_published_draft_is_not_changed_and_its_post_is_named(
     a_draft: ADraft,
     update_draft: Update,
     get_draft: Get,
@@ -101,18 +101,18 @@ async def test_a_draft_that_is_out_is_not_changed_and_the_evidence_is_given(
             "external_url": "https://social.example/1",
             "publish_time": NINE.isoformat(),
         }
-    assert publisher.asked == [("draft", 2)]  # the second refusal is of what the first has taught
+    assert publisher.asked == [("draft", 2)]  # the second refusal needs no call: the first answer was stored
     after = await now_is(get_draft)
     assert (after.content.text, after.approved, after.etag) == ("old", True, before.etag)
     assert after.state == DRAFT_STATE_PUBLISHED
     assert after.publish_time.ToDatetime(UTC) == NINE
     assert await pending(database) is None
-    # An earlier call may have forbidden revision 1 before anything was out; what is left to go out has revision 2.
+    # An earlier call may have forbidden revision 1 before anything was out; the remaining targets have revision 2.
     saved = (await announced())[-1]
     assert (saved.revision, saved.content_digest, saved.approved) == (2, before.content_digest, True)
 
 
-async def test_the_event_of_what_an_answer_has_shown_changes_nothing_more(
+async def test_an_event_of_a_post_known_from_an_answer_changes_nothing(
     a_draft: ADraft,
     update_draft: Update,
     get_draft: Get,
@@ -133,7 +133,7 @@ async def test_the_event_of_what_an_answer_has_shown_changes_nothing_more(
     assert await now_is(get_draft) == known
 
 
-async def test_every_further_change_asks_until_nothing_older_can_be_in_flight(
+async def test_every_edit_asks_publisher_until_no_older_text_is_in_flight(
     a_draft: ADraft, update_draft: Update, publisher: Any
 ) -> None:
     await a_draft(approved=True)
@@ -148,7 +148,7 @@ async def test_every_further_change_asks_until_nothing_older_can_be_in_flight(
     assert publisher.asked == [("draft", below) for below in (2, 3, 4)]
 
 
-async def test_what_comes_out_after_a_first_change_refuses_the_second(
+async def test_a_post_that_goes_out_after_one_edit_refuses_the_next(
     a_draft: ADraft, update_draft: Update, get_draft: Get, publisher: Any
 ) -> None:
     await a_draft(text="old", approved=True)
@@ -161,7 +161,7 @@ async def test_what_comes_out_after_a_first_change_refuses_the_second(
     assert (await now_is(get_draft)).content.text == "new"
 
 
-async def test_a_change_that_changes_nothing_names_what_is_in_flight(
+async def test_an_edit_that_changes_nothing_names_the_jobs_in_flight(
     a_draft: ADraft, update_draft: Update, publisher: Any, announced: Announced
 ) -> None:
     await a_draft(text="old", approved=True)
@@ -173,7 +173,7 @@ async def test_a_change_that_changes_nothing_names_what_is_in_flight(
     assert len(await announced()) == 3
 
 
-async def test_while_publisher_is_away_the_draft_stays_as_it_was(
+async def test_the_draft_is_unchanged_while_publisher_is_down(
     a_draft: ADraft,
     update_draft: Update,
     get_draft: Get,
@@ -192,7 +192,7 @@ async def test_while_publisher_is_away_the_draft_stays_as_it_was(
     assert len(await announced()) == 2
 
 
-async def test_a_repeat_makes_the_change_and_then_only_tells_the_answer(
+async def test_a_repeat_makes_the_edit_and_another_gets_its_answer(
     a_draft: ADraft, update_draft: Update, publisher: Any, database: Database, announced: Announced
 ) -> None:
     etag = (await a_draft(approved=True)).etag
@@ -214,12 +214,12 @@ async def test_a_repeat_makes_the_change_and_then_only_tells_the_answer(
     assert len(await announced()) == 3
 
 
-async def test_one_request_made_twice_at_a_time_has_one_answer(
+async def test_concurrent_duplicates_of_a_request_get_one_answer(
     a_draft: ADraft, update_draft: Update, publisher: Any, announced: Announced
 ) -> None:
     await a_draft(approved=True)
     publisher.hold = hold = asyncio.Event()
-    publisher.in_flight = ("was still on its way",)
+    publisher.in_flight = ("was in flight",)
 
     async def call() -> UpdateDraftResponse:
         return await update_draft(change=Change(text="new"), request_id="request")
@@ -235,7 +235,7 @@ async def test_one_request_made_twice_at_a_time_has_one_answer(
     assert len(await announced()) == 3
 
 
-async def test_of_two_changes_at_once_the_second_is_made_on_top_of_the_first(
+async def test_the_slower_of_two_edits_is_made_on_top_of_the_other(
     a_draft: ADraft,
     update_draft: Update,
     approve_draft: Approve,
@@ -251,7 +251,7 @@ async def test_of_two_changes_at_once_the_second_is_made_on_top_of_the_first(
         await update_draft(change=Change(text="quick"))
         await approve_draft(approver="bob")
         hold.set()
-    # Below 2 is not enough any more: revision 2 has been approved meanwhile.
+    # Withdrawing below 2 is no longer enough: revision 2 has been approved meanwhile.
     assert publisher.asked == [("draft", 2), ("draft", 2), ("draft", 3)]
     assert (slow.result().draft.content.text, slow.result().draft.revision) == ("slow", 3)
     after = await now_is(get_draft)
@@ -259,7 +259,7 @@ async def test_of_two_changes_at_once_the_second_is_made_on_top_of_the_first(
     assert await pending(database) is None
 
 
-async def test_of_two_changes_at_once_with_one_etag_one_is_made(
+async def test_only_one_of_two_edits_with_the_same_etag_is_made(
     a_draft: ADraft, update_draft: Update, get_draft: Get, publisher: Any, database: Database
 ) -> None:
     etag = (await a_draft(approved=True)).etag
@@ -274,7 +274,7 @@ async def test_of_two_changes_at_once_with_one_etag_one_is_made(
     assert await pending(database) is None
 
 
-async def test_a_change_refused_after_the_withdrawal_leaves_the_draft_free(
+async def test_an_edit_refused_after_the_withdrawal_leaves_the_draft_free(
     a_draft: ADraft,
     update_draft: Update,
     approve_draft: Approve,
@@ -283,7 +283,7 @@ async def test_a_change_refused_after_the_withdrawal_leaves_the_draft_free(
     database: Database,
     announced: Announced,
 ) -> None:
-    """Revision 2 is approved while it is being forbidden for an edit that is then refused."""
+    """Approves revision 2 while Publisher forbids it for an edit that is then refused."""
     await a_draft(text="old", approved=True)
     publisher.in_flight = ("job",)
     etag = (await update_draft(change=Change(text="new"))).draft.etag
@@ -302,7 +302,7 @@ async def test_a_change_refused_after_the_withdrawal_leaves_the_draft_free(
 
 
 @pytest.mark.parametrize("failpoint", [INTENDED, WITHDRAWN])
-async def test_a_call_that_dies_between_its_parts_is_made_good_by_its_repeat_alone(
+async def test_a_repeat_alone_completes_a_call_that_died_in_between(
     a_draft: ADraft,
     update_draft: Update,
     publisher: Any,
@@ -321,7 +321,9 @@ async def test_a_call_that_dies_between_its_parts_is_made_good_by_its_repeat_alo
     assert await pending(database) is None
 
 
-async def test_the_last_announcement_is_waited_for(a_draft: ADraft, update_draft: Update, publisher: Any) -> None:
+async def test_an_edit_waits_for_the_last_announcement_to_arrive(
+    a_draft: ADraft, update_draft: Update, publisher: Any
+) -> None:
     await a_draft(approved=True)
     publisher.uninformed = 2
     answer = await update_draft(change=Change(text="new"))
@@ -329,7 +331,7 @@ async def test_the_last_announcement_is_waited_for(a_draft: ADraft, update_draft
     assert publisher.asked == [("draft", 2)] * 3
 
 
-async def test_a_change_racing_an_approval_leaves_no_unread_content_approved(
+async def test_an_edit_racing_an_approval_leaves_no_unread_content_approved(
     a_draft: ADraft,
     update_draft: Update,
     approve_draft: Approve,
