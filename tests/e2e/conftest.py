@@ -1,4 +1,4 @@
-"""Four real processes on real PostgreSQL and NATS, once for each module that asks for them."""
+"""Four real processes on real PostgreSQL and NATS, once per module that needs them."""
 
 from collections.abc import AsyncIterator, Callable
 from itertools import count
@@ -13,7 +13,7 @@ _numbers = count(1)
 
 @pytest.fixture(scope="module")
 async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
-    """Posts of every test live in it side by side: a test uses organizations of its own."""
+    """Runs the stack for a module. Its tests share it, so each uses its own organizations."""
     async with Stack(tmp_path_factory.mktemp("stack") / "state") as running:
         yield running
 
@@ -27,7 +27,7 @@ async def clients(stack: Stack) -> AsyncIterator[Clients]:
 
 @pytest.fixture
 def new_tenant(clients: Clients) -> Callable[[], Tenant]:
-    """Each call gives another organization."""
+    """Returns another organization on each call."""
     return lambda: Tenant(clients, f"org-{next(_numbers)}")
 
 

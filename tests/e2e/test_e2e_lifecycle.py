@@ -1,4 +1,4 @@
-"""What happens around the posts: a process that starts before what it needs, one that is told to stop, bad messages."""
+"""The life of processes: starting before their servers, stopping on a signal, and surviving bad messages."""
 
 import asyncio
 import os
@@ -34,17 +34,17 @@ Events = list[tuple[str, str]]
 
 
 @pytest.fixture(scope="module")
-def told() -> Events:
-    """What the supervisor has said about its processes."""
+def reported() -> Events:
+    """The supervisor's reports about its processes."""
     return []
 
 
 @pytest.fixture(scope="module")
-async def stack(tmp_path_factory: pytest.TempPathFactory, told: Events) -> AsyncIterator[Stack]:
+async def stack(tmp_path_factory: pytest.TempPathFactory, reported: Events) -> AsyncIterator[Stack]:
     async with Stack(
         tmp_path_factory.mktemp("stack") / "state",
         environment={"POSTFLOW_PUBLISHER_REQUEST_TIMEOUT": "5"},
-        on_event=lambda name, text: told.append((name, text)),
+        on_event=lambda name, text: reported.append((name, text)),
     ) as running:
         yield running
 
@@ -65,14 +65,14 @@ def _grpcurl(*arguments: str) -> str:
 
 
 @pytest.mark.parametrize("service", SERVICES)
-async def test_grpcurl_lists_and_describes_everything_without_proto_files(stack: Stack, service: str) -> None:
+async def test_grpcurl_lists_and_describes_all_without_proto_files(stack: Stack, service: str) -> None:
     target = stack.targets[service]
     names = (await asyncio.to_thread(_grpcurl, target, "list")).split()
     assert {"grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"} < set(names)
     assert any(name.startswith(f"postflow.{service}.v1.") for name in names)
     for name in names:
         if name == "grpc.reflection.v1.ServerReflection":
-            continue  # the same messages under a newer name: there is no descriptor of it
+            continue  # the same messages under a newer name, without a descriptor
         described = await asyncio.to_thread(_grpcurl, target, "describe", name)
         assert f"{name} is a service" in described
         for request in {word for word in described.split() if word.startswith(".postflow.")}:
@@ -81,17 +81,17 @@ async def test_grpcurl_lists_and_describes_everything_without_proto_files(stack:
     assert '"SERVING"' in health
 
 
-# starting before what is needed
+# starting before a server
 
 
 @pytest.mark.parametrize("service", SERVICES)
-async def test_a_service_that_is_started_before_its_database_waits_for_it(stack: Stack, service: str) -> None:
+async def test_a_service_started_before_its_database_waits_for_it(stack: Stack, service: str) -> None:
     assert stack.postgres is not None
     await _start_before(stack, service, stack.postgres)
 
 
 @pytest.mark.parametrize("service", ["queue", "drafts", "publisher"])
-async def test_a_service_that_is_started_before_nats_waits_for_it(stack: Stack, service: str) -> None:
+async def test_a_service_started_before_nats_waits_for_it(stack: Stack, service: str) -> None:
     assert stack.nats is not None
     await _start_before(stack, service, stack.nats)
 
@@ -114,7 +114,7 @@ async def _waits(stack: Stack, service: str) -> bool:
     return stack.running(service) and not await serving(stack.targets[service])
 
 
-async def test_after_all_these_starts_a_post_goes_out(stack: Stack, tenant: Tenant) -> None:
+async def test_a_post_goes_out_after_all_these_starts(stack: Stack, tenant: Tenant) -> None:
     await stack.wait_serving()
     await _publish(tenant, "after-restarts")
     await tenant.until("after-restarts", DRAFT_STATE_PUBLISHED)
@@ -123,8 +123,8 @@ async def test_after_all_these_starts_a_post_goes_out(stack: Stack, tenant: Tena
 # stopping
 
 
-async def test_a_publisher_that_is_told_to_stop_settles_the_post_that_it_is_sending(
-    stack: Stack, tenant: Tenant, told: Events
+async def test_a_publisher_settles_the_post_in_flight_before_it_stops(
+    stack: Stack, tenant: Tenant, reported: Events
 ) -> None:
     await tenant.connect()
     await stack.sandbox.faults({"fault": "slow", "seconds": 2, "text": "slowly", "count": 1})
@@ -132,10 +132,10 @@ async def test_a_publisher_that_is_told_to_stop_settles_the_post_that_it_is_send
     await tenant.schedule_at("in-flight", SystemClock().now())
     await tenant.until_job("in-flight", POST_JOB_STATE_SENDING)
 
-    seen = len(told)
+    seen = len(reported)
     os.kill(stack.pid("publisher"), signal.SIGTERM)
-    await eventually(lambda: told[seen:])
-    assert _exit_codes(told[seen:]) == [("publisher", "0")]
+    await eventually(lambda: reported[seen:])
+    assert _exit_codes(reported[seen:]) == [("publisher", "0")]
 
     assert await _fetch_states(stack, tenant) == ["PUBLISHED"]
     assert len(stack.sandbox.effects(account=tenant.external("page"))) == 1
@@ -143,17 +143,17 @@ async def test_a_publisher_that_is_told_to_stop_settles_the_post_that_it_is_send
 
 
 @pytest.mark.parametrize("service", SERVICES)
-async def test_every_service_ends_in_order_when_it_is_told_to(stack: Stack, told: Events, service: str) -> None:
-    seen, pid = len(told), stack.pid(service)
+async def test_every_service_ends_cleanly_on_sigterm(stack: Stack, reported: Events, service: str) -> None:
+    seen, pid = len(reported), stack.pid(service)
     os.kill(pid, signal.SIGTERM)
-    await eventually(lambda: told[seen:])
-    assert _exit_codes(told[seen:]) == [(service, "0")]
+    await eventually(lambda: reported[seen:])
+    assert _exit_codes(reported[seen:]) == [(service, "0")]
     await eventually(lambda: stack.running(service) and stack.pid(service) != pid)
     await stack.wait_serving(service)
 
 
 def _exit_codes(events: Events) -> list[tuple[str, str]]:
-    """Of lines like `ended with exit code 0; starts again in 0.25 s`."""
+    """Extracts the codes from lines like `ended with exit code 0; starts again in 0.25 s`."""
     return [(name, text.removeprefix("ended with exit code ").partition(";")[0]) for name, text in events]
 
 
@@ -173,7 +173,7 @@ BAD_EVENTS = {
     "an event without an id": bus_pb2.Envelope(
         events=[bus_pb2.Event(type=DraftSaved.DESCRIPTOR.full_name, organization_id="org-x")]
     ).SerializeToString(),
-    "an event that makes no sense": bus_pb2.Envelope(
+    "an inconsistent event": bus_pb2.Envelope(
         events=[
             bus_pb2.Event(
                 id="bad-sense",
@@ -187,27 +187,27 @@ BAD_EVENTS = {
 
 
 @pytest.mark.parametrize(
-    ("context", "name", "followers"),
+    ("context", "name", "consumers"),
     [
         ("drafts", "no envelope", {"queue", "publisher"}),
         ("drafts", "an empty envelope", {"queue", "publisher"}),
         ("drafts", "an event of a known type that does not decode", {"queue", "publisher"}),
         ("drafts", "an event without an id", {"queue", "publisher"}),
         ("publisher", "no envelope", {"queue", "drafts"}),
-        ("publisher", "an event that makes no sense", {"queue", "drafts"}),
+        ("publisher", "an inconsistent event", {"queue", "drafts"}),
         ("schedule", "no envelope", {"queue"}),
         ("queue", "no envelope", {"publisher", "schedule"}),
     ],
 )
-async def test_a_bad_event_becomes_a_dead_letter_of_each_follower_and_the_next_ones_pass(
-    stack: Stack, tenant: Tenant, context: str, name: str, followers: set[str]
+async def test_a_bad_event_becomes_a_dead_letter_and_later_ones_pass(
+    stack: Stack, tenant: Tenant, context: str, name: str, consumers: set[str]
 ) -> None:
     before = await _dead_letters(stack)
     await _send(stack, f"events.{context}.org-x.test", BAD_EVENTS[name])
-    await eventually(lambda: _has_one_more(stack, before, followers))
+    await eventually(lambda: _has_one_more(stack, before, consumers))
     await _publish(tenant, "goes-on", ahead=0)
     await tenant.until("goes-on", DRAFT_STATE_PUBLISHED)
-    assert await _has_one_more(stack, before, followers)
+    assert await _has_one_more(stack, before, consumers)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ async def test_a_bad_event_becomes_a_dead_letter_of_each_follower_and_the_next_o
     [b"\xff\xff not a command", b"", PublishCommand(organization_id="org-x", slot_id="s").SerializeToString()],
     ids=["no command", "nothing", "half a command"],
 )
-async def test_a_bad_command_becomes_a_dead_letter_of_the_publisher_and_the_next_ones_pass(
+async def test_a_bad_command_becomes_a_dead_letter_and_later_ones_pass(
     stack: Stack, tenant: Tenant, payload: bytes
 ) -> None:
     before = await _dead_letters(stack)
@@ -243,17 +243,17 @@ async def _left_in_publish(stack: Stack) -> int:
         await connection.close()
 
 
-async def _has_one_more(stack: Stack, before: dict[str, list[str]], followers: set[str]) -> bool:
+async def _has_one_more(stack: Stack, before: dict[str, list[str]], consumers: set[str]) -> bool:
     now = await _dead_letters(stack)
     new = {service: reasons[len(before[service]) :] for service, reasons in now.items()}
     assert {service: len(reasons) for service, reasons in new.items()} == {
-        service: int(service in followers) for service in SERVICES
+        service: int(service in consumers) for service in SERVICES
     }, new
     return True
 
 
 async def _dead_letters(stack: Stack) -> dict[str, list[str]]:
-    """The reasons, in the order in which they came."""
+    """Returns the reasons, oldest first."""
     query = "select reason || ' ' || subject as text from dead_letter order by create_time, id"
     return {service: await _texts(stack, service, query) for service in SERVICES}
 

@@ -1,4 +1,4 @@
-"""What a runbook tells an operator to alarm on is shown before it has happened for the first time."""
+"""Metrics that a runbook names for alarms exist before the first occurrence of what they count."""
 
 import asyncio
 import re
@@ -21,12 +21,12 @@ HISTOGRAMS = {
     "postflow_queue_dispatch_lateness_seconds",
     "postflow_timer_lateness_seconds",
 }
-# Labelled by what only an event can name.
+# Their labels come from events.
 UNFORESEEN = {"postflow_events_ignored_total", "postflow_drafts_post_job_events_total"}
 
 
 @pytest.mark.parametrize("service", SERVICES)
-async def test_each_metric_of_a_runbook_is_shown_from_the_start(stack: Stack, service: str) -> None:
+async def test_each_metric_of_a_runbook_exists_from_the_start(stack: Stack, service: str) -> None:
     named = _named(ROOT / "services" / service / "README.md") | _named(OF_EVERY_PROCESS)
 
     async def all_shown() -> bool:

@@ -1,4 +1,4 @@
-"""Posts on their whole way: four processes, PostgreSQL, NATS, and a provider that remembers what it was sent."""
+"""Posts from draft to provider: four processes, PostgreSQL, NATS, and a provider that records every request."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -45,7 +45,7 @@ def every_day_at(hour: int, *, account: str = "page") -> AccountSchedule:
     )
 
 
-async def test_the_first_post_goes_out_once_and_everybody_says_so(stack: Stack, tenant: Tenant) -> None:
+async def test_a_post_goes_out_once_and_every_service_shows_it(stack: Stack, tenant: Tenant) -> None:
     await tenant.connect()
     draft = await tenant.create("hello", "Hello, world")
     assert draft.approved
@@ -58,9 +58,9 @@ async def test_the_first_post_goes_out_once_and_everybody_says_so(stack: Stack, 
     (effect,) = stack.sandbox.effects(account=tenant.external("page"))
     assert (effect["channel"], effect["destination"], effect["text"]) == ("facebook", "", "Hello, world")
     assert datetime.fromisoformat(effect["time"]) >= due - NEVER_EARLIER
-    (told,) = published.target_states
-    assert told.post_job_state == "PUBLISHED"
-    assert told.external_url.endswith(f"/v1/posts/{effect['id']}")
+    (shown,) = published.target_states
+    assert shown.post_job_state == "PUBLISHED"
+    assert shown.external_url.endswith(f"/v1/posts/{effect['id']}")
     assert published.publish_time.ToDatetime(UTC) >= due
 
     async def settled() -> bool:
@@ -70,14 +70,14 @@ async def test_the_first_post_goes_out_once_and_everybody_says_so(stack: Stack, 
     await eventually(settled)
     (job,) = await tenant.jobs("hello")
     assert (job.state, job.external_id, job.attempts) == (POST_JOB_STATE_PUBLISHED, effect["id"], 1)
-    assert job.id == told.post_job_id
+    assert job.id == shown.post_job_id
     found = await tenant.job(job.id)
     assert found.post_job == job
     (attempt,) = found.attempts
     assert (attempt.state, attempt.idempotency_key) == ("ACCEPTED", effect["idempotency_key"])
 
 
-async def test_each_target_of_a_draft_is_a_post_of_its_own(stack: Stack, tenant: Tenant) -> None:
+async def test_each_target_of_a_draft_gets_its_own_post(stack: Stack, tenant: Tenant) -> None:
     for account in ("page", "shop"):
         await tenant.connect(account)
     targets = [
@@ -100,10 +100,10 @@ async def test_each_target_of_a_draft_is_a_post_of_its_own(stack: Stack, tenant:
     assert [effect["channel"] for effect in shop] == ["facebook"]
 
 
-async def test_adding_to_the_queue_takes_the_next_weekly_slots_one_after_the_other(tenant: Tenant) -> None:
+async def test_adding_to_the_queue_takes_the_next_weekly_slots_in_turn(tenant: Tenant) -> None:
     berlin = ZoneInfo("Europe/Berlin")
     now = SystemClock().now().astimezone(berlin)
-    hour = max((now.hour + 12) % 24, 4)  # far from now, on either side, and no hour that clocks jump over
+    hour = max((now.hour + 12) % 24, 4)  # far from now, on either side, and not an hour that a change of clocks skips
     await tenant.connect()
     await tenant.put_schedule(every_day_at(hour))
     for number in range(3):
@@ -113,8 +113,8 @@ async def test_adding_to_the_queue_takes_the_next_weekly_slots_one_after_the_oth
 
     today = now.replace(hour=hour, minute=30, second=0, microsecond=0)
     first = today if today > now else today + timedelta(days=1)
-    wanted = [(first + timedelta(days=number)).astimezone(UTC) for number in range(3)]
-    assert [slot.schedule_time.ToDatetime(UTC) for slot in times] == wanted
+    expected = [(first + timedelta(days=number)).astimezone(UTC) for number in range(3)]
+    assert [slot.schedule_time.ToDatetime(UTC) for slot in times] == expected
     assert {slot.origin for slot in times} == {QUEUE_SLOT_ORIGIN_QUEUE}
     assert [slot.local_time for slot in times] == [f"{hour:02}:30"] * 3
     assert [slot.local_date for slot in times] == [(first + timedelta(days=n)).date().isoformat() for n in range(3)]
@@ -131,7 +131,7 @@ async def test_a_repeated_request_takes_no_second_slot(tenant: Tenant) -> None:
     assert len(await tenant.slots("twice")) == 1
 
 
-async def test_what_nobody_has_approved_waits_and_goes_out_on_approval(stack: Stack, tenant: Tenant) -> None:
+async def test_an_unapproved_post_waits_and_goes_out_on_approval(stack: Stack, tenant: Tenant) -> None:
     await tenant.connect()
     await tenant.create("unseen", "Has anybody read this?", approved=False)
     await tenant.schedule_at("unseen", soon(0.5))
@@ -145,9 +145,7 @@ async def test_what_nobody_has_approved_waits_and_goes_out_on_approval(stack: St
     assert len(stack.sandbox.effects(account=tenant.external("page"))) == 1
 
 
-async def test_after_a_change_only_the_new_text_goes_out_and_only_once_it_is_approved(
-    stack: Stack, tenant: Tenant
-) -> None:
+async def test_after_an_edit_only_the_new_text_goes_out_once_approved(stack: Stack, tenant: Tenant) -> None:
     await tenant.connect()
     await tenant.create("edited", "The old text")
     await tenant.schedule_at("edited", soon(5))
@@ -164,7 +162,7 @@ async def test_after_a_change_only_the_new_text_goes_out_and_only_once_it_is_app
     assert effect["text"] == "The new text"
 
 
-async def test_a_post_that_the_provider_refuses_fails_with_the_providers_words(stack: Stack, tenant: Tenant) -> None:
+async def test_a_post_refused_by_the_provider_fails_with_its_message(stack: Stack, tenant: Tenant) -> None:
     await tenant.connect()
     await tenant.create("lost", "To nowhere", [target(destination="missing-page")])
     await tenant.schedule_at("lost", soon(0.5))
@@ -195,18 +193,18 @@ async def test_two_organizations_with_the_same_ids_do_not_see_each_other(
     untouched = await other.draft("same")
     assert (untouched.state, untouched.content.text) == (DRAFT_STATE_DRAFT, f"of {other.organization_id}")
     assert await other.slots("same") == []
-    (ours,), (theirs,) = await one.jobs("same"), await other.jobs("same")
-    assert ours.id != theirs.id
+    (job,), (other_job,) = await one.jobs("same"), await other.jobs("same")
+    assert job.id != other_job.id
 
 
-async def test_what_belongs_to_others_looks_like_what_is_not_there(new_tenant: Callable[[], Tenant]) -> None:
+async def test_another_organizations_things_look_missing(new_tenant: Callable[[], Tenant]) -> None:
     owner, stranger = new_tenant(), new_tenant()
     await owner.connect()
     await owner.create("private", "Not yours")
     await owner.schedule_at("private", soon(3600))
     job_id = (await eventually(lambda: owner.jobs("private")))[0].id
 
-    for theirs, absent in (
+    for foreign, absent in (
         (stranger.draft("private"), stranger.draft("nowhere")),
         (stranger.approve("private"), stranger.approve("nowhere")),
         (stranger.change_text("private", "mine now"), stranger.change_text("nowhere", "mine now")),
@@ -215,7 +213,7 @@ async def test_what_belongs_to_others_looks_like_what_is_not_there(new_tenant: C
         (stranger.job(job_id), stranger.job("nowhere")),
     ):
         with pytest.raises(grpc.aio.AioRpcError) as hidden:
-            await theirs
+            await foreign
         with pytest.raises(grpc.aio.AioRpcError) as missing:
             await absent
         assert hidden.value.code() is grpc.StatusCode.NOT_FOUND

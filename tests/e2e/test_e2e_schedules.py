@@ -1,4 +1,4 @@
-"""The life of a schedule among the four services: slots keep it, force deletes it, and what was given out stays."""
+"""The life of a schedule across the services: slots protect it, force deletes it, and allocated slots stay."""
 
 import grpc
 import pytest
@@ -36,7 +36,7 @@ async def delete(tenant: Tenant, *, force: bool = False) -> None:
 
 
 async def refusal_to_delete(tenant: Tenant) -> Fault | None:
-    """None: Schedule had not heard of the slot yet; then the schedule is put again."""
+    """Returns None, and puts the schedule back, if Schedule had not received the slot's event yet."""
     try:
         await delete(tenant)
     except grpc.aio.AioRpcError as error:
@@ -45,7 +45,7 @@ async def refusal_to_delete(tenant: Tenant) -> Fault | None:
     return None
 
 
-async def test_a_schedule_goes_only_by_force_while_a_slot_lies_ahead(tenant: Tenant) -> None:
+async def test_a_schedule_with_slots_ahead_is_deleted_only_by_force(tenant: Tenant) -> None:
     await tenant.connect()
     first = await put(tenant)
     await tenant.create("d1", "one")
@@ -77,7 +77,7 @@ async def test_a_schedule_goes_only_by_force_while_a_slot_lies_ahead(tenant: Ten
     assert second.schedule_time.ToNanoseconds() > slot.schedule_time.ToNanoseconds()
 
 
-async def test_without_a_schedule_queue_gives_out_nothing(tenant: Tenant) -> None:
+async def test_queue_allocates_nothing_without_a_schedule(tenant: Tenant) -> None:
     await tenant.connect()
     await put(tenant)
     await tenant.create("d1", "one")
@@ -89,8 +89,8 @@ async def test_without_a_schedule_queue_gives_out_nothing(tenant: Tenant) -> Non
     assert len(await tenant.add_to_queue("d1")) == 1
 
 
-async def test_a_change_of_the_schedule_counts_for_the_next_post(tenant: Tenant) -> None:
-    """Its announcement need not have come yet."""
+async def test_a_schedule_change_counts_for_the_next_post(tenant: Tenant) -> None:
+    """The change counts even before its event has arrived."""
     await tenant.connect()
     for hour in (9, 11, 13):
         await tenant.put_schedule(daily(hour))

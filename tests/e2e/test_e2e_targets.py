@@ -1,4 +1,4 @@
-"""Targets that are out already, and that come and go while their draft has a slot."""
+"""Targets that are published already, and that are added and removed while their draft has a slot."""
 
 from datetime import datetime, timedelta
 
@@ -50,7 +50,7 @@ async def test_a_published_draft_gets_no_other_slot(stack: Stack, tenant: Tenant
     assert len(stack.sandbox.effects(account=tenant.external("page"))) == 1
 
 
-async def test_a_target_that_is_taken_off_and_put_back_goes_out(stack: Stack, tenant: Tenant) -> None:
+async def test_a_target_removed_and_put_back_goes_out(stack: Stack, tenant: Tenant) -> None:
     await tenant.connect()
     for number in range(4):
         draft = f"draft-{number}"
@@ -75,7 +75,7 @@ async def _is_canceled(tenant: Tenant, draft_id: str) -> bool:
     return (await job_states(tenant, draft_id)).get("instagram_feed") in {None, "CANCELED"}
 
 
-async def test_a_target_that_is_added_goes_out_with_the_slot(stack: Stack, tenant: Tenant) -> None:
+async def test_an_added_target_goes_out_with_the_slot(stack: Stack, tenant: Tenant) -> None:
     await tenant.connect()
     await tenant.create("growing", "Grown", [FEED])
     await tenant.schedule_at("growing", soon(4))
@@ -87,7 +87,7 @@ async def test_a_target_that_is_added_goes_out_with_the_slot(stack: Stack, tenan
     assert len(stack.sandbox.effects(account=tenant.external("page"))) == 2
 
 
-async def test_a_slot_whose_last_target_goes_is_free_and_the_draft_needs_another(stack: Stack, tenant: Tenant) -> None:
+async def test_a_slot_without_targets_is_freed_and_the_draft_needs_another(stack: Stack, tenant: Tenant) -> None:
     await tenant.connect()
     await tenant.connect("other")
     await tenant.create("moving", "Moved", [FEED])
@@ -109,7 +109,7 @@ async def test_a_slot_whose_last_target_goes_is_free_and_the_draft_needs_another
     await tenant.until("moving", DRAFT_STATE_PUBLISHED)
 
 
-async def test_an_account_that_was_just_added_can_be_scheduled(stack: Stack, tenant: Tenant) -> None:
+async def test_an_account_just_added_can_be_scheduled(stack: Stack, tenant: Tenant) -> None:
     await tenant.connect()
     await tenant.connect("other")
     await tenant.create("wide", "Wide", [FEED])

@@ -1,4 +1,4 @@
-"""One post followed through all four services: their composition roots in one loop, one exporter of spans in memory."""
+"""Follows one post through all four services, composed in one loop with one in-memory exporter of spans."""
 
 import asyncio
 import base64
@@ -52,11 +52,11 @@ _tracer = trace.get_tracer("test")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journey:
-    """What is left of a post that has gone out."""
+    """The traces and measurements of a post that has gone out."""
 
     spans: list[ReadableSpan]
     caller: int
-    """The trace in which a client made all its calls."""
+    """The trace id of all calls of the client."""
     job: PostJob
     metrics: Mapping[str, list[Any]]
     """Data points by the name of the metric."""
@@ -77,7 +77,7 @@ def exporter() -> Iterator[InMemorySpanExporter]:
 
 @pytest.fixture
 def reader() -> InMemoryMetricReader:
-    """There is one provider of meters for the whole session, and it takes its readers when it is made."""
+    """Makes the session's only meter provider, which takes its readers when it is made."""
     made = InMemoryMetricReader()
     metrics.set_meter_provider(MeterProvider(metric_readers=[made], shutdown_on_exit=False))
     return made
@@ -139,7 +139,7 @@ async def journey(exporter: InMemorySpanExporter, reader: InMemoryMetricReader, 
 
 
 def _is_followed(spans: Sequence[ReadableSpan]) -> bool:
-    """What a follower has applied can be seen before its span has ended."""
+    """Returns True once the followers' spans have ended, which may be after their effects are visible."""
     published = {(_trace(span), _id(span)) for span in spans if "publish post" in span.name}
     followed = [span.name for span in spans if published & _links(span)]
     return all(any(follower in name for name in followed) for follower in PUBLISHED_FOLLOWERS)
@@ -175,8 +175,8 @@ def _points(reader: InMemoryMetricReader) -> dict[str, list[Any]]:
 async def test_a_post_can_be_followed_through_all_services(journey: Journey) -> None:
     _calls_join_the_callers_trace(journey)
     _calls_made_within_calls_join_too(journey)
-    _what_happens_later_is_linked_to_its_origin(journey)
-    _who_follows_is_linked_to_what_it_follows(journey)
+    _later_work_is_linked_to_its_origin(journey)
+    _followers_are_linked_to_what_they_follow(journey)
     _measurements_exist(journey)
 
 
@@ -197,7 +197,7 @@ def _calls_join_the_callers_trace(journey: Journey) -> None:
 
 
 def _calls_made_within_calls_join_too(journey: Journey) -> None:
-    """Queue asks Schedule for times, and Drafts asks Publisher to withdraw a text."""
+    """Checks Queue's call to Schedule for times, and Drafts' call to Publisher to withdraw a text."""
     for inner, outer in (("FindSlotTimes", "AddToQueue"), ("WithdrawContent", "UpdateDraft")):
         (caller,) = journey.named(outer)
         called = journey.named(inner)
@@ -208,7 +208,7 @@ def _calls_made_within_calls_join_too(journey: Journey) -> None:
             assert span.parent.span_id == _id(caller)
 
 
-def _what_happens_later_is_linked_to_its_origin(journey: Journey) -> None:
+def _later_work_is_linked_to_its_origin(journey: Journey) -> None:
     scheduled = journey.one("QueueService/ScheduleAt")
     for name in ("queue hand over", "publish post"):
         span = journey.one(name)
@@ -221,7 +221,7 @@ def _what_happens_later_is_linked_to_its_origin(journey: Journey) -> None:
     assert _attribute(published, "postflow.outcome") == "accepted"
 
 
-def _who_follows_is_linked_to_what_it_follows(journey: Journey) -> None:
+def _followers_are_linked_to_what_they_follow(journey: Journey) -> None:
     published = journey.one("publish post")
     for follower in PUBLISHED_FOLLOWERS:
         (span,) = [

@@ -1,4 +1,4 @@
-"""A stack to be broken, once for each module: what ends stays down until a test starts it again."""
+"""A stack to break, once per module: a process that ends stays down until a test starts it."""
 
 from collections.abc import AsyncIterator
 from itertools import count
@@ -6,22 +6,9 @@ from itertools import count
 import pytest
 
 from devstack.stack import Stack
+from testkit.stack.mixed_run import QUICK
 from testkit.stack.posting import Posting
 from testkit.stack.tenant import Clients, Tenant
-
-# A claim is held for 3.5 s, a due timer for two; the provider is asked after one second, and a person after fifteen: a
-# crash is over in about five.
-QUICK = {
-    "POSTFLOW_PUBLISHER_REQUEST_TIMEOUT": "1.5",
-    "POSTFLOW_PUBLISHER_LEASE_MARGIN": "2",
-    "POSTFLOW_PUBLISHER_UNKNOWN_SETTLE": "1",
-    "POSTFLOW_PUBLISHER_UNKNOWN_DEADLINE": "15",
-    "POSTFLOW_PUBLISHER_LOOKUP_AGAIN": "1",
-    "POSTFLOW_PUBLISHER_RETRY_FIRST": "0.5",
-    "POSTFLOW_PUBLISHER_RETRY_CAP": "2",
-    "POSTFLOW_PUBLISHER_SWEEP_PERIOD": "0.25",
-    "POSTFLOW_SCHEDULE_TIMER_LOCK": "2",
-}
 
 _numbers = count(1)
 
@@ -41,7 +28,7 @@ async def clients(stack: Stack) -> AsyncIterator[Clients]:
 
 @pytest.fixture
 async def posting(stack: Stack, clients: Clients) -> AsyncIterator[Posting]:
-    """Of a new organization. Afterwards everything runs again, whatever the test has left behind."""
+    """Makes posts of a new organization. Afterwards it starts all that the test left stopped."""
     await clients.ready()
     yield Posting(stack, Tenant(clients, f"run-{next(_numbers)}"))
     await stack.sandbox.clear_faults()

@@ -1,4 +1,4 @@
-"""NATS restarts, is killed, or forgets everything: what was handed to it comes again, on time and once."""
+"""NATS restarts, is killed, or loses everything: its messages are sent again, and posts go out on time and once."""
 
 import nats
 import pytest
@@ -20,8 +20,8 @@ def broker(stack: Stack) -> EmbeddedNats:
     return stack.nats
 
 
-async def _hold(stack: Stack, posting: Posting) -> None:
-    """Twenty posts, due soon, whose commands are in the stream."""
+async def _schedule_and_hold(stack: Stack, posting: Posting) -> None:
+    """Schedules twenty posts and waits until their commands are in the stream."""
     await posting.schedule(*POSTS, ahead=6)
     await posting.until_slots("DISPATCHED")
     await eventually(lambda: _held(stack))
@@ -36,26 +36,26 @@ async def _held(stack: Stack) -> bool:
         await connection.close()
 
 
-async def test_a_restart_while_commands_are_held_loses_delays_and_repeats_none(
+async def test_a_restart_with_commands_held_loses_delays_and_repeats_none(
     stack: Stack, posting: Posting, broker: EmbeddedNats
 ) -> None:
-    await _hold(stack, posting)
+    await _schedule_and_hold(stack, posting)
     await broker.restart()
     history = await posting.check_all_published()
-    # Queue repeats a command four seconds after its time: no post was so late.
+    # Queue repeats a command four seconds after its time, and no post was that late.
     assert {slot["emission"] for slot in history.slots} == {1}
 
 
-async def test_a_crash_while_commands_are_held_loses_and_repeats_none(
+async def test_a_crash_with_commands_held_loses_and_repeats_none(
     stack: Stack, posting: Posting, broker: EmbeddedNats
 ) -> None:
-    await _hold(stack, posting)
+    await _schedule_and_hold(stack, posting)
     await broker.kill()
     await broker.start()
     await posting.check_all_published()
 
 
-async def test_a_broker_that_is_away_when_posts_are_due_delays_them(
+async def test_an_outage_of_nats_when_posts_are_due_delays_them(
     stack: Stack, posting: Posting, broker: EmbeddedNats
 ) -> None:
     due = await posting.schedule(*POSTS, ahead=4)
@@ -66,10 +66,8 @@ async def test_a_broker_that_is_away_when_posts_are_due_delays_them(
     await posting.check_all_published()
 
 
-async def test_commands_that_the_broker_has_lost_are_emitted_again(
-    stack: Stack, posting: Posting, broker: EmbeddedNats
-) -> None:
-    await _hold(stack, posting)
+async def test_commands_lost_by_nats_are_sent_again(stack: Stack, posting: Posting, broker: EmbeddedNats) -> None:
+    await _schedule_and_hold(stack, posting)
     await broker.kill()
     await broker.wipe()
     await broker.start()
@@ -77,10 +75,8 @@ async def test_commands_that_the_broker_has_lost_are_emitted_again(
     assert min(slot["emission"] for slot in history.slots) > 1
 
 
-async def test_events_that_the_broker_has_lost_are_published_again(
-    stack: Stack, posting: Posting, broker: EmbeddedNats
-) -> None:
-    """Queue and Drafts are away while Publisher tells what became of the posts, and the stream forgets it."""
+async def test_events_lost_by_nats_are_published_again(stack: Stack, posting: Posting, broker: EmbeddedNats) -> None:
+    """Publisher announces the outcomes while Queue and Drafts are down, and then the stream is deleted."""
     await posting.schedule(*POSTS, ahead=4)
     await posting.until_slots("DISPATCHED")
     await stack.kill("queue")
@@ -104,7 +100,7 @@ async def test_events_that_the_broker_has_lost_are_published_again(
         await posting.tenant.until(post, DRAFT_STATE_PUBLISHED)
 
 
-async def test_a_post_made_just_after_everything_was_forgotten_goes_out_too(
+async def test_a_post_made_just_after_nats_lost_everything_goes_out_too(
     stack: Stack, posting: Posting, broker: EmbeddedNats
 ) -> None:
     await posting.schedule("before", ahead=2)

@@ -1,4 +1,4 @@
-"""Hosts whose clocks are wrong, and a database whose answers are slow: what is newer, and what is due, stays right."""
+"""Hosts with wrong clocks and a database with slow answers: order and due times stay right."""
 
 import random
 from datetime import timedelta
@@ -17,7 +17,7 @@ POSTS = [f"post-{number}" for number in range(10)]
 
 
 @pytest.mark.parametrize(("service", "before", "after"), [("queue", "60", "0"), ("publisher", "30", "-30")])
-async def test_a_second_slot_goes_out_whatever_the_clocks_of_the_hosts_say(
+async def test_a_second_slot_goes_out_with_wrong_clocks(
     stack: Stack, posting: Posting, service: str, before: str, after: str
 ) -> None:
     await stack.restart(service, {OFFSET: before})
@@ -38,7 +38,7 @@ async def test_a_second_slot_goes_out_whatever_the_clocks_of_the_hosts_say(
         await posting.tenant.clients.ready()
 
 
-async def test_nothing_is_early_while_the_database_answers_unevenly(stack: Stack, posting: Posting) -> None:
+async def test_nothing_is_early_while_the_database_is_uneven(stack: Stack, posting: Posting) -> None:
     url = stack.database_urls["publisher"]
     posts = [f"post-{number}" for number in range(150)]
     await posting.prepare(*posts)

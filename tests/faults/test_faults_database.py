@@ -1,4 +1,4 @@
-"""PostgreSQL restarts or crashes while posts are due: no process ends of it, and every post goes out once."""
+"""PostgreSQL restarts or crashes while posts are due: no process ends, and every post goes out once."""
 
 from datetime import timedelta
 
@@ -20,13 +20,13 @@ def database(stack: Stack) -> EmbeddedPostgres:
 
 
 async def _due_now(posting: Posting, count: int) -> None:
-    """All hundred are due at one instant, and some of them are out."""
+    """Schedules a hundred posts for one instant and waits until `count` are out."""
     await posting.schedule(*POSTS, ahead=2)
     await eventually(lambda: len(posting.effects()) >= count, within=20)
 
 
 @pytest.mark.parametrize("already_out", [1, 30])
-async def test_a_crash_while_a_hundred_posts_are_due_doubles_and_loses_none(
+async def test_a_crash_with_a_hundred_posts_due_doubles_and_loses_none(
     stack: Stack, posting: Posting, database: EmbeddedPostgres, already_out: int
 ) -> None:
     await _due_now(posting, already_out)
@@ -36,7 +36,7 @@ async def test_a_crash_while_a_hundred_posts_are_due_doubles_and_loses_none(
     assert all(stack.running(service) for service in stack.targets)
 
 
-async def test_a_restart_while_a_hundred_posts_are_due_doubles_and_loses_none(
+async def test_a_restart_with_a_hundred_posts_due_doubles_and_loses_none(
     stack: Stack, posting: Posting, database: EmbeddedPostgres
 ) -> None:
     await _due_now(posting, 1)
@@ -45,7 +45,7 @@ async def test_a_restart_while_a_hundred_posts_are_due_doubles_and_loses_none(
     assert all(stack.running(service) for service in stack.targets)
 
 
-async def test_a_database_that_is_away_when_posts_are_due_delays_them(
+async def test_an_outage_of_the_database_when_posts_are_due_delays_them(
     stack: Stack, posting: Posting, database: EmbeddedPostgres
 ) -> None:
     due = await posting.schedule(*POSTS[:10], ahead=4)

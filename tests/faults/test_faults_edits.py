@@ -1,4 +1,4 @@
-"""Authors change drafts around the time at which they go out: an answer OK never conceals an older text that is out."""
+"""Authors edit drafts around their due time: an OK never conceals an older text that is out."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ async def _until(moment: datetime) -> None:
 
 
 async def _change(posting: Posting, draft: str, text: str) -> Sequence[str] | None:
-    """None for a draft that cannot be changed any more, because it is out."""
+    """Returns the jobs in flight, or None if the draft can no longer be changed because it is out."""
     try:
         return await posting.change_text(draft, text)
     except grpc.aio.AioRpcError as error:
@@ -29,8 +29,8 @@ async def _change(posting: Posting, draft: str, text: str) -> Sequence[str] | No
         return None
 
 
-async def test_a_change_at_the_time_of_the_post_says_what_is_out(stack: Stack, posting: Posting) -> None:
-    """Each in the moment in which its post is sent, or in which the news of that is on its way to Drafts."""
+async def test_an_edit_at_the_due_time_names_what_is_out(stack: Stack, posting: Posting) -> None:
+    """Edits each draft while its post is sent, or while the event of that is on its way to Drafts."""
     await posting.prepare(*DRAFTS)
     first = SystemClock().now() + timedelta(seconds=3)
     dues = {draft: first + timedelta(seconds=0.1 * number) for number, draft in enumerate(DRAFTS)}
@@ -47,7 +47,7 @@ async def test_a_change_at_the_time_of_the_post_says_what_is_out(stack: Stack, p
     await posting.check_all_published()
 
 
-async def test_a_second_change_names_what_is_still_in_flight(stack: Stack, posting: Posting) -> None:
+async def test_a_second_edit_names_what_is_still_in_flight(stack: Stack, posting: Posting) -> None:
     for draft in DRAFTS[:5]:
         account = posting.tenant.external(f"of-{draft}")
         await stack.sandbox.mode(account, "lookup")
@@ -62,7 +62,7 @@ async def test_a_second_change_names_what_is_still_in_flight(stack: Stack, posti
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.5])
-async def test_a_target_that_was_taken_out_and_put_back_goes_out(stack: Stack, posting: Posting, pause: float) -> None:
+async def test_a_target_removed_and_put_back_goes_out(stack: Stack, posting: Posting, pause: float) -> None:
     drafts = DRAFTS[:8]
     await posting.prepare(*drafts, channels=CHANNELS)
     await posting.schedule_each(dict.fromkeys(drafts, SystemClock().now() + timedelta(seconds=5)))

@@ -1,7 +1,6 @@
-"""Everything at once: authors who change their minds, and something breaks every second. Then it is healed, and held to
-its word.
+"""The mixed run: authors edit drafts while something breaks every second; then every promise is checked.
 
-The seed is printed; POSTFLOW_FAULTS_SEED takes it again. `make faults` runs many seeds with more posts.
+Prints its seed, and POSTFLOW_FAULTS_SEED repeats it. `make faults` runs many seeds with more posts.
 """
 
 import os
@@ -13,12 +12,12 @@ from testkit.stack.mixed_run import mixed_run, proxied_stack
 POSTS = 120
 
 
-async def test_whatever_breaks_every_promise_is_kept(tmp_path: Path) -> None:
+async def test_every_promise_is_kept_while_everything_breaks(tmp_path: Path) -> None:
     seed = int(os.environ.get("POSTFLOW_FAULTS_SEED", random.randrange(2**32)))
     print(f"POSTFLOW_FAULTS_SEED={seed}")  # noqa: T201 - shown when the test fails
     async with proxied_stack(tmp_path / "state") as proxied:
         outcome = await mixed_run(proxied, seed=seed, posts=POSTS)
     print(dict(outcome.faults), dict(outcome.states))  # noqa: T201 - as above
     assert outcome.ended_by_themselves == []
-    # A post may fail for good: its provider was away five times, or refused two texts. That is no rule.
+    # A few posts may fail for good: their provider was down five times, or refused two texts.
     assert outcome.states["PUBLISHED"] >= POSTS * 0.9, outcome.states

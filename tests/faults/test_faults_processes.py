@@ -1,4 +1,4 @@
-"""Processes end where it hurts most: what they had begun is finished by whoever comes after them."""
+"""Processes die at every failpoint: the next process finishes their work."""
 
 import asyncio
 import signal
@@ -24,13 +24,13 @@ from servicekit.clock import SystemClock
 from testkit.eventually import eventually
 from testkit.stack.posting import PATIENCE, Posting
 
-# In one session with them, their failpoints are declared too.
+# Their failpoints are declared too if they run in the same session.
 OF_OTHER_TESTS = {"test", "tiny"}
 MAINS = (drafts_service.main, publisher_service.main, queue_service.main, schedule_service.main)
 
 
 def places() -> dict[str, tuple[str, ...]]:
-    """Every failpoint that the main modules bring along, and the services that pass it."""
+    """Returns every failpoint that the main modules declare, with the services that pass it."""
     assert all(module.main for module in MAINS)
     names = (name for name in sorted(failpoints.declared()) if name.partition(".")[0] not in OF_OTHER_TESTS)
     return {name: _passed_by(name) for name in names}
@@ -63,7 +63,7 @@ async def test_a_process_killed_at_any_failpoint_leaves_nothing_undone(
         for victim in victims:
             group.create_task(_revive(stack, victim))
     await posting.check_all_published()
-    await eventually(lambda: _has_fired(posting, "due"), within=30)
+    await eventually(lambda: _fired(posting, "due"), within=30)
     (changed,) = [effect for effect in posting.effects() if effect["account"].endswith(".of-changed")]
     assert changed["text"] == "The new text"
 
@@ -73,19 +73,19 @@ async def _arm(stack: Stack, victim: str, specification: str) -> None:
     try:
         await stack.start(victim, armed(victim, specification))
     except StackError as error:
-        # An event of before came again, and it was dead before it could say that it serves.
+        # A redelivered event killed it before it was serving.
         if f"exit code {-signal.SIGKILL}" not in str(error):
             raise
 
 
 async def _revive(stack: Stack, victim: str) -> None:
-    """Once it is dead: that may take as long as those before it need to die and to start again."""
+    """Starts the victim once it is dead: that can take as long as the victims before it need to die and restart."""
     await eventually(lambda: not stack.running(victim), within=PATIENCE)
     await stack.start(victim, armed(victim, ""))
 
 
 async def _work(posting: Posting) -> None:
-    """Passes every failpoint: a schedule, a timer, posts that go out, and one whose text is changed when approved."""
+    """Passes every failpoint: a schedule, a timer, posts, and one post whose approved text is changed."""
     await posting.insist(lambda: posting.tenant.put_schedule(AccountSchedule(social_account_id="a", time_zone="UTC")))
     await posting.insist(lambda: posting.tenant.create_timer("due", Timer(topic="test", delay=Duration(seconds=1))))
     await posting.schedule("one", "two", ahead=1)
@@ -94,16 +94,16 @@ async def _work(posting: Posting) -> None:
     await posting.schedule("changed", ahead=1)
 
 
-async def _has_fired(posting: Posting, timer_id: str) -> bool:
+async def _fired(posting: Posting, timer_id: str) -> bool:
     timer = await posting.insist(lambda: posting.tenant.timer(timer_id))
     return timer.state == TIMER_STATE_FINISHED and timer.fire_count == 1
 
 
-async def test_a_queue_that_dies_between_claim_and_publishing_emits_again(stack: Stack, posting: Posting) -> None:
+async def test_a_queue_that_dies_between_claim_and_publish_sends_again(stack: Stack, posting: Posting) -> None:
     await stack.restart("queue", armed("queue", "queue.dispatch.claimed=kill"))
     await posting.tenant.clients.ready()
     await posting.write("post")
-    # The answer may be lost with the process: that it is there is checked below.
+    # The answer may be lost with the process; the slot is checked below.
     with suppress(grpc.aio.AioRpcError):
         await posting.tenant.schedule_at("post", SystemClock().now() + timedelta(seconds=1))
     await eventually(lambda: not stack.running("queue"))
@@ -141,9 +141,7 @@ async def test_failpoints_are_refused_in_production(stack: Stack, posting: Posti
         await stack.start(service, {environment: "development", **armed(service, "")})
 
 
-async def test_an_unknown_failpoint_is_a_mistake_and_not_a_test_that_tests_nothing(
-    stack: Stack, posting: Posting
-) -> None:
+async def test_an_unknown_failpoint_is_refused_at_the_start(stack: Stack, posting: Posting) -> None:
     await stack.stop("queue")
     with pytest.raises(StackError, match=r"unknown failpoints queue\.no\.such"):
         await stack.start("queue", armed("queue", "queue.no.such=kill"))

@@ -1,4 +1,4 @@
-"""The publisher dies, stalls or gets no answer while it sends: the post is out once, or said to be in question."""
+"""Publisher dies, stalls or gets no answer while it sends: the post is out once, or its outcome is UNKNOWN."""
 
 import asyncio
 import os
@@ -26,13 +26,13 @@ from testkit.stack.posting import Posting
 FAILPOINTS = "POSTFLOW_PUBLISHER_FAILPOINTS"
 SETTLE = "POSTFLOW_PUBLISHER_UNKNOWN_SETTLE"
 NO_ANSWERS = {"fault": "status", "operation": "lookup"}
-"""The provider answers no question, so that a post is in question for as long as a test looks at it."""
+"""Fails all look-ups, so that a post stays UNKNOWN while a test looks at it."""
 EFFECTS = {"publisher.send.claimed": 0, "publisher.send.answered": 1}
-"""How many effects there are when the publisher dies there."""
+"""Number of effects when Publisher dies at the failpoint."""
 
 
-async def _send_into_death(stack: Stack, posting: Posting, failpoint: str) -> None:
-    """On an account whose provider takes every request for a new post."""
+async def _die_while_sending(stack: Stack, posting: Posting, failpoint: str) -> None:
+    """Kills Publisher at the failpoint, on an account whose provider treats every request as a new post."""
     await stack.restart("publisher", {FAILPOINTS: f"{failpoint}=kill"})
     await posting.tenant.clients.ready()
     await posting.tenant.connect("of-post")
@@ -43,10 +43,10 @@ async def _send_into_death(stack: Stack, posting: Posting, failpoint: str) -> No
 
 
 @pytest.mark.parametrize("failpoint", EFFECTS)
-async def test_a_publisher_killed_while_it_sends_asks_the_provider_before_it_does_anything(
+async def test_a_publisher_killed_while_sending_looks_the_post_up_first(
     stack: Stack, posting: Posting, failpoint: str
 ) -> None:
-    await _send_into_death(stack, posting, failpoint)
+    await _die_while_sending(stack, posting, failpoint)
     await stack.sandbox.faults(NO_ANSWERS)
 
     await stack.start("publisher", {FAILPOINTS: ""})
@@ -65,25 +65,25 @@ async def test_a_publisher_killed_while_it_sends_asks_the_provider_before_it_doe
 
 
 @pytest.mark.parametrize("failpoint", EFFECTS)
-async def test_before_the_provider_can_be_asked_the_post_stays_in_question(
+async def test_a_post_stays_unknown_until_the_provider_can_be_asked(
     stack: Stack, posting: Posting, failpoint: str
 ) -> None:
     try:
         await stack.restart("publisher", {SETTLE: "300"})
-        await _send_into_death(stack, posting, failpoint)
+        await _die_while_sending(stack, posting, failpoint)
         await stack.start("publisher", {FAILPOINTS: ""})
         await posting.tenant.clients.ready()
         job = await posting.tenant.until_job("post", POST_JOB_STATE_UNKNOWN)
         assert job.error_reason == "SENDER_LOST"
         await posting.tenant.until("post", DRAFT_STATE_PUBLISHING)
 
-        async def still_in_question() -> bool:
+        async def still_unknown() -> bool:
             (job,) = await posting.tenant.jobs("post")
             draft = await posting.tenant.draft("post")
             assert len(posting.effects()) == EFFECTS[failpoint]
             return (job.state, draft.state) == (POST_JOB_STATE_UNKNOWN, DRAFT_STATE_PUBLISHING)
 
-        await holds(still_in_question, during=4.5)  # beyond the first repetition of the command
+        await holds(still_unknown, during=4.5)  # beyond the first repeat of the command
         (attempt,) = (await posting.tenant.job(job.id)).attempts
         assert attempt.state == "UNKNOWN"
         await posting.check(unanswerable={job.id})
@@ -105,7 +105,7 @@ async def test_before_the_provider_can_be_asked_the_post_stays_in_question(
     ],
     ids=lambda value: "-".join(map(str, value.values())) if isinstance(value, dict) else None,
 )
-async def test_an_answer_that_proves_nothing_is_followed_by_a_question(
+async def test_an_answer_that_proves_nothing_is_followed_by_a_look_up(
     stack: Stack, posting: Posting, fault: dict[str, object], effects: int
 ) -> None:
     await posting.tenant.connect("of-post")
@@ -118,7 +118,7 @@ async def test_an_answer_that_proves_nothing_is_followed_by_a_question(
     await posting.check_all_published()
 
 
-async def test_a_provider_that_can_never_be_asked_gets_no_second_request(stack: Stack, posting: Posting) -> None:
+async def test_a_provider_without_look_up_gets_no_second_request(stack: Stack, posting: Posting) -> None:
     await posting.tenant.connect("of-post")
     await stack.sandbox.mode(posting.tenant.external("of-post"), "blind")
     await stack.sandbox.faults({"fault": "effect_then_reset", "count": 1})
@@ -127,8 +127,8 @@ async def test_a_provider_that_can_never_be_asked_gets_no_second_request(stack: 
 
     async def nothing_more() -> bool:
         requests = [line for line in stack.sandbox.ledger() if line["kind"] == "request"]
-        ours = [line for line in requests if line["account"] == posting.tenant.external("of-post")]
-        return [line["operation"] for line in ours].count("post") == 1
+        its_own = [line for line in requests if line["account"] == posting.tenant.external("of-post")]
+        return [line["operation"] for line in its_own].count("post") == 1
 
     await holds(nothing_more, during=3)  # a few look-ups later
     assert (await posting.tenant.job(job.id)).post_job.state == POST_JOB_STATE_UNKNOWN
@@ -137,10 +137,8 @@ async def test_a_provider_that_can_never_be_asked_gets_no_second_request(stack: 
     assert await nothing_more()
 
 
-async def test_a_publisher_that_was_stopped_for_longer_than_its_claim_does_not_send_any_more(
-    stack: Stack, posting: Posting
-) -> None:
-    # So long is the time to stop it; a claim lasts half a second longer.
+async def test_a_publisher_stopped_for_longer_than_its_lease_sends_nothing(stack: Stack, posting: Posting) -> None:
+    # That leaves three seconds to stop it; a lease lasts half a second longer.
     await stack.restart("publisher", {FAILPOINTS: "publisher.send.claimed=sleep:3"})
     await posting.tenant.clients.ready()
     await posting.tenant.connect("of-post")
@@ -150,7 +148,7 @@ async def test_a_publisher_that_was_stopped_for_longer_than_its_claim_does_not_s
     os.kill(stack.pid("publisher"), signal.SIGSTOP)
     try:
         async with _second_publisher(stack):
-            # Stopped in the midst of a transaction, it keeps what it has locked until the server ends it (60 s).
+            # If it was stopped in a transaction, it keeps its row locks until the server ends the session (60 s).
             await eventually(lambda: len(posting.effects()) == 1, within=90)
             os.kill(stack.pid("publisher"), signal.SIGCONT)
             await posting.tenant.clients.ready()

@@ -1,4 +1,4 @@
-"""The service that keeps time is killed, frozen, or runs twice: each occurrence is announced, and written once."""
+"""Schedule is killed, frozen, or runs twice: each occurrence of a timer is announced, and stored once."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ from testkit.announced import announced
 from testkit.eventually import eventually
 
 SCHEDULE = "schedule"
-# What a dead process had in hand is fired two seconds later by whoever is there.
+# Timers locked by a dead process are fired two seconds later by another one.
 QUICK = {"POSTFLOW_SCHEDULE_TIMER_LOCK": "2", "POSTFLOW_SCHEDULE_TIMER_BATCH": "10"}
 SINGLE = 150
 RECURRING = 30
@@ -54,7 +54,7 @@ async def replica(stack: Stack, tmp_path: Path) -> AsyncIterator[Stack]:
 
 
 async def create(stack: Stack, start: datetime) -> Occurrences:
-    """Timers that are due at `start`, and others that are due each second from then on; what they will announce."""
+    """Creates timers due at `start` and timers due each second from then on; returns their expected occurrences."""
     end = start + timedelta(seconds=SECONDS)
     made: dict[str, Timer] = {f"single-{n}": Timer(topic="test", fire_time=start) for n in range(SINGLE)}
     for number in range(RECURRING):
@@ -88,7 +88,7 @@ def soon() -> datetime:
 
 
 async def check(stack: Stack, expected: Occurrences) -> None:
-    """Each occurrence is announced, under its key; a repetition is the same event once more."""
+    """Checks that each occurrence is announced under its key, and that a duplicate is the same event."""
 
     async def all_there() -> list[tuple[bus_pb2.Event, TimerFired]]:
         events = await announced(stack.nats_url)
@@ -109,7 +109,7 @@ async def check(stack: Stack, expected: Occurrences) -> None:
 
 
 async def check_rows(stack: Stack, expected: Occurrences) -> None:
-    """Every timer has counted each of its occurrences once, and waits for none."""
+    """Checks that every timer has counted each of its occurrences once and has finished."""
     counts = Counter(timer_id for timer_id, _ in expected)
     connection = await asyncpg.connect(stack.database_urls[SCHEDULE])
     rows = await connection.fetch("select id, fire_count, finish_time from timer")
@@ -142,13 +142,13 @@ async def test_a_process_killed_while_timers_fire_loses_no_occurrence(stack: Sta
 async def test_a_process_killed_at_its_worst_moment_loses_no_occurrence(stack: Stack, place: str) -> None:
     start = soon()
     expected = await create(stack, start)
-    # Now and then, in the middle of a batch.
+    # Dies at random, also within a batch.
     deadly = {"POSTFLOW_SCHEDULE_FAILPOINTS": f"{place}=kill:0.3"}
     await stack.stop(SCHEDULE)
     async with asyncio.timeout(60):
         while stack.starts(SCHEDULE) < 7 and not await have_finished(stack):
             if not stack.running(SCHEDULE):
-                # It may be dead again before it says that it serves.
+                # It may die again before it is serving.
                 with suppress(StackError):
                     await stack.start(SCHEDULE, deadly)
     assert stack.starts(SCHEDULE) > 3
@@ -171,7 +171,7 @@ async def are_locked(stack: Stack) -> bool:
     return locked > 0
 
 
-async def test_a_crash_of_the_database_while_timers_fire_loses_and_repeats_none(stack: Stack) -> None:
+async def test_a_database_crash_while_timers_fire_loses_and_repeats_none(stack: Stack) -> None:
     assert stack.postgres is not None
     start = soon()
     expected = await create(stack, start)
@@ -181,12 +181,12 @@ async def test_a_crash_of_the_database_while_timers_fire_loses_and_repeats_none(
     await check(stack, expected)
 
 
-async def test_two_replicas_share_the_timers_and_fire_each_occurrence_once(stack: Stack, replica: Stack) -> None:
+async def test_two_replicas_share_the_timers_and_fire_each_once(stack: Stack, replica: Stack) -> None:
     expected = await create(stack, soon())
     await check(stack, expected)
 
     async def all_counted() -> list[int]:
-        # Counted just after the commit.
+        # The metric grows just after the commit.
         shares = [await counted(each) for each in (stack, replica)]
         assert sum(shares) == len(expected)
         return shares
@@ -195,7 +195,7 @@ async def test_two_replicas_share_the_timers_and_fire_each_occurrence_once(stack
 
 
 async def counted(stack: Stack) -> int:
-    """How often the process says that a timer has fired."""
+    """Returns the process's own count of fired timers."""
     url = f"http://{stack.metrics[SCHEDULE]}/metrics"
     async with aiohttp.ClientSession() as session, session.get(url) as answer:
         lines = (await answer.text()).splitlines()
@@ -210,11 +210,9 @@ async def test_a_replica_takes_over_from_one_that_is_killed(stack: Stack, replic
     await check(stack, expected)
 
 
-async def test_a_process_that_was_frozen_with_timers_in_hand_fires_none_of_them_again(
-    stack: Stack, replica: Stack
-) -> None:
-    # The first stalls with each batch in its hand for a while; then it is frozen, for longer than its locks last. Until
-    # it has its first batch the other is frozen: otherwise that might take them all.
+async def test_a_process_frozen_with_locked_timers_fires_none_of_them_again(stack: Stack, replica: Stack) -> None:
+    # The first process stalls with each batch that it locks, and is then frozen for longer than its locks last. The
+    # other one is frozen until the first has a batch: otherwise it might take all timers.
     await stack.restart(SCHEDULE, {"POSTFLOW_SCHEDULE_FAILPOINTS": "schedule.timers.locked=sleep:1"})
     expected = await create(replica, soon())
     frozen, other = stack.pid(SCHEDULE), replica.pid(SCHEDULE)

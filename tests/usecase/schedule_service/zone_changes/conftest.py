@@ -31,8 +31,8 @@ from servicekit.pg.ledger import RequestLedger
 from servicekit.pg.outbox import Outbox, OutboxRow
 from testkit.calls import call
 from testkit.clocks import FrozenClock
-from testkit.zones.compiled_zones import compiled_zone
 from testkit.database_clocks import FrozenDatabaseClock
+from testkit.zones.compiled_zones import compiled_zone
 
 OLD = "2024a"
 NEW = tzdata_version()

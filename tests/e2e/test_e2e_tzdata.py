@@ -1,4 +1,4 @@
-"""The calendar seen by all four services: a schedule counts at once, and slots go where a new law puts them."""
+"""Schedules across the services: a saved one counts at once, and slots move with new time zone data."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -21,11 +21,11 @@ from testkit.stack.tenant import Tenant
 from testkit.zones.compiled_zones import compiled_zone
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
-# Japan has had one offset all the time; here it was an hour behind until the release in use, so noon came later.
+# Japan has always had one offset. In this older release it is an hour behind, so that noon comes an hour later.
 OLD_RELEASE, OLD_JAPAN = "2020a", compiled_zone("JST-8", offset=timedelta(hours=8))
 HISTORY: Mapping[str, tuple[str, ...]] = {
     "schedule": (
-        "insert into zone_data values (:release, 'Asia/Tokyo', :law) on conflict do nothing",
+        "insert into zone_data values (:release, 'Asia/Tokyo', :zone) on conflict do nothing",
         "update account_schedule set tzdata_version = :release where organization_id = :org",
         "update upcoming_slot set schedule_time = schedule_time + interval '1 hour' where organization_id = :org",
     ),
@@ -54,9 +54,9 @@ def daily(*hours: int, cap: int = 0) -> AccountSchedule:
     )
 
 
-async def in_every_database(stack: Stack, tenant: Tenant) -> None:
-    """As the older law left it."""
-    values = {"release": OLD_RELEASE, "law": OLD_JAPAN, "org": tenant.organization_id}
+async def rewrite_with_old_release(stack: Stack, tenant: Tenant) -> None:
+    """Rewrites all databases as the older release of the time zone data would have left them."""
+    values = {"release": OLD_RELEASE, "zone": OLD_JAPAN, "org": tenant.organization_id}
     for service, statements in HISTORY.items():
         database = Database(stack.database_urls[service], application="test", pool_size=1)
         async with database.transaction() as tx:
@@ -67,7 +67,7 @@ async def in_every_database(stack: Stack, tenant: Tenant) -> None:
 
 
 async def upcoming(stack: Stack, tenant: Tenant) -> list[datetime]:
-    """What Schedule knows of Queue's slots."""
+    """Returns the times of Queue's slots that Schedule knows."""
     database = Database(stack.database_urls["schedule"], application="test", pool_size=1)
     statement = text("select schedule_time from upcoming_slot where organization_id = :org order by 1")
     async with database.statement() as connection:
@@ -88,7 +88,7 @@ async def draft_times(tenant: Tenant, *drafts: str) -> list[datetime]:
     return [(await tenant.draft(draft)).schedule_time.ToDatetime(UTC) for draft in drafts]
 
 
-async def test_slots_go_where_a_new_law_puts_them_in_every_service(stack: Stack, tenant: Tenant) -> None:
+async def test_slots_move_with_new_time_zone_data_in_every_service(stack: Stack, tenant: Tenant) -> None:
     drafts = ("one", "two", "three")
     await tenant.connect()
     hour = (SystemClock().now() + 9 * HOUR + 12 * HOUR).hour  # in Tokyo, far from now
@@ -100,7 +100,7 @@ async def test_slots_go_where_a_new_law_puts_them_in_every_service(stack: Stack,
     times = await queue_times(tenant)
     assert times == [times[0], times[0] + DAY, times[0] + 2 * DAY]
     await eventually(lambda: _shown(stack, tenant, drafts, times))
-    await in_every_database(stack, tenant)
+    await rewrite_with_old_release(stack, tenant)
     await eventually(lambda: _shown(stack, tenant, drafts, [time + HOUR for time in times]))
 
     admin = ScheduleAdminServiceStub(tenant.clients.channels["schedule"])
@@ -121,7 +121,7 @@ async def test_slots_go_where_a_new_law_puts_them_in_every_service(stack: Stack,
 
 
 @pytest.mark.parametrize("is_deleted", [False, True])
-async def test_slots_in_a_zone_that_their_schedule_has_left_go_along(
+async def test_slots_move_even_if_their_schedule_has_left_the_zone(
     stack: Stack, tenant: Tenant, is_deleted: bool
 ) -> None:
     await tenant.connect()
@@ -140,8 +140,8 @@ async def test_slots_in_a_zone_that_their_schedule_has_left_go_along(
         elsewhere = daily(12)
         elsewhere.time_zone = "UTC"
         await tenant.put_schedule(elsewhere)
-    await eventually(lambda: _heard(stack, tenant, 2))
-    await in_every_database(stack, tenant)
+    await eventually(lambda: _queue_has_version(stack, tenant, 2))
+    await rewrite_with_old_release(stack, tenant)
     await eventually(lambda: _shown(stack, tenant, ("one",), [time + HOUR for time in times]))
 
     admin = ScheduleAdminServiceStub(tenant.clients.channels["schedule"])
@@ -151,8 +151,8 @@ async def test_slots_in_a_zone_that_their_schedule_has_left_go_along(
     assert [(slot.revision, slot.time_zone) for slot in await tenant.slots()] == [(2, "Asia/Tokyo")]
 
 
-async def _heard(stack: Stack, tenant: Tenant, version: int) -> bool:
-    """Queue knows this version of the schedule."""
+async def _queue_has_version(stack: Stack, tenant: Tenant, version: int) -> bool:
+    """Returns True once Queue has received this version of the schedule."""
     database = Database(stack.database_urls["queue"], application="test", pool_size=1)
     statement = text("select schedule_version from account_queue where organization_id = :org")
     async with database.statement() as connection:
@@ -180,9 +180,7 @@ async def test_a_schedule_counts_as_soon_as_it_is_saved(tenant: Tenant) -> None:
     assert first.local_date < second.local_date
 
 
-async def test_without_its_schedule_an_account_gets_no_slot_until_it_has_one_again(
-    stack: Stack, tenant: Tenant
-) -> None:
+async def test_an_account_gets_no_slot_while_it_has_no_schedule(stack: Stack, tenant: Tenant) -> None:
     await tenant.connect()
     await tenant.put_schedule(daily(3, 15))
     for draft in ("first", "second"):
@@ -193,14 +191,14 @@ async def test_without_its_schedule_an_account_gets_no_slot_until_it_has_one_aga
     )
     await tenant.clients.schedule.DeleteAccountSchedule(deletion)
 
-    async def heard() -> bool:
+    async def queue_knows() -> bool:
         statement = text("select 1 from account_queue where organization_id = :org and time_zone = ''")
         async with queue.statement() as connection:
             return bool((await connection.execute(statement, {"org": tenant.organization_id})).all())
 
-    # Until then it gives out the times that it has read.
+    # Until then Queue allocates the times that it has read before.
     queue = Database(stack.database_urls["queue"], application="test", pool_size=1)
-    await eventually(heard)
+    await eventually(queue_knows)
     await queue.dispose()
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await tenant.add_to_queue("second")
