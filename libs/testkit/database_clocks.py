@@ -1,4 +1,4 @@
-"""The clock of a service's database, as a test sets it."""
+"""Clocks that stand for the clock of a service's database."""
 
 from datetime import datetime, timedelta
 

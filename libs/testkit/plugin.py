@@ -22,7 +22,7 @@ settings.load_profile("postflow")
 
 @pytest.fixture(scope="session")
 def server_folder() -> Iterator[Path]:
-    """The folder of the servers' data, deleted at the end: pytest would keep those of three runs."""
+    """Makes the folder of the servers' data, and deletes it at the end: pytest would keep those of three runs."""
     with folder_for_servers() as folder:
         yield folder
 
@@ -36,7 +36,7 @@ async def postgres(server_folder: Path) -> AsyncIterator[EmbeddedPostgres]:
 
 @pytest.fixture
 async def own_postgres(tmp_path: Path) -> AsyncIterator[EmbeddedPostgres]:
-    """PostgreSQL for this test alone, to be killed and restarted."""
+    """Runs PostgreSQL for this test alone, which may kill and restart it."""
     async with EmbeddedPostgres(tmp_path / "postgres", mode=Mode.FAST) as server:
         yield server
 
@@ -70,7 +70,7 @@ async def service_database(databases: Databases) -> AsyncIterator[Callable[[str]
 
 @pytest.fixture
 async def database_url(request: pytest.FixtureRequest, service_database: Callable[[str], Awaitable[str]]) -> str:
-    """The URL of a database for this test alone, with the tables of the service whose folder the test is in.
+    """Returns the URL of a database for this test alone, with the tables of the service whose folder the test is in.
 
     A test in `tests/usecase/queue_service` gets Queue's tables; one outside the services' folders gets the tables that
     every service has.
@@ -82,7 +82,7 @@ async def database_url(request: pytest.FixtureRequest, service_database: Callabl
 
 @pytest.fixture
 async def database(database_url: str) -> AsyncIterator[Database]:
-    """Connections to `database_url`."""
+    """Opens `database_url`."""
     database = Database(database_url, application="test")
     yield database
     await database.dispose()
