@@ -1,4 +1,4 @@
-"""Checks a run's remains against PostFlow's promises (architecture.md, section 7).
+"""Checks a run's remains against PostFlow's promises, which are numbered G0 to G21.
 
 The checks know the promises and not the code: they fold states themselves.
 """
