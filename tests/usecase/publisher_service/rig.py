@@ -1,6 +1,5 @@
 """A whole publisher process on the test's loop: real database, real stream, real HTTP to the sandbox."""
 
-import asyncio
 import base64
 import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -29,10 +28,9 @@ from publisher_service.settings import Settings
 from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
 from servicekit.pg.database import Database
-from servicekit.rpc import open_channel
-from servicekit.run.process import serve
 from servicekit.run.settings import Secret
 from testkit.eventually import eventually
+from testkit.processes import running
 from topology import events_subject, publish_subject
 
 ORGANIZATION = "acme"
@@ -301,7 +299,7 @@ def starting(url: str, broker: EmbeddedNats, sandbox: Sandbox) -> Start:
     control = SandboxClient(sandbox.url, sandbox.path)
 
     @asynccontextmanager
-    async def running(**overrides: Any) -> AsyncIterator[Rig]:
+    async def start(**overrides: Any) -> AsyncIterator[Rig]:
         settings: dict[str, Any] = {
             "database_url": Secret(url),
             "credentials_key": KEY,
@@ -317,29 +315,21 @@ def starting(url: str, broker: EmbeddedNats, sandbox: Sandbox) -> Start:
             "sweep_period": timedelta(milliseconds=100),
             "grace": timedelta(seconds=5),
         }
-        stop, ready = asyncio.Event(), asyncio.Event()
-        process = await compose(Settings(**settings | overrides))
-        async with AsyncExitStack() as outside, asyncio.TaskGroup() as group:
+        async with AsyncExitStack() as stack:
             database = Database(url, application="test")
-            outside.push_async_callback(database.dispose)
+            stack.push_async_callback(database.dispose)
             client = await nats.connect(broker.url)
-            outside.push_async_callback(client.close)
-            group.create_task(serve(process, stop, ready))
-            await ready.wait()
-            channel = open_channel(f"127.0.0.1:{process.server.port}")  # type: ignore[attr-defined]
-            outside.push_async_callback(channel.close)
-            try:
-                yield Rig(
-                    database=database,
-                    client=client,
-                    sandbox=control,
-                    publisher=PublisherServiceStub(channel),
-                    accounts=SocialAccountServiceStub(channel),
-                )
-            finally:
-                stop.set()
+            stack.push_async_callback(client.close)
+            channel = await stack.enter_async_context(running(await compose(Settings(**settings | overrides))))
+            yield Rig(
+                database=database,
+                client=client,
+                sandbox=control,
+                publisher=PublisherServiceStub(channel),
+                accounts=SocialAccountServiceStub(channel),
+            )
 
-    return running
+    return start
 
 
 def _target(account: str) -> target_pb2.Target:
