@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from nats.aio.client import Client
 
 from devstack.ports import free_port as any_free_port
 from devstack.sandbox.provider import Sandbox
 from devstack.servers.nats import EmbeddedNats
 from devstack.servers.postgres import EmbeddedPostgres, Mode
+from servicekit.bus.connection import close, connect
 from servicekit.pg.database import Database
 from testkit.clocks import FrozenClock
 from testkit.databases import COMMON, Databases
@@ -100,6 +102,24 @@ async def fresh_nats(tmp_path: Path) -> AsyncIterator[EmbeddedNats]:
     """Runs NATS with an empty store for this test alone, which may kill, restart and wipe it."""
     async with EmbeddedNats(tmp_path / "nats") as server:
         yield server
+
+
+@pytest.fixture
+async def own_connection(fresh_nats: EmbeddedNats) -> AsyncIterator[Client]:
+    """A connection to `fresh_nats`, as a process makes it."""
+    client = Client()
+    await connect(client, fresh_nats.url, name="test")
+    yield client
+    await close(client)
+
+
+@pytest.fixture
+async def other_connection(fresh_nats: EmbeddedNats) -> AsyncIterator[Client]:
+    """A second connection to `fresh_nats`, as another replica makes it."""
+    client = Client()
+    await connect(client, fresh_nats.url, name="other")
+    yield client
+    await close(client)
 
 
 @pytest.fixture
