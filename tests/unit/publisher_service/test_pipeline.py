@@ -12,7 +12,7 @@ from publisher_service.application.disown_claims import FailedClaim
 from publisher_service.application.send_post import Sent
 from publisher_service.domain.claim import Claimed, Command, Lane
 from publisher_service.domain.outcome import Accepted
-from publisher_service.domain.post_job import JobState, PostJob, Target
+from publisher_service.domain.post_job import PostJob, Target
 from publisher_service.engine.held_command import HeldCommand
 from publisher_service.engine.lane import ProviderLane
 from publisher_service.engine.pipeline import PublishPipeline
@@ -20,6 +20,7 @@ from publisher_service.engine.wake_up import WakeUp
 from servicekit.clock import SystemClock
 from servicekit.pg.clock import SteadyClock
 from testkit.eventually import eventually
+from tests.unit.publisher_service.engine_parts import a_claimed
 from tests.unit.publisher_service.post_jobs import NOW
 
 UNUSED = cast(Any, None)
@@ -90,7 +91,7 @@ class Competing(Claims):
     async def __call__(self, commands: Sequence[Command], lanes: Sequence[Lane]) -> list[Claim]:
         self.asked.update(command.draft_id for command in commands)
         self.order += ["due"] * len(commands)
-        return [_claimed(command) for command in commands]
+        return [a_claimed(command) for command in commands]
 
     async def next_turn(self, lanes: Sequence[Lane]) -> tuple[datetime | None, datetime]:
         return NOW, NOW
@@ -98,29 +99,7 @@ class Competing(Claims):
     async def from_lines(self, lanes: Sequence[Lane], *, most: int) -> Turns:
         self.order.append("line")
         (command,) = commands(1, first=1000 + len(self.order))
-        return Turns(claimed=[(command, _claimed(command))], more=True)
-
-
-def _claimed(command: Command) -> Claimed:
-    job = PostJob(
-        organization_id=command.organization_id,
-        id=command.post_job_id,
-        draft_id=command.draft_id,
-        target=command.target,
-        state=JobState.SENDING,
-        create_time=NOW,
-        update_time=NOW,
-    )
-    return Claimed(
-        job=job,
-        provider="sandbox",
-        external_account_id="",
-        credentials=b"",
-        content=b"",
-        content_digest="",
-        idempotency_key="",
-        lease=timedelta(seconds=15),
-    )
+        return Turns(claimed=[(command, a_claimed(command))], more=True)
 
 
 class Narrow:
