@@ -1,1 +1,1 @@
-"""NATS JetStream: the connection, streams as code, acknowledged publishing, and consumers that lose nothing."""
+"""NATS JetStream: the connection, streams as code, acknowledged publishing, and pulling without loss."""

@@ -1,4 +1,4 @@
-"""One NATS connection per process. A `Client` can be handed around before it is connected, and reconnects for ever."""
+"""The NATS connection of a process. A `Client` can be passed around before it is connected, and reconnects forever."""
 
 import asyncio
 import logging
@@ -21,9 +21,9 @@ transient.recognise(lambda error: isinstance(error, NatsError))
 
 
 async def connect(client: Client, url: str, *, name: str) -> None:
-    """Waits until the server answers, however long; the caller bounds the wait.
+    """Waits until the server answers; the caller bounds the wait.
 
-    Misconfigured: the server refuses us, or has no JetStream.
+    Raises Misconfigured if the server refuses us or has no JetStream.
     """
     journal = _Journal(client, without_password(url))
     try:
@@ -44,7 +44,7 @@ async def connect(client: Client, url: str, *, name: str) -> None:
 
 
 async def _end(connecting: "asyncio.Task[None]") -> None:
-    """Cancels until it ends: `asyncio.wait_for` of Python 3.11 loses a cancellation that meets a refused connection."""
+    """Cancels repeatedly: Python 3.11's `asyncio.wait_for` can lose a cancellation when a connection is refused."""
     while not connecting.done():
         connecting.cancel()
         await asyncio.wait((connecting,), timeout=_CANCEL_PAUSE)
@@ -59,7 +59,7 @@ async def _connect(client: Client, url: str, name: str, journal: "_Journal") -> 
         disconnected_cb=journal.disconnected,
         reconnected_cb=journal.reconnected,
         connect_timeout=2,
-        reconnect_time_wait=0.25,  # type: ignore[arg-type]  # it is slept for
+        reconnect_time_wait=0.25,  # type: ignore[arg-type]  # passed to asyncio.sleep
         max_reconnect_attempts=-1,
         ping_interval=10,
         max_outstanding_pings=2,
@@ -69,7 +69,7 @@ async def _connect(client: Client, url: str, name: str, journal: "_Journal") -> 
 
 
 async def _require_jetstream(client: Client) -> None:
-    """A cluster that has no leader yet answers with a code; a server without JetStream does not answer."""
+    """Checks for JetStream. A cluster without a leader answers with a code, a server without JetStream not at all."""
     for attempt in range(_JETSTREAM_QUESTIONS):
         try:
             await client.jetstream().account_info()
@@ -77,32 +77,32 @@ async def _require_jetstream(client: Client) -> None:
             if error.err_code is None and attempt == _JETSTREAM_QUESTIONS - 1:
                 raise Misconfigured("nats_url", "the server has no JetStream: start it with -js") from None
         except (NatsError, TimeoutError):
-            return  # whoever needs the streams waits for them
+            return  # the users of the streams wait for them
         else:
             return
         await asyncio.sleep(_JETSTREAM_PAUSE)
 
 
 async def close(client: Client) -> None:
-    """Also when it was never connected, because something else had failed before, or is not connected any more."""
+    """Closes the connection, if there is one."""
     if client.is_connected or client.is_connecting or client.is_reconnecting:
-        with suppress(OSError):  # it still wants to send what is left
+        with suppress(OSError):  # it tries to send what is left
             await client.close()
-        await asyncio.sleep(0)  # it cancels its tasks and does not wait for their ends
+        await asyncio.sleep(0)  # it cancels its tasks without waiting for them
 
 
 class ConnectionGone(Exception):
-    """The client will not connect again; only a new process will."""
+    """The client will never connect again; only a new process will."""
 
 
 def check_open(client: Client) -> None:
-    """A client that the server has refused closes for good, and then answers everything with the same error."""
+    """Raises ConnectionGone if the client is closed for good, after a refusal by the server."""
     if client.is_closed:
         raise ConnectionGone("the connection to NATS was closed for good")
 
 
 class _Journal:
-    """One line per change: the client reports every failed attempt, and there are several each second."""
+    """Logs a line per change, while the client reports every failed attempt, several each second."""
 
     def __init__(self, client: Client, address: str) -> None:
         self.refused = asyncio.Event()
@@ -124,5 +124,5 @@ class _Journal:
             _log.warning("nats: disconnected")
 
     async def reconnected(self) -> None:
-        _log.info("nats: connected again")
+        _log.info("nats: reconnected")
         self._last = ""

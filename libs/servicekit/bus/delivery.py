@@ -1,4 +1,4 @@
-"""One delivery of one message, and what a consumer can answer."""
+"""One delivery of one message, and the answers of a consumer."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,33 +11,33 @@ from nats.aio.msg import Msg
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """Done: the effect is committed."""
+    """The effect is committed; the stream may forget the message."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryIn:
-    """Not now: the same message again after the delay."""
+    """The message is redelivered after the delay."""
 
     delay: timedelta
 
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """Never: into the dead letters with it."""
+    """The message is never delivered again; it becomes a dead letter."""
 
     reason: str
 
 
 Disposition = Ack | RetryIn | Park
 
-_SHORT = 9  # tokens of the older form
+_OLD_FORM = 9  # tokens
 
 
 class Answers:
-    """The way back to the stream for what it delivered; closed while nobody knows whether it is still the same stream.
+    """Sends answers to the stream; holds them back while it is unknown whether it is still the same stream.
 
-    An answer names a sequence. Given to a stream that was wiped or rolled back meanwhile, it would acknowledge whatever
-    message has that number now, and nobody would ever see that one.
+    An answer names a sequence. Sent to a stream that was wiped or rolled back meanwhile, it would acknowledge another
+    message that has this sequence now, which nobody would ever receive.
     """
 
     def __init__(self, connection: Client) -> None:
@@ -48,7 +48,7 @@ class Answers:
         self._void = False
 
     async def send(self, subject: str, answer: Callable[[], bytes], *, keep: bool = True) -> None:
-        """`keep`: what cannot be said now is said later, unless something else is said in its place before."""
+        """Sends an answer, or keeps it for later if `keep`; a newer answer to the same delivery replaces a kept one."""
         if self._void:
             return
         if not self._suspended and self._is_connected():
@@ -60,12 +60,12 @@ class Answers:
         self._suspended = True
 
     def void(self) -> None:
-        """It is another stream: those messages no longer exist."""
+        """Drops all answers: it is another stream, in which those messages do not exist."""
         self._void = True
         self._waiting.clear()
 
     async def resume(self) -> None:
-        """It is the same stream: gives the answers that had to wait."""
+        """Sends the answers that were held back: it is the same stream."""
         self._connections, self._suspended = self._connection.stats["reconnects"], False
         waiting, self._waiting = self._waiting, {}
         for subject, answer in waiting.items():
@@ -76,7 +76,7 @@ class Answers:
 
 
 class Delivery:
-    """Answers may be repeated and corrected, unlike those of the client's own message."""
+    """A delivered message, whose answer may be repeated and corrected, unlike that of the client's own class."""
 
     __slots__ = ("_answers", "_message")
 
@@ -113,15 +113,15 @@ class Delivery:
 
 
 def stream_sequence(reply: str) -> int:
-    """From the subject to answer on, which has two forms: the newer one names domain and account first."""
+    """Reads the sequence from the reply subject, which has two forms: the newer names domain and account first."""
     tokens = reply.split(".")
-    return int(tokens[5 if len(tokens) == _SHORT else 7])
+    return int(tokens[5 if len(tokens) == _OLD_FORM else 7])
 
 
 def still_pending(reply: str) -> int:
-    """How many messages the consumer had not been given yet."""
+    """Reads how many messages the consumer has not been given yet."""
     tokens = reply.split(".")
-    return int(tokens[8 if len(tokens) == _SHORT else 10])
+    return int(tokens[8 if len(tokens) == _OLD_FORM else 10])
 
 
 def _acknowledge() -> bytes:

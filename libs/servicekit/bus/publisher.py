@@ -1,4 +1,4 @@
-"""Publishing with acknowledgements, pipelined: every message is answered for, and hundreds are under way at once."""
+"""Publishes with acknowledgements, pipelined: every message is acknowledged, and hundreds are in flight at once."""
 
 import asyncio
 import itertools
@@ -26,13 +26,13 @@ _log = logging.getLogger(__name__)
 _WINDOW = 1000
 _WINDOW_BYTES = 8 * 1024 * 1024
 _LOOK_PERIOD = 0.1
-_TURN = 100  # messages after which others get a turn: the client itself never yields
+_TURN = 100  # messages after which we yield to the loop, since the client never does
 
 
 STREAM_FULL = "the stream is full"
-"""A reason for a refusal: room comes when messages are taken out, so repeating at once is of no use."""
+"""A reason for a refusal. Room comes when messages are taken out, so an immediate retry is of no use."""
 
-# The storage of the server or of the account; a limit of the stream shares its number with failures to store.
+# The storage of the server or account is full. A stream's own limit shares its code with failures to store.
 _NO_STORAGE = frozenset({10023, 10028, 10047})
 _LIMITED, _LIMIT = 10077, "maximum "
 
@@ -46,14 +46,14 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The stream has it, under this sequence; `duplicate`: it had it before."""
+    """The stream has the message under this sequence; `duplicate`: it had it before."""
 
     sequence: int
     duplicate: bool = False
 
 
 class Answers(list[Stored | None]):
-    """One per message, and for those that the server refused how many there are of each reason."""
+    """An answer per message, and the number of refusals by reason."""
 
     def __init__(self, answers: Iterable[Stored | None] = (), refusals: Mapping[str, int] | None = None) -> None:
         super().__init__(answers)
@@ -61,7 +61,7 @@ class Answers(list[Stored | None]):
 
     @property
     def full(self) -> int:
-        """How many messages were refused because the stream, or the storage behind it, is full."""
+        """Returns how many messages were refused because the stream, or its storage, is full."""
         return self.refusals[STREAM_FULL]
 
 
@@ -70,7 +70,7 @@ class Publisher(Protocol):
 
 
 class _Window:
-    """Messages under way together, each with its answer: None while there is none, and for good when it was refused."""
+    """Messages in flight together, each with its answer, which is None before it comes and after a refusal."""
 
     def __init__(self, messages: Sequence[Outgoing]) -> None:
         self.messages = messages
@@ -92,9 +92,9 @@ class _Window:
 
 
 class PipelinedPublisher:
-    """`publish` returns one answer per message; None means that the stream did not say it has it. `refusals` tell why.
+    """Returns an answer per message; None: the stream has not acknowledged it, and `refusals` may say why.
 
-    Within the timeout a connection that comes back gets what is unanswered again: the message ids make that harmless.
+    If the connection comes back within the timeout, unanswered messages are sent again; message ids make that harmless.
     """
 
     def __init__(self, connection: Client, *, timeout: float = 5.0) -> None:
@@ -110,7 +110,7 @@ class PipelinedPublisher:
             await self._carry(window)
             answers += window.answers
             answers.refusals += window.refusals
-            if window.open:  # no better for those behind it
+            if window.open:  # the next ones would fare no better
                 break
         answers += [None] * (len(messages) - len(answers))
         return answers
@@ -138,7 +138,7 @@ class PipelinedPublisher:
             )
 
     def _has_moved_on(self, window: _Window, connections: int) -> bool:
-        """Everything is answered, or what was sent is gone with its connection."""
+        """Returns whether everything is answered, or the connection over which it was sent is gone."""
         reconnected = self._connection.is_connected and self._connection.stats["reconnects"] != connections
         return reconnected or not window.open
 
@@ -158,7 +158,7 @@ class PipelinedPublisher:
                         headers={"Nats-Msg-Id": message.message_id},
                     )
                 except (BadSubjectError, BadHeaderError, MaxPayloadError) as error:
-                    # One impossible message must not stand in the way of those behind it.
+                    # An invalid message must not block those after it.
                     window.answer(index, f"{type(error).__name__} on {message.subject}")
                 if index % _TURN == 0:
                     await asyncio.sleep(0)

@@ -1,8 +1,8 @@
-"""The pull loop: asks the server for as many messages as there is room for, and notices when it has stopped answering.
+"""The pull loop: requests as many messages as there is room for, and notices when the server stops answering.
 
-Messages come by callback on one inbox, which is several times cheaper than fetching. Requests carry a heartbeat; a
-silence of three beats, a reconnect or a refusal throws away what is outstanding, makes sure that stream and consumer
-exist and asks again, so that a restarted or emptied server costs seconds and no message.
+Messages come by callback on one inbox, which is several times cheaper than fetching. Requests carry a heartbeat. After
+a silence of three beats, a reconnect or a refusal the loop abandons outstanding requests, makes sure that stream and
+consumer exist, and requests again: a restarted or emptied server costs seconds and no message.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from servicekit.run.loops import wait
 _log = logging.getLogger(__name__)
 
 _pending = metrics.get_meter(__name__).create_gauge(
-    "postflow.consumer.pending", description="Messages in the stream that the consumer was not given yet"
+    "postflow.consumer.pending", description="Messages in the stream that the consumer has not been given yet"
 )
 
 _LOOK_PERIOD = 0.5
@@ -40,7 +40,7 @@ _EVICT_AFTER = 60.0
 
 
 class PullLoop:
-    """Delivers to `receive`; the consumer calls `finished` once for every delivery, which makes room for another."""
+    """Delivers to `receive`; the consumer calls `finished` once per delivery, which makes room for another."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class PullLoop:
             self._wake.set()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Pulls until `stop`; deliveries already made stay with the consumer."""
+        """Pulls until `stop`; the consumer keeps the deliveries that it has."""
         _pending.set(0, {"consumer": self._spec.durable})
         self._inbox = self._connection.new_inbox()
         subscription = await self._connection.subscribe(f"{self._inbox}.*", cb=self._on_message)
@@ -93,7 +93,7 @@ class PullLoop:
             stopped = group.create_task(self._wake_when(stop))
             while not stop.is_set():
                 if self._is_broken():
-                    await self._unless_overtaken(group.create_task(self._begin_again(stop)), stopped)
+                    await self._unless_reconnected(group.create_task(self._restart(stop)), stopped)
                 else:
                     await self._ask()
                     await wait(self._wake, _LOOK_PERIOD)
@@ -102,8 +102,8 @@ class PullLoop:
             stopped.cancel()
         await self._leave(subscription)
 
-    async def _unless_overtaken(self, attempt: asyncio.Task[None], stopped: asyncio.Task[None]) -> None:
-        """What was asked of a server that has gone meanwhile will not be answered."""
+    async def _unless_reconnected(self, attempt: asyncio.Task[None], stopped: asyncio.Task[None]) -> None:
+        """Waits for the attempt, but cancels it after a reconnect: the old connection's requests stay unanswered."""
         connections = self._connections()
         while not (attempt.done() or stopped.done()) and self._connections() == connections:
             await asyncio.wait((attempt, stopped), timeout=_LOOK_PERIOD, return_when=asyncio.FIRST_COMPLETED)
@@ -117,18 +117,18 @@ class PullLoop:
         check_open(self._connection)
         if not self._broken:
             if self._connections() != self._begun_on:
-                self._break("connected anew")
+                self._break("reconnected")
             elif self._connection.is_connected and _now() - self._heard > 3 * self._heartbeat + 0.5:
                 self._break("the server has gone silent")
         return self._broken
 
     def _break(self, why: str) -> None:
-        """From here on nothing that was delivered is answered, until the stream has shown that it is the same."""
+        """Holds back answers until the stream has proved to be the same."""
         self._complain(why)
         self._broken = True
         self._answers.suspend()
 
-    async def _begin_again(self, stop: asyncio.Event) -> None:
+    async def _restart(self, stop: asyncio.Event) -> None:
         if self._failures or not self._connection.is_connected:
             await wait(stop, min(_FIRST_PAUSE * 2.0 ** min(self._failures, 10), _LAST_PAUSE) * random.uniform(0.7, 1))
         if not self._connection.is_connected:
@@ -176,7 +176,7 @@ class PullLoop:
         want = self._want()
         if want < self._least():
             if self._asked == 0:
-                self._heard = _now()  # nothing is outstanding, so there is nothing to hear
+                self._heard = _now()  # no request is outstanding, so no heartbeat is due
             return
         longest = LONGEST_REQUEST.total_seconds()
         request = {"batch": want, "expires": int(longest * 1e9), "idle_heartbeat": int(self._heartbeat * 1e9)}
@@ -188,13 +188,13 @@ class PullLoop:
                 reply=self._reply_subject(),
             )
         except NatsError as error:
-            self._break(f"cannot ask: {error}")
+            self._break(f"cannot request: {error}")
 
     def _reply_subject(self) -> str:
         return f"{self._inbox}.{self._generation}"
 
     async def _on_message(self, message: Msg) -> None:
-        # A delivery bears the subject under which it was published; only what the server says itself bears ours.
+        # A delivery carries the subject under which it was published; only the server's own messages carry our inbox.
         if message.reply.startswith("$JS.ACK."):
             self._take(message)
         elif message.subject == self._reply_subject():
@@ -203,7 +203,7 @@ class PullLoop:
     def _take(self, message: Msg) -> None:
         self._heard, self._failures = _now(), 0
         self._held += 1
-        # One that belongs to an abandoned request is counted too: then a few too many are asked for, never too few.
+        # Messages of abandoned requests count, too: we may request a few too many, never too few.
         self._asked = max(self._asked - 1, 0)
         self._highest = max(self._highest, stream_sequence(message.reply))
         self._last_reply = message.reply
@@ -220,20 +220,20 @@ class PullLoop:
                 self._asked = max(self._asked - int(headers.get("Nats-Pending-Messages", self._asked)), 0)
             case status:
                 description = headers.get("Description", "").strip().partition("\n")[0]
-                # The server says so in the midst of deleting a stream. One that is made anew before it has finished
-                # loses its folder, and takes no message until the server restarts.
+                # The server answers so while it deletes a stream. A stream that is created before it has finished
+                # loses its folder, and accepts no message until the server restarts.
                 self._failures = max(self._failures, 1)
                 self._break(f"refused: {status} {description}")
         self._wake.set()
 
     def _complain(self, text: str) -> None:
-        """Once, however often it happens."""
+        """Logs a complaint, once in a row."""
         if text != self._complaint:
             _log.warning("%s: %s", self._spec.durable, text)
         self._complaint = text
 
     async def _leave(self, subscription: Subscription) -> None:
-        """What is on its way still arrives, so that the consumer can give it back at once."""
+        """Waits for messages in transit, so that the consumer can give them back at once."""
         if not self._connection.is_connected:
             return
         await self._until_quiet()
@@ -241,13 +241,13 @@ class PullLoop:
             async with asyncio.timeout(_LEAVE_SECONDS):
                 await subscription.drain()  # type: ignore[no-untyped-call]
         except (NatsError, TimeoutError) as error:
-            _log.info("%s: left without a word: %r", self._spec.durable, error)
+            _log.info("%s: left without draining: %r", self._spec.durable, error)
 
     async def _until_quiet(self) -> None:
         """Waits until no message has come for a moment, a few moments at most.
 
-        The server drops what it has taken out of the stream for a subscription that is gone: that would come again only
-        after `ack_wait`.
+        The server drops messages that it has taken out of the stream for a subscription that is gone: they would be
+        redelivered only after `ack_wait`.
         """
         end = _now() + _LEAVE_SECONDS
         while (now := _now()) < end and (rest := self._heard + _QUIET_SECONDS - now) > 0:

@@ -1,4 +1,4 @@
-"""What a stream says about itself, for the relay that must know whether it still has what it acknowledged."""
+"""Reads a stream, for the relay, which must know whether the stream still has what it acknowledged."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +11,7 @@ from servicekit.bus.streams import StreamSpec, ensure_stream
 
 @dataclass(frozen=True, slots=True)
 class StreamLook:
-    """When the stream was made, and the first sequence that its limits have not discarded."""
+    """The creation time of the stream, and the first sequence that its limits have not discarded."""
 
     created: datetime
     first_sequence: int
@@ -23,7 +23,7 @@ class StreamView:
         self._spec = spec
 
     async def look(self) -> StreamLook:
-        """Makes the stream when it is absent."""
+        """Looks at the stream, creating it if it is absent."""
         found = await ensure_stream(self._js, self._spec)
         assert found.created is not None
         return StreamLook(found.created, found.state.first_seq)

@@ -1,8 +1,8 @@
-"""Streams and consumers as code: made when absent, and verified when they exist.
+"""Streams and consumers as code: created if absent, verified if they exist.
 
-What exists belongs to its operator: replicas, sizes, ages, placement and whatever else is set there stays. Only what
-would break a promise of this code is corrected, with a warning, or refused where the server cannot change it. So two
-releases with other defaults leave each other alone.
+An existing one belongs to its operator, and its replicas, sizes, ages, placement and other settings stay. Only a
+setting that would break a promise of this code is corrected, with a warning, or refused if the server cannot change it.
+So two releases with different defaults leave each other alone.
 """
 
 import json
@@ -33,14 +33,14 @@ _OVERLAP = frozenset({10099, 10100})
 _NANOSECONDS = 1_000_000_000
 
 LONGEST_REQUEST = timedelta(seconds=30)
-"""For which a pull loop asks for messages; a consumer that is bounded below it would refuse every request."""
+"""How long a request of a pull loop lasts; a consumer with a lower limit would refuse every request."""
 
 _Config = dict[str, Any]
-"""As the server sends it. The client's own types drop fields that they do not know, and an update would reset those."""
+"""The server's JSON. The client's types drop fields that they do not know, which an update would then reset."""
 
 
 class Unfit(APIError):
-    """A stream or a consumer cannot be used as it is, and the server cannot change it."""
+    """A stream or consumer is unusable as it is, and the server cannot change it."""
 
     def __init__(self, text: str) -> None:
         super().__init__(description=text)
@@ -51,7 +51,7 @@ class Unfit(APIError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSpec:
-    """Name, subjects and kind are promises. The rest is what a stream is made with, and its operator's from then on."""
+    """A stream. Name, subjects and kind are promises; the rest applies at its creation, then it is the operator's."""
 
     name: str
     subjects: tuple[str, ...]
@@ -65,11 +65,11 @@ class StreamSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSpec:
-    """A durable pull consumer. No `backoff` and no `max_deliver`: both would change or end a delayed redelivery.
+    """A durable pull consumer, without `backoff` and `max_deliver`, which would change or end a delayed redelivery.
 
-    A consumer that exists may wait less long for an answer, hold more, follow more subjects, and bound requests above
-    what the pull loop asks for. `layout` names all durables that share a work queue, each with its own subjects: any
-    other durable there is of an earlier layout.
+    An existing consumer may have a shorter `ack_wait`, a larger `max_ack_pending`, more subjects, and request limits
+    above those of the pull loop. `layout` names all durables that share a work queue, each with its own subjects; any
+    other durable there belongs to an earlier layout.
     """
 
     stream: str
@@ -82,7 +82,7 @@ class ConsumerSpec:
 
 @dataclass(frozen=True, slots=True)
 class _Flaw:
-    """A field that breaks a promise; `wanted` None: it must not be set."""
+    """A field that breaks a promise. `wanted` is None if the field must not be set."""
 
     field: str
     found: object
@@ -109,7 +109,10 @@ async def ensure_stream(js: JetStreamContext, spec: StreamSpec) -> StreamInfo:
 
 
 async def ensure_consumer(js: JetStreamContext, spec: ConsumerSpec, *, evict: bool = True) -> None:
-    """With `evict` durables of another layout that stand in the way are removed; what they held is delivered again."""
+    """Creates or corrects a consumer.
+
+    With `evict`, conflicting durables of another layout are removed; what they held is redelivered.
+    """
     try:
         await _ensure_consumer(js, spec)
     except BadRequestError as error:
@@ -137,21 +140,21 @@ def _new_stream(spec: StreamSpec) -> StreamConfig:
         subjects=list(spec.subjects),
         retention=RetentionPolicy.WORK_QUEUE if spec.work_queue else RetentionPolicy.LIMITS,
         storage=StorageType.FILE,
-        # A full work queue must refuse, not forget: the sender keeps what was not acknowledged.
+        # A full work queue must refuse messages, not drop them: the sender keeps what was not acknowledged.
         discard=DiscardPolicy.NEW if spec.work_queue else DiscardPolicy.OLD,
         max_age=spec.max_age.total_seconds(),
         max_bytes=spec.max_bytes,
         max_msgs=spec.max_messages,
         duplicate_window=spec.duplicate_window.total_seconds(),
         num_replicas=spec.replicas,
-        # Purging by subject loses other held messages; nothing here ever needs a purge.
+        # Purging by subject loses other held messages; nothing here needs a purge.
         deny_purge=True,
         allow_direct=True,
     )
 
 
 def _new_consumer(spec: ConsumerSpec) -> ConsumerConfig:
-    """With as many replicas as its stream."""
+    """Returns the configuration of a new consumer, which has as many replicas as its stream."""
     return ConsumerConfig(
         durable_name=spec.durable,
         filter_subjects=list(spec.filter_subjects) if len(spec.filter_subjects) > 1 else None,
@@ -192,7 +195,7 @@ def _consumer_flaws(config: _Config, spec: ConsumerSpec) -> list[_Flaw]:
 
 
 def _request_flaws(config: _Config, spec: ConsumerSpec) -> list[_Flaw]:
-    """What would refuse every request of a pull loop, or deliver messages without what they say."""
+    """Returns the settings that would refuse every request of a pull loop, or deliver messages without payloads."""
     longest = round(LONGEST_REQUEST.total_seconds() * _NANOSECONDS)
     breaks = {
         "max_batch": 0 < config.get("max_batch", 0) < spec.max_ack_pending,
@@ -214,7 +217,7 @@ def _filter_flaws(config: _Config, spec: ConsumerSpec) -> list[_Flaw]:
 def _corrected(config: _Config, flaws: Sequence[_Flaw]) -> _Config:
     config = config | {flaw.field: flaw.wanted for flaw in flaws}
     if config.get("filter_subjects"):
-        config.pop("filter_subject", None)  # the server takes one or the other
+        config.pop("filter_subject", None)  # the server accepts only one of them
     return {name: value for name, value in config.items() if value is not None}
 
 
@@ -250,13 +253,13 @@ def _all_covered(subjects: Sequence[str], *, by: Sequence[str]) -> bool:
 
 
 def _joined(found: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    """Both, without those that others cover: the server refuses an overlap."""
+    """Returns both lists without subjects that others cover: the server refuses an overlap."""
     kept = [each for each in found if not _all_covered((each,), by=wanted)]
     return kept + [each for each in wanted if not _all_covered((each,), by=kept)]
 
 
 def _covers(pattern: str, subject: str) -> bool:
-    """Whether the pattern takes every subject that the other one takes."""
+    """Returns whether the pattern matches every subject that the other pattern matches."""
     tokens, others = pattern.split("."), subject.split(".")
     if tokens[-1] == ">":
         tokens = tokens[:-1]

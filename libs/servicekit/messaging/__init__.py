@@ -1,1 +1,1 @@
-"""Events from a database through the stream to another database: the relay of an outbox, and consumers of events."""
+"""Carries events from one database through the stream to others: the relay of an outbox, and consumers of events."""

@@ -25,9 +25,9 @@ _log = logging.getLogger(__name__)
 _tracer = trace.get_tracer(__name__)
 _meter = metrics.get_meter(__name__)
 _applied = _meter.create_counter("postflow.events.applied", description="Events applied by a consumer")
-_parked = _meter.create_counter("postflow.events.parked", description="Messages put into the dead letters")
+_parked = _meter.create_counter("postflow.events.parked", description="Messages parked as dead letters")
 _failed = _meter.create_counter(
-    "postflow.events.failed", description="Tries of single events that failed because of a defect on our side"
+    "postflow.events.failed", description="Attempts at single events that failed because of a defect on our side"
 )
 _failing = _meter.create_gauge(
     "postflow.consumer.failing", description="1 while events cannot be applied because of a defect on our side"
@@ -35,7 +35,7 @@ _failing = _meter.create_gauge(
 
 
 class EventApplier:
-    """`consumer` names the inbox and the dead letters."""
+    """Applies events for one consumer, which names its inbox and its dead letters."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class EventApplier:
         self._troubles = Troubles(patience)
         self._first_pause = patience.first_pause.total_seconds()
         self._monotonic = monotonic
-        self._said: set[tuple[str, str]] = set()
+        self._logged: set[tuple[str, str]] = set()
         for counter in (_applied, _parked, _failed):
             from_zero(counter, {"consumer": consumer})
         show_none(consumer)
@@ -72,35 +72,35 @@ class EventApplier:
         return self._troubles.failing_types()
 
     async def apply(self, events: Sequence[Received]) -> dict[str, float]:
-        """Applies or parks what can be; the others by id, each with the seconds after which it is wanted again.
+        """Applies or parks events. Returns the others by id, with the seconds after which they are to be redelivered.
 
-        Raises when the database is away: all of them are wanted again.
+        Raises if the database is unreachable: then all of them are to be redelivered.
         """
         this = Round(each.event.id for each in events if self._pause(each))
         ready = [each for each in events if each.event.id not in this.kept]
         suspects = [each for each in ready if self._is_suspect(each)]
-        await self._try([each for each in ready if not self._is_suspect(each)], this)
+        await self._attempt([each for each in ready if not self._is_suspect(each)], this)
         for each in suspects:
-            await self._try([each], this)
+            await self._attempt([each], this)
         for name in this.resting():
             self._troubles.rests(name, self._monotonic())
         self._show()
         return {each.event.id: self._pause(each) or self._first_pause for each in events if each.event.id in this.kept}
 
     async def redrive(self, letter: DeadLetter) -> None:
-        """Applies a parked message and closes its letter in the same transaction; raises why it cannot be applied."""
+        """Applies a parked message and closes its letter in the same transaction. Raises the reason for a failure."""
         events = self.routes.read_all(letter.payload)
         await self._database.run(lambda tx: self._redrive_in(tx, letter, events))
 
     async def _redrive_in(self, tx: Transaction, letter: DeadLetter, events: Sequence[Received]) -> None:
         now = await self._clock.now(tx.connection)
         if await self._dead_letters.redriven_in(tx, letter.id, now=now):
-            # Parking has put them into the inbox, so the inbox is not asked.
+            # Parking has put them into the inbox, so the inbox does not filter here.
             await self._inbox.add(tx, [received.event.id for received in events], now=now)
             await self.routes.apply(tx, events, now)
 
     def broken(self, error: Exception) -> float:
-        """The consumer failed outside of a handler; seconds before it goes on."""
+        """Records a failure outside of a handler; returns the seconds before the consumer goes on."""
         pause = self._troubles.broken()
         self._complain("", error)
         self._show()
@@ -111,7 +111,7 @@ class EventApplier:
         self._show()
 
     def look_again(self) -> None:
-        """From time to time: what other replicas have settled is no trouble of this one."""
+        """Forgets events that other replicas have applied; called from time to time."""
         self._troubles.forget_stale(self._monotonic())
         self._show()
 
@@ -121,21 +121,21 @@ class EventApplier:
     def _is_suspect(self, received: Received) -> bool:
         return self._troubles.is_suspect(received.event.type, received.event.id)
 
-    async def _try(self, events: Sequence[Received], this: Round) -> None:
-        """Halves what fails until the culprit is found: one event must not hold up its neighbours."""
+    async def _attempt(self, events: Sequence[Received], this: Round) -> None:
+        """Halves a batch that fails until the culprit is found: one event must not delay its neighbours."""
         events = [each for each in events if not self._is_hopeless(each, this)]
         if not events:
             return
         try:
             fresh = await self._apply(events)
         except Exception as error:
-            if is_away(error):
+            if is_unreachable(error):
                 raise
             if len(events) == 1:
                 await self._blame(events[0], error, this)
                 return
             for part in _parts(events):
-                await self._try(part, this)
+                await self._attempt(part, this)
         else:
             self._succeeded(events, fresh, this)
 
@@ -154,7 +154,7 @@ class EventApplier:
                 this.applied(name)
 
     async def _apply(self, events: Sequence[Received]) -> set[str]:
-        """Which of them were new."""
+        """Applies events in one transaction; returns the ids that were new."""
         origins = (received.event.traceparent for received in events if received.event.traceparent)
         with linked_trace(_tracer, f"{self.consumer} apply", origins, kind=SpanKind.CONSUMER):
             return await self._database.run(lambda tx: self._apply_in(tx, events))
@@ -166,21 +166,21 @@ class EventApplier:
         return fresh
 
     async def _blame(self, received: Received, error: Exception, this: Round) -> None:
-        """`received` failed alone."""
+        """Parks or keeps an event that failed alone."""
         if is_bad(error):
             _log.error("%s: event %s is bad", self.consumer, received.event.id, exc_info=error, extra=_about(received))
             await self._park_or_keep(received, reason_of(error), this)
             return
         event = received.event
         if self._failed(received, error, this):
-            tries = self._troubles.tries_of(event.type, event.id)
-            _log.error("%s: event %s alone keeps failing, it is parked", self.consumer, event.id, exc_info=error)
+            attempts = self._troubles.attempts_of(event.type, event.id)
+            _log.error("%s: only event %s keeps failing; it is parked", self.consumer, event.id, exc_info=error)
             await self._park_or_keep(
-                received, f"{reason_of(error)}; tried {tries} times while others were applied", this
+                received, f"{reason_of(error)}; {attempts} attempts while others were applied", this
             )
 
     async def _park_or_keep(self, received: Received, reason: str, this: Round) -> None:
-        """When it cannot be parked either, it stays in the stream."""
+        """Parks an event; if that fails, it stays in the stream."""
         try:
             await self._park(received, reason)
         except Exception as error:
@@ -198,7 +198,7 @@ class EventApplier:
         return self._troubles.failed_alone(event.type, event.id, self._monotonic())
 
     async def _park(self, received: Received, reason: str) -> None:
-        """Together with its inbox row: an event is parked once, however often it is delivered."""
+        """Parks an event together with its inbox row, so that it is parked only once if it is redelivered."""
         event = received.event
         async with self._database.transaction() as tx:
             now = await self._clock.now(tx.connection)
@@ -234,35 +234,35 @@ class EventApplier:
         _parked.add(len(parked), {"consumer": self.consumer})
 
     def _complain(self, type_name: str, error: Exception) -> None:
-        """Once for each kind of error, with its stack; again when the type has worked in between."""
+        """Logs a kind of error once, with its stack, until the type has worked again."""
         kind = (type_name, f"{type(error).__name__} {sqlstate(error)}")
-        if kind not in self._said:
-            self._said.add(kind)
+        if kind not in self._logged:
+            self._logged.add(kind)
             what = type_name or "its messages"
             _log.error("%s: cannot apply %s, they stay in the stream", self.consumer, what, exc_info=error)
 
     def _show(self) -> None:
         troubled = {*self._troubles.failing_types(), *([""] if self._troubles.is_broken else [])}
-        for name in {name for name, _ in self._said} - troubled:
+        for name in {name for name, _ in self._logged} - troubled:
             _log.warning("%s: applies %s again", self.consumer, name or "its messages")
-        self._said = {(name, error) for name, error in self._said if name in troubled}
+        self._logged = {(name, error) for name, error in self._logged if name in troubled}
         _failing.set(int(bool(troubled)), {"consumer": self.consumer})
 
 
-def is_away(error: BaseException) -> bool:
-    """All events wait for it. What is merely late is blamed on its event, whose neighbours may be fast."""
+def is_unreachable(error: BaseException) -> bool:
+    """Returns whether all events must wait. A timeout is blamed on its event, whose neighbours may be fast."""
     return is_transient(error) and not is_late(error)
 
 
 def is_bad(error: BaseException) -> bool:
-    """The event is to blame, not our code: refused deliberately, undecodable, or of values that no column takes."""
+    """Returns whether the event is to blame, not our code: refused, undecodable, or with unstorable values."""
     if isinstance(error, BaseExceptionGroup):
         return all(is_bad(one) for one in error.exceptions)
     return isinstance(error, Fault | DecodeError) or is_data_error(error)
 
 
 def reason_of(error: BaseException) -> str:
-    """For the dead letter: nothing of what stands in the event."""
+    """Returns the reason for the dead letter, without any content of the event."""
     if isinstance(error, BaseExceptionGroup):
         return reason_of(error.exceptions[0])
     if isinstance(error, Fault):
@@ -272,7 +272,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def _parts(events: Sequence[Received]) -> list[Sequence[Received]]:
-    """By type first: most defects hit one."""
+    """Splits events by type first, since most defects hit one type."""
     types = list(by_type(events).values())
     middle = len(events) // 2
     return list(types) if len(types) > 1 else [events[:middle], events[middle:]]

@@ -1,7 +1,7 @@
-"""The consumer of events: batches of envelopes, one transaction each, an acknowledgement after the commit.
+"""The consumer of events: applies batches of envelopes, one transaction each, and acknowledges after the commit.
 
-A message that cannot be read is parked as a dead letter; what happens to an event that cannot be applied is the rule of
-`servicekit.messaging.troubles`. A database or broker that is away is waited for.
+An unreadable message is parked as a dead letter; `servicekit.messaging.troubles` is the rule for an event that cannot
+be applied. The consumer waits for an unreachable database or broker.
 """
 
 import asyncio
@@ -36,10 +36,10 @@ _log = logging.getLogger(__name__)
 
 _APPLIED = declare("consumer.applied")
 
-_AWAY_PAUSE = timedelta(seconds=1)
+_UNREACHABLE_PAUSE = timedelta(seconds=1)
 _ROOM = 512
 _EVENTS_PER_TRANSACTION = 500
-_ENOUGH = 100  # messages that make a batch worth while
+_ENOUGH = 100  # messages that make a batch worthwhile
 
 _ignored = metrics.get_meter(__name__).create_counter(
     "postflow.events.ignored", description="Events of a type that the consumer does not know"
@@ -48,7 +48,7 @@ _ignored = metrics.get_meter(__name__).create_counter(
 
 @dataclass(slots=True)
 class _Letter:
-    """A delivery, as far as it could be read."""
+    """A delivery, with the events that could be read and those that could not."""
 
     delivery: Delivery
     events: list[Received] = field(default_factory=list)
@@ -57,6 +57,8 @@ class _Letter:
 
 
 class EventConsumer:
+    """Follows events by one durable consumer and applies them to one database."""
+
     def __init__(
         self,
         *,
@@ -87,7 +89,7 @@ class EventConsumer:
         self._pull = PullLoop(connection, spec, self._receive, room=_ROOM, ensure_stream=ensure_stream)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop`: the batch in hand is finished, the rest is given back at once."""
+        """Runs until `stop`; then finishes the current batch, and gives the rest back at once."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._wake_when(stop))
             work = group.create_task(self._work(stop))
@@ -102,10 +104,10 @@ class EventConsumer:
         self._some.set()
 
     async def _keep_until(self, over: asyncio.Task[None]) -> None:
-        """What waits here is not forgotten: only that of a dead process comes again after `ack_wait`."""
+        """Keeps extending the ack deadline of messages that we hold, so that only a dead process's are redelivered."""
         while not (await asyncio.wait((over,), timeout=self._spec.ack_wait.total_seconds() / 3))[0]:
             for delivery in tuple(self._unanswered):
-                if delivery in self._unanswered:  # said after the answer, it would delay a redelivery
+                if delivery in self._unanswered:  # after the answer it would delay a redelivery
                     await delivery.in_progress()
             self.applier.look_again()
 
@@ -117,12 +119,12 @@ class EventConsumer:
         while not stop.is_set():
             await self._some.wait()
             if len(self._arrived) < _ENOUGH:
-                # A moment's patience turns single events into batches; nobody waits for these.
+                # A short pause turns single events into batches; nobody waits for these.
                 await wait(stop, self._linger)
             self._some.clear()
             while self._arrived and not stop.is_set():
                 if not await self._take(self._next_batch()):
-                    await wait(stop, _AWAY_PAUSE.total_seconds())
+                    await wait(stop, _UNREACHABLE_PAUSE.total_seconds())
 
     def _next_batch(self) -> list[_Letter]:
         batch: list[_Letter] = []
@@ -134,7 +136,7 @@ class EventConsumer:
         return batch
 
     async def _take(self, batch: Sequence[_Letter]) -> bool:
-        """False: something that all of them need is away or broken, and everything comes again."""
+        """Applies a batch. Returns False if all of it is to be redelivered, after a failure that is not an event's."""
         try:
             later = await self.applier.apply([received for letter in batch for received in letter.events])
             for letter in batch:
@@ -154,8 +156,8 @@ class EventConsumer:
 
     def _pause_after(self, error: Exception) -> timedelta:
         if is_transient(error):
-            _log.warning("%s: waiting, the database is away: %r", self._spec.durable, error)
-            return _AWAY_PAUSE
+            _log.warning("%s: waiting for the database: %r", self._spec.durable, error)
+            return _UNREACHABLE_PAUSE
         return timedelta(seconds=self.applier.broken(error))
 
     def _read(self, delivery: Delivery) -> _Letter:
@@ -196,7 +198,7 @@ class EventConsumer:
 
 
 def _keep(letter: _Letter, later: Mapping[str, float]) -> None:
-    """A message is given back while one of its events is wanted again; the inbox knows the others."""
+    """Has a message redelivered while one of its events is to be retried; the inbox filters the others."""
     pauses = [later[received.event.id] for received in letter.events if received.event.id in later]
     if pauses:
         letter.answer = RetryIn(timedelta(seconds=min(pauses)))

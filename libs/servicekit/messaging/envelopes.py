@@ -1,4 +1,4 @@
-"""Envelopes: how rows of the outbox are packed into messages."""
+"""Packs rows of the outbox into messages, the envelopes."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,12 +25,12 @@ def envelopes(rows: Iterable[OutboxRow]) -> Iterator[list[OutboxRow]]:
 
 
 def outgoing(envelope: Sequence[OutboxRow]) -> Outgoing:
-    """Encoded messages of one type joined end to end are one message with the fields of all: no need to decode."""
+    """Joins the payloads end to end: encoded messages of one type make one message with the fields of all."""
     return Outgoing(envelope[0].subject, b"".join(row.payload for row in envelope), _message_id(envelope))
 
 
 def _message_id(envelope: Sequence[OutboxRow]) -> str:
-    """Names exactly these events: the same rows packed differently must not pass for a duplicate."""
+    """Returns an id of exactly these events: the same rows packed differently must not pass for a duplicate."""
     if len(envelope) == 1:
         return envelope[0].event_id
     return hashlib.blake2b(" ".join(row.event_id for row in envelope).encode(), digest_size=16).hexdigest()

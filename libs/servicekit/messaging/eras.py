@@ -1,12 +1,11 @@
-"""Eras: what the marks of outbox rows are worth after a stream has lost something.
+"""Eras: which marks of outbox rows are still valid after a stream has lost messages.
 
-A mark names an era and a sequence. All marks of the current era are good. When the stream turns out to have lost
-messages the era is closed with the highest sequence that is left, in one small statement, and a new one begins: what
-is published from then on cannot be confused with what was lost, although the stream gives out the same sequences again.
-The rows above that sequence are published again page by page; the era records how far that has come, so that another
-process can go on where one has died.
+A mark names an era and a sequence. All marks of the current era are valid. When the stream turns out to have lost
+messages, the era is closed with the highest sequence that is left, in one small statement, and a new one begins: later
+messages cannot be confused with lost ones, although the stream uses the same sequences again. The rows above that
+sequence are published again page by page. The era records the progress, so that another process can continue.
 
-Two eras of one stream have the same creation time. It is compared with a tolerance: releases differ in what they round.
+Two eras of one stream have the same creation time. It is compared with a tolerance, since releases round differently.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,7 +32,7 @@ _FORGOTTEN_AFTER = timedelta(days=2)
 _LOCK = text("select pg_advisory_xact_lock(hashtext('outbox era'))")
 _LOCK_SHARED = text("select pg_advisory_xact_lock_shared(hashtext('outbox era'))")
 _ALL = text("select era_time, stream_created, kept, healed from outbox_era order by era_time")
-# Marks of an era that nobody has recorded: from before there were eras, or by a release that has none.
+# Marks of an unrecorded era: from before there were eras, or by a release without them.
 _UNKNOWN = text("""
     select stream_time from outbox
     where stream_sequence is not null and stream_time > :above and stream_time < :below
@@ -101,7 +100,7 @@ _ADVANCE = text("""
     where era_time = :era_time and healed = :healed
         and exists (select from outbox_era where era_time = :current and kept is null)
 """)
-# The era is locked before the rows: one that is being closed takes no mark any more.
+# Locks the era before the rows: an era that is being closed accepts no more marks.
 _MARK = text("""
     with era as materialized (
         select era_time from outbox_era where era_time = :era_time and kept is null for share
@@ -116,32 +115,33 @@ _MARK = text("""
 
 
 class StreamInDoubt(Exception):
-    """What the stream answered cannot be relied on yet."""
+    """The answers of the stream cannot be relied on yet."""
 
 
 class EraOver(StreamInDoubt):
-    """Another process has found that the stream lost something: it has to be compared before anything is marked."""
+    """Another process has found a loss: the stream must be compared before anything is marked."""
 
 
 class NothingStored(StreamInDoubt):
-    """The stream has acknowledged no event of those that it was given."""
+    """The stream has acknowledged none of the events."""
 
 
 class Stream(Protocol):
-    """What is asked of the stream that an outbox is carried to."""
+    """The questions to the stream that an outbox is carried to."""
 
     async def look(self) -> StreamLook: ...
 
     async def payload(self, sequence: int) -> bytes | None:
-        """The message with this sequence, None when it is not there."""
+        """Returns the message with this sequence, or None if it is missing."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Era:
-    """`kept` is the highest sequence that the stream still has, None while it has lost nothing.
+    """A period of marks.
 
-    Rows above `healed` are still to be published again; None: nothing is left to do.
+    `kept` is the highest sequence that the stream still has, None while it has lost nothing. Rows above `healed` have
+    yet to be published again; None: nothing is left to do.
     """
 
     era_time: datetime
@@ -152,12 +152,12 @@ class Era:
 
 @dataclass(frozen=True, slots=True)
 class LostPage:
-    """Rows of a closed era that the stream has lost, in the order in which it once had them."""
+    """Rows of a closed era that the stream has lost, in the order of their sequences."""
 
     era: Era
     rows: Sequence[OutboxRow]
     further: int | None
-    """What the era has healed up to after this page; None: it was the last."""
+    """The `healed` of the era after this page; None: it is the last."""
 
 
 class Eras:
@@ -165,58 +165,58 @@ class Eras:
         self._database = database
 
     async def compare(self, stream: Stream) -> Era:
-        """The era in which new marks are made, once the stream has been compared with the marks that there are.
+        """Compares the stream with the existing marks, and returns the era of new marks.
 
-        Whatever is missing belongs to a closed era afterwards.
+        Everything that is missing belongs to a closed era afterwards.
         """
         for _ in range(_TURNS):
             look = await stream.look()
             eras = await self._adopted(look.created)
-            ours = [era for era in eras if _same(era.stream_created, look.created)]
-            created = ours[0].stream_created if ours else look.created
-            kept = await self._kept(stream, look, ours)
+            same = [era for era in eras if _same(era.stream_created, look.created)]
+            created = same[0].stream_created if same else look.created
+            kept = await self._kept(stream, look, same)
             current = [era for era in eras if era.kept is None]
-            if kept is None and current and all(era in ours for era in current):
+            if kept is None and current and all(era in same for era in current):
                 return current[-1]
             await self._turn_over(eras, created, kept)
-        raise StreamInDoubt("the stream has changed again and again while it was compared")
+        raise StreamInDoubt("the stream kept changing while it was compared")
 
     async def unhealed(self) -> Era | None:
-        """The oldest era with rows that are still to be published again, as far as anybody has looked."""
+        """Returns the oldest era that may have rows to publish again."""
         async with self._database.read() as connection:
             return next((era for era in await _load(connection) if era.healed is not None), None)
 
     async def lost(self, era: Era, limit: int) -> LostPage:
-        """The next rows of an era that are to be published again."""
+        """Returns the next rows of an era to publish again."""
         async with self._database.read() as connection:
             parameters = {"era_time": era.era_time, "healed": era.healed, "limit": limit}
             found = (await connection.execute(_LOST, parameters)).all()
-        # A page may end within a message: its other rows come with the next, those of this page have left by then.
+        # A page may end within a message: the next page has its other rows, when those of this page are marked.
         further = found[-1].stream_sequence - 1 if len(found) == limit else None
         return LostPage(era, [OutboxRow(*row[1:]) for row in found], further)
 
     async def republished(self, page: LostPage, current: Era, stored: Sequence[tuple[int, int]]) -> None:
-        """Marks the page, and moves on. Rows that the stream refused become rows like those that it never had."""
+        """Marks the page and advances the era. Rows that the stream refused count as unpublished."""
         sequences = dict(stored)
         step = {"era_time": page.era.era_time, "healed": page.era.healed, "current": current.era_time}
         positions = [row.position for row in page.rows]
         async with self._database.transaction() as tx:
             await tx.connection.execute(_LOCK_SHARED)
             if not (await tx.connection.execute(_ADVANCE, step | {"further": page.further})).rowcount:
-                raise EraOver("another process has gone on, or the stream has lost something again")
+                raise EraOver("another process has continued, or the stream has lost messages again")
             marks = {"positions": positions, "sequences": [sequences.get(position) for position in positions]}
             await tx.connection.execute(_REMARK, step | marks)
 
     async def mark(self, era: Era, stored: Sequence[tuple[int, int]]) -> None:
-        """Notes where the stream has the rows. In the order of positions, so that two processes cannot deadlock."""
+        """Marks rows with their sequences, in the order of positions, so that two processes cannot deadlock."""
         positions, sequences = zip(*sorted(stored), strict=True)
         marks = {"era_time": era.era_time, "positions": list(positions), "sequences": list(sequences)}
         async with self._database.statement() as connection:
             if not (await connection.execute(_MARK, marks)).scalar_one():
-                raise EraOver("another process has found that the stream lost something")
+                raise EraOver("another process has found that the stream lost messages")
 
     async def _adopted(self, created: datetime) -> list[Era]:
-        """All eras, after those were recorded that only marks know of."""
+        """Records eras that only marks mention, and returns all eras."""
         async with self._database.statement() as connection:
             eras = await _load(connection)
             while (unknown := await _unknown(connection, eras)) is not None:
@@ -227,7 +227,7 @@ class Eras:
             return eras
 
     async def _turn_over(self, seen: Sequence[Era], created: datetime, kept: int | None) -> None:
-        """Closes what has lost something, unless another process was faster."""
+        """Closes eras that have lost messages, unless another process was faster."""
         async with self._database.transaction() as tx:
             await tx.connection.execute(_LOCK)
             if _marks(await _load(tx.connection)) == _marks(seen):
@@ -236,9 +236,9 @@ class Eras:
                 await tx.connection.execute(_FORGET, {"age": _FORGOTTEN_AFTER})
 
     async def _kept(self, stream: Stream, look: StreamLook, eras: Sequence[Era]) -> int | None:
-        """The highest sequence that still holds what was put there; None: the newest is in place, 0: none is.
+        """Returns the highest sequence that still holds its message; None: the newest does, 0: none does.
 
-        Looks in ever longer steps for one that is there, then halves the distance: a few dozen looks at any size.
+        Searches backwards in growing steps, then halves the distance: a few dozen looks at any size.
         """
         newest = await self._newest(eras, _TOP)
         if newest is None or await _holds(stream, look, newest):
@@ -257,7 +257,7 @@ class Eras:
         return there
 
     async def _newest(self, eras: Sequence[Era], at_most: int) -> "_Newest | None":
-        """The newest mark up to this sequence among those that can be relied on."""
+        """Returns the newest valid mark up to this sequence."""
         kept = [_TOP if era.kept is None else era.kept for era in eras]
         marks = {"era_times": [era.era_time for era in eras], "kept": kept, "at_most": at_most}
         async with self._database.read() as connection:
@@ -266,7 +266,7 @@ class Eras:
 
 
 _Newest = tuple[int, Sequence[str]]
-"""A sequence and all events that were put there."""
+"""A sequence and the events of its message."""
 
 
 async def _load(connection: AsyncConnection) -> list[Era]:
@@ -274,7 +274,7 @@ async def _load(connection: AsyncConnection) -> list[Era]:
 
 
 async def _unknown(connection: AsyncConnection, eras: Sequence[Era]) -> datetime | None:
-    """Looked for between the eras that are known, so that an index full of their dead entries is not read."""
+    """Returns an unrecorded era. Searches between the known ones, to skip the dead index entries of their rows."""
     bounds = [_EVER[0], *(era.era_time for era in eras), _EVER[1]]
     for above, below in pairwise(bounds):
         found: datetime | None = (await connection.execute(_UNKNOWN, {"above": above, "below": below})).scalar()
@@ -288,12 +288,12 @@ def _same(one: datetime, other: datetime) -> bool:
 
 
 def _marks(eras: Sequence[Era]) -> list[tuple[datetime, int | None]]:
-    """What marks are worth; how far healing has come makes no difference to it."""
+    """Returns the validity of marks, on which the progress of healing has no influence."""
     return [(era.era_time, era.kept) for era in eras]
 
 
 async def _holds(stream: Stream, look: StreamLook, newest: _Newest) -> bool:
-    """What the limits of the stream discarded was there for as long as they say, and is not lost."""
+    """Returns whether the stream holds these events, or its limits have discarded them, which is no loss."""
     sequence, event_ids = newest
     return sequence < look.first_sequence or _contains(await stream.payload(sequence), event_ids)
 
@@ -301,6 +301,6 @@ async def _holds(stream: Stream, look: StreamLook, newest: _Newest) -> bool:
 def _contains(payload: bytes | None, event_ids: Iterable[str]) -> bool:
     try:
         there = {event.id for event in bus_pb2.Envelope.FromString(payload or b"").events}
-    except DecodeError:  # another publisher's, under a sequence that was given out twice
+    except DecodeError:  # another publisher's, under a reused sequence
         return False
     return there.issuperset(event_ids)

@@ -1,14 +1,14 @@
-"""The relay: carries the outbox to the stream, and carries it again when the stream turns out to have lost it.
+"""The relay publishes the outbox to the stream, and publishes rows again that the stream turns out to have lost.
 
-What was just committed comes from memory (`offer`); what a dead process left behind is found by a sweep. Rows stay for
-a day after the stream acknowledged them, so that a stream which lost its tail, or everything, gets them again.
+Rows that were just committed come from memory (`offer`); a sweep finds those that a dead process left behind. Rows stay
+for a day after the stream acknowledged them, so that a stream that lost its tail, or everything, gets them again.
 
-A row's mark (an era and a sequence) is only worth something while sequences grow. So nothing is marked on a connection
-on which the stream has not been compared with the newest marks first: otherwise new rows would take the sequences of
-lost ones, and the loss could not be seen any more. `servicekit.messaging.eras` keeps the two apart.
+A row's mark (an era and a sequence) is only valid while sequences grow. So nothing is marked on a connection before the
+stream has been compared with the newest marks: otherwise new rows would take the sequences of lost ones and hide the
+loss. `servicekit.messaging.eras` keeps the two apart.
 
-New rows come first. What a dead process left comes next, then what the stream has lost: a page at a time, at a bounded
-rate, by one process for all. Nothing is published inside a transaction: a page that is not marked is published again.
+New rows come first, then rows of dead processes, then lost rows: a page at a time, at a bounded rate, by one process
+for all. Nothing is published inside a transaction: a page that was not marked is published again.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ _LEFT_BEHIND = timedelta(seconds=2)
 _MOST_PER_PASS = 1000
 _MOST_IN_MEMORY = 20_000
 _MOST_BYTES_IN_MEMORY = 32 * 1024 * 1024
-# Events a second. Consumers take them from the same stream as new ones: faster, and new ones would wait behind them.
+# Events a second. Consumers read them from the same stream: faster, and new events would queue behind them.
 _REPUBLISH_RATE = 5000
 
 _meter = metrics.get_meter(__name__)
@@ -65,7 +65,10 @@ _LEFTOVERS = text("""
 
 
 class Relay:
-    """`connections` counts the connections to the stream's server so far: what was lost, was lost between two."""
+    """Publishes the outbox of one database.
+
+    `connections` returns the reconnect count. The stream can only have lost messages across a reconnect.
+    """
 
     def __init__(
         self,
@@ -103,7 +106,7 @@ class Relay:
         self._trouble = ""
 
     def offer(self, rows: Sequence[OutboxRow]) -> None:
-        """Rows that have just been committed. Beyond a bound they are left to the sweep."""
+        """Takes rows that have just been committed; beyond a limit they are left to the sweep."""
         if len(self._offered) < _MOST_IN_MEMORY and self._offered_bytes < _MOST_BYTES_IN_MEMORY:
             self._offered.extend(rows)
             self._offered_bytes += sum(len(row.payload) for row in rows)
@@ -121,12 +124,12 @@ class Relay:
             await self._attempt(self._turn.give_back)
 
     async def flush(self) -> None:
-        """At the end of a process: what was committed and not yet carried."""
+        """Publishes the rows that are left at the end of a process."""
         while self._offered and await self._attempt(self._carry_offered):
             _log.debug("%s: flushed", self.name)
 
     async def verify(self) -> None:
-        """Finds out whether the stream still has what it acknowledged; what it has lost is published again."""
+        """Checks whether the stream still has what it acknowledged; lost rows are then published again."""
         connections = self._connections()
         self._era = await self._eras.compare(self._stream)
         self._highest, self._verified = 0, connections
@@ -134,7 +137,7 @@ class Relay:
         self._next_verify = _now() + _VERIFY_PERIOD
 
     async def _rest(self, stop: asyncio.Event) -> None:
-        if self._trouble:  # new rows are no reason to try again at once
+        if self._trouble:  # new rows are no reason for an immediate retry
             self._next_look = 0.0
             await wait(stop, _WAKE_PERIOD)
             return
@@ -154,7 +157,7 @@ class Relay:
         if _now() >= self._next_verify:
             self._verified = None
         await self._verified_era()
-        # What is offered meanwhile is for the next pass: under load there is always some, and the rest needs its turn.
+        # Rows offered meanwhile wait for the next pass: under load there are always some, and the rest needs a turn.
         for _ in range(0, len(self._offered), _MOST_PER_PASS):
             await self._carry_offered()
         if before and await self._turn.take():
@@ -169,7 +172,7 @@ class Relay:
         await self._eras.mark(era, await self._publish(taken))
 
     async def _look(self) -> datetime | None:
-        """When rows are left behind that no memory holds: the time before which they were written."""
+        """Returns the time before which rows were left behind, if there are any."""
         async with self._database.read() as connection:
             oldest: datetime | None = (await connection.execute(_OLDEST)).scalar()
             now = await self._clock.now(connection) if oldest else None
@@ -191,7 +194,7 @@ class Relay:
             if rows:
                 await self._eras.mark(era, await self._publish(rows))
             self._are_refused(False)
-        except NothingStored:  # perhaps never: neither new events nor lost ones wait for these
+        except NothingStored:  # possibly forever; neither new nor lost events wait for these
             self._are_refused(True)
         self._swept = 0
         if len(rows) == _MOST_PER_PASS:
@@ -201,13 +204,13 @@ class Relay:
 
     def _are_refused(self, refused: bool) -> None:
         if refused and not self._refused:
-            _log.warning("%s: the stream takes none of the oldest events: trying again and again", self.name)
+            _log.warning("%s: the stream refuses the oldest events: retrying", self.name)
         if self._refused and not refused:
-            _log.info("%s: the stream takes the oldest events again", self.name)
+            _log.info("%s: the stream accepts the oldest events again", self.name)
         self._refused = refused
 
     async def _carry_lost(self) -> None:
-        """Takes no more than half of the time, however slow database and stream are."""
+        """Publishes a page of lost rows, in no more than half of the time, even if database and stream are slow."""
         began = _now()
         unhealed = await self._eras.unhealed()
         if unhealed is None:
@@ -239,14 +242,14 @@ class Relay:
         return self._era
 
     async def _publish(self, rows: Sequence[OutboxRow]) -> list[tuple[int, int]]:
-        """Position and sequence of each row that the stream has; at least one."""
+        """Publishes rows; returns position and sequence of those that the stream has, at least one."""
         packed = list(envelopes(rows))
         answers = await self._publisher.publish([outgoing(envelope) for envelope in packed])
         await failpoint(_PUBLISHED)
         fresh = [answer.sequence for answer in answers if answer and not answer.duplicate]
         if self._connections() != self._verified or (fresh and min(fresh) <= self._highest):
             self._verified = None
-            raise StreamInDoubt("the stream may have lost messages meanwhile: comparing before going on")
+            raise StreamInDoubt("the stream may have lost messages meanwhile: comparing first")
         self._highest = max(fresh, default=self._highest)
         stored = [
             (row.position, answer.sequence)
@@ -259,7 +262,7 @@ class Relay:
         return stored
 
     async def _attempt(self, step: Callable[[], Awaitable[None]]) -> bool:
-        """False when the database or the stream is away: the rows are safe, and a later pass finds them."""
+        """Runs a step. Returns False if database or stream is unreachable: a later pass finds the rows."""
         try:
             await step()
         except Exception as error:

@@ -1,4 +1,4 @@
-"""What a consumer follows: which types of events, and the use case of each."""
+"""The types of events that a consumer follows, and the use case of each."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """What cannot even be decoded, or names no event that an inbox could hold."""
+    """A message or event that cannot be decoded, or whose id an inbox could not hold."""
 
     subject: str
     reason: str
@@ -48,17 +48,17 @@ UseCase = Callable[[Transaction, Sequence[T], datetime], Awaitable[object]]
 
 
 def route(message: type[M], decode: Callable[[M], T], use_case: UseCase[T]) -> Route:
-    """Returns the route of messages that each say one thing; `decode` raises a Fault for one that it cannot take."""
+    """Returns the route of messages that each hold one value; `decode` raises a Fault for an unacceptable one."""
     return _route(message, lambda _event, each: [decode(each)], use_case)
 
 
 def envelope_route(message: type[M], decode: Callable[[bus_pb2.Event, M], T], use_case: UseCase[T]) -> Route:
-    """Returns the route of messages of which the envelope matters too: its organization, its trace."""
+    """Returns the route of messages whose event matters too, for its organization and trace."""
     return _route(message, lambda event, each: [decode(event, each)], use_case)
 
 
 def flat_route(message: type[M], decode: Callable[[M], Sequence[T]], use_case: UseCase[T]) -> Route:
-    """Returns the route of messages that each say many things."""
+    """Returns the route of messages that each hold several values."""
     return _route(message, lambda _event, each: decode(each), use_case)
 
 
@@ -66,7 +66,7 @@ def _route(message: type[M], decode: Callable[[bus_pb2.Event, M], Sequence[T]], 
     async def apply(tx: Transaction, received: Sequence[Received], now: datetime) -> None:
         decoded: list[T] = []
         for each in received:
-            # A route gets the type it is registered for. Skipping anything else would lose an event.
+            # A route gets only the type that it is registered for. Skipping others would lose events.
             assert isinstance(each.message, message)
             decoded.extend(decode(each.event, each.message))
         await use_case(tx, decoded, now)
@@ -79,7 +79,7 @@ class Routes:
         self._by_type = {route.message.DESCRIPTOR.full_name: route for route in routes}
 
     def read(self, event: bus_pb2.Event, subject: str) -> Received | Unreadable | None:
-        """None: an event of a type that is not followed."""
+        """Decodes an event. Returns None if its type is not followed."""
         route = self._by_type.get(event.type)
         if route is None:
             return None
@@ -91,7 +91,7 @@ class Routes:
             return _unreadable(event, subject, f"a {event.type} cannot be decoded")
 
     def read_all(self, payload: bytes) -> list[Received]:
-        """Every event of an envelope; raises the reason why it cannot be."""
+        """Returns the events of an envelope. Raises InvalidRequest with the reason if one is unreadable."""
         try:
             events = bus_pb2.Envelope.FromString(payload).events
         except DecodeError:
@@ -110,11 +110,11 @@ class Routes:
         return found
 
     async def apply(self, tx: Transaction, events: Sequence[Received], now: datetime) -> None:
-        """Type by type, each event once."""
+        """Applies the events type by type, each event once."""
         sorted_events = by_type(events)
         for name, route in self._by_type.items():
-            if ours := sorted_events.get(name):
-                await route.apply(tx, list({received.event.id: received for received in ours}.values()), now)
+            if of_type := sorted_events.get(name):
+                await route.apply(tx, list({received.event.id: received for received in of_type}.values()), now)
 
 
 def by_type(events: Sequence[Received]) -> dict[str, list[Received]]:
@@ -133,5 +133,5 @@ def _unreadable(event: bus_pb2.Event, subject: str, reason: str) -> Unreadable:
 
 
 def _is_id(text: str) -> bool:
-    """PostgreSQL takes no NUL in a text, and an index no longer key than a third of a page."""
+    """Returns whether PostgreSQL can store and index the text: no NUL, not longer than a third of a page."""
     return 0 < len(text) <= _LONGEST_ID and text.isprintable()

@@ -1,4 +1,4 @@
-"""What every process tells those who operate it, and what they can have done about dead letters."""
+"""Operations of every process: its stats, and what operators can do about dead letters."""
 
 from servicekit.ops.operations import Number, Operations
 from servicekit.ops.servicer import operations_servicer

@@ -1,4 +1,4 @@
-"""Stats and dead letters of one process and its database."""
+"""Stats and dead letters of a process and its database."""
 
 import logging
 import os
@@ -25,7 +25,7 @@ MOST_COUNTED = 100_000
 
 _log = logging.getLogger(__name__)
 _redriven = metrics.get_meter(__name__).create_counter(
-    "postflow.dead_letters.redriven", description="Dead letters that a redrive has applied"
+    "postflow.dead_letters.redriven", description="Dead letters applied by a redrive"
 )
 _OUTBOX = text(f"""
     select count(*), min(create_time) from (
@@ -36,7 +36,7 @@ _OUTBOX = text(f"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Number:
-    """A figure that a service shows among its stats."""
+    """A figure among the stats of a service."""
 
     name: str
     value: float
@@ -47,7 +47,7 @@ Numbers = Callable[[], Awaitable[Sequence[Number]]]
 
 
 class Redriver(Protocol):
-    """Takes a parked message once more and closes its letter; raises why it cannot be taken."""
+    """Applies a parked message and closes its letter. Raises the reason for a failure."""
 
     async def redrive(self, letter: DeadLetter) -> None: ...
 
@@ -76,11 +76,11 @@ class Stats:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redriven:
     letter: DeadLetter
-    failure: str  # empty: it is applied
+    failure: str  # empty: it was applied
 
 
 class Operations:
-    """`redrivers` are those of consumers that do not follow events, by the name under which they park."""
+    """Operations on one process. `redrivers` are those of consumers that do not follow events, by consumer."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class Operations:
         )
 
     async def redrive(self, ids: Sequence[str], organization_id: str) -> Sequence[Redriven]:
-        """One after the other, oldest first. What is away ends it; what was applied until then stays applied."""
+        """Redrives letters one by one, oldest first. An unreachable dependency ends it; earlier ones stay applied."""
         letters = await self._dead_letters.get(ids)
         wanted = (each for each in letters if organization_id in {"", each.organization_id})
         return [await self._redrive(each) for each in wanted if each.state is not DeadLetterState.REDRIVEN]
@@ -164,7 +164,7 @@ class Operations:
     def check_consumer(self, consumer: str) -> None:
         if consumer not in self._redrivers:
             known = ", ".join(sorted(self._redrivers))
-            raise InvalidField("consumer", f"is none of this process: {known}", reason="UNKNOWN_CONSUMER")
+            raise InvalidField("consumer", f"is none of this process's consumers: {known}", reason="UNKNOWN_CONSUMER")
 
     async def archive(self, ids: Sequence[str], organization_id: str) -> Sequence[str]:
         archived = await self._dead_letters.archive(ids, organization_id)
@@ -174,15 +174,15 @@ class Operations:
     async def _redrive(self, letter: DeadLetter) -> Redriven:
         redriver = self._redrivers.get(letter.consumer)
         if redriver is None:
-            return Redriven(letter=letter, failure="UNKNOWN_CONSUMER: its consumer is none of this process")
+            return Redriven(letter=letter, failure="UNKNOWN_CONSUMER: this process has no such consumer")
         try:
             await redriver.redrive(letter)
         except Exception as error:
             if is_transient(error):
                 raise
-            _log.warning("dead letter %s of %s fails again", letter.id, letter.consumer, exc_info=error)
+            _log.warning("dead letter %s of %s failed again", letter.id, letter.consumer, exc_info=error)
             await self._dead_letters.failed_again(letter.id, reason_of(error))
             return Redriven(letter=letter, failure=reason_of(error))
         _redriven.add(1, {"consumer": letter.consumer})
-        _log.info("dead letter %s of %s is redriven", letter.id, letter.consumer)
+        _log.info("dead letter %s of %s was redriven", letter.id, letter.consumer)
         return Redriven(letter=letter, failure="")

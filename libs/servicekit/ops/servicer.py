@@ -22,13 +22,13 @@ from servicekit.rpc.paging import Page, next_page_token, read_page
 Context = grpc.aio.ServicerContext[Any, Any]
 
 _PAYLOAD = 64 * 1024
-# Of a page with payloads, in bytes: an answer holds 256 KiB, and the last payload may go over this by its own size.
+# Bytes of payloads on a page: an answer holds 256 KiB, and the last payload may exceed this by its own size.
 _PAGE = 128 * 1024
 _STATES = {pb.DeadLetterState.Value(f"DEAD_LETTER_STATE_{state}"): state for state in DeadLetterState}
 
 
 def operations_servicer(operations: Operations) -> tuple[Callable[[Any, Any], None], "OperationsServicer"]:
-    """For the servicers of an `RpcServer`."""
+    """Returns the pair that an `RpcServer` takes."""
     return add_OperationsServiceServicer_to_server, OperationsServicer(operations)
 
 
@@ -60,7 +60,7 @@ class OperationsServicer(OperationsServiceServicer):
         self, request: pb.RedriveDeadLettersRequest, context: Context
     ) -> pb.RedriveDeadLettersResponse:
         if bool(request.dead_letter_ids) is bool(request.consumer):
-            raise InvalidField("consumer", "name either dead letters by their ids or a consumer")
+            raise InvalidField("consumer", "give either ids of dead letters or a consumer")
         if request.dead_letter_ids:
             results = await self._operations.redrive(request.dead_letter_ids, request.organization_id)
             return pb.RedriveDeadLettersResponse(results=map(_result, results))
@@ -83,11 +83,11 @@ class OperationsServicer(OperationsServiceServicer):
             states=[DeadLetterState.OPEN],
             payload_bytes=0,
         )
-        tried = found[: page.size]
-        results = await self._operations.redrive([each.id for each in tried], request.organization_id)
+        letters = found[: page.size]
+        results = await self._operations.redrive([each.id for each in letters], request.organization_id)
         return pb.RedriveDeadLettersResponse(
             results=map(_result, results),
-            next_page_token=next_page_token(request, _cursor(tried[-1])) if len(found) > len(tried) else "",
+            next_page_token=next_page_token(request, _cursor(letters[-1])) if len(found) > len(letters) else "",
         )
 
 
@@ -104,7 +104,7 @@ def _cursor(letter: DeadLetter) -> tuple[str, str]:
 
 
 def _fitting(letters: Sequence[DeadLetter]) -> Sequence[DeadLetter]:
-    """As many as an answer holds, and at least one."""
+    """Returns as many letters as an answer holds, at least one."""
     size = 0
     for place, letter in enumerate(letters):
         if place and size + len(letter.payload) > _PAGE:

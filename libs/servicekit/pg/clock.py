@@ -1,4 +1,4 @@
-"""What time it is, as far as anything due is concerned: the clock of the service's own database, once per batch."""
+"""The clock that decides what is due: that of the service's own database, read once per batch."""
 
 from datetime import datetime, timedelta
 
@@ -10,9 +10,9 @@ from servicekit.pg.database import Database
 
 _NOW = text("select clock_timestamp()")
 
-# By how much two undisciplined quartz clocks drift apart, per second: a reading is carried on that much more slowly.
+# The drift between two undisciplined quartz clocks, per second: readings are extrapolated that much more slowly.
 _DRIFT = 100e-6
-# Seconds for which a reading counts for more than slower ones after it.
+# Seconds for which a reading is preferred to slower ones after it.
 _KEPT = 30.0
 
 
@@ -24,10 +24,10 @@ class DatabaseClock:
 
 
 class SteadyClock:
-    """The database's time between two readings, and never ahead of it: what is due by this clock is due.
+    """Extrapolates the database's time between two readings. It is never ahead: what is due by this clock is due.
 
-    For what must be exact to the millisecond and cannot ask each time. A process observes it once before it starts
-    anything that reads it, and every few seconds from then on.
+    For code that must be exact to the millisecond and cannot query each time. A process observes it once before it
+    starts anything that reads it, and every few seconds from then on.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -36,7 +36,7 @@ class SteadyClock:
         self._at = 0.0
 
     async def start(self, database_clock: DatabaseClock, database: Database) -> None:
-        """The first reading, to be made by a starter."""
+        """Makes the first reading; a starter calls this."""
         async with database.read() as connection:
             await self.observe(database_clock, connection)
 
@@ -47,12 +47,12 @@ class SteadyClock:
         return reading
 
     def learn(self, reading: datetime, *, asked: float, answered: float) -> None:
-        """Takes in what the database's clock said at some moment between question and answer.
+        """Learns a reading of the database's clock at some moment between question and answer.
 
-        When the answer arrives the database is at `reading` or later, by no more than the round trip. Of all such lower
-        bounds the latest is kept for half a minute: a slow answer does not replace a better one. An estimate above the
-        upper bound means that the database's clock was set back; then only the new reading counts. Where all answers
-        are slow nothing shows that, hence the half minute.
+        When the answer arrives, the database's time is `reading` or later, by at most the round trip. The latest of all
+        such lower bounds is kept for half a minute, so that a slow answer does not replace a better one. An estimate
+        above the upper bound means that the database's clock was set back; then only the new reading counts. If all
+        answers are slow, nothing reveals that, hence the half minute.
         """
         latest = reading + timedelta(seconds=(answered - asked) * (1 + _DRIFT))
         known = self._reading and self._carried(self._reading, answered)
@@ -60,7 +60,7 @@ class SteadyClock:
             self._reading, self._at = reading, answered
 
     def now(self) -> datetime:
-        assert self._reading is not None, "a SteadyClock is read before a starter has observed it"
+        assert self._reading is not None, "a SteadyClock was read before a starter observed it"
         return self._carried(self._reading, self._clock.monotonic())
 
     def _carried(self, reading: datetime, to: float) -> datetime:

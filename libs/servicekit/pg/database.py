@@ -19,8 +19,8 @@ T = TypeVar("T")
 
 _RERUNS = 6
 
-# A plan cached while a table was small would go on scanning it as it grows, and planning every batch anew costs more
-# than running it: so plans are generic, and index scans are preferred.
+# A plan cached while a table was small would keep scanning it as it grows, and planning every batch costs more than
+# running it: so plans are generic, and index scans are preferred.
 _SESSION = {
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
@@ -31,7 +31,7 @@ _SESSION = {
 
 
 class Transaction:
-    """An open transaction. Callbacks given to `after_commit` run once its COMMIT has been confirmed, and never else."""
+    """An open transaction. Callbacks of `after_commit` run only once its COMMIT has been confirmed."""
 
     def __init__(self, connection: AsyncConnection) -> None:
         self.connection = connection
@@ -46,7 +46,7 @@ class Transaction:
 
 
 class Database:
-    """One database: `pool_size` connections for what writes, and half as many for what only reads."""
+    """One database, with `pool_size` connections for writing and half as many for reading."""
 
     def __init__(
         self,
@@ -62,11 +62,11 @@ class Database:
             "statement_timeout": _milliseconds(statement_timeout),
             "lock_timeout": _milliseconds(lock_timeout),
         }
-        # For a server that stands still: its own limit should have answered long before.
+        # For a server that hangs: its own timeout should have ended the statement before.
         patience = statement_timeout.total_seconds() + 5
         self.engine = _engine(async_url(url), pool_size, settings, patience)
         self._autocommit = self.engine.execution_options(isolation_level="AUTOCOMMIT")
-        # Connections of their own: to make one read-only for a moment would cost a round trip each time.
+        # Separate connections: making one read-only for a moment would cost a round trip each time.
         readers = _engine(
             async_url(url), max(1, pool_size // 2), settings | {"default_transaction_read_only": "on"}, patience
         )
@@ -83,7 +83,7 @@ class Database:
             transaction.committed()
 
     async def run(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        """Runs `work` in a transaction, again when PostgreSQL resolved a deadlock against it."""
+        """Runs `work` in a transaction, and repeats it if PostgreSQL resolved a deadlock against it."""
         for rerun in range(_RERUNS):
             try:
                 async with self.transaction() as transaction:
@@ -96,7 +96,7 @@ class Database:
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
-        """Yields a connection for queries, each on its own: PostgreSQL refuses to write through it."""
+        """Yields a connection for single queries, through which PostgreSQL refuses to write."""
         if self._readers_are_stale:
             self._readers_are_stale = False
             await self._readers.dispose()
@@ -105,7 +105,7 @@ class Database:
 
     @asynccontextmanager
     async def statement(self) -> AsyncIterator[AsyncConnection]:
-        """Yields a connection on which each statement commits by itself: no BEGIN, no COMMIT."""
+        """Yields a connection on which each statement commits by itself, without BEGIN and COMMIT."""
         async with self._autocommit.connect() as connection:
             yield connection
 
@@ -114,7 +114,7 @@ class Database:
         await self._readers.dispose()
 
     def _notice_disconnect(self, context: ExceptionContext) -> None:
-        """Has the readers connect again: a server that was lost to one pool is lost to the other."""
+        """Makes the readers reconnect: a server that one pool has lost is lost to the other, too."""
         self._readers_are_stale |= context.is_disconnect
 
 
@@ -133,7 +133,7 @@ def _engine(url: URL, pool_size: int, settings: Mapping[str, str], command_timeo
 
 
 def async_url(url: str) -> URL:
-    """For asyncpg, which knows libpq's `sslmode` under another name."""
+    """Returns the URL for asyncpg, which has another name for libpq's `sslmode`."""
     parsed = make_url(url).set(drivername="postgresql+asyncpg")
     query = {"ssl" if name == "sslmode" else name: value for name, value in parsed.query.items()}
     return parsed.set(query=query)
@@ -144,7 +144,7 @@ def _milliseconds(duration: timedelta) -> str:
 
 
 def _forget_rows(context: ExceptionContext) -> None:
-    """PostgreSQL quotes the refused row in the error's detail; what stands in rows has no business in a log."""
+    """Removes the error's detail, in which PostgreSQL quotes the refused row: row contents must not be logged."""
     original = context.original_exception
     cause = original.__cause__
     if isinstance(cause, asyncpg.PostgresError):

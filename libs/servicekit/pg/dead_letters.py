@@ -1,4 +1,4 @@
-"""Messages that a consumer could not take: kept with the reason until a person has redriven or archived them."""
+"""Messages that a consumer could not apply: kept with the reason until a person redrives or archives them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 
 MOST_OPEN = 100_000
-"""How many open letters a database holds; the next message that should be parked stays in its stream."""
+"""The number of open letters that a database holds; further messages stay in their stream."""
 
 _COLUMNS = """id, organization_id, consumer, subject, reason, length(payload) as size, create_time, state, redrives,
     redrive_time, end_time"""
@@ -70,13 +70,13 @@ class DeadLetterState(StrEnum):
 
 
 class DeadLettersFull(Exception):
-    """So many letters are open that no other is taken: what should be parked stays in its stream."""
+    """Too many letters are open: a message that should be parked stays in its stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
     id: str
-    organization_id: str  # empty when the message could not be read
+    organization_id: str  # empty if the message could not be read
     consumer: str
     subject: str
     reason: str
@@ -112,7 +112,7 @@ class DeadLetters:
         now: datetime,
         organization_id: str = "",
     ) -> None:
-        """In a transaction of the caller's, for a letter that must be written once."""
+        """Adds a letter in the caller's transaction, so that it is written once."""
         if (await tx.connection.execute(_IS_FULL, {"most": self._most_open - 1})).first():
             raise DeadLettersFull(f"{self._most_open} dead letters are open: redrive or archive them")
         await tx.connection.execute(
@@ -138,7 +138,7 @@ class DeadLetters:
         states: Sequence[DeadLetterState] = tuple(DeadLetterState),
         payload_bytes: int = 65_536,
     ) -> Sequence[DeadLetter]:
-        """The oldest first; of each payload no more than `payload_bytes`."""
+        """Returns letters, oldest first, with at most `payload_bytes` of each payload."""
         after_time, after_id = after or _BEGINNING
         question = {
             "limit": limit,
@@ -153,7 +153,7 @@ class DeadLetters:
             return [_letter(row) for row in (await connection.execute(_LIST, question)).mappings()]
 
     async def get(self, ids: Sequence[str]) -> Sequence[DeadLetter]:
-        """Those that there are, with their whole payloads."""
+        """Returns the letters that exist, with their whole payloads."""
         async with self._database.read() as connection:
             return [_letter(row) for row in (await connection.execute(_GET, {"ids": list(ids)})).mappings()]
 
@@ -162,7 +162,7 @@ class DeadLetters:
             return await count_open(connection, organization_id)
 
     async def redriven_in(self, tx: Transaction, letter_id: str, *, now: datetime) -> bool:
-        """In the transaction that applies the message. False: somebody else has redriven it meanwhile."""
+        """Closes a letter in the transaction that applies it. Returns False if it has been redriven meanwhile."""
         return (await tx.connection.execute(_REDRIVEN, {"id": letter_id, "now": now})).first() is not None
 
     async def redriven(self, letter_id: str) -> None:
@@ -175,7 +175,7 @@ class DeadLetters:
             await tx.connection.execute(_FAILED_AGAIN, {"id": letter_id, "reason": reason, "now": now})
 
     async def archive(self, ids: Sequence[str], organization_id: str = "") -> Sequence[str]:
-        """Which of them were open until now."""
+        """Archives open letters, and returns the ids of those that were open."""
         async with self._database.transaction() as tx:
             now = await self._clock.now(tx.connection)
             answer = await tx.connection.execute(
@@ -190,7 +190,7 @@ async def count_open(connection: AsyncConnection, organization_id: str = "") -> 
 
 
 class OpenLetters:
-    """The gauge of open letters; a consumer that has none left is shown with 0."""
+    """The gauge of open letters, which is 0 for a consumer that has none left."""
 
     def __init__(self) -> None:
         self._shown: set[str] = set()
@@ -203,7 +203,7 @@ class OpenLetters:
 
 
 def show_none(consumer: str) -> None:
-    """From the start, so that the first letter of a consumer is a change that an alarm sees."""
+    """Shows 0 from the start, so that an alarm sees the first letter of a consumer as a change."""
     _open.set(0, {"consumer": consumer})
 
 

@@ -1,4 +1,4 @@
-"""Which database errors mean "away for now", and which mean "run the same transaction again"."""
+"""Classifies database errors: unreachable for now, to be run again, caused by data, or a misconfiguration."""
 
 import socket
 
@@ -10,11 +10,11 @@ from servicekit.run import addresses, transient
 from servicekit.run.addresses import Misconfigured
 
 _RERUN = frozenset({"40P01", "40001"})  # deadlock detected, serialization failure
-# Connection lost; shut down or starting up; out of connections, memory or disk; a lock that was not given in time;
-# a statement that was not done in time, or was canceled; a transaction that sat idle; a primary that is one no more.
-_AWAY = ("08", "57P", "53", "55P03", "57014", "25P03", "25006")
+# Connection lost; shut down or starting up; out of connections, memory or disk; a lock timeout; a statement timeout or
+# cancellation; an idle transaction; a primary that was demoted.
+_UNREACHABLE = ("08", "57P", "53", "55P03", "57014", "25P03", "25006")
 
-_LATE = _RERUN | {"57014", "55P03"}  # canceled for its time, a lock not given in time
+_LATE = _RERUN | {"57014", "55P03"}  # a statement timeout, a lock timeout
 
 _DATA_EXCEPTION = "22"
 _PROGRAM_LIMIT_EXCEEDED = "54000"  # an index row larger than a third of a page
@@ -33,27 +33,30 @@ def sqlstate(error: BaseException) -> str:
 
 
 def is_rerunnable(error: BaseException) -> bool:
-    """A lost deadlock, or a statement prepared before a migration changed its table."""
+    """Returns whether the error is a lost deadlock, or a statement prepared before a migration changed its table."""
     return sqlstate(error) in _RERUN or isinstance(_cause(error), asyncpg.InvalidCachedStatementError)
 
 
 def is_transient(error: BaseException) -> bool:
-    """The database is away or overloaded. asyncpg reports a lost connection by several classes, so the flag decides."""
+    """Returns whether the database is unreachable or overloaded.
+
+    asyncpg reports a lost connection by several classes, so SQLAlchemy's flag decides.
+    """
     if isinstance(error, DBAPIError) and error.connection_invalidated:
         return True
-    if sqlstate(error).startswith(_AWAY) or is_rerunnable(error):
+    if sqlstate(error).startswith(_UNREACHABLE) or is_rerunnable(error):
         return True
-    # Before there is a connection, the operating system's own errors come through.
+    # Before there is a connection, the errors are the operating system's.
     return isinstance(error, PoolTimeout | ConnectionError | TimeoutError | socket.gaierror) or type(error) is OSError
 
 
 def is_late(error: BaseException) -> bool:
-    """Transient, and yet the database is there: a statement or a lock took too long, or each rerun lost."""
+    """Returns whether the database is there, but a statement or lock took too long, or every rerun lost."""
     return sqlstate(error) in _LATE
 
 
 def is_data_error(error: BaseException) -> bool:
-    """The database cannot store or read these values: a NUL in a text, a number out of range, a key too long to index.
+    """Returns whether the database cannot store or read the values: a NUL in a text, a number out of range, a long key.
 
     asyncpg reports a value of the wrong type under the same SQLSTATE; that is a mistake in our code, not in the data.
     """
@@ -66,7 +69,7 @@ def is_data_error(error: BaseException) -> bool:
 
 
 def misconfiguration(error: BaseException) -> Misconfigured | None:
-    """What only a person can mend: a wrong password, a database that is not there or not ours."""
+    """Returns what only a person can correct: a wrong password, a database that is missing or another service's."""
     complaint = _COMPLAINTS.get(sqlstate(error))
     return Misconfigured("database_url", complaint) if complaint else None
 

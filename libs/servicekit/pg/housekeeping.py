@@ -1,4 +1,4 @@
-"""Deletes what has served its time, oldest first and a bounded number of rows at a time, until nothing old is left."""
+"""Deletes expired rows, oldest first and a bounded number at a time, until none is left."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ _BATCH = 5000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """Dead letters that nobody has redriven or archived are never deleted."""
+    """The ages at which rows expire. Open dead letters are never deleted."""
 
-    outbox: timedelta = timedelta(days=1)  # after the event was appended, and never before the stream has it
+    outbox: timedelta = timedelta(days=1)  # after the event was appended, and not before the stream has it
     inbox: timedelta = timedelta(days=7)
     request_ledger: timedelta = timedelta(hours=24)
     redriven_letters: timedelta = timedelta(days=7)
     archived_letters: timedelta = timedelta(days=30)
 
 
-# A pass goes through the outbox by position. What the stream has not acknowledged stays and does not end the pass; nor
-# does what the stream has lost, which stays until it was published again.
+# A pass goes through the outbox by position. Rows that the stream has not acknowledged, or has lost, stay and do not
+# end the pass.
 _OUTBOX = text(f"""
     with oldest as materialized (
         select position, create_time, stream_time, stream_sequence from outbox
@@ -45,7 +45,7 @@ _OUTBOX = text(f"""
 
 
 def _by_age(table: str, age: str, condition: str = "true") -> TextClause:
-    # Replicas clean up at the same time: each takes rows that the other has not.
+    # Replicas clean up concurrently: each takes other rows.
     return text(f"""
         delete from {table} where ctid = any(array(
             select ctid from {table} where {age} < :cutoff and {condition}
@@ -68,10 +68,10 @@ class Housekeeping:
         self._clock = clock
         self._retention = retention
         self._open_letters = OpenLetters()
-        self._after = 0  # the position up to which this pass has seen the outbox
+        self._after = 0  # the position that this pass over the outbox has reached
 
     async def step(self) -> bool:
-        """True: there is more to delete."""
+        """Deletes a batch of each table. Returns whether there is more to delete."""
         async with self._database.statement() as connection:
             now = await self._clock.now(connection)
             more = await self._outbox(connection, now - self._retention.outbox)

@@ -1,4 +1,7 @@
-"""The inbox: which events a consumer has applied. A filter, not the safety: applying by natural key and version is."""
+"""The inbox records the events that a consumer has applied.
+
+It is only a filter; applying by natural key and version is what makes a redelivery safe.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime

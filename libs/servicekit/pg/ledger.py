@@ -1,6 +1,6 @@
-"""The request ledger: a mutating call is carried out once, and a repeat of its `request_id` gets the first answer.
+"""The request ledger: carries out a mutating call once, and answers a repeat of its `request_id` with the first answer.
 
-The answer is stored in the transaction of the call, so there is an answer exactly when the call has taken effect.
+The answer is stored in the transaction of the call, so there is one exactly if the call has taken effect.
 """
 
 from collections.abc import Awaitable, Callable
@@ -17,9 +17,9 @@ from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 
 Result = TypeVar("Result")
-"""What a use case decides: a value of the domain."""
+"""The result of a use case: a value of the domain."""
 Answer = TypeVar("Answer")
-"""What the caller gets for it: a response of the protocol, opaque to the use case."""
+"""The response that the caller gets, opaque to the use case."""
 
 _CLAIM = text("""
     insert into request_ledger (organization_id, method, request_id, request_digest, create_time)
@@ -40,9 +40,9 @@ _ANSWER = text("""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Generic[Result, Answer]):
-    """One mutating call: the names under which it is remembered, and how its result becomes the answer.
+    """One mutating call: the names under which it is stored, and how its result becomes the answer.
 
-    A call without a `request_id` is carried out each time and not remembered.
+    A call without a `request_id` is carried out each time and not stored.
     """
 
     organization_id: str
@@ -55,7 +55,7 @@ class Call(Generic[Result, Answer]):
 
 
 class Request(Protocol):
-    """A request of a proto that changes something."""
+    """A mutating request."""
 
     @property
     def organization_id(self) -> str: ...
@@ -77,7 +77,7 @@ Encoded = TypeVar("Encoded", bound=Response)
 
 
 def mutation(request: Request, response: type[Encoded], answer: Callable[[Result], Encoded]) -> Call[Result, Encoded]:
-    """Returns the call that `request` makes; `answer` builds its response of what the use case returns."""
+    """Returns the call of a request; `answer` builds the response from the use case's result."""
     return Call(
         organization_id=request.organization_id,
         method=type(request).__name__.removesuffix("Request"),
@@ -90,6 +90,8 @@ def mutation(request: Request, response: type[Encoded], answer: Callable[[Result
 
 
 class RequestLedger:
+    """Stores the answers of one database's calls."""
+
     def __init__(self, database: Database, clock: DatabaseClock) -> None:
         self._database = database
         self._clock = clock
@@ -97,7 +99,7 @@ class RequestLedger:
     async def once(
         self, call: Call[Result, Answer], work: Callable[[Transaction, datetime], Awaitable[Result]]
     ) -> Answer:
-        """Runs `work` in a transaction and answers with its result; a repeated call gets the answer it had."""
+        """Runs `work` in a transaction and answers with its result, or with the stored answer of a repeated call."""
         return await self._database.run(lambda tx: self._once(tx, call, work))
 
     async def _once(
@@ -111,14 +113,14 @@ class RequestLedger:
         return await self.answer(tx, call, await work(tx, now)) if past is None else past
 
     async def look(self, connection: AsyncConnection, call: Call[Result, Answer]) -> Answer | None:
-        """Returns the stored answer, if any: for a call that asks other services before its transaction."""
+        """Returns the stored answer, if any, for a call that asks other services before its transaction."""
         row = (await connection.execute(_LOOK, _names(call))).one_or_none() if call.request_id else None
         return _stored(row, call) if row else None
 
     async def recall(self, tx: Transaction, call: Call[Result, Answer], *, now: datetime) -> Answer | None:
-        """Returns the stored answer, or takes the call's row and returns None: then `answer` must end the call.
+        """Returns the stored answer; or inserts the call's row and returns None, and then `answer` must end the call.
 
-        For flows of several transactions; all others use `once`. A concurrent call of the same id waits here.
+        For flows of several transactions; all others use `once`. A concurrent call with the same id waits here.
         """
         if not call.request_id:
             return None
@@ -130,10 +132,10 @@ class RequestLedger:
                 return None
             if row := (await tx.connection.execute(_FIND, _names(call))).one_or_none():
                 return _stored(row, call)
-            # Housekeeping has just deleted the row: it can be taken after all.
+            # Housekeeping has just deleted the row, so it can be inserted.
 
     async def answer(self, tx: Transaction, call: Call[Result, Answer], result: Result) -> Answer:
-        """Stores and returns the answer of the call whose row `recall` has taken."""
+        """Stores and returns the answer of a call whose row `recall` has inserted."""
         answer = call.answer(result)
         if call.request_id:
             await tx.connection.execute(_ANSWER, _names(call) | {"response": call.encode(answer)})
@@ -141,7 +143,7 @@ class RequestLedger:
 
 
 def _stored(row: Row[Any], call: Call[Result, Answer]) -> Answer | None:
-    """Returns None while an earlier transaction of the call has left its row without an answer."""
+    """Returns the stored answer, or None if an earlier transaction of the call has not stored one yet."""
     if row.request_digest != call.request_digest:
         raise InvalidField("request_id", "was used for another request", reason="REQUEST_ID_REUSED")
     return None if row.response is None else call.decode(row.response)

@@ -65,7 +65,7 @@ def request_key(method: str, request: Request) -> RequestKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """What an earlier call with this key left: an answer, or an intention that still has to be carried out."""
+    """The answer, or the intention still to be carried out, of an earlier call with this key."""
 
     intention: bytes | None
     response: bytes | None

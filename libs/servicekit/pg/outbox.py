@@ -1,4 +1,4 @@
-"""The outbox: facts to announce, written in the transaction that made them true."""
+"""The outbox: events to announce, written in the transaction that makes them true."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from servicekit.pg.database import Transaction
 from servicekit.run.telemetry import traceparent
 
 MOST_BYTES = 512 * 1024
-"""Of one announcement. The stream takes a megabyte; a message that it refused would stay in the outbox for ever."""
+"""The limit of an announcement. The stream accepts a megabyte; a refused message would stay in the outbox forever."""
 
 _SUBJECT = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
@@ -32,7 +32,7 @@ _INSERT = text(INSERT_ROWS)
 
 @dataclass(frozen=True, slots=True)
 class OutboxRow:
-    """A row as the relay needs it: `payload` is an envelope of one event, `position` is 0 until the row is stored."""
+    """A row for the relay. `payload` is an envelope of one event; `position` is 0 until the row is stored."""
 
     position: int
     event_id: str
@@ -42,7 +42,7 @@ class OutboxRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Announcement:
-    """A fact that is about to be committed."""
+    """An event that is about to be committed."""
 
     subject: str
     organization_id: str
@@ -63,12 +63,12 @@ class Outbox:
             return
         rows = self.rows(announcements, now=now)
         result = await tx.connection.execute(_INSERT, self.parameters(rows) | {"now": now})
-        # INSERT ... SELECT numbers its rows in the order of the arrays: the smallest position is the first row's.
+        # INSERT ... SELECT numbers rows in the order of the arrays: the smallest position is the first row's.
         positions = sorted(position for (position,) in result)
         self.stored(tx, [replace(row, position=position) for row, position in zip(rows, positions, strict=True)])
 
     def rows(self, announcements: Sequence[Announcement], *, now: datetime) -> list[OutboxRow]:
-        """For a statement that stores the rows itself, together with what they announce."""
+        """Returns the rows, for a statement that stores them itself together with what they announce."""
         current = current_traceparent()
         occur_time = Timestamp()
         occur_time.FromDatetime(now)
@@ -83,7 +83,7 @@ class Outbox:
         }
 
     def stored(self, tx: Transaction, rows: Sequence[OutboxRow]) -> None:
-        """Rows that this transaction has written, each with its position."""
+        """Offers rows to the relay after the commit of the transaction that has written them."""
         tx.after_commit(lambda: self._offer(rows))
 
     def _row(self, each: Announcement, current: str, occur_time: Timestamp) -> OutboxRow:
@@ -97,12 +97,12 @@ class Outbox:
             traceparent=each.traceparent or current,
         )
         payload = bus_pb2.Envelope(events=[event]).SerializeToString()
-        # Refused here, where a caller learns of it, and not by the server after the commit.
+        # Refused here, where the caller gets the error, and not by the server after the commit.
         if len(payload) > MOST_BYTES or not _SUBJECT.fullmatch(each.subject):
             raise ValueError(f"cannot announce {event.type} of {len(payload)} bytes on {each.subject!r}")
         return OutboxRow(0, event.id, each.subject, payload)
 
 
 def current_traceparent() -> str:
-    """The trace context in force, if it is sampled; nothing otherwise, so that unsampled work carries no weight."""
+    """Returns the current trace context if it is sampled; unsampled work carries none."""
     return traceparent() if trace.get_current_span().get_span_context().trace_flags.sampled else ""

@@ -1,4 +1,4 @@
-"""The tables that every service's database has, and the migration step that makes them."""
+"""The tables of every service's database."""
 
 from sqlalchemy import (
     BigInteger,
@@ -39,7 +39,7 @@ def _add_outbox(metadata: MetaData) -> None:
         Column("subject", Text, nullable=False),
         Column("payload", LargeBinary, nullable=False),
         Column("create_time", Timestamp, nullable=False),
-        # Where the stream put it: the era and the sequence; null until the stream acknowledged it.
+        # The mark, era and sequence; null until the stream has acknowledged the event.
         Column("stream_time", Timestamp),
         Column("stream_sequence", BigInteger),
     )
@@ -56,11 +56,11 @@ def _add_outbox(metadata: MetaData) -> None:
         metadata,
         # The stream_time of the rows that were marked in this era.
         Column("era_time", Timestamp, primary_key=True),
-        # When the stream was made, as the server said when the era began.
+        # When the stream was created, as the server said at the beginning of the era.
         Column("stream_created", Timestamp, nullable=False),
         # The highest sequence that the stream still has; null while it has lost nothing.
         Column("kept", BigInteger),
-        # Up to which sequence lost rows have been published again; null when there are none (any more).
+        # The sequence up to which lost rows have been published again; null if none is left.
         Column("healed", BigInteger),
         Column("close_time", Timestamp),
     )
@@ -94,9 +94,9 @@ def _add_request_ledger(metadata: MetaData) -> None:
         Column("method", Text, nullable=False),
         Column("request_id", Text, nullable=False),
         Column("request_digest", LargeBinary, nullable=False),
-        # Written by no release that is in use: kept so that older processes can run beside newer ones.
+        # No longer written; kept so that older processes can run beside newer ones.
         Column("intention", LargeBinary),
-        # Null while the call is under way.
+        # Null while the call is in progress.
         Column("response", LargeBinary),
         Column("create_time", Timestamp, nullable=False),
         PrimaryKeyConstraint("organization_id", "method", "request_id"),
@@ -114,7 +114,7 @@ def _add_dead_letters(metadata: MetaData) -> None:
         Column("reason", Text, nullable=False),
         Column("payload", LargeBinary, nullable=False),
         Column("create_time", Timestamp, nullable=False),
-        # Empty when the message could not be read.
+        # Empty if the message could not be read.
         Column("organization_id", Text, nullable=False, server_default=""),
         Column("state", Text, nullable=False, server_default="OPEN"),
         Column("redrives", Integer, nullable=False, server_default="0"),

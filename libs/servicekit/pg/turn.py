@@ -1,4 +1,4 @@
-"""A turn: work on the outbox that one process does for all, until it gives the turn back or dies."""
+"""A turn lets one process work on the outbox for all replicas, until it gives the turn back or dies."""
 
 import secrets
 from datetime import timedelta
@@ -19,7 +19,7 @@ _GIVE_BACK = text("delete from outbox_turn where name = :name and holder = :hold
 
 
 class Turn:
-    """Saves work and guards nothing: a process that stands still for longer than its turn may do what another did."""
+    """Saves duplicate work, but guards nothing: a process that pauses longer than its turn may repeat work."""
 
     def __init__(self, database: Database, name: str) -> None:
         self._database = database
@@ -27,7 +27,7 @@ class Turn:
         self._taken = False
 
     async def take(self) -> bool:
-        """Takes the turn, or prolongs it; False while another process has it."""
+        """Takes or prolongs the turn. Returns False while another process has it."""
         async with self._database.statement() as connection:
             taken = await connection.execute(_TAKE, self._mine | {"length": _LENGTH})
         self._taken = taken.rowcount > 0

@@ -1,4 +1,4 @@
-"""gRPC: the server with its edge, the channels to other services, faults as statuses, pages."""
+"""gRPC: the server with its edge, channels to other services, faults as statuses, pages."""
 
 from servicekit.rpc.channel import open_channel
 from servicekit.rpc.paging import Page, next_page_token, read_page

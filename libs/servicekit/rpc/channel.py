@@ -1,8 +1,7 @@
-"""Calls to other services. The channel adds to every call what must never be forgotten: a deadline, the request id, the
-trace context.
+"""Calls to other services. The channel adds a deadline, the request id and the trace context to every call.
 
-It wraps the multi-callables instead of using client interceptors: those put a task between the caller and the call,
-which costs time and has kept cancellation from reaching the server.
+It wraps the multi-callables instead of using client interceptors, which put a task between the caller and the call:
+that costs time, and has kept cancellations from reaching the server.
 """
 
 import json
@@ -20,8 +19,8 @@ from servicekit.run import context, telemetry, transient
 
 DEFAULT_DEADLINE = timedelta(seconds=10)
 
-# Retries hold for every method: reads change nothing, and our own mutating calls always carry a request_id, under which
-# a repeat is answered with the first answer, also when that was lost on the way.
+# Every method may be retried: reads change nothing, and our own mutating calls always carry a request_id, so that a
+# repeat gets the first answer, even if that was lost on the way.
 SERVICE_CONFIG = {
     "loadBalancingConfig": [{"round_robin": {}}],
     "healthCheckConfig": {"serviceName": ""},
@@ -37,7 +36,7 @@ SERVICE_CONFIG = {
             },
         }
     ],
-    # When more than half of the calls fail, no more load is put on top.
+    # Stops retrying while more than half of the calls fail.
     "retryThrottling": {"maxTokens": 100, "tokenRatio": 0.5},
 }
 
@@ -49,7 +48,7 @@ _OPTIONS: Sequence[tuple[str, str | int]] = (
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
-    # A server that restarts is found again within a second or two, not after gRPC's two minutes.
+    # Finds a restarted server within a second or two, instead of gRPC's two minutes.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1000),
     ("grpc.max_reconnect_backoff_ms", 2000),
@@ -57,10 +56,9 @@ _OPTIONS: Sequence[tuple[str, str | int]] = (
 
 
 def open_channel(target: str, *, deadline: timedelta = DEFAULT_DEADLINE) -> grpc.aio.Channel:
-    """A channel to `target` ("host:port", "dns:///host:port"). Connects by itself, now and after every failure.
+    """Opens a channel to `target` ("host:port", "dns:///host:port"), which connects by itself, also after failures.
 
-    A unary call that names no timeout gets `deadline`, and never more than what is left of the call that it serves. A
-    stream gets none but that.
+    A unary call without a timeout gets `deadline`, and no call gets more than what is left of the call that it serves.
     """
     return _Channel(grpc.aio.insecure_channel(target, options=_OPTIONS), deadline.total_seconds())
 
@@ -104,7 +102,7 @@ class _Channel(grpc.aio.Channel):
 
 
 class _Calls:
-    """A multi-callable of any of the four kinds; what it returns is gRPC's own call."""
+    """A multi-callable of any of the four kinds, which returns gRPC's own call."""
 
     __slots__ = ("_deadline", "_inner")
 
@@ -134,11 +132,11 @@ def _carried() -> list[tuple[str, str]]:
     return carried
 
 
-def _is_away(error: BaseException) -> bool:
+def _is_unreachable(error: BaseException) -> bool:
     return isinstance(error, grpc.aio.AioRpcError) and error.code() in {
         grpc.StatusCode.UNAVAILABLE,
         grpc.StatusCode.DEADLINE_EXCEEDED,
     }
 
 
-transient.recognise(_is_away)
+transient.recognise(_is_unreachable)

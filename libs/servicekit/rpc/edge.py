@@ -1,6 +1,6 @@
-"""The edge of a server, one layer around each handler: decode, check, bound in time, answer or refuse, and be seen.
+"""The edge of a server, one layer around each handler: decode, validate, limit the time, answer or refuse, observe.
 
-It is one of the places that catch every exception: what is no Fault leaves as a bare INTERNAL with the request id, and
+It is one of the places that catch every exception. Anything but a Fault leaves as a bare INTERNAL with the request id;
 its text goes only to our log.
 """
 
@@ -31,9 +31,9 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 T = TypeVar("T")
 
 MAX_MESSAGE_BYTES = 256 * 1024
-# What the transport takes: a request between the two is refused by us, with a reason; a larger one by gRPC, without.
+# The limit of the transport. We refuse a request between the two with a reason, gRPC a larger one without.
 MAX_TAKEN_BYTES = 4 * MAX_MESSAGE_BYTES
-# A longer deadline is cut to this: nobody waits for ever, and a handler must not either.
+# A longer deadline is cut to this.
 LONGEST_CALL = timedelta(minutes=10)
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -48,11 +48,11 @@ class Method:
     encode: Callable[[Message], bytes]
     validate: Validator
     has_organization: bool
-    default_deadline: timedelta | None  # of a call that brings none; None: as long as it takes
+    default_deadline: timedelta | None  # of a call without one; None: no limit
 
 
 class Edge:
-    """What all handlers of one server share."""
+    """The state that all handlers of one server share."""
 
     def __init__(self, ids: IdSource) -> None:
         self._ids = ids
@@ -60,7 +60,7 @@ class Edge:
         self._is_stopping = False
 
     def guard(self, method: Method, handler: Handler) -> Handler:
-        """The handler with the edge around it."""
+        """Returns the handler with the edge around it."""
         if handler.unary_unary:
             return grpc.unary_unary_rpc_method_handler(self._unary(method, handler.unary_unary))
         read, encode = _reader(method), _encoder(method)
@@ -68,12 +68,12 @@ class Edge:
             answer = self._stream(method, handler.unary_stream, read)
             return grpc.unary_stream_rpc_method_handler(answer, response_serializer=encode)
         if handler.stream_stream:
-            answer = self._stream(method, handler.stream_stream, _as_it_is)
+            answer = self._stream(method, handler.stream_stream, _unchanged)
             return grpc.stream_stream_rpc_method_handler(answer, request_deserializer=read, response_serializer=encode)
         raise TypeError(f"{method.seen.name}: a stream of requests with one answer is not supported")
 
     def end_streams(self) -> None:
-        """Ends the streams in flight, which may have no end of their own; their readers then find another server."""
+        """Ends the streams in flight, which may have no end of their own; their readers then connect elsewhere."""
         self._is_stopping = True
         for scope in self._streams:
             scope.reschedule(asyncio.get_running_loop().time())
@@ -105,7 +105,7 @@ class Edge:
             try:
                 limit = _limit(method, rpc)
                 request = read(source)
-                # Before the first answer, which may be long in coming.
+                # Sent now, since the first answer may take long.
                 await rpc.send_initial_metadata(((REQUEST_ID_KEY, call.request_id),))
                 await self._until_stopped(limit, pump(behavior, request, rpc))
             except BaseException as error:  # noqa: BLE001 - the edge
@@ -122,7 +122,7 @@ class Edge:
                 await working
         except TimeoutError as error:
             if scope.expired() and self._is_stopping:
-                raise Unavailable("SERVER_STOPPING", "this server stops; ask again") from None
+                raise Unavailable("SERVER_STOPPING", "this server is stopping; try again") from None
             raise _expiry(scope, error) from None
         finally:
             self._streams.discard(scope)
@@ -135,7 +135,7 @@ async def _pump(behavior: Callable[..., AsyncIterator[Message]], request: Any, r
 
 
 async def _hand_over(behavior: Callable[..., Awaitable[None]], request: Any, rpc: Context) -> None:
-    """A handler that writes by itself, such as Health/Watch."""
+    """Runs a handler that writes its answers by itself, such as Health/Watch."""
     await behavior(request, rpc)
 
 
@@ -156,7 +156,7 @@ def _reader(method: Method) -> Callable[[bytes], Message]:
 
 
 def _loggable(organization_id: str) -> str:
-    """Before the request is checked: whatever is no id goes into no log and no span."""
+    """Returns the id, or nothing if it is none: the request is not validated yet, and logs and spans need ids."""
     return organization_id if _ID.fullmatch(organization_id) else ""
 
 
@@ -170,17 +170,17 @@ def _encoder(method: Method) -> Callable[[Message], bytes]:
     return encode
 
 
-def _as_it_is(requests: Any) -> Any:
+def _unchanged(requests: Any) -> Any:
     return requests
 
 
 def _limit(method: Method, rpc: Context) -> float | None:
-    """Seconds after which we must end the call ourselves; gRPC ends it when the caller's own deadline passes."""
-    told: float | None = rpc.time_remaining()
-    allowed = method.default_deadline if told is None else LONGEST_CALL
+    """Returns the seconds after which we must end the call; gRPC ends it at the caller's own deadline."""
+    given: float | None = rpc.time_remaining()
+    allowed = method.default_deadline if given is None else LONGEST_CALL
     seconds = allowed.total_seconds() if allowed else None
-    if told is not None and seconds is not None and told <= seconds:
-        seconds, limit = told, None
+    if given is not None and seconds is not None and given <= seconds:
+        seconds, limit = given, None
     else:
         limit = seconds
     if seconds is not None:
@@ -198,7 +198,7 @@ async def _within(seconds: float, working: Awaitable[T]) -> T:
 
 
 def _expiry(scope: asyncio.Timeout, error: TimeoutError) -> Exception:
-    """A handler may run into a timeout of its own; that is not ours."""
+    """Returns our own timeout as a fault; a timeout inside the handler stays what it is."""
     return DeadlineExceeded("DEADLINE_EXCEEDED", "the call did not end in time") if scope.expired() else error
 
 
@@ -218,32 +218,32 @@ async def _refuse(call: Call, rpc: Context, error: BaseException) -> NoReturn:
 
 
 def _is_hang_up(error: BaseException) -> bool:
-    """gRPC could not write: the client is gone, or the server is stopped."""
+    """Returns whether gRPC could not write, because the client is gone or the server stopped."""
     return isinstance(error, grpc.aio.BaseError) and not isinstance(error, grpc.aio.UsageError)
 
 
 def _refusal_of(error: Exception, call: Call, rpc: Context) -> Refusal:
     if isinstance(error, NotImplementedError) and rpc.code() is grpc.StatusCode.UNIMPLEMENTED:
-        # The generated servicer's own answer for a method that nobody has written.
+        # The generated servicer's answer for a method without an implementation.
         return Refusal(code=grpc.StatusCode.UNIMPLEMENTED, message="not implemented", reason="")
     try:
         if fault := _fault_in(error):
             return refusal_of(fault)
-    except Exception:  # noqa: BLE001 - a fault of ours that does not encode must not leak either
-        _log.exception("a fault that cannot be told")
+    except Exception:  # noqa: BLE001 - a fault that cannot be encoded must not leak either
+        _log.exception("a fault cannot be encoded")
     _log.error("unhandled exception", exc_info=error)
     message = f"internal error; request id {call.request_id}"
     return Refusal(code=grpc.StatusCode.INTERNAL, message=message, reason=type(error).__name__)
 
 
 def _fault_in(error: Exception) -> Fault | None:
-    """The fault itself, the first of those that a TaskGroup collected, or that something we need is away."""
+    """Returns the fault, the first of those that a TaskGroup collected, or Unavailable for a transient error."""
     if isinstance(error, Fault):
         return error
     if isinstance(error, ExceptionGroup):
         faults = [_fault_in(one) for one in error.exceptions]
         return faults[0] if all(faults) else None
     if is_transient(error):
-        _log.warning("a dependency is away: %r", error)
-        return Unavailable("DEPENDENCY_UNAVAILABLE", "something that this call needs is away; try again")
+        _log.warning("a dependency is unreachable: %r", error)
+        return Unavailable("DEPENDENCY_UNAVAILABLE", "a dependency of this call is unreachable; try again")
     return None

@@ -1,6 +1,6 @@
-"""What is seen of one call on the server: its span, its duration by method and code, its line in the access log.
+"""Observes calls on the server: a span, the duration by method and code, a line in the access log.
 
-Written by us because the contrib instrumentation costs a multiple of it, breaks Health/Watch and misreports codes.
+Written by us: the contrib instrumentation costs several times as much, breaks Health/Watch and misreports codes.
 """
 
 import logging
@@ -34,7 +34,7 @@ _duration = metrics.get_meter(__name__).create_histogram(
 
 
 class Seen:
-    """Everything about a method that is the same for each of its calls."""
+    """The labels of a method, the same for each of its calls."""
 
     def __init__(self, service: str, method: str, log_level: int = logging.INFO) -> None:
         self.name = f"{service}/{method}"
@@ -49,7 +49,7 @@ class Seen:
 
 
 class Call:
-    """One call. It has a task, and so a context, of its own: what is set here ends with it."""
+    """One call. Each has its own task and context, so that values set here end with it."""
 
     __slots__ = ("_context", "_method", "_span", "_started", "is_named_by_us", "request_id")
 
@@ -63,7 +63,7 @@ class Call:
                 request_id = value
             elif key == telemetry.HEADER and isinstance(value, str):
                 parent = value
-        # Metadata costs a tenth of a small call, so a caller who has named the call is told its name only in an error.
+        # Metadata costs a tenth of a small call, so the caller's own request id is returned only in an error.
         self.is_named_by_us = not request_id
         self.request_id = request_id or ids.new()
         context.request_id.set(self.request_id)
@@ -102,7 +102,7 @@ class Call:
 
 
 def _begin_span(method: Seen, traceparent: str) -> Span:
-    """Makes the span of the call the current one. A trace that the caller did not sample is only passed on."""
+    """Makes the span of the call current. A trace that the caller did not sample is only passed on."""
     remote = telemetry.parse(traceparent) if traceparent else None
     parent: Span = NonRecordingSpan(remote) if remote else INVALID_SPAN
     joined = set_span_in_context(parent, _NOTHING)

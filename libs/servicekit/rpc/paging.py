@@ -1,4 +1,4 @@
-"""Page tokens: opaque to the caller, and good only for the request that they were given for."""
+"""Page tokens, opaque to the caller and valid only for the request that they were issued for."""
 
 import base64
 import binascii
@@ -16,17 +16,17 @@ MAX_PAGE_SIZE = 200
 
 Cursor = tuple[str | int, ...]
 
-_DIGEST = 8  # bytes; it catches mistakes, not forgers: a cursor is only ever a position within what the caller may see
+_DIGEST = 8  # bytes; it detects mistakes, not forgery: a cursor is only a position within what the caller may see
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     size: int
-    after: Cursor | None  # the position behind which the page begins; None: at the beginning
+    after: Cursor | None  # the position after which the page begins; None: the beginning
 
 
 def read_page(request: Any) -> Page:
-    """What `page_size` and `page_token` of a request ask for."""
+    """Reads `page_size` and `page_token` of a request."""
     if not 0 <= request.page_size <= MAX_PAGE_SIZE:
         raise InvalidField("page_size", f"must be 0 to {MAX_PAGE_SIZE}")
     return Page(
@@ -36,7 +36,7 @@ def read_page(request: Any) -> Page:
 
 
 def next_page_token(request: Message, last: Cursor) -> str:
-    """The token of the page behind `last`, for the same request."""
+    """Returns the token of the page after `last`, for the same request."""
     cursor = json.dumps(last, separators=(",", ":")).encode()
     return base64.urlsafe_b64encode(_digest(request, cursor) + cursor).rstrip(b"=").decode()
 
@@ -49,12 +49,12 @@ def _read(request: Any) -> Cursor:
         raw = b""
     digest, cursor = raw[:_DIGEST], raw[_DIGEST:]
     if digest != _digest(request, cursor):
-        raise InvalidField("page_token", "was not given for this request")
+        raise InvalidField("page_token", "was not issued for this request")
     return tuple(json.loads(cursor))
 
 
 def _digest(request: Message, cursor: bytes) -> bytes:
-    """Of the position and of everything that chooses the rows; the size of the page may change on the way."""
+    """Hashes the position and all fields that select rows; the page size may change between pages."""
     bare = type(request)()
     bare.CopyFrom(request)
     bare.ClearField("page_token")

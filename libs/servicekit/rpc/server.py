@@ -1,4 +1,4 @@
-"""The gRPC server of a process: our services with the edge around each method, health, and reflection."""
+"""The gRPC server of a process: our services with the edge around each method, health and reflection."""
 
 import asyncio
 import logging
@@ -20,28 +20,28 @@ from servicekit.run.addresses import Misconfigured
 Servicers = Iterable[tuple[Callable[[Any, Any], None], object]]
 
 DEFAULT_DEADLINE = timedelta(seconds=10)
-LIVENESS = "liveness"  # the health service that is SERVING as long as the process answers at all
+LIVENESS = "liveness"  # the health service that is SERVING as long as the process responds at all
 
 _REFLECTION_V1ALPHA = reflection.SERVICE_NAME
 _REFLECTION_V1 = "grpc.reflection.v1.ServerReflection"  # the same messages under a newer name
-_HEALTH_LIMIT = 2.0  # seconds to tell the watchers
+_HEALTH_LIMIT = 2.0  # seconds to notify the watchers
 
 _log = logging.getLogger(__name__)
 
 
 class CannotListen(Misconfigured):
-    """The address is taken, or not one of this machine."""
+    """The address is in use, or does not belong to this machine."""
 
     def __init__(self, address: str) -> None:
-        super().__init__("listen", "taken, or no address of this machine")
+        super().__init__("listen", "in use, or no address of this machine")
         self.args = (f"cannot listen on {address}: {self.complaint}",)
 
 
 class RpcServer:
-    """Listens on `listen` (host:port, port 0 for any free one) once it is started or its port is asked for.
+    """Listens on `listen` (host:port, port 0 for any free port) once it is started or its port is read.
 
     `servicers` are pairs of the generated `add_XServicer_to_server` and the servicer. A unary call without a deadline
-    gets `DEFAULT_DEADLINE`, a stream none; `deadlines` says otherwise for a method, by "package.Service/Method".
+    gets `DEFAULT_DEADLINE`, a stream none; `deadlines` overrides this by "package.Service/Method".
     """
 
     def __init__(
@@ -69,14 +69,14 @@ class RpcServer:
         reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflected, methods)
         methods.handlers[_REFLECTION_V1] = methods.handlers[_REFLECTION_V1ALPHA]
         methods.check_deadlines()
-        # All of them are ready, or none is: what a service needs, the process needs.
+        # Either all services are ready or none: they share their dependencies.
         self._health.names = ("", *(name for name in methods.handlers if not name.startswith("grpc.")))
         for service, handlers in methods.handlers.items():
             self._server.add_registered_method_handlers(service, handlers)
 
     @property
     def port(self) -> int:
-        """The port it listens on, also before it is started: calls then wait until it is."""
+        """Returns the port, also before the start: calls then wait for it."""
         if not self._port:
             try:
                 self._port = self._server.add_insecure_port(self._listen)
@@ -87,25 +87,25 @@ class RpcServer:
     async def start(self) -> None:
         port = self.port
         await self.set_serving(serving=False)
-        # A process that waits for its database is not ready, but restarting it would help nobody.
+        # A process that waits for its database is not ready, but a restart would not help.
         await self._health.set(LIVENESS, health_pb2.HealthCheckResponse.SERVING)
         await self._server.start()
         _log.info("listening on port %d", port)
 
     async def set_serving(self, *, serving: bool) -> None:
         status = health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
-        # Bounded, because the servicer waits for watchers that do not read.
+        # Bounded, because the servicer waits for watchers even if they do not read.
         try:
             async with asyncio.timeout(_HEALTH_LIMIT):
                 for name in self._health.names:
                     await self._health.set(name, status)
         except TimeoutError:
-            _log.warning("a watcher of the health does not read; some were not told")
+            _log.warning("a watcher of the health does not read; some were not notified")
 
     async def stop(self, grace: float) -> None:
-        """Takes no new call and ends the streams. Calls in flight have `grace` seconds, then they are cancelled."""
+        """Refuses new calls and ends the streams. Calls in flight have `grace` seconds, then they are cancelled."""
         async with asyncio.TaskGroup() as group:
-            # It must refuse new calls first, else the readers of the streams come straight back.
+            # It must refuse new calls first, or the readers of the streams would reconnect at once.
             stopping = group.create_task(self._server.stop(grace))
             await asyncio.sleep(0)
             self._edge.end_streams()
@@ -113,19 +113,19 @@ class RpcServer:
 
 
 class _Health(health.aio.HealthServicer):  # type: ignore[misc]
-    """Names what is known here where the library answers NOT_FOUND without a word."""
+    """Names the known services, where the library answers NOT_FOUND without a text."""
 
     names: Sequence[str] = ("",)
 
     async def Check(self, request: health_pb2.HealthCheckRequest, context: Any) -> health_pb2.HealthCheckResponse:
         if request.service not in {*self.names, LIVENESS}:
             known = ", ".join(name for name in (*self.names, LIVENESS) if name)
-            raise NotFound("SERVICE_NOT_FOUND", f"no such service here; known are {known}, and the empty name for all")
+            raise NotFound("SERVICE_NOT_FOUND", f"no such service; known are {known}, and the empty name for all")
         return await super().Check(request, context)
 
 
 class _Methods:
-    """Takes the place of a server for the generated code, and keeps what it registers, each with the edge around."""
+    """Stands in for a server in the generated code: keeps the handlers, each with the edge around it."""
 
     def __init__(self, edge: Edge, deadlines: Mapping[str, timedelta | None]) -> None:
         self._edge = edge
@@ -133,7 +133,7 @@ class _Methods:
         self.handlers: dict[str, dict[str, Handler]] = {}
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:
-        """The same handlers once more, for older servers."""
+        """Ignores the handlers, which are registered a second time for older servers."""
 
     def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Handler]) -> None:
         self.handlers[service] = {
@@ -146,18 +146,18 @@ class _Methods:
             raise ValueError(f"deadlines for methods that do not exist: {', '.join(unknown)}")
 
     def _method(self, service: str, name: str, handler: Handler) -> Method:
-        ours = not service.startswith("grpc.")
+        is_own = not service.startswith("grpc.")
         decode: Any = handler.request_deserializer  # the FromString of the request's type
         encode: Any = handler.response_serializer
         request_type: Any = decode.__self__.DESCRIPTOR
         return Method(
-            seen=Seen(service, name, logging.INFO if ours else logging.DEBUG),
+            seen=Seen(service, name, logging.INFO if is_own else logging.DEBUG),
             decode=decode,
             encode=encode,
             validate=validator(request_type),
             has_organization="organization_id" in request_type.fields_by_name,
             default_deadline=self._deadlines.get(
-                f"{service}/{name}", DEFAULT_DEADLINE if ours and handler.unary_unary else None
+                f"{service}/{name}", DEFAULT_DEADLINE if is_own and handler.unary_unary else None
             ),
         )
 
@@ -167,14 +167,14 @@ def _options(max_connection_age: timedelta) -> list[tuple[str, int]]:
     return [
         ("grpc.max_receive_message_length", MAX_TAKEN_BYTES),
         ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-        # A second process on the same port would take half of the calls in silence.
+        # A second process on the same port would silently take half of the calls.
         ("grpc.so_reuseport", 0),
-        # Clients connect anew now and then, and so find servers that came later. A watch is cut after twice the age.
+        # Makes clients reconnect now and then, to find newer servers. A watch ends after twice the age.
         ("grpc.max_connection_age_ms", age),
         ("grpc.max_connection_age_grace_ms", age),
         ("grpc.keepalive_time_ms", 60_000),
         ("grpc.keepalive_timeout_ms", 20_000),
-        # Less than the 30 s between the pings of our own channels, else they are cut off for pinging too often.
+        # Less than the 30 s between the pings of our own channels, which would otherwise be disconnected.
         ("grpc.http2.min_ping_interval_without_data_ms", 20_000),
         ("grpc.keepalive_permit_without_calls", 1),
     ]

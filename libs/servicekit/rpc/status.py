@@ -1,4 +1,4 @@
-"""Fault <-> google.rpc.Status: the only place where the error vocabulary meets the transport, in both directions."""
+"""Converts between Fault and google.rpc.Status: the only place where the error vocabulary meets the transport."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ DOMAIN = "postflow"
 DETAILS_KEY = "grpc-status-details-bin"
 PUSHBACK_KEY = "grpc-retry-pushback-ms"
 
-# A client drops a status whose headers exceed 8 KiB, so what we send stays well below, base64 included.
+# A client drops a status whose headers exceed 8 KiB; these limits stay well below, including base64.
 _MAX_MESSAGE = 512
 _MAX_METADATA = 1024
 _MAX_VIOLATIONS = 2048
@@ -33,7 +33,7 @@ _CLASSES: Mapping[Code, type[Fault]] = {
     Code.PERMISSION_DENIED: faults.Forbidden,
     Code.UNAUTHENTICATED: faults.Unauthenticated,
     Code.UNAVAILABLE: faults.Unavailable,
-    # Our caller's time is not up because that of our own call is.
+    # The timeout of our own call does not mean that our caller's deadline has passed.
     Code.DEADLINE_EXCEEDED: faults.Unavailable,
 }
 _REASONS = {Code.UNAVAILABLE: "DOWNSTREAM_UNAVAILABLE", Code.DEADLINE_EXCEEDED: "DOWNSTREAM_TIMEOUT"}
@@ -41,12 +41,12 @@ _REASONS = {Code.UNAVAILABLE: "DOWNSTREAM_UNAVAILABLE", Code.DEADLINE_EXCEEDED: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """What goes over the wire in place of an answer."""
+    """The error that is sent in place of an answer."""
 
     code: grpc.StatusCode
     message: str
     reason: str
-    field: str = ""  # the first one at fault
+    field: str = ""  # the first violated field
     metadata: tuple[tuple[str, str | bytes], ...] = ()
 
 
@@ -63,8 +63,8 @@ def refusal_of(fault: Fault) -> Refusal:
 
 
 def fault_from_error(error: grpc.aio.AioRpcError) -> Fault:
-    """What a call's error means to the caller. Raises `error` itself when it is nobody's refusal but a defect over
-    there: that is one of ours then, too."""
+    """Returns the fault that the error of a call means. Raises `error` itself if it is a defect of the other service,
+    which makes it one of our service, too."""
     try:
         code = Code(error.code().name)
     except ValueError:
@@ -85,7 +85,7 @@ def fault_from_error(error: grpc.aio.AioRpcError) -> Fault:
 
 @contextmanager
 def calling() -> Iterator[None]:
-    """Around a call to another service: its errors come out as faults."""
+    """Turns the errors of a call to another service into faults."""
     try:
         yield
     except grpc.aio.AioRpcError as error:
@@ -93,7 +93,7 @@ def calling() -> Iterator[None]:
 
 
 def _pushback(retry_after: timedelta | None) -> tuple[tuple[str, str], ...]:
-    """Tells the retries inside gRPC clients to wait as told, or, when that is long, to leave it to the caller."""
+    """Tells the retries inside gRPC clients how long to wait, or, if that is long, to leave retrying to the caller."""
     if retry_after is None:
         return ()
     pushback = str(math.ceil(retry_after / timedelta(milliseconds=1))) if retry_after <= _LONGEST_PUSHBACK else "-1"
@@ -116,7 +116,7 @@ def _encode(code: grpc.StatusCode, message: str, fault: Fault) -> bytes:
 
 
 def _bad_request(violations: tuple[Violation, ...]) -> error_details_pb2.BadRequest:
-    """As many as fit; the last one then counts the rest."""
+    """Returns as many violations as fit; the last one counts the rest."""
     bad_request = error_details_pb2.BadRequest()
     for index, violation in enumerate(violations):
         bad_request.field_violations.add(
@@ -130,12 +130,12 @@ def _bad_request(violations: tuple[Violation, ...]) -> error_details_pb2.BadRequ
 
 
 def _clean(text: str, limit: int) -> str:
-    """Valid UTF-8 of at most `limit` bytes: a text that came out of somebody's JSON may hold lone surrogates."""
+    """Returns valid UTF-8 of at most `limit` bytes: a text from a provider's JSON may contain lone surrogates."""
     return text.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore")
 
 
 def _fitting(metadata: Mapping[str, str]) -> dict[str, str]:
-    """Entries in their order, as many as fit."""
+    """Returns as many entries as fit, in order."""
     fitting: dict[str, str] = {}
     left = _MAX_METADATA
     for key, value in metadata.items():
@@ -171,7 +171,7 @@ class _ErrorDetails:
         retry_info = error_details_pb2.RetryInfo()
         for packed in status.details:
             for detail in (info, bad_request, retry_info):
-                packed.Unpack(detail)  # does nothing to one of another type
+                packed.Unpack(detail)  # does nothing for another type
         return cls(
             reason=info.reason,
             metadata=dict(info.metadata),

@@ -1,7 +1,7 @@
-"""Checks of a request against the field rules in its proto (postflow/rules/v1/rules.proto), compiled once per type.
+"""Validates requests against the field rules in their protos (postflow/rules/v1/rules.proto), compiled once per type.
 
-Beyond the declared rules every request is held to what no handler should have to think about: instants and durations
-that exist, known enum values, finite numbers, texts without NUL, and update masks whose paths exist.
+Undeclared rules hold for every request, so that no handler has to check them: valid instants and durations, known enum
+values, finite numbers, texts without control characters, and update masks whose paths exist.
 """
 
 import json
@@ -24,7 +24,7 @@ _Check = Callable[[Any], _Problems]
 
 _FINE: _Problems = ()
 _NO_RULES = rules_pb2.FieldRules()
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # all but tab and the ends of lines
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # all but tab and line ends
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NANOS = 1_000_000_000
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799  # 0001-01-01 to 9999-12-31, as protobuf defines them
@@ -43,11 +43,11 @@ _EMPTIABLE = frozenset({FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES,
 
 
 class RuleError(Exception):
-    """A rule stands on a field that it does not fit: a mistake in the proto, found when the server is built."""
+    """A rule does not fit the type of its field: a mistake in the proto, found when the server is built."""
 
 
 def validator(request_type: Descriptor) -> Validator:
-    """A function that raises InvalidRequest, naming every field at fault."""
+    """Returns a function that raises InvalidRequest with every violated field."""
     check = _Compiler().message(request_type)
 
     def validate(request: Message) -> None:
@@ -68,7 +68,7 @@ def _invalid(violations: list[Violation]) -> InvalidRequest:
 
 
 class _Compiler:
-    """Turns descriptors into checks. What needs no check has none, and costs nothing."""
+    """Turns descriptors into checks. A field without rules gets none, and costs nothing."""
 
     def __init__(self) -> None:
         self._done: dict[str, _Check | None] = {}
@@ -83,7 +83,7 @@ class _Compiler:
         return self._done[name]
 
     def _later(self, name: str) -> _Check:
-        """Stands for a type while it is compiled, because it may contain itself."""
+        """Returns a check that stands in for a type while it is compiled, since a type may contain itself."""
 
         def check(message: Message) -> _Problems:
             return (self._done[name] or _pass)(message)
@@ -117,7 +117,7 @@ class _Compiler:
         return _both(_not_empty if says_something else None, self._value(field, rules))
 
     def _value(self, field: FieldDescriptor, rules: rules_pb2.FieldRules = _NO_RULES) -> _Check | None:
-        """The check of one value: of the field itself, or of one element of it."""
+        """Returns the check of one value: the field itself, or an element of it."""
         if field.type == FieldDescriptor.TYPE_STRING:
             _refuse(field, rules, "gte", "lte")
             return _text(rules)
@@ -156,7 +156,7 @@ def _both(first: _Check | None, second: _Check | None) -> _Check | None:
 
 
 def _counted(rules: rules_pb2.FieldRules, check_each: _Check | None) -> _Check | None:
-    """What has too many elements is not looked into: a hundred thousand would hold up every other call."""
+    """Limits the number of elements. Too many are not checked one by one: 100,000 would delay every other call."""
     if not (rules.HasField("min_items") or rules.HasField("max_items")):
         return check_each
     least = rules.min_items if rules.HasField("min_items") else -math.inf
@@ -203,8 +203,8 @@ def _matches(pattern: re.Pattern[str], text: str) -> _Check:
 
 
 def _printable(value: str) -> _Problems:
-    """PostgreSQL stores no NUL, and no provider, log or terminal is sent what it might obey."""
-    # Lone surrogates never get here: such bytes are no UTF-8 and do not decode.
+    """Refuses control characters: PostgreSQL stores no NUL, and providers, logs and terminals may obey the others."""
+    # Lone surrogates never get here: they are no valid UTF-8 and do not decode.
     return _FINE if _CONTROL.search(value) is None else [("", "must not contain control characters")]
 
 
@@ -240,7 +240,7 @@ def _range(least: float, most: float) -> str:
 
 
 def _known(enum: EnumDescriptor, *, is_choice: bool) -> _Check:
-    """In a list 0 chooses nothing: it would pass for a choice that was made."""
+    """Accepts the values of the enum, in a list without 0, which would pass for a choice."""
     known = frozenset(enum.values_by_number) - (frozenset({0}) if is_choice else frozenset())
     return lambda value: _FINE if value in known else [("", f"{value} is not a value of {enum.name}")]
 
@@ -261,7 +261,7 @@ def _exists(descriptor: Descriptor | None, path: str) -> bool:
         field = descriptor.fields_by_name.get(name) if descriptor else None
         if field is None:
             return False
-        # Nothing inside a list or map, and no part of an instant, is changed by itself.
+        # An element of a list or map, or a part of an instant, cannot be changed alone.
         is_open = field.message_type and not field.is_repeated and not _is_well_known(field.message_type)
         descriptor = field.message_type if is_open else None
     return True
@@ -296,7 +296,7 @@ def _is_map(field: FieldDescriptor) -> bool:
 
 
 def _is_choice(field: FieldDescriptor) -> bool:
-    """A member of a oneof that the author wrote; `optional` makes one of its own."""
+    """Returns whether the field is a member of a declared oneof; `optional` creates an implicit one."""
     return field.containing_oneof is not None and field.containing_oneof.name != f"_{field.name}"
 
 
@@ -346,7 +346,7 @@ def _finite(value: float) -> _Problems:
 
 
 def _not_empty(value: Any) -> _Problems:
-    """For a required member of a oneof: once chosen, it says something."""
+    """Refuses an empty value of a required member of a oneof."""
     return _FINE if value else [("", "must not be empty")]
 
 

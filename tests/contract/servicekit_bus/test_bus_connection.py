@@ -39,7 +39,7 @@ async def test_a_server_that_comes_back_is_used_again(
     await fresh_nats.start()
     await eventually(lambda: own_connection.is_connected and own_connection.stats["reconnects"] == 1)
     await own_connection.flush()
-    await eventually(lambda: "connected again" in caplog.text)
+    await eventually(lambda: "reconnected" in caplog.text)
     assert len(caplog.records) <= 4
 
 

@@ -117,7 +117,7 @@ async def test_a_dependency_that_is_away_is_waited_for(caplog: pytest.LogCapture
     steps = Steps(ConnectionRefusedError("no"), Unavailable("AWAY", "no"), TimeoutError(), False)
     await run(steps, steps.stop)
     assert steps.left == 0
-    assert caplog.text.count("again in") == 3
+    assert caplog.text.count("retrying in") == 3
 
 
 async def test_any_other_error_ends_the_loop() -> None:

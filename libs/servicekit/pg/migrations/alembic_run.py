@@ -1,4 +1,4 @@
-"""Alembic, driven from code: no ini file, one environment for all services."""
+"""Drives Alembic from code: no ini file, one environment for all services."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,7 +18,7 @@ _LOCK = "select pg_advisory_lock(hashtext('postflow migrations'))"
 
 
 async def run(url: str, versions: Path, *, to: str = "head", owner: str = "") -> None:
-    """`owner` is written down, so that no other service takes the database for its own."""
+    """Runs migrations and records the `owner`, so that no other service uses the database by mistake."""
     async with _connect(url) as connection:
         await connection.execute(text(_LOCK))  # held until the connection closes
         await connection.commit()
@@ -29,7 +29,7 @@ async def run(url: str, versions: Path, *, to: str = "head", owner: str = "") ->
 
 
 async def drift(url: str, metadata: MetaData) -> list[str]:
-    """How the database differs from what the code declares; empty when it does not."""
+    """Returns the differences between the database and the tables that the code declares."""
     async with _connect(url) as connection:
         return await connection.run_sync(_compare, metadata)
 
@@ -45,7 +45,7 @@ async def _connect(url: str) -> AsyncIterator[AsyncConnection]:
 
 
 def _word(text: str) -> str:
-    """A comment takes no parameter."""
+    """Returns the text, which must be a word: a comment takes no bind parameter."""
     assert text.isidentifier(), text
     return text
 

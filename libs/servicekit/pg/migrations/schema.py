@@ -1,6 +1,6 @@
-"""Brings a database to the newest revision, and says whether it is there.
+"""Upgrades a database to the newest revision, and checks whether it is there.
 
-SQLAlchemy is imported where it is used: the supervisor asks `pending` at every start and needs none of it.
+SQLAlchemy is imported where it is used: the supervisor calls `pending` at every start and does not need it.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from servicekit.pg.database import Database
 
 _UNDEFINED_TABLE = "42P01"
-# A comment on Alembic's own table tells whose database it is; one of an earlier release has none.
+# A comment on Alembic's table names the owner of the database; earlier releases have not written one.
 _STATE = "select version_num, coalesce(obj_description('alembic_version'::regclass), '') from alembic_version"
 
 
@@ -26,20 +26,20 @@ class SchemaTooOld(SettingsError):
 
 
 class UnknownRevision(SettingsError):
-    """There is no such migration."""
+    """No migration has that number."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaState:
     revision: str  # empty before the first migration
-    owner: str  # the service; empty when nobody has written it down
+    owner: str  # the service; empty if it was not recorded
 
 
 _EMPTY = SchemaState("", "")
 
 
 def revisions(package: str) -> list[str]:
-    """The numbers of all migrations, in their order."""
+    """Returns the numbers of all migrations, in order."""
     names = (entry.name for entry in files(package).iterdir())
     return sorted(name[:4] for name in names if name[:4].isdigit() and name.endswith(".py"))
 
@@ -49,13 +49,13 @@ def newest(package: str) -> str:
 
 
 def owner_of(package: str) -> str:
-    """The service whose migrations these are; empty for any other package."""
+    """Returns the service of a package of migrations; empty for any other package."""
     name, separator, _ = package.partition("_service.")
     return name if separator else ""
 
 
 async def state(url: str) -> SchemaState:
-    """Asked without SQLAlchemy."""
+    """Reads revision and owner, without SQLAlchemy."""
     connection = await asyncpg.connect(url.replace("postgresql+asyncpg://", "postgresql://", 1))
     try:
         row = await connection.fetchrow(_STATE)
@@ -71,7 +71,7 @@ async def pending(url: str, package: str) -> bool:
 
 
 async def plan(url: str, package: str, to: str = "") -> tuple[str, str]:
-    """The revision that the database is at, and that which it would be brought to. Refuses what `upgrade` refuses."""
+    """Returns the current revision and the one after an upgrade. Refuses what `upgrade` refuses."""
     found, wanted = await state(url), to or newest(package)
     _check_owner(found, package)
     if wanted not in revisions(package):
@@ -80,9 +80,9 @@ async def plan(url: str, package: str, to: str = "") -> tuple[str, str]:
 
 
 async def upgrade(url: str, package: str, to: str = "") -> None:
-    """Runs what is pending, up to `to` (the newest when it is left out). Never downgrades.
+    """Runs pending migrations, up to `to` or the newest. Never downgrades.
 
-    Two processes that do so at once take turns, and the second finds nothing to do.
+    Of two concurrent processes the second waits, and finds nothing to do.
     """
     found, wanted = await plan(url, package, to)
     if found >= wanted:
@@ -93,12 +93,12 @@ async def upgrade(url: str, package: str, to: str = "") -> None:
 
 
 async def revision(database: "Database") -> str:
-    """The one that the database is at; empty before the first."""
+    """Returns the current revision; empty before the first migration."""
     return (await _state(database)).revision
 
 
 async def check(database: "Database", package: str) -> None:
-    """A newer database is fine: migrations only add until every old process is gone."""
+    """Raises SchemaTooOld if migrations are missing. A newer database is fine, since migrations only add."""
     found, wanted = await _state(database), newest(package)
     _check_owner(found, package)
     if found.revision < wanted:

@@ -52,7 +52,7 @@ _V1 = (
 )
 
 
-# At ten million rows a day the defaults (a fifth of the table) would leave millions of dead rows for the next scan.
+# At ten million rows a day the default (a fifth of the table) would leave millions of dead rows.
 _VACUUM = "autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0"
 _V2 = (
     """
@@ -97,12 +97,12 @@ def create_v1() -> None:
 
 
 def upgrade_to_v2() -> None:
-    """Dead letters have a state, and the tables that turn over quickly are vacuumed more often."""
+    """Adds the state of dead letters, and vacuums the busiest tables more often."""
     for statement in _V2:
         op.execute(statement)
 
 
 def upgrade_to_v3() -> None:
-    """Marks of outbox rows belong to eras, and processes take turns at the outbox."""
+    """Adds eras for the marks of outbox rows, and turns of processes at the outbox."""
     for statement in _V3:
         op.execute(statement)

@@ -1,4 +1,4 @@
-"""What Alembic runs for every service."""
+"""The script that Alembic runs for every service."""
 
 from alembic import context
 
