@@ -17,12 +17,19 @@ Modules = Mapping[Path, ast.Module]
 
 # By rule: where it does not hold yet. Each entry is a beginning of `path: finding`; none is to be added.
 NOT_YET: Mapping[str, tuple[str, ...]] = {
-    "encoding": ("services/drafts/",),
-    "wire": ("services/drafts/",),
-    "length": ("services/schedule/schedule_service/main.py",),
-    "one name": ("services/drafts/", "services/schedule/"),
-    "things": ("services/drafts/",),
-    "loggers": ("libs/servicekit/", "services/drafts/", "services/publisher/", "services/schedule/"),
+    "one name": ("services/schedule/schedule_service/adapters/postgres/",),
+    "loggers": (
+        "libs/servicekit/bus/pull.py",
+        "libs/servicekit/messaging/consumer.py",
+        "libs/servicekit/ops/operations.py",
+        "libs/servicekit/pg/dead_letters.py",
+        "libs/servicekit/rpc/observe.py",
+        "libs/servicekit/run/loops.py",
+        "services/publisher/publisher_service/application/recover_jobs.py",
+        "services/publisher/publisher_service/application/wake_stranded_lines.py",
+        "services/publisher/publisher_service/engine/lane.py",
+        "services/publisher/publisher_service/engine/look_ups.py",
+    ),
 }
 
 
