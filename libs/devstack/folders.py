@@ -13,7 +13,7 @@ MARKER_TEXT = "This folder belongs to `make run`: its databases, streams and key
 
 
 class FolderLock:
-    """Belongs to an open file, so the kernel releases it when its holder ends, no matter how."""
+    """Locks a folder by an open file, so that the kernel releases it however its holder ends."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / LOCK

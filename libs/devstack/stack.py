@@ -247,7 +247,7 @@ class Stack:
 
     @contextmanager
     def _explained(self, service: str) -> Iterator[None]:
-        """Reports in a line what is wrong with a database that the caller named; embedded ones have defects only."""
+        """Reports a problem with a database that the caller named in one line; with an embedded one it is a defect."""
         from servicekit.pg import errors  # its import teaches `misconfiguration` what PostgreSQL's refusals mean
         from servicekit.run.addresses import misconfiguration, without_password
 

@@ -127,7 +127,7 @@ class Demo:
                 if state and shown.get(name) != state:
                     shown[name] = state
                     self._printer.say(f"{_after(self._clock.now() - due)}  {name:<10} {state}")
-            # Drafts and Queue hear of the end by events of their own, in any order.
+            # Drafts and Queue learn of the end by separate events, in any order.
             if states["draft"] in ENDED and states["slot"] in ENDED:
                 return states["draft"] == "PUBLISHED"
             await asyncio.sleep(POLL_SECONDS)

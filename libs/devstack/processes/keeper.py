@@ -12,7 +12,7 @@ from devstack.processes.child import KEPT_LINES, Child
 FIRST_DELAY = 0.25
 LONGEST_DELAY = 10.0
 STEADY_SECONDS = 10.0
-"""After so long a life the delay before a restart is the first one again."""
+"""A process that has run for so long is restarted after the first delay again."""
 MISCONFIGURED = 2
 """Exit code of a process whose settings are wrong: a restart would not help."""
 
@@ -125,7 +125,7 @@ class Keeper:
         self._child = await Child.start(
             self._command, name=self.name, environment=self._environment, on_line=self._take
         )
-        self._ended_by_us = not self._wanted.is_set()  # Stopped while it was being made.
+        self._ended_by_us = not self._wanted.is_set()  # Stopped while it was being started.
         if self._ended_by_us:
             self._child.send(signal.SIGTERM)
         return await self._child.wait()

