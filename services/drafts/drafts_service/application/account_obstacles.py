@@ -12,7 +12,7 @@ from servicekit.pg.database import Database
 
 class AccountDirectory(Protocol):
     async def account(self, organization_id: str, account_id: str) -> Account | None:
-        """Returns None if there is no such account; raises Unavailable without an answer in a short time."""
+        """Returns None if there is no such account; raises Unavailable if Publisher does not answer soon."""
         ...
 
 
@@ -22,7 +22,7 @@ class AccountObstacles:
         self._directory = directory
 
     async def find(self, organization_id: str, account_ids: Collection[str]) -> Obstacles:
-        """Leaves out the accounts that are unknown here and of which Publisher says nothing in time."""
+        """Returns the obstacles of these accounts; leaves out an unknown one if Publisher does not answer in time."""
         async with self._database.read() as connection:
             known = await find_obstacles(connection, organization_id, account_ids)
         if unknown := set(account_ids) - known.keys():
@@ -38,7 +38,7 @@ class AccountObstacles:
         return {account.id: obstacle_of(account.state) for account in answered}
 
     async def _ask(self, organization_id: str, account_id: str) -> Account | None:
-        """Returns None without an answer."""
+        """Returns None if Publisher does not answer."""
         try:
             account = await self._directory.account(organization_id, account_id)
         except Unavailable:

@@ -1,4 +1,4 @@
-"""Ends a withdrawal whose edit is not made, and the port to the service that answers withdrawals."""
+"""Ends a withdrawal without its edit; shared by UpdateDraft and CompleteWithdrawals."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,10 +17,10 @@ from servicekit.pg.outbox import Outbox
 
 class ContentWithdrawer(Protocol):
     async def withdraw(self, organization_id: str, draft_id: str, *, below: int) -> WithdrawalAnswer | None:
-        """Forbids the draft's revisions below `below`: after an answer, none of them starts.
+        """Forbids the draft's revisions below `below`, unless one of them is published already.
 
-        Returns None if Publisher has not received the revision before `below` yet; nothing is forbidden then. Raises
-        Unavailable without an answer.
+        Returns None, and forbids nothing, if Publisher has not received the revision before `below` yet. Raises
+        Unavailable if Publisher does not answer.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""UpdateDraft: changes content or targets. After OK no older text starts, and any in flight is named in the response.
+"""UpdateDraft: changes content or targets. After OK no older text starts; the response names those in flight.
 
 A draft whose text may be in flight is changed in three steps: record the withdrawal and nothing else, ask Publisher to
 withdraw the older revisions, and make the change if its answer allows it. A call that dies in between leaves the draft

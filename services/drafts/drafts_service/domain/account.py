@@ -52,7 +52,7 @@ def absent(organization_id: str, account_id: str) -> Account:
 
 
 def waits_without_reason(job: PostJob | None) -> bool:
-    """True if a target has yet to go out and its job does not say what it waits for."""
+    """Returns True if a target has yet to go out and its job does not say what it waits for."""
     return job is None or (job.state in OPEN and not job.state_reason)
 
 

@@ -26,7 +26,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """A content as it is stored and announced. Exactly these bytes are approved and sent."""
+    """The encoded content, as stored and announced: exactly these bytes are approved and sent."""
 
     encoded: bytes
     digest: str

@@ -37,7 +37,7 @@ async def find_obstacles(
 
 
 async def save_accounts(connection: AsyncConnection, accounts: Sequence[Account]) -> None:
-    """Stores each account unless its stored version is as new."""
+    """Stores each account, unless the stored version is equal or newer."""
     if accounts:
         await connection.execute(
             _SAVE,

@@ -101,7 +101,7 @@ async def claim_withdrawals(
 
 
 async def lock_drafts(connection: AsyncConnection, keys: Collection[DraftKey]) -> dict[DraftKey, tuple[Target, ...]]:
-    """Locks the drafts and returns their targets. The ids of missing drafts are locked against being created."""
+    """Locks the drafts and returns their targets; locks the ids of missing ones, so that nobody creates them."""
     found = await _lock_rows(connection, keys)
     if absent := set(keys) - found.keys():
         await lock_absent_drafts(connection, absent)

@@ -1,4 +1,4 @@
-"""Drafts' tables as the code knows them; the migrations make them, and a test holds the two together."""
+"""Drafts' tables as the code uses them; a test compares them with those that the migrations create."""
 
 from sqlalchemy import (
     BigInteger,
