@@ -173,17 +173,17 @@ def test_a_withdrawn_text_that_may_be_out_is_left_to_a_person() -> None:
 
 
 def test_look_ups_without_proof_become_rarer_and_end_at_the_deadline() -> None:
-    job, now, looks = settled(a_job(), AMBIGUOUS).job, NOW, list[timedelta]()
+    job, now, waits = settled(a_job(), AMBIGUOUS).job, NOW, list[timedelta]()
     deadline = job.unknown_until
     while job.state is JobState.UNKNOWN:
         assert job.next_action_time is not None
-        looks.append(job.next_action_time - now)
+        waits.append(job.next_action_time - now)
         now = job.next_action_time
         job = looked(job, NoProof(message="401"), now=now).job
-    assert looks[0] == POLICY.unknown_settle
-    assert looks[1] == timedelta(minutes=1)
-    assert sorted(looks[1:-1]) == looks[1:-1]
-    assert len(looks) < 12
+    assert waits[0] == POLICY.unknown_settle
+    assert waits[1] == timedelta(minutes=1)
+    assert sorted(waits[1:-1]) == waits[1:-1]
+    assert len(waits) < 12
     assert (job.state, now) == (JobState.NEEDS_ATTENTION, deadline)
     assert "401" in job.error_message
 

@@ -34,9 +34,9 @@ class NoIntake:
 class Claims:
     """Answers that nothing is left to do, once `may_answer` is set."""
 
-    def __init__(self, *, looks: int = 0) -> None:
-        """The first `looks` at the lines answer that there is more."""
-        self.looks = looks
+    def __init__(self, *, pages: int = 0) -> None:
+        """The first `pages` of lines answer that there is more."""
+        self.pages = pages
         self.asked: Counter[str] = Counter()
         self.may_answer = asyncio.Event()
         self.failed: deque[FailedClaim] = deque()
@@ -50,8 +50,8 @@ class Claims:
         return None, NOW
 
     async def from_lines(self, lanes: Sequence[Lane], *, most: int) -> Turns:
-        self.looks -= 1
-        return Turns(claimed=[], more=self.looks >= 0)
+        self.pages -= 1
+        return Turns(claimed=[], more=self.pages >= 0)
 
 
 def commands(count: int, *, first: int = 0, accounts: int = 7) -> list[Command]:
@@ -182,12 +182,12 @@ async def test_a_command_that_is_over_can_be_submitted_again() -> None:
 
 async def test_lines_are_claimed_again_at_once_while_there_is_more() -> None:
     """Nothing else wakes the lines in between."""
-    claims = Claims(looks=200)
+    claims = Claims(pages=200)
     claims.may_answer.set()
     pipeline = a_pipeline(claims)
     pipeline.submit_commands(commands(1))
     await _run(pipeline, claims, done=1)
-    assert claims.looks < 0
+    assert claims.pages < 0
 
 
 async def test_commands_and_lines_take_turns_when_room_is_short() -> None:

@@ -1,4 +1,4 @@
-"""Posts that cannot go at once wait in the line of their account: in order, at no cost, in nobody else's way."""
+"""Posts that cannot go at once wait in the line of their account: in order, unpolled, and in nobody's way."""
 
 from collections import Counter
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""A slot that moves takes its posts along, in whichever order the news arrives."""
+"""A slot that moves takes its posts along, in any order of events and commands."""
 
 from datetime import UTC, timedelta
 from itertools import permutations
