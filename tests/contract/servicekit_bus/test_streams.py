@@ -39,7 +39,7 @@ def _consumer(*filters: str, durable: str = "reader", stream: str = "THINGS") ->
     return ConsumerSpec(stream=stream, durable=durable, filter_subjects=filters)
 
 
-async def test_a_stream_is_made_as_declared(js: JetStreamContext) -> None:
+async def test_a_stream_is_created_as_declared(js: JetStreamContext) -> None:
     await ensure_stream(js, WORK)
     config = (await js.stream_info("WORK")).config
     assert config.retention == RetentionPolicy.WORK_QUEUE
@@ -58,14 +58,14 @@ async def test_ensuring_again_changes_nothing(js: JetStreamContext) -> None:
     assert second.state.messages == 1
 
 
-async def test_what_an_operator_has_set_stays(js: JetStreamContext) -> None:
-    """Also what another release would make the stream with."""
+async def test_settings_of_an_operator_stay(js: JetStreamContext) -> None:
+    """Includes settings with which another release would create the stream."""
     await ensure_stream(js, STREAM)
     await _update(
         js,
         "THINGS",
         subjects=["things.>", "of.the.operator"],
-        description="ours",
+        description="operator",
         max_age=_nanoseconds(timedelta(hours=7)),
         max_bytes=50_000_000,
         max_msgs=70_000,
@@ -88,7 +88,7 @@ async def test_what_an_operator_has_set_stays(js: JetStreamContext) -> None:
         ("subjects", ["work.a", "other"], ["other", "work.>"]),
     ],
 )
-async def test_what_breaks_a_promise_is_corrected_once_and_nothing_else(
+async def test_a_setting_that_breaks_a_promise_is_corrected_once(
     js: JetStreamContext, caplog: pytest.LogCaptureFixture, field: str, found: object, wanted: object
 ) -> None:
     made = StreamConfig(name="WORK", retention=RetentionPolicy.WORK_QUEUE, deny_purge=True, discard=DiscardPolicy.NEW)
@@ -115,7 +115,7 @@ async def test_a_stream_that_cannot_be_corrected_is_refused(js: JetStreamContext
 
 
 async def _config(js: JetStreamContext, stream: str, consumer: str = "") -> dict[str, Any]:
-    """As the server tells it, with fields that the client does not know."""
+    """Returns the server's JSON, with fields that the client does not know."""
     subject = f"CONSUMER.INFO.{stream}.{consumer}" if consumer else f"STREAM.INFO.{stream}"
     config: dict[str, Any] = (await js._api_request(f"$JS.API.{subject}"))["config"]
     return config
@@ -137,7 +137,7 @@ def _nanoseconds(duration: timedelta) -> int:
     return round(duration.total_seconds() * 1e9)
 
 
-async def test_two_processes_may_ensure_at_once(js: JetStreamContext, other_js: JetStreamContext) -> None:
+async def test_two_processes_may_ensure_a_stream_concurrently(js: JetStreamContext, other_js: JetStreamContext) -> None:
     async with asyncio.TaskGroup() as group:
         for each in (js, other_js) * 5:
             group.create_task(ensure_stream(each, STREAM))
@@ -178,14 +178,14 @@ async def test_a_consumer_keeps_its_place_when_its_filters_change(js: JetStreamC
     assert (await js.consumer_info("THINGS", "reader")).config.filter_subjects == ["things.>"]
 
 
-async def test_what_an_operator_has_set_on_a_consumer_stays(js: JetStreamContext) -> None:
+async def test_settings_of_an_operator_on_a_consumer_stay(js: JetStreamContext) -> None:
     await ensure_stream(js, STREAM)
     await ensure_consumer(js, _consumer("things.a"))
     await _update_consumer(
         js,
         "THINGS",
         "reader",
-        description="ours",
+        description="operator",
         ack_wait=_nanoseconds(timedelta(seconds=3)),
         max_ack_pending=50_000,
         filter_subject="things.>",
@@ -210,16 +210,16 @@ async def test_what_an_operator_has_set_on_a_consumer_stays(js: JetStreamContext
         ("max_expires", 5_000_000_000, None),
     ],
 )
-async def test_what_breaks_a_promise_of_a_consumer_is_corrected_once(
+async def test_a_consumer_that_breaks_a_promise_is_corrected_once(
     js: JetStreamContext, caplog: pytest.LogCaptureFixture, field: str, found: object, wanted: object
 ) -> None:
     await ensure_stream(js, STREAM)
     await ensure_consumer(js, _consumer("things.>"))
-    await _update_consumer(js, "THINGS", "reader", **{"description": "ours", field: found, "max_deliver": 5})
+    await _update_consumer(js, "THINGS", "reader", **{"description": "operator", field: found, "max_deliver": 5})
     for _ in range(2):
         await ensure_consumer(js, _consumer("things.>"))
     after = await _config(js, "THINGS", "reader")
-    assert (after.get(field), after["max_deliver"], after["description"]) == (wanted, -1, "ours")
+    assert (after.get(field), after["max_deliver"], after["description"]) == (wanted, -1, "operator")
     (record,) = caplog.records
     assert f"{field} is {json.dumps(found)}, must be {json.dumps(wanted)}" in record.message
 
@@ -237,7 +237,7 @@ async def test_a_consumer_has_as_many_replicas_as_its_stream(js: JetStreamContex
     assert (await _config(js, "THINGS", "reader"))["num_replicas"] == 0, "the stream's"
 
 
-async def test_a_consumer_keeps_its_place_when_its_patience_changes(js: JetStreamContext) -> None:
+async def test_a_consumer_keeps_its_place_when_its_ack_wait_changes(js: JetStreamContext) -> None:
     await ensure_stream(js, STREAM)
     patient = replace(_consumer("things.>"), ack_wait=timedelta(minutes=1))
     await ensure_consumer(js, patient)
@@ -254,7 +254,7 @@ async def test_a_consumer_keeps_its_place_when_its_patience_changes(js: JetStrea
     assert (again.subject, again.metadata.num_delivered) == (forgotten.subject, 2)
 
 
-async def test_what_is_announced_to_a_service_that_dies_comes_again_within_seconds(js: JetStreamContext) -> None:
+async def test_events_of_a_dead_service_are_redelivered_within_seconds(js: JetStreamContext) -> None:
     await ensure_stream(js, EVENTS)
     for service in ("schedule", "queue", "drafts", "publisher"):
         await ensure_consumer(js, event_consumer(service, "queue"))
@@ -272,7 +272,7 @@ async def test_ensuring_a_consumer_again_changes_nothing(js: JetStreamContext) -
         assert (await js.consumer_info("THINGS", "reader")).config == before.config
 
 
-async def test_a_consumer_is_made_anew_with_its_stream(js: JetStreamContext) -> None:
+async def test_a_consumer_is_created_again_with_its_stream(js: JetStreamContext) -> None:
     await ensure_stream(js, STREAM)
     await ensure_consumer(js, _consumer("things.>"))
     await js.delete_stream("THINGS")
@@ -291,7 +291,7 @@ async def test_consumers_of_a_work_queue_may_not_overlap(js: JetStreamContext) -
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 4), (4, 1), (4, 6), (2, 64)])
-async def test_another_number_of_publishers_takes_over_the_work_queue(
+async def test_another_number_of_durables_takes_over_the_work_queue(
     js: JetStreamContext, before: int, after: int
 ) -> None:
     await ensure_stream(js, PUBLISH)
@@ -310,7 +310,7 @@ async def test_another_number_of_publishers_takes_over_the_work_queue(
     assert sum(info.num_pending or 0 for info in infos) == PARTITIONS, "every command has a consumer again"
 
 
-async def test_durables_of_another_layout_stay_unless_told_otherwise(js: JetStreamContext) -> None:
+async def test_durables_of_another_layout_stay_without_evict(js: JetStreamContext) -> None:
     await ensure_stream(js, PUBLISH)
     (single,) = publish_consumers(1)
     await ensure_consumer(js, single)
@@ -319,7 +319,7 @@ async def test_durables_of_another_layout_stay_unless_told_otherwise(js: JetStre
     assert [info.name for info in await js.consumers_info("PUBLISH")] == [single.durable]
 
 
-async def test_the_streams_of_the_product_can_be_made(js: JetStreamContext) -> None:
+async def test_the_streams_of_the_product_can_be_created(js: JetStreamContext) -> None:
     for stream in (EVENTS, PUBLISH):
         await ensure_stream(js, stream)
     await ensure_consumer(js, event_consumer("drafts", "publisher", "schedule", "queue"))
@@ -340,7 +340,7 @@ async def test_a_view_shows_messages_and_the_age_of_the_stream(js: JetStreamCont
     assert await view.payload(2) is None
 
 
-async def test_a_view_makes_a_missing_stream(js: JetStreamContext) -> None:
+async def test_a_view_creates_a_missing_stream(js: JetStreamContext) -> None:
     view = StreamView(js, STREAM)
     created = (await view.look()).created
     await js.delete_stream("THINGS")

@@ -1,4 +1,4 @@
-"""From the outbox to a consumer on real servers, through everything that a broker can lose."""
+"""The relay and a consumer on real servers, through everything that a broker can lose."""
 
 import asyncio
 import shutil
@@ -36,7 +36,7 @@ SPEC = ConsumerSpec(
 
 
 class Site:
-    """One process: a relay, a consumer of what it relays, and somebody who announces."""
+    """One process: a relay, a consumer of its events, and a use case that announces."""
 
     def __init__(self, database: Database, connection: Client) -> None:
         self.database = database
@@ -90,7 +90,7 @@ class Site:
             )
 
     async def has_heard(self, count: int) -> bool:
-        """Each number once, and every row acknowledged."""
+        """Returns whether each number has arrived once and every row is acknowledged."""
         return sorted(self.heard) == list(range(count)) and await self.open_rows() == 0
 
     async def open_rows(self) -> int:
@@ -99,7 +99,7 @@ class Site:
             return int(found.scalar_one())
 
     async def in_stream(self) -> list[int]:
-        """What somebody who comes late would hear."""
+        """Returns what a late consumer would receive."""
         js = self.connection.jetstream()
         state = (await js.stream_info("EVENTS")).state
         messages = [await js.get_msg("EVENTS", number) for number in range(1, state.last_seq + 1)]
@@ -116,7 +116,7 @@ def site(database: Database, own_connection: Client) -> Site:
     return Site(database, own_connection)
 
 
-async def test_what_is_announced_arrives_once(site: Site) -> None:
+async def test_every_announced_event_arrives_once(site: Site) -> None:
     async with site.running():
         for start in range(0, 2000, 100):
             await site.announce(range(start, start + 100))
@@ -124,7 +124,7 @@ async def test_what_is_announced_arrives_once(site: Site) -> None:
     assert sorted(await site.in_stream()) == list(range(2000)), "and stands in the stream once"
 
 
-async def test_nothing_is_lost_while_the_broker_is_away(site: Site, fresh_nats: EmbeddedNats) -> None:
+async def test_nothing_is_lost_while_the_broker_is_down(site: Site, fresh_nats: EmbeddedNats) -> None:
     async with site.running():
         await site.announce(range(100))
         await fresh_nats.kill()
@@ -133,23 +133,21 @@ async def test_nothing_is_lost_while_the_broker_is_away(site: Site, fresh_nats: 
         await eventually(lambda: site.has_heard(200), within=20)
 
 
-async def test_a_deleted_stream_is_filled_again_with_everything(site: Site) -> None:
+async def test_a_deleted_stream_is_refilled(site: Site) -> None:
     async with site.running():
         await site.announce(range(300))
         await eventually(lambda: site.has_heard(300))
         await site.connection.jetstream().delete_stream("EVENTS")
         await site.relay.verify()
         await eventually(lambda: _stands(site, set(range(300))))
-        await eventually(lambda: site.has_heard(300))  # who heard it before takes no notice
+        await eventually(lambda: site.has_heard(300))  # consumers ignore repeated events
 
 
 async def _stands(site: Site, numbers: set[int]) -> bool:
     return set(await site.in_stream()) == numbers
 
 
-async def test_a_wiped_server_is_filled_again_without_anybody_asking(
-    site: Site, fresh_nats: EmbeddedNats, tmp_path: Path
-) -> None:
+async def test_a_wiped_server_is_refilled(site: Site, fresh_nats: EmbeddedNats, tmp_path: Path) -> None:
     async with site.running():
         await site.announce(range(300))
         await eventually(lambda: site.has_heard(300))
@@ -162,7 +160,7 @@ async def test_a_wiped_server_is_filled_again_without_anybody_asking(
 
 
 @pytest.mark.parametrize("late", [0, 1])
-async def test_a_server_that_came_back_with_an_older_copy_gets_the_tail_again(
+async def test_a_server_restored_from_a_copy_gets_the_tail_again(
     site: Site, fresh_nats: EmbeddedNats, tmp_path: Path, late: int
 ) -> None:
     store, copy = tmp_path / "nats" / "jetstream", tmp_path / "copy"
@@ -178,7 +176,7 @@ async def test_a_server_that_came_back_with_an_older_copy_gets_the_tail_again(
         await fresh_nats.stop()
         shutil.rmtree(store)
         shutil.copytree(copy, store)
-        if late:  # rows that wait already when the server comes back: they must not take the places of the lost ones
+        if late:  # rows that already wait when the server is back must not take the sequences of the lost ones
             await site.announce(range(600, 1000))
         await fresh_nats.start()
         if not late:
@@ -190,7 +188,7 @@ async def _heard_and_stands(site: Site, count: int) -> bool:
     return site.connection.is_connected and await site.has_heard(count) and await _stands(site, set(range(count)))
 
 
-async def test_nothing_is_published_again_over_restarts_that_lose_nothing(site: Site, fresh_nats: EmbeddedNats) -> None:
+async def test_restarts_without_loss_publish_nothing_again(site: Site, fresh_nats: EmbeddedNats) -> None:
     async with site.running():
         await site.announce(range(300))
         await eventually(lambda: site.has_heard(300))
@@ -206,7 +204,7 @@ def _has_verified(site: Site, connections: int) -> Callable[[], bool]:
     return lambda: site.relay._verified == connections
 
 
-async def test_two_processes_on_one_database_carry_everything(
+async def test_two_relays_on_one_database_publish_everything(
     database: Database, own_connection: Client, other_connection: Client, fresh_nats: EmbeddedNats
 ) -> None:
     one, other = Site(database, own_connection), Site(database, other_connection)
@@ -225,7 +223,7 @@ async def _is_zero(site: Site) -> bool:
     return await site.open_rows() == 0
 
 
-async def test_a_database_that_is_away_is_waited_for(tmp_path: Path, own_connection: Client) -> None:
+async def test_an_unreachable_database_is_waited_for(tmp_path: Path, own_connection: Client) -> None:
     async with EmbeddedPostgres(tmp_path / "postgres", mode=Mode.FAST) as postgres:
         await migrate(postgres.url(), COMMON)
         site = Site(Database(postgres.url(), application="test"), own_connection)

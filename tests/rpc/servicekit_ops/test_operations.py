@@ -1,4 +1,4 @@
-"""Dead letters are listed, redriven and archived by call, and a process says how it does."""
+"""The calls of OperationsService: stats, and listing, redriving and archiving dead letters."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -35,7 +35,7 @@ MIGRATIONS = "schedule_service.adapters.postgres.migrations"
 
 
 class Rig:
-    """A process that follows numbers, and refuses those that it was told to refuse."""
+    """A process that applies numbers, and refuses some of them."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -133,7 +133,7 @@ async def test_dead_letters_are_listed_in_pages_by_consumer_tenant_and_state(rig
     assert (letter.state, letter.redrives) == (pb.DEAD_LETTER_STATE_OPEN, 0)
 
 
-async def test_a_payload_is_shown_only_when_asked_for_and_within_bounds(rig: Rig) -> None:
+async def test_a_payload_is_shown_only_on_request_and_within_limits(rig: Rig) -> None:
     for size in (100_000, 60_000, 60_000, 60_000):
         await rig.letters.add(consumer="numbers", subject="s", reason="r", payload=b"x" * size)
     assert [(each.payload, each.payload_size) for each in await rig.list()][:2] == [(b"", 100_000), (b"", 60_000)]
@@ -142,7 +142,7 @@ async def test_a_payload_is_shown_only_when_asked_for_and_within_bounds(rig: Rig
     assert page.next_page_token
 
 
-async def test_what_can_be_applied_now_is_redriven_once(rig: Rig) -> None:
+async def test_a_letter_that_can_be_applied_is_redriven_once(rig: Rig) -> None:
     ids = await rig.park(1, 2, 3)
     rig.error = None
     answer = await rig.redrive(dead_letter_ids=ids[:2])
@@ -154,7 +154,7 @@ async def test_what_can_be_applied_now_is_redriven_once(rig: Rig) -> None:
     assert states == [pb.DEAD_LETTER_STATE_REDRIVEN, pb.DEAD_LETTER_STATE_REDRIVEN, pb.DEAD_LETTER_STATE_OPEN]
 
 
-async def test_a_letter_that_two_redrive_at_once_is_applied_once(rig: Rig) -> None:
+async def test_a_letter_that_is_redriven_twice_at_once_is_applied_once(rig: Rig) -> None:
     (letter_id,) = await rig.park(1)
     rig.error, rig.gate = None, asyncio.Event()
     async with asyncio.TaskGroup() as group:
@@ -167,7 +167,7 @@ async def test_a_letter_that_two_redrive_at_once_is_applied_once(rig: Rig) -> No
     assert letter.redrives == 1
 
 
-async def test_what_fails_again_stays_open_with_the_new_reason(rig: Rig) -> None:
+async def test_a_letter_that_fails_again_stays_open_with_the_new_reason(rig: Rig) -> None:
     (letter_id,) = await rig.park(1)
     rig.error = AttributeError("the text of a post")
     (result,) = (await rig.redrive(dead_letter_ids=[letter_id])).results
@@ -178,7 +178,7 @@ async def test_what_fails_again_stays_open_with_the_new_reason(rig: Rig) -> None
     assert not letter.HasField("end_time")
 
 
-async def test_a_consumer_is_redriven_page_by_page_past_those_that_fail(rig: Rig) -> None:
+async def test_a_consumer_is_redriven_page_by_page_past_failures(rig: Rig) -> None:
     await rig.park(*range(5))
     await rig.letters.add(consumer="numbers", subject="s", reason="r", payload=b"\xff no envelope")
     rig.error = None
@@ -193,7 +193,7 @@ async def test_a_consumer_is_redriven_page_by_page_past_those_that_fail(rig: Rig
     assert left.reason == "MALFORMED_EVENT while applying"
 
 
-async def test_a_redrive_for_one_tenant_leaves_those_of_others(rig: Rig) -> None:
+async def test_a_redrive_for_one_tenant_leaves_others_alone(rig: Rig) -> None:
     await rig.park(1)
     ids = await rig.park(2, organization_id="other")
     rig.error = None
@@ -201,7 +201,7 @@ async def test_a_redrive_for_one_tenant_leaves_those_of_others(rig: Rig) -> None
     assert rig.applied == [2]
 
 
-async def test_an_archived_letter_is_open_no_more_and_can_still_be_redriven(rig: Rig) -> None:
+async def test_an_archived_letter_can_still_be_redriven(rig: Rig) -> None:
     ids = await rig.park(1, 2)
     request = pb.ArchiveDeadLettersRequest(dead_letter_ids=[ids[0], "unknown"])
     assert (await rig.stub.ArchiveDeadLetters(request)).dead_letter_ids == [ids[0]]
@@ -222,7 +222,7 @@ async def test_an_archived_letter_is_open_no_more_and_can_still_be_redriven(rig:
         (pb.RedriveDeadLettersRequest(dead_letter_ids=["x"] * 101), "dead_letter_ids", "INVALID_FIELD"),
     ],
 )
-async def test_a_redrive_of_nothing_in_particular_is_refused(
+async def test_a_redrive_without_a_target_is_refused(
     rig: Rig, request_: pb.RedriveDeadLettersRequest, field: str, reason: str
 ) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -237,13 +237,13 @@ async def test_a_redrive_of_nothing_in_particular_is_refused(
     "request_",
     [pb.ListDeadLettersRequest(page_size=201), pb.ListDeadLettersRequest(states=[pb.DEAD_LETTER_STATE_UNSPECIFIED])],
 )
-async def test_a_list_of_nothing_in_particular_is_refused(rig: Rig, request_: pb.ListDeadLettersRequest) -> None:
+async def test_an_invalid_list_request_is_refused(rig: Rig, request_: pb.ListDeadLettersRequest) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await rig.stub.ListDeadLetters(request_)
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
-async def test_the_stats_say_how_the_process_does(rig: Rig) -> None:
+async def test_the_stats_describe_the_process(rig: Rig) -> None:
     await rig.park(1)
     rig.error = AttributeError()
     await rig.applier.apply([_received(2, "org")])

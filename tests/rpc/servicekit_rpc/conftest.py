@@ -14,7 +14,7 @@ Connect = Callable[..., Awaitable[TinyStub]]
 
 @pytest.fixture
 async def serve() -> AsyncIterator[Serve]:
-    """`await serve(answer=..., watch=..., **options)` starts a server of the tiny service on a free port, SERVING."""
+    """Starts servers of the tiny service on free ports, SERVING: `await serve(answer=..., watch=..., **options)`."""
     async with AsyncExitStack() as stack:
 
         async def start(*, serving: bool = True, options: dict[str, Any] | None = None, **behavior: Any) -> RpcServer:
@@ -31,7 +31,7 @@ async def serve() -> AsyncIterator[Serve]:
 
 @pytest.fixture
 async def connect(serve: Serve) -> AsyncIterator[Connect]:
-    """`await connect(answer=...)` is a stub on a channel of ours to such a server."""
+    """Connects stubs to such servers by our channel: `await connect(answer=...)`."""
     async with AsyncExitStack() as stack:
 
         async def start(**behavior: Any) -> TinyStub:

@@ -25,7 +25,7 @@ def test_the_message_is_the_one_that_protobuf_makes(instant: datetime) -> None:
 
 
 @given(st.integers(-62_135_596_800, 253_402_300_799), st.integers(0, 999_999_999))
-def test_nanoseconds_are_cut(seconds: int, nanos: int) -> None:
+def test_nanoseconds_are_truncated(seconds: int, nanos: int) -> None:
     expected = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds, microseconds=nanos // 1000)
     assert moment(Timestamp(seconds=seconds, nanos=nanos)) == expected
 

@@ -16,5 +16,5 @@ def test_a_second_item_of_a_version_is_a_copy() -> None:
     assert _newest(("a", 1, "first"), ("a", 1, "copy")) == [("a", 1, "first")]
 
 
-def test_nothing_has_nothing_new() -> None:
+def test_no_items_have_no_newest() -> None:
     assert _newest() == []

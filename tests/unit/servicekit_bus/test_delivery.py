@@ -52,7 +52,7 @@ def test_both_forms_of_the_reply_subject_are_read(answers: Answers, reply: str) 
     assert _delivery(answers, reply).sequence == 41
 
 
-async def test_an_answer_goes_out_at_once_while_all_is_well(wire: Wire, answers: Answers) -> None:
+async def test_an_answer_is_sent_at_once_on_a_working_connection(wire: Wire, answers: Answers) -> None:
     delivery = _delivery(answers)
     await delivery.in_progress()
     await delivery.retry_in(timedelta(seconds=0))
@@ -71,7 +71,7 @@ async def test_an_answer_waits_until_the_stream_is_known_to_be_the_same(wire: Wi
     assert wire.sent == [(SHORT, b"+ACK"), (LONG, b"+ACK")]
 
 
-async def test_the_last_word_counts(wire: Wire, answers: Answers) -> None:
+async def test_the_last_answer_counts(wire: Wire, answers: Answers) -> None:
     answers.suspend()
     delivery = _delivery(answers)
     await delivery.retry_in(timedelta(hours=1))

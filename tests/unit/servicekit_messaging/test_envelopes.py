@@ -15,7 +15,7 @@ def _events(envelope: list[OutboxRow]) -> list[str]:
     return [event.id for event in bus_pb2.Envelope.FromString(outgoing(envelope).payload).events]
 
 
-def test_an_envelope_holds_fifty_events_at_most() -> None:
+def test_an_envelope_holds_at_most_fifty_events() -> None:
     assert [len(pack) for pack in envelopes(_row(position) for position in range(120))] == [50, 50, 20]
 
 
@@ -36,7 +36,7 @@ def test_every_event_is_packed_once_and_in_the_order_of_its_subject(subjects: li
 
 
 def test_the_message_id_names_all_events_and_not_just_the_first() -> None:
-    """Else the stream would take a longer pack for a duplicate of a shorter one, and drop what it adds."""
+    """Otherwise the stream would drop a longer pack as a duplicate of a shorter one, and lose events."""
     rows = [_row(position) for position in range(3)]
     ids = {outgoing(rows[:1]).message_id, outgoing(rows[:2]).message_id, outgoing(rows).message_id}
     assert len(ids) == 3

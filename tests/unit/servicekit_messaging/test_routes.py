@@ -10,7 +10,7 @@ from servicekit.messaging.routes import Received, Route, envelope_route, flat_ro
 from servicekit.pg.database import Transaction
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
-TX: Transaction = Transaction(None)  # type: ignore[arg-type]  # no use case here asks it
+TX: Transaction = Transaction(None)  # type: ignore[arg-type]  # no use case here uses it
 
 
 class _UseCase:
@@ -33,13 +33,13 @@ async def test_each_message_is_decoded_for_the_use_case() -> None:
     assert use_case.given == ["a", "b"]
 
 
-async def test_a_message_of_many_is_flattened() -> None:
+async def test_a_message_of_several_values_is_flattened() -> None:
     use_case = _UseCase()
     await _apply(flat_route(StringValue, lambda said: said.value.split(), use_case), StringValue(value="a b"))
     assert use_case.given == ["a", "b"]
 
 
-async def test_the_envelope_is_shown_where_it_matters() -> None:
+async def test_an_envelope_route_gets_the_event() -> None:
     use_case = _UseCase()
     made = envelope_route(StringValue, lambda event, said: f"{event.organization_id} {said.value}", use_case)
     await _apply(made, StringValue(value="a"), StringValue(value="b"))

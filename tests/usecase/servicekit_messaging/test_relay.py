@@ -21,12 +21,12 @@ from testkit.broker import MemoryBroker
 from testkit.database_clocks import ShiftedDatabaseClock
 from testkit.eventually import eventually
 
-# For writing rows that look as if another process had left them long ago.
+# Lets rows look as if another process had left them long ago.
 OLD_NOW = ShiftedDatabaseClock(-timedelta(minutes=5))
 
 
 class Announcer:
-    """Announces numbers; `left=True` as a process that died before its relay could carry them."""
+    """Announces numbers; with `left=True` like a process that died before its relay published them."""
 
     def __init__(self, database: Database, relay: Relay) -> None:
         self._database = database
@@ -112,7 +112,7 @@ def _numbers(broker: MemoryBroker) -> list[int]:
     return [int(event.aggregate_id) for event in broker.events]
 
 
-async def test_what_was_committed_is_published_once_and_marked(
+async def test_committed_rows_are_published_once_and_marked(
     database: Database, broker: MemoryBroker, relay: Relay, announce: Announcer
 ) -> None:
     async with _running(relay):
@@ -122,7 +122,7 @@ async def test_what_was_committed_is_published_once_and_marked(
     assert len(broker.messages) == 60, "fifty events share a message"
 
 
-async def test_rows_name_the_stream_and_the_message_that_holds_them(
+async def test_marks_name_the_stream_and_the_message(
     database: Database, broker: MemoryBroker, relay: Relay, announce: Announcer
 ) -> None:
     async with _running(relay):
@@ -135,7 +135,7 @@ async def test_rows_name_the_stream_and_the_message_that_holds_them(
         assert row.event_id.encode() in broker.messages[row.stream_sequence].payload
 
 
-async def test_what_a_dead_process_left_behind_is_carried_in_order(
+async def test_rows_of_a_dead_process_are_published_in_order(
     database: Database, broker: MemoryBroker, relay: Relay, announce: Announcer
 ) -> None:
     await announce(range(2500), left=True)
@@ -144,7 +144,7 @@ async def test_what_a_dead_process_left_behind_is_carried_in_order(
     assert _numbers(broker) == list(range(2500))
 
 
-async def test_rows_of_this_moment_are_left_to_the_process_that_wrote_them(
+async def test_fresh_rows_are_left_to_the_process_that_wrote_them(
     database: Database, broker: MemoryBroker, announce: Announcer
 ) -> None:
     await announce(range(10))  # offered to the relay of `announce`, which does not run
@@ -170,7 +170,7 @@ async def test_two_relays_on_one_database_lose_nothing(
     assert broker.duplicates == 0, "and carry nothing twice while all is well"
 
 
-async def test_a_broker_that_was_away_gets_everything_when_it_is_back(
+async def test_a_broker_gets_everything_after_an_outage(
     database: Database, broker: MemoryBroker, relay: Relay, announce: Announcer
 ) -> None:
     broker.unreachable = True
@@ -184,7 +184,7 @@ async def test_a_broker_that_was_away_gets_everything_when_it_is_back(
     assert sorted(_numbers(broker)) == list(range(200))
 
 
-async def test_a_message_that_the_stream_refuses_does_not_hold_up_the_others(
+async def test_a_refused_message_does_not_delay_the_others(
     database: Database, broker: MemoryBroker, relay: Relay, announce: Announcer
 ) -> None:
     await announce([0], left=True, subject="events.test.bad.n")
@@ -223,10 +223,10 @@ async def test_a_stream_that_lost_its_tail_gets_it_again(
     assert len(broker.events) < 600 + 2 * (12 - kept) * 50, "no more than twice the tail"
 
 
-async def test_a_lost_tail_is_seen_although_new_events_come_at_once(
+async def test_a_lost_tail_is_noticed_despite_new_events(
     database: Database, broker: MemoryBroker, relay: Relay, announce: Announcer
 ) -> None:
-    """New rows must not take the numbers of the lost ones before the loss was looked for."""
+    """New rows must not take the sequences of lost ones before the stream is compared."""
     await announce(range(600), left=True)
     async with _running(relay):
         await eventually(lambda: _all_marked(database, 600))
@@ -237,7 +237,7 @@ async def test_a_lost_tail_is_seen_although_new_events_come_at_once(
 
 
 class RollsBackDuring(MemoryBroker):
-    """Loses its tail under a connection that stays: another server of the cluster took the lead."""
+    """Loses its tail on a connection that stays, after another server of the cluster became the leader."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -252,7 +252,7 @@ class RollsBackDuring(MemoryBroker):
         return await super().publish(messages)
 
 
-async def test_a_tail_lost_without_a_new_connection_is_seen_by_its_numbers(database: Database) -> None:
+async def test_a_tail_lost_on_a_live_connection_is_found_by_sequences(database: Database) -> None:
     broker = RollsBackDuring()
     relay = _relay(database, broker)
     announce = Announcer(database, relay)
@@ -279,10 +279,10 @@ async def test_nothing_is_published_again_when_nothing_was_lost(
     assert len(broker.events) == 500
 
 
-async def test_a_row_that_has_the_number_of_another_message_is_noticed(
+async def test_a_row_with_the_sequence_of_another_message_is_noticed(
     database: Database, broker: MemoryBroker, relay: Relay, announce: Announcer
 ) -> None:
-    """Another process marked late what was lost, with a number that was given anew meanwhile."""
+    """Another process marks a lost row late, with a sequence that was reused meanwhile."""
     await announce(range(100), left=True)
     async with _running(relay):
         await eventually(lambda: _all_marked(database, 100))
@@ -296,7 +296,7 @@ async def test_a_row_that_has_the_number_of_another_message_is_noticed(
     assert set(_numbers(broker)) == set(range(100))
 
 
-async def test_a_message_of_somebody_else_under_one_of_our_numbers_is_not_ours(
+async def test_a_foreign_message_under_one_of_our_sequences_is_noticed(
     database: Database, broker: MemoryBroker, relay: Relay, announce: Announcer
 ) -> None:
     await announce(range(100), left=True)
@@ -310,7 +310,7 @@ async def test_a_message_of_somebody_else_under_one_of_our_numbers_is_not_ours(
     assert set(_numbers(broker)) == set(range(100))
 
 
-async def test_trouble_is_told_once_and_its_end_too(
+async def test_trouble_and_its_end_are_logged_once(
     database: Database, broker: MemoryBroker, relay: Relay, announce: Announcer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "servicekit.messaging.relay")
@@ -344,7 +344,7 @@ def dies_before_it_marks() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("dies_before_it_marks")
-async def test_what_was_published_but_not_marked_is_published_again_as_the_same_message(
+async def test_unmarked_rows_are_published_again_under_the_same_id(
     database: Database, broker: MemoryBroker, relay: Relay, announce: Announcer
 ) -> None:
     await announce(range(100), left=True)
@@ -360,7 +360,7 @@ async def test_what_was_published_but_not_marked_is_published_again_as_the_same_
     assert _numbers(broker) == list(range(100)), "the stream took the second copy for what it is"
 
 
-async def test_flush_carries_what_is_left_when_a_process_ends(
+async def test_flush_publishes_what_is_left_when_a_process_ends(
     database: Database, broker: MemoryBroker, relay: Relay, announce: Announcer
 ) -> None:
     await announce(range(1500))
@@ -368,7 +368,7 @@ async def test_flush_carries_what_is_left_when_a_process_ends(
     assert await _all_marked(database, 1500)
 
 
-async def test_flush_gives_up_when_the_broker_is_away(
+async def test_flush_gives_up_when_the_broker_is_unreachable(
     database: Database, broker: MemoryBroker, relay: Relay, announce: Announcer
 ) -> None:
     broker.unreachable = True
@@ -388,7 +388,7 @@ async def test_memory_is_bounded_and_the_rest_is_swept(
     assert sorted(_numbers(broker)) == list(range(24_000))
 
 
-async def test_an_error_that_nobody_expects_ends_the_relay(database: Database, announce: Announcer) -> None:
+async def test_an_unexpected_error_ends_the_relay(database: Database, announce: Announcer) -> None:
     class Broken(MemoryBroker):
         async def look(self) -> StreamLook:
             raise KeyError("a mistake")

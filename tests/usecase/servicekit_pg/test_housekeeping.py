@@ -29,7 +29,7 @@ async def _ids(database: Database, statement: str) -> list[Any]:
         return [each for (each,) in await connection.execute(text(statement))]
 
 
-async def test_only_acknowledged_events_are_forgotten_however_old_the_others_are(database: Database) -> None:
+async def test_only_acknowledged_events_are_deleted(database: Database) -> None:
     await _execute(
         database,
         """
@@ -43,7 +43,7 @@ async def test_only_acknowledged_events_are_forgotten_however_old_the_others_are
     assert await _ids(database, "select event_id from outbox order by position") == ["old and open", "young"]
 
 
-async def test_inbox_and_ledger_are_forgotten_by_age(database: Database) -> None:
+async def test_inbox_and_ledger_are_deleted_by_age(database: Database) -> None:
     await _execute(
         database,
         """
@@ -57,7 +57,7 @@ async def test_inbox_and_ledger_are_forgotten_by_age(database: Database) -> None
     assert await _ids(database, "select request_id from request_ledger") == ["young"]
 
 
-async def test_only_dead_letters_that_somebody_has_dealt_with_are_forgotten(database: Database) -> None:
+async def test_only_redriven_and_archived_letters_are_deleted(database: Database) -> None:
     await _execute(
         database,
         """
@@ -73,7 +73,7 @@ async def test_only_dead_letters_that_somebody_has_dealt_with_are_forgotten(data
     assert await _ids(database, "select id from dead_letter order by id") == ["archived late", "open", "redriven now"]
 
 
-async def test_the_outbox_is_emptied_behind_events_that_the_stream_does_not_take(database: Database) -> None:
+async def test_the_outbox_is_emptied_behind_unacknowledged_events(database: Database) -> None:
     await _execute(
         database,
         """
@@ -90,7 +90,7 @@ async def test_the_outbox_is_emptied_behind_events_that_the_stream_does_not_take
         assert (left, await _ids(database, "select count(*) from outbox")) == ([0], [6000])
 
 
-async def test_replicas_that_clean_up_together_do_not_wait_for_each_other(database: Database) -> None:
+async def test_replicas_clean_up_without_waiting_for_each_other(database: Database) -> None:
     await _execute(
         database,
         "insert into inbox select 'c', n::text, now() - interval '2 hours' from generate_series(1, 8000) as n",
@@ -143,7 +143,7 @@ async def test_a_dead_letter_is_kept_with_its_reason(database: Database) -> None
     assert len(await letters.list(limit=1)) == 1
 
 
-async def test_a_full_store_of_dead_letters_takes_no_other_until_one_is_dealt_with(database: Database) -> None:
+async def test_a_full_table_of_dead_letters_accepts_no_other(database: Database) -> None:
     letters = DeadLetters(database, DatabaseClock(), Uuid7Source(), most_open=2)
     for consumer in ("a", "b"):
         await letters.add(consumer=consumer, subject="s", reason="r", payload=b"")

@@ -19,7 +19,7 @@ async def _add(database: Database, event_ids: Sequence[str], inbox: Inbox = INBO
         return await inbox.add(tx, event_ids, now=NOW)
 
 
-async def test_only_what_is_new_comes_back(database: Database) -> None:
+async def test_only_new_events_are_returned(database: Database) -> None:
     assert await _add(database, ["a", "b"]) == {"a", "b"}
     assert await _add(database, ["b", "c"]) == {"c"}
     assert await _add(database, []) == set()
@@ -29,12 +29,12 @@ async def test_an_event_that_a_batch_holds_twice_is_recorded_once(database: Data
     assert await _add(database, ["a", "b", "a"]) == {"a", "b"}
 
 
-async def test_each_consumer_has_its_own_memory(database: Database) -> None:
+async def test_each_consumer_has_its_own_rows(database: Database) -> None:
     await _add(database, ["a"])
     assert await _add(database, ["a"], Inbox("other")) == {"a"}
 
 
-async def test_what_was_not_committed_was_not_seen(database: Database) -> None:
+async def test_an_uncommitted_event_is_not_recorded(database: Database) -> None:
     async def fail() -> None:
         async with database.transaction() as tx:
             await INBOX.add(tx, ["a"], now=NOW)
@@ -45,7 +45,7 @@ async def test_what_was_not_committed_was_not_seen(database: Database) -> None:
     assert await _add(database, ["a"]) == {"a"}
 
 
-async def test_of_two_that_take_the_same_event_the_second_waits_and_loses(database: Database) -> None:
+async def test_the_second_of_two_transactions_waits_and_loses_an_event(database: Database) -> None:
     async def someone_waits() -> bool:
         async with database.read() as connection:
             return bool((await connection.execute(WAITING)).scalar_one())

@@ -22,7 +22,7 @@ def _call(request_id: str = "r1", *, organization: str = "o", method: str = "Add
 
 
 class _Work:
-    """Counts how often it is done."""
+    """Work that counts how often it is done."""
 
     def __init__(self, result: str = "done") -> None:
         self.result = result
@@ -59,7 +59,7 @@ async def test_a_repeated_call_gets_the_first_answer_and_does_no_work(ledger: Re
     assert (first.times, second.times) == (1, 0)
 
 
-async def test_a_result_of_nothing_is_an_answer_too(ledger: RequestLedger) -> None:
+async def test_an_empty_result_is_an_answer_too(ledger: RequestLedger) -> None:
     work = _Work("")
     for _ in range(2):
         assert await ledger.once(_call(), work) == ""
@@ -173,7 +173,7 @@ async def test_a_row_that_housekeeping_deletes_meanwhile_is_taken_again(
 
 
 class CountRequest:
-    """A request as protobuf makes them."""
+    """A request like protobuf's."""
 
     organization_id, request_id = "o", "r1"
 

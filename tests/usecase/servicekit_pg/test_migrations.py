@@ -1,4 +1,4 @@
-"""Migrations as a service keeps them: a package of numbered files, here one that is made for the test."""
+"""Migrations as a service has them: a package of numbered files, here made for the test."""
 
 import asyncio
 import os
@@ -54,7 +54,7 @@ Packages = Callable[..., str]
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Packages:
-    """Makes an importable package that holds the given migrations."""
+    """Makes an importable package with the given migrations."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def make(name: str, *sources: str) -> str:
@@ -90,7 +90,7 @@ def _declared(*, colour: bool = True) -> MetaData:
     return metadata
 
 
-async def test_an_empty_database_is_brought_to_the_newest_revision(empty_database: str, package: Packages) -> None:
+async def test_an_empty_database_is_upgraded_to_the_newest_revision(empty_database: str, package: Packages) -> None:
     steps = package("steps_from_empty", FIRST, SECOND)
     assert await migrations.pending(empty_database, steps)
     await migrations.upgrade(empty_database, steps)
@@ -98,19 +98,19 @@ async def test_an_empty_database_is_brought_to_the_newest_revision(empty_databas
     assert not await migrations.pending(empty_database, steps)
 
 
-async def test_what_the_migrations_make_is_what_the_tables_declare(empty_database: str, package: Packages) -> None:
+async def test_migrations_create_the_declared_tables(empty_database: str, package: Packages) -> None:
     await migrations.upgrade(empty_database, package("steps_drift", FIRST, SECOND))
     assert await drift(empty_database, _declared()) == []
     assert len(await drift(empty_database, _declared(colour=False))) == 1
 
 
-async def test_only_what_is_missing_runs(empty_database: str, package: Packages) -> None:
+async def test_only_missing_migrations_run(empty_database: str, package: Packages) -> None:
     await migrations.upgrade(empty_database, package("steps_one", FIRST))
     await migrations.upgrade(empty_database, package("steps_two", FIRST, SECOND))
     assert await _revision(empty_database) == "0002"
 
 
-async def test_a_second_upgrade_finds_nothing_to_do_without_importing_alembic(
+async def test_a_second_upgrade_does_nothing_and_imports_no_alembic(
     empty_database: str, package: Packages, tmp_path: Path
 ) -> None:
     steps = package("steps_again", FIRST)

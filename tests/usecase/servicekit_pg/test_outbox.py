@@ -72,7 +72,7 @@ async def test_a_rolled_back_transaction_announces_nothing(
     assert not await _stored(database)
 
 
-async def test_an_event_says_what_happened_to_whom_and_when(
+async def test_an_event_has_type_organization_aggregate_and_time(
     database: Database, outbox: Outbox, offered: Offered
 ) -> None:
     async with database.transaction() as tx:
@@ -98,7 +98,7 @@ async def test_a_statement_that_announces_by_itself_uses_the_same_rows(
     assert offered.rows == rows
 
 
-async def test_only_a_sampled_trace_travels_along(database: Database, outbox: Outbox, offered: Offered) -> None:
+async def test_only_a_sampled_trace_is_carried(database: Database, outbox: Outbox, offered: Offered) -> None:
     tracer = TracerProvider().get_tracer("test")
     with tracer.start_as_current_span("origin") as span:
         async with database.transaction() as tx:
@@ -107,14 +107,12 @@ async def test_only_a_sampled_trace_travels_along(database: Database, outbox: Ou
 
 
 @pytest.mark.parametrize("subject", ["", "events..org", "events.>", "events.a b", "events.\r\nPUB", "events.ü"])
-async def test_a_subject_that_the_stream_would_refuse_is_refused_before_the_commit(
-    outbox: Outbox, subject: str
-) -> None:
+async def test_an_invalid_subject_is_refused_before_the_commit(outbox: Outbox, subject: str) -> None:
     with pytest.raises(ValueError, match="cannot announce"):
         outbox.rows([_announcement(1, subject)], now=NOW)
 
 
-async def test_an_announcement_that_the_stream_would_refuse_is_refused_before_the_commit(outbox: Outbox) -> None:
+async def test_a_too_large_announcement_is_refused_before_the_commit(outbox: Outbox) -> None:
     huge = Announcement(
         subject="events.test",
         organization_id="org",

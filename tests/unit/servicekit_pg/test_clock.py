@@ -1,4 +1,4 @@
-"""The steady clock against a simulated database that answers as unevenly as it likes."""
+"""The steady clock on a simulated database whose answers take uneven times."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,11 +11,11 @@ from servicekit.pg.clock import SteadyClock
 from testkit.clocks import START, FrozenClock
 
 MOMENT = timedelta(microseconds=2)
-"""What arithmetic with datetimes rounds away."""
+"""The rounding errors of datetime arithmetic."""
 
 
 class SimulatedDatabase:
-    """Its clock runs at a rate of its own, and its answers travel as long as a test says."""
+    """A database whose clock has its own rate, and whose answers take as long as the test says."""
 
     def __init__(self, rate: float = 0.0) -> None:
         self.machine = FrozenClock()
@@ -42,13 +42,13 @@ class SimulatedDatabase:
 
     @property
     def ahead(self) -> timedelta:
-        """By how much the steady clock is ahead of the database's."""
+        """Returns by how much the steady clock is ahead of the database's."""
         return self.steady.now() - self.now()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """At the database's clock, after a time without one."""
+    """A reading of the database's clock, after a pause."""
 
     idle: float
     request: float
@@ -61,7 +61,7 @@ RATES = st.floats(-90e-6, 90e-6)
 
 
 @given(LOOKS, RATES)
-def test_it_is_never_ahead_however_unevenly_the_database_answers(looks: list[Look], rate: float) -> None:
+def test_it_is_never_ahead_of_the_database(looks: list[Look], rate: float) -> None:
     database = SimulatedDatabase(rate)
     for look in looks:
         if look is not looks[0]:
@@ -72,7 +72,7 @@ def test_it_is_never_ahead_however_unevenly_the_database_answers(looks: list[Loo
 
 
 @given(LOOKS, RATES)
-def test_it_is_behind_by_no_more_than_the_way_back_of_the_last_answer(looks: list[Look], rate: float) -> None:
+def test_it_is_behind_by_at_most_the_way_of_the_last_answer(looks: list[Look], rate: float) -> None:
     database = SimulatedDatabase(rate)
     for look in looks:
         database.passes(look.idle)
@@ -81,9 +81,7 @@ def test_it_is_behind_by_no_more_than_the_way_back_of_the_last_answer(looks: lis
 
 
 @given(LOOKS, RATES, st.floats(-10_000, 10_000))
-def test_a_database_whose_clock_is_set_is_followed_from_the_next_reading_on(
-    looks: list[Look], rate: float, by: float
-) -> None:
+def test_a_clock_that_is_set_is_followed_from_the_next_reading_on(looks: list[Look], rate: float, by: float) -> None:
     database = SimulatedDatabase(rate)
     for look in looks:
         database.observe(look.request, look.response)
@@ -93,8 +91,8 @@ def test_a_database_whose_clock_is_set_is_followed_from_the_next_reading_on(
     assert -database.ahead <= timedelta(seconds=0.0021)
 
 
-def test_a_clock_that_was_set_back_is_followed_although_all_answers_are_slow() -> None:
-    """None of them is fast enough to show it."""
+def test_a_clock_set_back_is_followed_despite_slow_answers() -> None:
+    """No answer is fast enough to reveal that it was set back."""
     database = SimulatedDatabase()
     database.observe(0, 0.001)
     database.set(timedelta(seconds=-1.5))
@@ -111,6 +109,6 @@ def test_a_slow_answer_does_not_replace_a_better_reading() -> None:
     assert -database.ahead < timedelta(milliseconds=2)
 
 
-def test_nothing_is_read_before_the_database_was() -> None:
+def test_it_cannot_be_read_before_the_first_reading() -> None:
     with pytest.raises(AssertionError, match="starter"):
         SteadyClock(FrozenClock()).now()

@@ -1,4 +1,4 @@
-"""What a consumer does about events that cannot be applied: bad ones are parked, a defect of ours parks nothing."""
+"""Events that cannot be applied: bad ones are parked, and a defect of our code parks nothing."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -61,7 +61,7 @@ class Rig:
         return await self.applier.apply([_received(message(seconds=number), number) for number in numbers])
 
     async def until_settled(self, number: int, *, others: int = 0) -> int:
-        """Delivers it whenever it is wanted, each time with neighbours that were never seen; how often it was tried."""
+        """Delivers an event whenever it is due, each time with new neighbours; returns the number of attempts."""
         for turn in range(1, 200):
             neighbours = [10_000 + 100 * turn + other for other in range(others)]
             later = await self.again(number, *neighbours)
@@ -104,7 +104,7 @@ def rig(database: Database) -> Rig:
         (ExceptionGroup("two", [DecodeError("a"), InvalidRequest("B", "b")]), "DecodeError while applying"),
     ],
 )
-async def test_what_is_refused_deliberately_is_parked_at_once(rig: Rig, error: Exception, reason: str) -> None:
+async def test_an_event_that_is_refused_is_parked_at_once(rig: Rig, error: Exception, reason: str) -> None:
     rig.trip = _only(2, error)
     assert await rig.again(1, 2, 3) == {}
     assert await rig.parked() == [("google.protobuf.Duration-2", reason)]
@@ -119,7 +119,7 @@ async def test_what_is_refused_deliberately_is_parked_at_once(rig: Rig, error: E
         ("select cast(:number + 2147483646 as int)", "22003"),
     ],
 )
-async def test_values_that_no_column_takes_are_parked_at_once(rig: Rig, statement: str, state: str) -> None:
+async def test_an_event_with_unstorable_values_is_parked_at_once(rig: Rig, statement: str, state: str) -> None:
     rig.statement = statement
     assert await rig.again(1, 2) == {}
     ((_, reason),) = await rig.parked()
@@ -167,16 +167,16 @@ async def test_a_defect_that_hits_everything_costs_few_transactions(rig: Rig) ->
     assert rig.transactions == before, "the type rests"
 
 
-async def test_a_type_that_fails_holds_up_no_other_type(rig: Rig) -> None:
+async def test_a_type_that_fails_delays_no_other_type(rig: Rig) -> None:
     rig.trip = lambda number: AttributeError() if number < 100 else None
-    ours = [_received(Duration(seconds=number), number) for number in range(20)]
+    failing = [_received(Duration(seconds=number), number) for number in range(20)]
     others = [_received(Timestamp(seconds=number), number) for number in range(200, 220)]
-    later = await rig.applier.apply([each for pair in zip(ours, others, strict=True) for each in pair])
-    assert later.keys() == {each.event.id for each in ours}
+    later = await rig.applier.apply([each for pair in zip(failing, others, strict=True) for each in pair])
+    assert later.keys() == {each.event.id for each in failing}
     assert await rig.applied() == {each.event.id for each in others}
 
 
-async def test_one_event_that_trips_a_defect_is_parked_in_the_end(rig: Rig) -> None:
+async def test_one_event_that_hits_a_defect_is_parked_in_the_end(rig: Rig) -> None:
     rig.trip = _only(7, AttributeError("the text of a post"))
     began = rig.now
     attempts = await rig.until_settled(7, others=3)
@@ -212,7 +212,7 @@ async def test_a_defect_that_hits_half_of_the_events_parks_none(rig: Rig) -> Non
     assert await rig.parked() == []
 
 
-async def test_events_known_to_fail_hold_up_no_other_of_their_type(rig: Rig) -> None:
+async def test_events_known_to_fail_delay_no_other_of_their_type(rig: Rig) -> None:
     rig.trip = lambda number: AttributeError() if number < 5 else None
     await rig.again(*range(10))
     for turn in range(10, 20):
@@ -234,7 +234,7 @@ async def test_a_defect_that_hits_more_than_is_remembered_parks_none(rig: Rig) -
     assert rig.applier.is_failing
 
 
-async def test_very_many_events_known_to_fail_are_tried_less_often() -> None:
+async def test_very_many_events_known_to_fail_are_retried_less_often() -> None:
     troubles = Troubles(Patience())
     for number in range(5000):
         troubles.failed_alone("type", f"event {number}", 0.0)
@@ -243,7 +243,7 @@ async def test_very_many_events_known_to_fail_are_tried_less_often() -> None:
     assert 120 <= troubles.pause("type", "event 0", 2000.0) <= 150
 
 
-async def test_what_is_transient_comes_out_and_is_no_trouble(rig: Rig) -> None:
+async def test_a_transient_error_is_raised_and_not_counted(rig: Rig) -> None:
     rig.trip = _only(2, Unavailable("AWAY", "away"))
     with pytest.raises(Unavailable):
         await rig.again(1, 2)
@@ -261,7 +261,7 @@ async def test_what_is_transient_comes_out_and_is_no_trouble(rig: Rig) -> None:
         ),
     ],
 )
-async def test_an_event_that_takes_too_long_holds_up_no_other(
+async def test_an_event_that_takes_too_long_delays_no_other(
     database_url: str, caplog: pytest.LogCaptureFixture, statement: str, error: str
 ) -> None:
     database = Database(
@@ -286,7 +286,7 @@ async def test_an_event_that_takes_too_long_holds_up_no_other(
     await database.dispose()
 
 
-async def test_what_cannot_even_be_parked_stays_in_the_stream(rig: Rig) -> None:
+async def test_an_event_that_cannot_be_parked_stays_in_the_stream(rig: Rig) -> None:
     rig.trip = _only(2, InvalidRequest("BAD", "bad"))
     async with rig.database.statement() as connection:
         await connection.execute(text("alter table dead_letter rename to elsewhere"))
@@ -299,7 +299,7 @@ async def test_what_cannot_even_be_parked_stays_in_the_stream(rig: Rig) -> None:
     assert await rig.parked() == [("google.protobuf.Duration-2", "BAD while applying")]
 
 
-async def test_what_another_replica_has_applied_is_no_trouble_any_more(rig: Rig) -> None:
+async def test_an_event_that_another_replica_applied_is_forgotten(rig: Rig) -> None:
     rig.trip = _only(7, AttributeError())
     await rig.again(7)
     assert rig.applier.is_failing

@@ -1,4 +1,4 @@
-"""Calls through a channel of ours: what it adds, what it retries, how errors come back as faults."""
+"""Calls through our channel: the metadata that it adds, its retries, and errors as faults."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -48,10 +48,10 @@ async def time_left(_request: Any, rpc: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", ALL_FAULTS)
-async def test_a_fault_over_there_is_the_same_fault_here(connect: Connect, kind: type[Fault]) -> None:
+async def test_a_fault_of_a_service_is_the_same_fault_for_its_caller(connect: Connect, kind: type[Fault]) -> None:
     sent = kind(
         "SOME_REASON",
-        "told to the user",
+        "shown to the user",
         metadata={"a": "1", "b": "2"},
         retry_after=timedelta(seconds=7),
         violations=(faults.Violation(field="draft.targets[2].channel", description="unknown"),),
@@ -64,7 +64,7 @@ async def test_a_fault_over_there_is_the_same_fault_here(connect: Connect, kind:
     assert (got.retry_after, got.violations) == (sent.retry_after, sent.violations)
 
 
-async def test_our_own_deadline_passing_is_a_downstream_timeout(connect: Connect) -> None:
+async def test_a_passed_deadline_is_a_downstream_timeout(connect: Connect) -> None:
     async def answer(_request: Any, _context: Any) -> Any:
         await asyncio.Event().wait()
 
@@ -74,14 +74,14 @@ async def test_our_own_deadline_passing_is_a_downstream_timeout(connect: Connect
     assert caught.value.reason == "DOWNSTREAM_TIMEOUT"
 
 
-async def test_nobody_there_is_downstream_unavailable(free_port: Callable[[], int]) -> None:
+async def test_an_unreachable_service_is_downstream_unavailable(free_port: Callable[[], int]) -> None:
     async with open_channel(f"127.0.0.1:{free_port()}") as channel:
         with pytest.raises(faults.Unavailable) as caught, calling():
             await TinyStub(channel).Echo(request())
     assert caught.value.reason == "DOWNSTREAM_UNAVAILABLE"
 
 
-async def test_a_defect_over_there_stays_a_defect(connect: Connect) -> None:
+async def test_a_defect_of_a_service_stays_a_defect(connect: Connect) -> None:
     stub = await connect(answer=raising(ValueError("x")))
     with pytest.raises(grpc.aio.AioRpcError) as caught, calling():
         await stub.Echo(request())
@@ -98,7 +98,7 @@ def test_a_bare_code_has_a_reason_too(code: Code) -> None:
     assert fault.message == "words"
 
 
-def test_only_absence_is_transient() -> None:
+def test_only_unreachable_services_are_transient() -> None:
     def failed(code: grpc.StatusCode) -> grpc.aio.AioRpcError:
         return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata())
 
@@ -106,12 +106,12 @@ def test_only_absence_is_transient() -> None:
     assert transient == {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
 
 
-async def test_a_call_that_names_no_timeout_has_one(connect: Connect) -> None:
+async def test_a_call_without_a_timeout_gets_one(connect: Connect) -> None:
     answer = await (await connect(answer=time_left)).Echo(request())
     assert 0 < float(answer.text) < 11
 
 
-async def test_the_callers_timeout_goes_first(connect: Connect) -> None:
+async def test_the_callers_timeout_overrides_the_default(connect: Connect) -> None:
     answer = await (await connect(answer=time_left)).Echo(request(), timeout=25)
     assert 10 < float(answer.text) < 26
 
@@ -126,7 +126,7 @@ async def test_a_call_made_within_a_call_ends_with_it(serve: Serve, connect: Con
     assert 0 < float((await outer.Echo(request(), timeout=3)).text) < 5
 
 
-async def test_the_request_id_goes_along(connect: Connect) -> None:
+async def test_the_request_id_is_passed_on(connect: Connect) -> None:
     inner = await connect(answer=metadata_of_the_call)
 
     async def answer(given: Any, _context: Any) -> Any:
@@ -138,13 +138,13 @@ async def test_the_request_id_goes_along(connect: Connect) -> None:
     assert "'own': 'kept'" in seen
 
 
-async def test_what_was_set_for_a_call_ends_with_it(connect: Connect) -> None:
+async def test_the_context_of_a_call_ends_with_it(connect: Connect) -> None:
     await (await connect()).Echo(request(), metadata=[("x-request-id", "r-6")])
     assert context.request_id.get() == ""
     assert context.deadline.get() is None
 
 
-async def test_an_absence_is_retried_until_it_is_over(connect: Connect) -> None:
+async def test_an_unavailable_service_is_retried(connect: Connect) -> None:
     calls: list[Any] = []
 
     async def answer(given: Any, _context: Any) -> Any:
@@ -169,7 +169,7 @@ async def test_a_refusal_is_not_retried(connect: Connect) -> None:
     assert len(calls) == 1
 
 
-async def test_an_absence_that_lasts_is_left_to_the_caller(connect: Connect) -> None:
+async def test_a_lasting_outage_is_left_to_the_caller(connect: Connect) -> None:
     calls: list[Any] = []
 
     async def answer(given: Any, _context: Any) -> Any:
@@ -182,12 +182,12 @@ async def test_an_absence_that_lasts_is_left_to_the_caller(connect: Connect) -> 
     assert caught.value.retry_after == timedelta(seconds=30)
 
 
-async def test_a_message_over_the_limit_does_not_leave(connect: Connect) -> None:
+async def test_a_message_over_the_limit_is_not_sent(connect: Connect) -> None:
     with pytest.raises(faults.LimitReached), calling():
         await (await connect()).Echo(request("x" * 256 * 1024))
 
 
-async def test_calls_go_round_and_avoid_a_server_that_is_not_serving(serve: Serve) -> None:
+async def test_calls_are_balanced_over_serving_servers(serve: Serve) -> None:
     def named(name: str) -> Callable[..., Awaitable[Any]]:
         async def answer(_request: Any, _context: Any) -> Any:
             return EchoResponse(text=name)

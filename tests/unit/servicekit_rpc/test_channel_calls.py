@@ -1,4 +1,4 @@
-"""What a channel of ours puts on a call, seen by gRPC's own test channel and by a multi-callable that only records."""
+"""Deadlines and metadata that our channel adds, seen by gRPC's test channel and a recording multi-callable."""
 
 import time
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 @pytest.fixture
 def within_a_call() -> Iterator[None]:
-    """As if a call that has three seconds left were being served."""
+    """Simulates that a call with three seconds left is being served."""
     tokens = [(context.request_id, context.request_id.set("r-1"))]
     deadline = context.deadline.set(time.monotonic() + 3)
     caller = telemetry.parse(TRACE)
@@ -52,11 +52,11 @@ def test_a_call_carries_request_id_and_trace_next_to_its_own_metadata() -> None:
     assert given == request("hi")
 
 
-def test_outside_of_a_call_nothing_is_carried_and_the_default_deadline_holds() -> None:
+def test_outside_of_a_call_only_the_default_deadline_is_added() -> None:
     assert recorded(10.0) == {"timeout": 10.0, "metadata": ()}
 
 
-def test_a_timeout_of_the_call_goes_before_the_default() -> None:
+def test_a_timeout_of_the_call_overrides_the_default() -> None:
     assert recorded(10.0, timeout=25.0)["timeout"] == 25.0
 
 

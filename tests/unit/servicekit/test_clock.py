@@ -16,21 +16,21 @@ def right_again() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("right_again")
-def test_a_process_can_be_told_a_wrong_time_that_its_ids_show_too() -> None:
+def test_a_shifted_clock_shows_in_ids_too() -> None:
     right, right_id = SystemClock().now(), Uuid7Source().new()
     skew(timedelta(seconds=-60), "development")
     assert SystemClock().now() < right - timedelta(seconds=50)
     assert Uuid7Source().new() < right_id
 
 
-def test_production_refuses_a_wrong_time() -> None:
+def test_production_refuses_a_shifted_clock() -> None:
     with pytest.raises(SkewRefused, match="refused in production"):
         skew(timedelta(seconds=1), "production")
     skew(timedelta(0), "production")
 
 
 @pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system has no such clock")
-def test_time_that_the_machine_was_suspended_for_counts() -> None:
+def test_monotonic_time_counts_suspends() -> None:
     before = time.clock_gettime(time.CLOCK_BOOTTIME)
     seen = SystemClock().monotonic()
     assert before <= seen <= time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -1,4 +1,4 @@
-"""In a process of its own: a process has one meter provider for good."""
+"""Counters of the consumer, in a process of its own, since a process has one meter provider for good."""
 
 import json
 import subprocess
@@ -45,7 +45,7 @@ for resource in reader.get_metrics_data().resource_metrics:
 """
 
 
-def test_types_that_nobody_here_knows_are_counted_by_name() -> None:
+def test_unknown_types_are_counted_by_name() -> None:
     found = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
     assert json.loads(found.stdout) == [

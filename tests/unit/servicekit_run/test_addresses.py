@@ -1,4 +1,4 @@
-"""Addresses of servers: what is no address is refused, and no part of a password is ever shown."""
+"""Server addresses: invalid ones are refused, and no part of a password is ever shown."""
 
 import pytest
 
@@ -33,26 +33,26 @@ def test_the_rest_of_an_address_is_shown() -> None:
 
 
 @pytest.mark.parametrize("character", ["/", "?", "#"])
-def test_what_ends_a_password_too_early_must_be_encoded(character: str) -> None:
+def test_a_character_that_would_end_a_password_must_be_encoded(character: str) -> None:
     with pytest.raises(ValueError, match=r"percent-encoded|is not postgresql://"):
         check_postgres(Secret(f"postgresql://u:12{character}34@h/d"))
     with pytest.raises(ValueError, match=r"percent-encoded|is not nats://"):
         check_nats(f"nats://u:12{character}34@h")
 
 
-def test_options_that_the_client_does_not_take_are_named() -> None:
+def test_options_that_the_client_does_not_accept_are_named() -> None:
     check_postgres(Secret("postgresql://u:p@h/d?sslmode=require"))
     with pytest.raises(ValueError, match="has the option application_name, which is none of host, "):
         check_postgres(Secret("postgresql://u:p@h/d?application_name=x"))
 
 
 @pytest.mark.parametrize("url", ["nonsense", "ftp://h", "http://", "http://h:port"])
-def test_an_address_that_is_not_of_http_is_refused(url: str) -> None:
+def test_an_invalid_http_address_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="is not http://host:port"):
         check_http(url)
 
 
 @pytest.mark.parametrize("address", ["", "host", "host:", ":50051", "host:65536", "host:-1", "host:x", "host:٣"])
-def test_an_address_that_nobody_can_listen_on_is_refused(address: str) -> None:
+def test_an_invalid_listen_address_is_refused(address: str) -> None:
     with pytest.raises(ValueError, match="is not host:port"):
         check_listen(address)

@@ -42,7 +42,7 @@ async def test_a_transaction_commits_and_then_calls_back(counters: Database) -> 
     assert await _value(counters) == 1
 
 
-async def test_a_failed_transaction_leaves_nothing_and_calls_nobody_back(counters: Database) -> None:
+async def test_a_failed_transaction_leaves_nothing_and_calls_nothing_back(counters: Database) -> None:
     heard: list[str] = []
 
     async def fail() -> None:
@@ -57,7 +57,7 @@ async def test_a_failed_transaction_leaves_nothing_and_calls_nobody_back(counter
     assert await _value(counters) == 0
 
 
-async def test_a_commit_that_is_refused_calls_nobody_back(counters: Database) -> None:
+async def test_a_refused_commit_calls_nothing_back(counters: Database) -> None:
     async with counters.statement() as connection:
         await connection.execute(
             text("create table once (name text unique deferrable initially deferred)"),
@@ -74,7 +74,7 @@ async def test_a_commit_that_is_refused_calls_nobody_back(counters: Database) ->
     assert not heard
 
 
-async def test_a_commit_whose_answer_never_came_calls_nobody_back(counters: Database) -> None:
+async def test_a_commit_without_an_answer_calls_nothing_back(counters: Database) -> None:
     heard: list[str] = []
 
     async def lose_the_connection() -> None:
@@ -92,7 +92,7 @@ async def test_a_commit_whose_answer_never_came_calls_nobody_back(counters: Data
     assert await _value(counters) == 0
 
 
-async def test_the_loser_of_a_deadlock_runs_again(counters: Database) -> None:
+async def test_the_loser_of_a_deadlock_is_run_again(counters: Database) -> None:
     meeting = asyncio.Barrier(2)
     runs: list[str] = []
 
@@ -109,7 +109,7 @@ async def test_the_loser_of_a_deadlock_runs_again(counters: Database) -> None:
 
 
 class Work:
-    """Locks one row, waits until the other transaction has locked its own, then wants the other's."""
+    """Locks one row, waits until the other transaction has locked its own, then locks that."""
 
     def __init__(self, first: str, second: str, meeting: asyncio.Barrier, runs: list[str]) -> None:
         self._first, self._second, self._meeting, self._runs = first, second, meeting, runs
@@ -124,7 +124,7 @@ class Work:
         await _add(tx, self._second)
 
 
-async def test_other_errors_do_not_run_again(counters: Database) -> None:
+async def test_other_errors_are_not_run_again(counters: Database) -> None:
     runs = 0
 
     async def work(tx: Transaction) -> None:
@@ -137,7 +137,7 @@ async def test_other_errors_do_not_run_again(counters: Database) -> None:
     assert runs == 1
 
 
-async def test_a_statement_prepared_before_a_migration_runs_again(counters: Database, database_url: str) -> None:
+async def test_a_statement_prepared_before_a_migration_is_run_again(counters: Database, database_url: str) -> None:
     async def everything(tx: Transaction) -> int:
         return len((await tx.connection.execute(text("select * from counter"))).keys())
 
@@ -180,7 +180,7 @@ async def test_after_a_statement_the_same_connection_gives_transactions(counters
     assert await _value(counters) == 0
 
 
-async def test_the_session_has_the_settings_of_the_hot_paths(database: Database) -> None:
+async def test_sessions_have_their_settings(database: Database) -> None:
     wanted = {
         "application_name": "test",
         "enable_seqscan": "off",
@@ -221,9 +221,7 @@ async def test_a_refused_row_does_not_show_in_the_error(counters: Database) -> N
         ("select * from nowhere where x = :value", 1),
     ],
 )
-async def test_a_mistake_of_ours_is_not_taken_for_an_absent_database(
-    database: Database, statement: str, value: object
-) -> None:
+async def test_a_mistake_in_our_code_is_not_transient(database: Database, statement: str, value: object) -> None:
     with pytest.raises(DBAPIError) as caught:
         async with database.statement() as connection:
             await connection.execute(text(statement), {"value": value})
@@ -231,7 +229,7 @@ async def test_a_mistake_of_ours_is_not_taken_for_an_absent_database(
     assert not is_rerunnable(caught.value)
 
 
-async def test_a_lock_that_is_not_given_in_time_is_worth_another_try(counters: Database, database_url: str) -> None:
+async def test_a_lock_timeout_is_transient(counters: Database, database_url: str) -> None:
     hurried = Database(database_url, application="test", lock_timeout=timedelta(milliseconds=50))
     async with counters.transaction() as holder:
         await _add(holder, "a")
@@ -243,7 +241,7 @@ async def test_a_lock_that_is_not_given_in_time_is_worth_another_try(counters: D
     assert is_transient(caught.value)
 
 
-async def test_the_database_tells_the_time(database: Database) -> None:
+async def test_the_database_clock_is_read(database: Database) -> None:
     clock = DatabaseClock()
     async with database.transaction() as tx:
         first = await clock.now(tx.connection)
@@ -251,7 +249,7 @@ async def test_the_database_tells_the_time(database: Database) -> None:
     assert first.utcoffset() is not None
 
 
-def test_a_url_of_libpq_is_understood() -> None:
+def test_a_libpq_url_is_accepted() -> None:
     url = async_url("postgresql://user:word@host:5432/name?sslmode=require")
     assert url.drivername == "postgresql+asyncpg"
     assert url.query == {"ssl": "require"}

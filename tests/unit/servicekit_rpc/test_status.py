@@ -1,4 +1,4 @@
-"""Nothing that a fault says can make its status too long for the headers that carry it."""
+"""The status of any fault fits into the headers that carry it."""
 
 from datetime import timedelta
 from typing import Any
@@ -15,7 +15,7 @@ LONG = "ü" * 3000
 
 
 def size(refusal: Refusal) -> int:
-    """Bytes in the headers, with base64 and with each byte of the message percent-encoded."""
+    """Returns the bytes in the headers, with base64 and with each byte of the message percent-encoded."""
     details = dict(refusal.metadata)[DETAILS_KEY]
     return len(details) * 4 // 3 + len(refusal.message.encode()) * 3
 
@@ -44,7 +44,7 @@ def test_a_long_fault_is_cut_but_keeps_its_reason() -> None:
     metadata=st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=50), st.text()),
     violations=st.lists(st.builds(Violation, field=st.text(), description=st.text()), max_size=300).map(tuple),
 )
-def test_any_fault_can_be_told(message: str, metadata: dict[str, str], violations: tuple[Violation, ...]) -> None:
+def test_any_fault_can_be_encoded(message: str, metadata: dict[str, str], violations: tuple[Violation, ...]) -> None:
     refusal = refusal_of(Conflict("LOST", message, metadata=metadata, violations=violations))
     assert info(refusal).reason == "LOST"
     assert size(refusal) < 8000

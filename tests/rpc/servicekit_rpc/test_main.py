@@ -1,4 +1,4 @@
-"""A whole process of the tiny service: from its environment to its exit code."""
+"""A whole process of the tiny service, from its environment to its exit code."""
 
 import asyncio
 import json
@@ -73,7 +73,7 @@ class Running:
         self.lines: list[dict[str, Any]] = []
 
     async def until(self, pattern: str) -> re.Match[str]:
-        """The first line from here on whose message matches. Whatever stands on stderr must be JSON."""
+        """Returns the next line whose message matches. All of stderr must be JSON."""
         assert self.process.stderr
         async with asyncio.timeout(20):
             async for raw in self.process.stderr:
@@ -92,7 +92,7 @@ class Running:
 @asynccontextmanager
 async def running(**environ: str) -> AsyncIterator[Running]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("POSTFLOW_", "OTEL_"))}
-    # gRPC's core writes lines of its own; it reads this when it is imported, so whoever starts a process sets it.
+    # gRPC's core writes lines of its own, unless this is set before it is imported.
     quiet = {"GRPC_VERBOSITY": "NONE"}
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", PROGRAM, stderr=asyncio.subprocess.PIPE, env=inherited | quiet | environ
@@ -117,7 +117,7 @@ async def test_a_process_serves_and_stops_cleanly_on_sigterm() -> None:
     assert {line["service"] for line in tiny.lines} == {"tiny"}
 
 
-async def test_its_metrics_count_calls_by_method_and_code() -> None:
+async def test_metrics_count_calls_by_method_and_code() -> None:
     async with running() as tiny:
         address = (await tiny.until(r"metrics on (\S+)"))[1]
         port = (await tiny.until(r"listening on port (\d+)"))[1]
@@ -152,7 +152,7 @@ async def test_its_metrics_count_calls_by_method_and_code() -> None:
         assert re.search(f"^{never} 0.0$", text, re.MULTILINE), "there before its first event"
 
 
-async def test_what_is_heavy_is_not_imported_without_need() -> None:
+async def test_heavy_modules_are_imported_only_when_needed() -> None:
     async with running() as tiny:
         port = (await tiny.until(r"listening on port (\d+)"))[1]
         await tiny.until("^serving$")
@@ -183,7 +183,7 @@ async def test_a_bad_setting_is_one_clear_line_and_an_exit_code(variable: str, v
 
 
 class Collector(trace_service_pb2_grpc.TraceServiceServicer):
-    """What an OpenTelemetry collector does with traces, as far as one must see it."""
+    """A collector of traces, as OpenTelemetry has it."""
 
     def __init__(self) -> None:
         self.spans: list[str] = []
@@ -195,7 +195,7 @@ class Collector(trace_service_pb2_grpc.TraceServiceServicer):
         return trace_service_pb2.ExportTraceServiceResponse()
 
 
-async def test_traces_go_to_the_collector_that_the_standard_variables_name() -> None:
+async def test_traces_go_to_the_collector_of_the_standard_variables() -> None:
     collector, server = Collector(), grpc.aio.server()
     trace_service_pb2_grpc.add_TraceServiceServicer_to_server(collector, server)  # type: ignore[no-untyped-call]
     address = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
@@ -228,7 +228,7 @@ async def test_a_failpoint_kills_the_process() -> None:
         assert await tiny.ended() == -signal.SIGKILL
 
 
-async def test_a_second_signal_ends_what_does_not_want_to_end() -> None:
+async def test_a_second_signal_ends_a_process_that_hangs() -> None:
     async with running(POSTFLOW_TINY_STUBBORN="true") as tiny:
         await tiny.until("^serving$")
         tiny.process.send_signal(signal.SIGTERM)

@@ -63,9 +63,7 @@ async def test_a_trace_goes_through_a_call_made_within_a_call(connect: Connect, 
     assert caller.parent is None
 
 
-async def test_what_the_caller_did_not_sample_is_passed_on_unsampled(
-    connect: Connect, spans: InMemorySpanExporter
-) -> None:
+async def test_an_unsampled_trace_is_passed_on_unsampled(connect: Connect, spans: InMemorySpanExporter) -> None:
     async def answer(_request: Any, _context: Any) -> Any:
         return EchoResponse(text=telemetry.traceparent())
 
@@ -78,7 +76,7 @@ async def test_what_the_caller_did_not_sample_is_passed_on_unsampled(
 @pytest.mark.parametrize(
     "nonsense", ["", "hello", SAMPLED[:-1], SAMPLED + "-more", "ff" + SAMPLED[2:], "00-" + "0" * 32]
 )
-async def test_a_trace_context_that_is_none_begins_a_new_trace(
+async def test_an_invalid_trace_context_begins_a_new_trace(
     connect: Connect, spans: InMemorySpanExporter, nonsense: str
 ) -> None:
     await (await connect()).Echo(request(), metadata=[("traceparent", nonsense)])
@@ -93,7 +91,7 @@ async def test_a_trace_context_that_is_none_begins_a_new_trace(
         (ValueError("secret"), grpc.StatusCode.INTERNAL, StatusCode.ERROR),
     ],
 )
-async def test_a_span_tells_how_the_call_ended(
+async def test_a_span_records_how_the_call_ended(
     connect: Connect, spans: InMemorySpanExporter, error: Exception, code: grpc.StatusCode, status: StatusCode
 ) -> None:
     async def answer(_request: Any, _context: Any) -> Any:
@@ -108,7 +106,7 @@ async def test_a_span_tells_how_the_call_ended(
     assert "secret" not in span.to_json()
 
 
-async def test_the_span_of_a_canceled_call_says_so(connect: Connect, spans: InMemorySpanExporter) -> None:
+async def test_the_span_of_a_canceled_call_records_it(connect: Connect, spans: InMemorySpanExporter) -> None:
     began = asyncio.Event()
 
     async def answer(_request: Any, _context: Any) -> Any:

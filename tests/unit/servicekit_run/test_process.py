@@ -1,4 +1,4 @@
-"""The order of a life, and that nothing in it can hang or hide a failure."""
+"""The life of a process: its order, its bounded waits, and its failures."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -28,7 +28,7 @@ class FakeServer:
 
 
 class Part:
-    """Runs until it is told to stop, then does `finish`."""
+    """Runs until it is stopped, then calls `finish`."""
 
     def __init__(self, name: str, story: Story, finish: Callable[[], Awaitable[None]] | None = None) -> None:
         self.name = name
@@ -55,7 +55,7 @@ class Failing:
 
 
 def step(story: Story, what: str, *errors: Exception) -> Callable[[], Coroutine[Any, Any, None]]:
-    """Fails with each of the errors in turn, then works."""
+    """Fails with each of the errors in turn, then succeeds."""
     left = list(errors)
 
     async def run() -> None:
@@ -76,7 +76,7 @@ async def life(process: Process, stop: asyncio.Event | None = None) -> None:
 
 
 async def live(process: Process, stop: asyncio.Event | None = None) -> None:
-    """Until it is serving, then stop."""
+    """Runs until the process is serving, then stops it."""
     stop, ready = stop or asyncio.Event(), asyncio.Event()
 
     async def stop_when_ready() -> None:
@@ -135,7 +135,7 @@ async def test_work_in_flight_is_finished() -> None:
     assert "the last message" in story
 
 
-async def test_a_dependency_that_is_away_delays_the_start_but_not_for_ever(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unreachable_dependency_delays_the_start(caplog: pytest.LogCaptureFixture) -> None:
     story: Story = []
     await live(process(story, starters={"schema": step(story, "try", ConnectionRefusedError("no"), TimeoutError())}))
     assert story[:4] == ["server starts", "try", "try", "try"]
@@ -180,7 +180,7 @@ async def test_a_starter_that_fails_ends_the_process_with_its_error() -> None:
     assert story == ["server starts", "check", "server stops", "dispose"]
 
 
-async def test_a_part_that_fails_lets_the_others_finish_and_ends_the_process_with_its_error() -> None:
+async def test_a_failing_part_ends_the_process_when_others_have_finished() -> None:
     story: Story = []
 
     async def finish() -> None:
@@ -191,7 +191,7 @@ async def test_a_part_that_fails_lets_the_others_finish_and_ends_the_process_wit
     assert story[-4:] == ["not serving", "the last message", "consumer ends", "server stops"]
 
 
-async def test_a_part_that_waits_for_what_is_cancelled_is_a_failure() -> None:
+async def test_a_part_that_awaits_a_cancelled_task_is_a_failure() -> None:
     class Deserted:
         name = "deserted"
 
@@ -209,7 +209,7 @@ async def test_a_part_that_ends_by_itself_is_a_failure() -> None:
         await life(process([], consumers=[Failing(None)]))
 
 
-async def test_a_part_that_does_not_finish_in_time_is_cut_off(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_part_that_does_not_finish_in_time_is_cancelled(caplog: pytest.LogCaptureFixture) -> None:
     story: Story = []
     slow = Part("slow", story, hang)
     await live(process(story, consumers=[slow], loops=[Part("loop", story)], grace=timedelta(milliseconds=50)))
@@ -227,13 +227,13 @@ async def test_a_closer_that_fails_does_not_keep_the_others_from_closing() -> No
     assert story[-2:] == ["one", "two"]
 
 
-async def test_a_dependency_that_is_away_at_the_end_is_no_failure(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unreachable_dependency_at_the_end_is_no_failure(caplog: pytest.LogCaptureFixture) -> None:
     story: Story = []
     await live(process(story, closers={"nats": step(story, "drain", ConnectionResetError("gone"))}))
     assert "closing nats" in caplog.text
 
 
-async def test_a_canceled_life_is_closed_too() -> None:
+async def test_a_cancelled_process_is_closed_too() -> None:
     story: Story = []
     ready = asyncio.Event()
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
@@ -249,7 +249,7 @@ async def test_a_canceled_life_is_closed_too() -> None:
     assert story[-2:] == ["server stops", "dispose"]
 
 
-async def test_a_start_that_waits_says_so_once_for_each_reason(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_start_that_waits_logs_each_reason_once(caplog: pytest.LogCaptureFixture) -> None:
     away = [OSError("no route"), OSError("no route"), OSError("refused"), OSError("refused")]
     whole = process([], starters={"database": step([], "connect", *away)})
     stop, ready = asyncio.Event(), asyncio.Event()
@@ -264,7 +264,7 @@ async def test_a_start_that_waits_says_so_once_for_each_reason(caplog: pytest.Lo
     ]
 
 
-async def test_what_only_a_person_can_mend_ends_the_start_and_names_the_variable() -> None:
+async def test_a_misconfiguration_ends_the_start_and_names_the_variable() -> None:
     whole = process([], starters={"nats": step([], "connect", Misconfigured("nats_url", "no JetStream"))})
     place = Place(variable="POSTFLOW_NATS_URL", address="nats://host")
     with pytest.raises(SettingsError, match=r"^POSTFLOW_NATS_URL: nats://host: no JetStream$"):

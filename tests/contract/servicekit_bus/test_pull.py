@@ -1,4 +1,4 @@
-"""The pull loop against a real server that is killed, wiped, rolled back and stopped under it."""
+"""The pull loop on a real server that is killed, wiped, rolled back and stopped."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ READER = ConsumerSpec(stream="WORK", durable="reader", filter_subjects=("work.>"
 
 
 class Collector:
-    """Takes deliveries into a list; `acknowledge` answers everything that is there and everything that comes."""
+    """Collects deliveries; `acknowledge` answers all of them, and later ones as they come."""
 
     def __init__(self) -> None:
         self.deliveries: list[Delivery] = []
@@ -51,7 +51,7 @@ class Collector:
         return [delivery.payload for delivery in self.deliveries]
 
     async def finish(self, answer: Callable[[Delivery], object], count: int = 1_000_000) -> None:
-        """Answers the oldest ones."""
+        """Answers the oldest deliveries."""
         taken, self.deliveries = self.deliveries[:count], self.deliveries[count:]
         for delivery in taken:
             await answer(delivery)  # type: ignore[misc]
@@ -59,7 +59,7 @@ class Collector:
 
 
 class Acknowledger(Collector):
-    """Counts what comes, and acknowledges it a moment later."""
+    """Counts deliveries, and acknowledges each a moment later."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ async def _publish(connection: Client, count: int, *, start: int = 0, subject: s
 
 
 async def _state(connection: Client, durable: str = "reader") -> tuple[int, int]:
-    """How many messages are not delivered yet, and how many not acknowledged."""
+    """Returns how many messages are not delivered yet, and how many not acknowledged."""
     info = await connection.jetstream().consumer_info("WORK", durable)
     return info.num_pending or 0, info.num_ack_pending or 0
 
@@ -123,7 +123,7 @@ async def stream(own_connection: Client) -> Client:
     return own_connection
 
 
-async def test_every_message_comes_once_while_all_is_well(stream: Client) -> None:
+async def test_every_message_is_delivered_once(stream: Client) -> None:
     collector = Acknowledger()
     async with _pulling(stream, collector):
         await _publish(stream, 20_000)
@@ -138,7 +138,7 @@ async def _is(connection: Client, state: tuple[int, int]) -> bool:
 
 
 @pytest.mark.parametrize("room", [1, 3, 100])
-async def test_no_more_is_held_than_there_is_room_for(stream: Client, room: int) -> None:
+async def test_no_more_messages_are_held_than_there_is_room_for(stream: Client, room: int) -> None:
     collector = Collector()
     await _publish(stream, 500)
     async with _pulling(stream, collector, room=room):
@@ -149,7 +149,7 @@ async def test_no_more_is_held_than_there_is_room_for(stream: Client, room: int)
         assert (await _state(stream))[1] == room, "the server hands out no more than was asked for"
 
 
-async def test_room_is_never_exceeded_on_the_way_either(stream: Client) -> None:
+async def test_the_room_is_never_exceeded_on_the_way(stream: Client) -> None:
     collector = Acknowledger()
     await _publish(stream, 5_000)
     async with _pulling(stream, collector, room=50):
@@ -157,7 +157,7 @@ async def test_room_is_never_exceeded_on_the_way_either(stream: Client) -> None:
     assert collector.most_held <= 50
 
 
-async def test_a_message_comes_again_after_the_delay_that_was_asked_for(stream: Client) -> None:
+async def test_a_message_is_redelivered_after_its_delay(stream: Client) -> None:
     collector = Collector()
     async with _pulling(stream, collector):
         await _publish(stream, 1)
@@ -173,7 +173,7 @@ async def test_a_message_comes_again_after_the_delay_that_was_asked_for(stream: 
 
 
 async def test_an_answer_may_be_corrected(stream: Client) -> None:
-    """A command that is held for an hour is canceled a moment later."""
+    """Holds a command for an hour and cancels it a moment later."""
     collector = Collector()
     async with _pulling(stream, collector):
         await _publish(stream, 1)
@@ -186,7 +186,7 @@ async def test_an_answer_may_be_corrected(stream: Client) -> None:
 
 
 async def test_delays_survive_a_restart_of_the_server(stream: Client, fresh_nats: EmbeddedNats) -> None:
-    """Early by a second at most: the server writes down whole seconds."""
+    """Allows a second, since the server stores whole seconds."""
     collector = Collector()
     async with _pulling(stream, collector):
         await _publish(stream, 50)
@@ -199,7 +199,7 @@ async def test_delays_survive_a_restart_of_the_server(stream: Client, fresh_nats
         assert min(collector.times[-50:]) >= until - 1.0
 
 
-async def test_a_killed_server_is_used_again_after_its_restart(stream: Client, fresh_nats: EmbeddedNats) -> None:
+async def test_pulling_continues_after_a_killed_server_restarts(stream: Client, fresh_nats: EmbeddedNats) -> None:
     collector = Acknowledger()
     async with _pulling(stream, collector):
         await _publish(stream, 200)
@@ -227,14 +227,14 @@ async def test_a_wiped_server_gets_its_stream_and_consumer_again(
 
 
 async def _has_consumer(connection: Client) -> bool:
-    """A stream that was made anew takes messages by then: it can be seen before, while the old one still takes them."""
+    """Waits until the new stream accepts messages: it is visible before, while the old one still accepts them."""
     try:
         return connection.is_connected and bool(await connection.jetstream().consumer_info("WORK", "reader"))
     except NotFoundError:
         return False
 
 
-async def test_a_deleted_stream_is_made_anew(stream: Client) -> None:
+async def test_a_deleted_stream_is_created_again(stream: Client) -> None:
     collector = Acknowledger()
     async with _pulling(stream, collector):
         await _publish(stream, 10)
@@ -245,8 +245,8 @@ async def test_a_deleted_stream_is_made_anew(stream: Client) -> None:
         await eventually(lambda: len(collector.seen) == 20)
 
 
-async def test_a_stream_is_not_made_anew_while_the_server_may_still_delete_it(stream: Client) -> None:
-    """Made in the midst of that, it loses its folder and takes no message any more."""
+async def test_a_stream_is_not_created_while_the_server_deletes_it(stream: Client) -> None:
+    """A stream that is created too early loses its folder and accepts no message any more."""
     loop = asyncio.get_running_loop()
     made: list[float] = []
 
@@ -264,7 +264,7 @@ async def test_a_stream_is_not_made_anew_while_the_server_may_still_delete_it(st
         assert made[0] - deleted >= 0.3
 
 
-async def test_a_deleted_consumer_is_made_anew(stream: Client) -> None:
+async def test_a_deleted_consumer_is_created_again(stream: Client) -> None:
     collector = Acknowledger()
     async with _pulling(stream, collector):
         await eventually(lambda: _has_consumer(stream))
@@ -274,7 +274,7 @@ async def test_a_deleted_consumer_is_made_anew(stream: Client) -> None:
 
 
 @pytest.mark.parametrize("bound", [{"max_batch": 10}, {"max_expires": 1_000_000_000}])
-async def test_a_bound_on_requests_that_an_operator_sets_stops_nothing(stream: Client, bound: dict[str, int]) -> None:
+async def test_limits_of_requests_by_an_operator_stop_nothing(stream: Client, bound: dict[str, int]) -> None:
     collector = Acknowledger()
     await ensure_consumer(stream.jetstream(), READER)
     found = await stream.jetstream()._api_request("$JS.API.CONSUMER.INFO.WORK.reader")
@@ -285,7 +285,7 @@ async def test_a_bound_on_requests_that_an_operator_sets_stops_nothing(stream: C
         await eventually(lambda: len(collector.seen) == 100)
 
 
-async def test_a_server_that_says_nothing_is_asked_again(
+async def test_a_silent_server_is_asked_again(
     stream: Client, fresh_nats: EmbeddedNats, caplog: pytest.LogCaptureFixture
 ) -> None:
     collector = Acknowledger()
@@ -301,8 +301,8 @@ async def test_a_server_that_says_nothing_is_asked_again(
         await eventually(lambda: len(collector.seen) == 20)
 
 
-async def test_an_answer_to_a_wiped_stream_touches_nothing_in_the_new_one(stream: Client) -> None:
-    """It names a sequence, and under that sequence there is another message now."""
+async def test_an_answer_to_a_wiped_stream_changes_nothing_in_the_new_one(stream: Client) -> None:
+    """The sequence that the answer names belongs to another message by then."""
     collector = Collector()
     async with _pulling(stream, collector):
         await _publish(stream, 5)
@@ -321,7 +321,7 @@ async def test_an_answer_to_a_wiped_stream_touches_nothing_in_the_new_one(stream
         await eventually(lambda: _is(stream, (0, 0)))
 
 
-async def test_an_answer_to_a_rolled_back_stream_touches_nothing_in_it(
+async def test_an_answer_to_a_rolled_back_stream_changes_nothing_in_it(
     stream: Client, fresh_nats: EmbeddedNats, tmp_path: Path
 ) -> None:
     store, copy = tmp_path / "nats" / "jetstream", tmp_path / "copy"
@@ -349,9 +349,7 @@ async def test_an_answer_to_a_rolled_back_stream_touches_nothing_in_it(
         assert await _state(stream) == (0, 5)
 
 
-async def test_answers_given_while_the_server_is_away_count_when_it_is_back(
-    stream: Client, fresh_nats: EmbeddedNats
-) -> None:
+async def test_answers_during_an_outage_count_when_the_server_is_back(stream: Client, fresh_nats: EmbeddedNats) -> None:
     collector = Collector()
     async with _pulling(stream, collector):
         await _publish(stream, 5)
@@ -368,9 +366,7 @@ async def _is_connected_and(connection: Client, state: tuple[int, int]) -> bool:
     return connection.is_connected and await _is(connection, state)
 
 
-async def test_a_delay_asked_for_while_the_server_is_away_is_not_prolonged(
-    stream: Client, fresh_nats: EmbeddedNats
-) -> None:
+async def test_a_delay_that_began_in_an_outage_is_not_prolonged(stream: Client, fresh_nats: EmbeddedNats) -> None:
     collector = Collector()
     async with _pulling(stream, collector):
         await _publish(stream, 1)
@@ -380,10 +376,10 @@ async def test_a_delay_asked_for_while_the_server_is_away_is_not_prolonged(
         await collector.finish(lambda delivery: delivery.retry_in(timedelta(seconds=60)))
         ((answer, *_),) = [list(collector.loop._answers._waiting.values())]
         early = answer()
-        await eventually(lambda: answer() < early)  # what is left of it shrinks while it waits
+        await eventually(lambda: answer() < early)  # the remaining delay shrinks while it waits
 
 
-async def test_stopping_takes_a_moment_and_gives_back_what_is_on_its_way(stream: Client) -> None:
+async def test_stopping_is_quick_and_gives_back_messages_in_transit(stream: Client) -> None:
     collector = Collector()
     await _publish(stream, 400, size=50_000)
     async with _pulling(stream, collector, room=400) as stop:
@@ -400,7 +396,7 @@ async def test_stopping_takes_a_moment_and_gives_back_what_is_on_its_way(stream:
 
 
 @pytest.mark.parametrize("deed", ["kill", "freeze"])
-async def test_stopping_does_not_wait_for_a_server_that_is_away(
+async def test_stopping_does_not_wait_for_an_unreachable_server(
     stream: Client, fresh_nats: EmbeddedNats, deed: str
 ) -> None:
     collector = Collector()
@@ -419,7 +415,7 @@ async def test_stopping_does_not_wait_for_a_server_that_is_away(
                 os.kill(fresh_nats.pid, signal.SIGCONT)
 
 
-async def test_a_connection_that_was_closed_for_good_ends_the_loop(fresh_nats: EmbeddedNats) -> None:
+async def test_a_connection_closed_for_good_ends_the_loop(fresh_nats: EmbeddedNats) -> None:
     client = Client()
     await connect(client, fresh_nats.url, name="test")
 
@@ -434,9 +430,7 @@ async def test_a_connection_that_was_closed_for_good_ends_the_loop(fresh_nats: E
     assert caught.group_contains(ConnectionGone)
 
 
-async def test_a_refusal_is_not_answered_by_asking_without_a_pause(
-    stream: Client, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_refused_request_is_retried_after_a_pause(stream: Client, caplog: pytest.LogCaptureFixture) -> None:
     impossible = ConsumerSpec(stream="WORK", durable="bad", filter_subjects=("elsewhere.a", "elsewhere.a"))
     attempts = 0
 
@@ -455,7 +449,7 @@ async def test_a_refusal_is_not_answered_by_asking_without_a_pause(
     assert caplog.text.count("not available") == 1, "said once"
 
 
-async def test_a_new_layout_takes_the_work_over_and_the_old_one_stands_back(
+async def test_a_new_layout_takes_over_and_the_old_one_stands_back(
     own_connection: Client, other_connection: Client
 ) -> None:
     js = own_connection.jetstream()

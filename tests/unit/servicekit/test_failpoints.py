@@ -19,7 +19,7 @@ def disarmed() -> Iterator[None]:
     failpoints.install("", "development")
 
 
-async def test_a_failpoint_is_inert() -> None:
+async def test_a_failpoint_is_inert_by_default() -> None:
     await failpoint(PLACE)
 
 
@@ -48,7 +48,7 @@ async def test_sleep_waits() -> None:
             await failpoint(PLACE)
 
 
-async def test_kill_kills_without_a_word() -> None:
+async def test_kill_ends_the_process_at_once() -> None:
     script = (
         "import asyncio, atexit\n"
         "from servicekit import failpoints\n"
@@ -76,12 +76,12 @@ def test_a_specification_names_actions() -> None:
     "entry",
     ["a", "a=", "a=boom", "a=sleep", "a=sleep:x", "a=sleep:-1", "a=sleep:nan", "a=raise:2", "a=kill:1:1", "=kill"],
 )
-def test_anything_else_is_a_clear_error(entry: str) -> None:
+def test_an_invalid_specification_is_a_clear_error(entry: str) -> None:
     with pytest.raises(FailpointSpecError, match=re.escape(repr(entry))):
         failpoints.install(entry, "development")
 
 
-def test_a_name_that_nobody_declared_is_an_error_that_lists_the_known_ones() -> None:
+def test_an_undeclared_name_is_refused_with_the_known_ones() -> None:
     with pytest.raises(FailpointSpecError, match=r"unknown failpoints test\.plaice; known: .*test\.place"):
         failpoints.install("test.plaice=kill", "development")
 

@@ -49,7 +49,7 @@ def test_a_line_is_one_json_object_with_what_was_given(written: Written) -> None
     assert line == {"level": "INFO", "service": "queue", "logger": "some.place", "message": "did it", "slot": 7}
 
 
-def test_a_line_says_what_work_it_belongs_to(written: Written) -> None:
+def test_a_line_has_request_organization_and_trace(written: Written) -> None:
     request, organization = context.request_id.set("r-1"), context.organization_id.set("acme")
     caller = telemetry.parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
     assert caller
@@ -87,7 +87,7 @@ def test_an_exception_is_part_of_its_line(written: Written) -> None:
     assert "ValueError: why" in line["exception"]
 
 
-def test_what_json_does_not_know_is_written_as_text(written: Written) -> None:
+def test_a_value_of_another_type_is_written_as_text(written: Written) -> None:
     logging.getLogger().warning(
         "x", extra={"seen": {("a", 1): 2}, "when": timedelta(seconds=1), "error": KeyError("k")}
     )
@@ -95,7 +95,7 @@ def test_what_json_does_not_know_is_written_as_text(written: Written) -> None:
     assert line["error"] == "'k'"
 
 
-def test_libraries_speak_only_when_something_is_wrong(written: Written) -> None:
+def test_libraries_log_only_warnings(written: Written) -> None:
     logging.getLogger("sqlalchemy.engine").info("SELECT 1")
     logging.getLogger("nats.aio").info("hello")
     logging.getLogger("grpc._cython").warning("trouble")
@@ -114,7 +114,7 @@ def test_without_a_span_there_is_no_trace_id(written: Written) -> None:
     assert "trace_id" not in written.lines()[0]
 
 
-def test_no_field_and_no_line_is_longer_than_its_bound(written: Written) -> None:
+def test_fields_and_lines_have_limits(written: Written) -> None:
     try:
         raise ValueError("y" * 100_000)
     except ValueError:
@@ -132,6 +132,6 @@ def test_no_field_and_no_line_is_longer_than_its_bound(written: Written) -> None
     assert all(len(line) <= 32_000 for line in written.stream.getvalue().splitlines())
 
 
-def test_a_terminal_obeys_nothing_that_stands_in_a_line(written: Written) -> None:
+def test_control_characters_are_escaped(written: Written) -> None:
     logging.getLogger().info("\x1b[2J\x07\nFAKE", extra={"organization_id": "\x9b\u202e\x00"})
     assert written.stream.getvalue().rstrip("\n").isprintable()

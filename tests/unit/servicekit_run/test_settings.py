@@ -38,7 +38,7 @@ class Settings:
 URL = {"POSTFLOW_DATABASE_URL": "postgresql://me:hunter2@host/db"}
 
 
-def test_every_type_is_read_and_the_rest_has_its_default() -> None:
+def test_every_type_is_parsed_and_the_rest_has_its_default() -> None:
     loaded = load(
         Settings,
         "queue",
@@ -65,7 +65,7 @@ def test_every_type_is_read_and_the_rest_has_its_default() -> None:
     )
 
 
-def test_a_variable_of_the_service_goes_before_one_for_all() -> None:
+def test_a_variable_of_the_service_overrides_the_shared_one() -> None:
     environ = URL | {
         "POSTFLOW_NATS_URL": "all",
         "POSTFLOW_QUEUE_NATS_URL": "mine",
@@ -83,7 +83,7 @@ def test_a_variable_of_the_service_goes_before_one_for_all() -> None:
         ("WORKERS", "1.5"),
         ("SHARE", "nan"),
         ("SHARE", "inf"),
-        ("EAGER", "perhaps"),
+        ("EAGER", "maybe"),
         ("LEAD", "-1"),
         ("LEAD", "30s"),
         ("LEAD", "1e300"),
@@ -97,21 +97,21 @@ def test_a_bad_value_is_one_error_that_names_the_variable(variable: str, text: s
     assert "\n" not in str(caught.value)
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
+def test_all_wrong_variables_are_reported_at_once() -> None:
     with pytest.raises(SettingsError) as caught:
         load(Settings, "queue", {"POSTFLOW_QUEUE_WORKERS": "x", "POSTFLOW_SHARE": "y"})
-    told = str(caught.value)
-    assert "POSTFLOW_QUEUE_DATABASE_URL (or POSTFLOW_DATABASE_URL) is not set" in told
-    assert "POSTFLOW_QUEUE_WORKERS" in told
-    assert "POSTFLOW_SHARE" in told
+    reported = str(caught.value)
+    assert "POSTFLOW_QUEUE_DATABASE_URL (or POSTFLOW_DATABASE_URL) is not set" in reported
+    assert "POSTFLOW_QUEUE_WORKERS" in reported
+    assert "POSTFLOW_SHARE" in reported
 
 
-def test_what_the_settings_themselves_refuse_is_a_settings_error_too() -> None:
+def test_a_refusal_by_the_dataclass_is_a_settings_error_too() -> None:
     with pytest.raises(SettingsError, match="workers must be at least 1"):
         load(Settings, "queue", URL | {"POSTFLOW_QUEUE_WORKERS": "0"})
 
 
-def test_a_variable_that_nobody_reads_is_reported_by_name_only(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unread_variable_is_logged_by_name_only(caplog: pytest.LogCaptureFixture) -> None:
     environ = URL | {"POSTFLOW_QUEUE_WORKER": "hunter3", "POSTFLOW_DRAFTS_WORKER": "x"}
     load(Settings, "queue", environ)
     assert "POSTFLOW_QUEUE_WORKER " in caplog.text
@@ -119,17 +119,17 @@ def test_a_variable_that_nobody_reads_is_reported_by_name_only(caplog: pytest.Lo
     assert "POSTFLOW_DRAFTS" not in caplog.text
 
 
-def test_the_variable_by_which_others_find_a_service_is_not_unknown(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_target_variable_of_a_service_is_not_unknown(caplog: pytest.LogCaptureFixture) -> None:
     load(Settings, "queue", URL | {"POSTFLOW_QUEUE_TARGET": "127.0.0.1:50052"})
     assert caplog.text == ""
 
 
-def test_a_field_of_a_type_without_parser_is_a_programming_error() -> None:
+def test_a_field_of_a_type_without_a_parser_is_refused() -> None:
     with pytest.raises(TypeError, match="no parser"):
         load(Settings, "queue", URL | {"POSTFLOW_QUEUE_NAMES": "a,b"})
 
 
-def test_what_every_process_has_is_inherited() -> None:
+def test_the_settings_of_every_process_are_inherited() -> None:
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Mine(ProcessSettings):
         listen: str = "127.0.0.1:50052"
@@ -139,7 +139,7 @@ def test_what_every_process_has_is_inherited() -> None:
     assert (loaded.environment, loaded.listen) == (Environment.PRODUCTION, "127.0.0.1:0")
 
 
-def test_a_secret_shows_itself_only_when_asked(caplog: pytest.LogCaptureFixture) -> None:
+def test_only_reveal_shows_a_secret(caplog: pytest.LogCaptureFixture) -> None:
     secret = Secret("hunter2")
     logging.getLogger("test").warning("%s %r %s", secret, secret, [secret])
     shown = f"{secret} {secret:>20} {secret!r} {secret!s} {[secret]} {caplog.text} {json.dumps(secret, default=str)}"
@@ -150,5 +150,5 @@ def test_a_secret_shows_itself_only_when_asked(caplog: pytest.LogCaptureFixture)
     assert not hasattr(secret, "__dict__")
 
 
-def test_a_bad_secret_is_not_shown_in_the_error() -> None:
+def test_an_invalid_secret_is_not_shown_in_the_error() -> None:
     assert "hunter2" not in repr(load(Settings, "queue", URL))

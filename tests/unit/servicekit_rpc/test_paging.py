@@ -36,7 +36,7 @@ def test_the_first_page_begins_at_the_beginning() -> None:
     assert read_page(listing()).after is None
 
 
-def test_the_next_page_begins_behind_the_last_row_whatever_its_size() -> None:
+def test_the_next_page_begins_after_the_last_row_for_any_size() -> None:
     token = next_page_token(listing(page_size=2), CURSOR)
     assert read_page(listing(page_size=9, page_token=token)).after == CURSOR
 
@@ -44,12 +44,12 @@ def test_the_next_page_begins_behind_the_last_row_whatever_its_size() -> None:
 @pytest.mark.parametrize(
     "other", [{"organization_id": "other"}, {"text": "another filter"}, {"note": Note(title="x")}], ids=str
 )
-def test_a_token_is_good_for_its_own_request_only(other: dict[str, Any]) -> None:
+def test_a_token_is_valid_for_its_own_request_only(other: dict[str, Any]) -> None:
     token = next_page_token(listing(), CURSOR)
     assert refused_field(listing(**other, page_token=token)) == "page_token"
 
 
-def test_a_token_is_good_for_its_own_method_only() -> None:
+def test_a_token_is_valid_for_its_own_method_only() -> None:
     other = OtherRequest(organization_id="acme", text="filter")
     assert refused_field(listing(page_token=next_page_token(other, CURSOR))) == "page_token"
 

@@ -1,4 +1,4 @@
-"""A wrong setting ends a service with exit code 2 and a line that names it; a server that is away is waited for."""
+"""A wrong setting ends a service with exit code 2 and a line that names it; unreachable servers are waited for."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ NATS = "POSTFLOW_NATS_URL"
 
 
 class Queue:
-    """A process of its own, with its lines as they come."""
+    """A service process and its log lines."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
@@ -57,7 +57,7 @@ async def queue(**environ: str) -> AsyncIterator[Queue]:
 
 
 async def refused(**environ: str) -> str:
-    """The one line by which it ends."""
+    """Returns the line with which the process ends."""
     async with queue(**environ) as ended, asyncio.timeout(30):
         await ended.read()
         assert await ended.process.wait() == 2, ended.lines
@@ -76,13 +76,13 @@ def changed(url: str, **parts: str) -> str:
 
 
 @pytest.mark.parametrize("url", ["foo", "postgresql://", "http://u:geheim@host/db", "postgresql://u:geheim@host:x/db"])
-async def test_an_address_that_is_none_is_named_by_its_variable(url: str) -> None:
+async def test_an_invalid_database_address_is_named_by_its_variable(url: str) -> None:
     message = await refused(**{DATABASE: url, NATS: "nats://127.0.0.1:1"})
     assert message == f"{DATABASE}: is not postgresql://user:password@host:port/database"
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:4222", "nats://host:port", "nats://"])
-async def test_an_address_that_is_not_of_nats_is_named_by_its_variable(url: str) -> None:
+async def test_an_invalid_nats_address_is_named_by_its_variable(url: str) -> None:
     message = await refused(**{DATABASE: "postgresql://u:p@h/d", NATS: url})
     assert message == f"{NATS}: is not nats://user:password@host:port"
 
@@ -90,7 +90,7 @@ async def test_an_address_that_is_not_of_nats_is_named_by_its_variable(url: str)
 @pytest.mark.parametrize(
     "variable", ["DISPATCH_BATCH", "PUBLISH_DURABLES", "DATABASE_CONNECTIONS", "SLOT_TIMES_CACHED"]
 )
-async def test_a_number_with_which_nothing_would_move_is_refused(variable: str) -> None:
+async def test_a_number_that_would_stop_everything_is_refused(variable: str) -> None:
     addresses = {DATABASE: "postgresql://u:p@h/d", NATS: "nats://127.0.0.1:1"}
     message = await refused(**addresses, **{f"POSTFLOW_QUEUE_{variable}": "0"})
     assert message.startswith(f"POSTFLOW_QUEUE_{variable}: 0 is not ")
@@ -104,7 +104,7 @@ async def test_a_wrong_password_is_named_and_not_shown(service_database: Service
     assert "geheim" not in message
 
 
-async def test_a_database_that_is_not_there_is_named(service_database: ServiceDatabase) -> None:
+async def test_a_missing_database_is_named(service_database: ServiceDatabase) -> None:
     url = changed(await service_database("queue"), path="/nowhere")
     message = await refused(**{DATABASE: url, NATS: "nats://127.0.0.1:1"})
     assert message.endswith("/nowhere: the server has no database of this name: create it, then run postflow-migrate")
@@ -160,7 +160,7 @@ async def test_nats_that_refuses_the_user_is_named(
     assert message == f"{NATS}: nats://queue@127.0.0.1:{port}: the server refuses this user and password"
 
 
-async def test_an_address_that_is_taken_is_named_by_its_variable(
+async def test_a_port_in_use_is_named_by_its_variable(
     service_database: ServiceDatabase, free_port: Callable[[], int]
 ) -> None:
     port = free_port()
@@ -172,7 +172,7 @@ async def test_an_address_that_is_taken_is_named_by_its_variable(
             assert f"127.0.0.1:{port}" in message
 
 
-async def test_a_server_that_keeps_a_start_waiting_is_named_by_its_variable(
+async def test_a_slow_server_is_named_by_its_variable(
     service_database: ServiceDatabase, free_port: Callable[[], int]
 ) -> None:
     address = f"nats://127.0.0.1:{free_port()}"
@@ -186,7 +186,7 @@ async def test_a_server_that_keeps_a_start_waiting_is_named_by_its_variable(
 
 
 @pytest.mark.parametrize("missing", [DATABASE, NATS])
-async def test_a_server_that_is_away_is_waited_for_with_a_line_that_names_it(
+async def test_a_start_waits_for_an_unreachable_server_and_names_it(
     service_database: ServiceDatabase, fresh_nats: EmbeddedNats, free_port: Callable[[], int], missing: str
 ) -> None:
     port = free_port()

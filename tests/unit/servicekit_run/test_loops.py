@@ -15,7 +15,7 @@ Step = Callable[[], Awaitable[bool | None]]
 
 
 class Steps:
-    """A step that does what it is told, one thing per call, and says stop after the last."""
+    """A step that returns or raises one given result per call, and sets `stop` after the last."""
 
     def __init__(self, *results: bool | Exception) -> None:
         self.stop = asyncio.Event()
@@ -113,7 +113,7 @@ async def test_a_stop_ends_the_waiting_and_lets_the_step_finish() -> None:
     assert finished.is_set()
 
 
-async def test_a_dependency_that_is_away_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unreachable_dependency_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
     steps = Steps(ConnectionRefusedError("no"), Unavailable("AWAY", "no"), TimeoutError(), False)
     await run(steps, steps.stop)
     assert steps.left == 0
@@ -128,14 +128,14 @@ async def test_any_other_error_ends_the_loop() -> None:
     assert steps.left == 1
 
 
-async def test_a_loop_that_is_told_to_stop_before_it_begins_does_nothing() -> None:
+async def test_a_loop_that_is_stopped_before_it_begins_does_nothing() -> None:
     steps = Steps(True)
     steps.stop.set()
     await run(steps, steps.stop)
     assert steps.left == 1
 
 
-def test_waiting_grows_to_a_bound() -> None:
+def test_the_back_off_grows_to_a_limit() -> None:
     waits = [backoff(failures) for failures in (0, 3, 6, 40, 4000)]
     assert waits[0] <= 0.1
     assert waits[1] <= 0.8
@@ -157,5 +157,5 @@ def test_waiting_grows_to_a_bound() -> None:
     ],
     ids=repr,
 )
-def test_only_absence_is_waited_for(error: Exception, transient: bool) -> None:
+def test_only_transient_errors_are_waited_for(error: Exception, transient: bool) -> None:
     assert is_transient(error) is transient

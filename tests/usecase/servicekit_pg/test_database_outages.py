@@ -1,4 +1,4 @@
-"""What a service sees when its PostgreSQL goes away, and that it goes on by itself when it comes back."""
+"""The errors while PostgreSQL is unreachable are transient, and the service recovers by itself."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
@@ -67,22 +67,20 @@ async def _while_sleeping(database: Database, server: EmbeddedPostgres, deed: st
 async def _outcome(work: Awaitable[object]) -> Exception | None:
     try:
         await work
-    except Exception as error:  # noqa: BLE001 - the error is what the test is about
+    except Exception as error:  # noqa: BLE001 - the error is the subject of the test
         return error
     return None
 
 
 @pytest.mark.parametrize("deed", ["kill", "stop"])
-async def test_a_server_that_goes_away_during_a_statement_is_away(
+async def test_a_server_lost_during_a_statement_is_transient(
     own_postgres: EmbeddedPostgres, own_database: Database, deed: str
 ) -> None:
     assert is_transient(await _while_sleeping(own_database, own_postgres, deed))
 
 
 @pytest.mark.parametrize("deed", ["kill", "stop"])
-async def test_a_server_that_is_not_there_is_away(
-    own_postgres: EmbeddedPostgres, own_database: Database, deed: str
-) -> None:
+async def test_a_missing_server_is_transient(own_postgres: EmbeddedPostgres, own_database: Database, deed: str) -> None:
     await getattr(own_postgres, deed)()
     for _ in range(3):
         error = await _outcome(_one(own_database))
@@ -91,10 +89,8 @@ async def test_a_server_that_is_not_there_is_away(
 
 
 @pytest.mark.parametrize("deed", ["kill", "restart"])
-async def test_a_restarted_server_is_used_again(
-    own_postgres: EmbeddedPostgres, own_database: Database, deed: str
-) -> None:
-    async with own_database.statement(), own_database.statement(), own_database.read():  # all of both pools
+async def test_a_restarted_server_is_used(own_postgres: EmbeddedPostgres, own_database: Database, deed: str) -> None:
+    async with own_database.statement(), own_database.statement(), own_database.read():  # all connections of both pools
         pass
     await getattr(own_postgres, deed)()
     if not own_postgres.running:
@@ -108,7 +104,7 @@ async def test_a_restarted_server_is_used_again(
         await connection.execute(text("select 1"))
 
 
-async def test_a_statement_that_ran_out_of_time_is_tried_again_later(own_postgres: EmbeddedPostgres) -> None:
+async def test_a_statement_timeout_is_transient(own_postgres: EmbeddedPostgres) -> None:
     if not own_postgres.running:
         await own_postgres.start()
     slow = Database(own_postgres.url(), application="test", pool_size=1, statement_timeout=timedelta(milliseconds=50))
@@ -118,7 +114,7 @@ async def test_a_statement_that_ran_out_of_time_is_tried_again_later(own_postgre
     assert is_transient(error)
 
 
-async def test_a_transaction_that_was_idle_for_too_long_is_tried_again_later(own_database: Database) -> None:
+async def test_an_idle_transaction_timeout_is_transient(own_database: Database) -> None:
     async def dawdle() -> None:
         async with own_database.transaction() as tx:
             await tx.connection.execute(text("set local idle_in_transaction_session_timeout = 20"))
@@ -130,7 +126,7 @@ async def test_a_transaction_that_was_idle_for_too_long_is_tried_again_later(own
     assert is_transient(error)
 
 
-async def test_a_server_that_was_demoted_is_away(own_database: Database) -> None:
+async def test_a_demoted_server_is_transient(own_database: Database) -> None:
     async def write() -> None:
         async with own_database.transaction() as tx:
             await tx.connection.execute(text("set transaction read only"))
@@ -141,7 +137,7 @@ async def test_a_server_that_was_demoted_is_away(own_database: Database) -> None
     assert is_transient(error)
 
 
-async def test_a_terminated_backend_is_away(own_database: Database, own_postgres: EmbeddedPostgres) -> None:
+async def test_a_terminated_backend_is_transient(own_database: Database, own_postgres: EmbeddedPostgres) -> None:
     async with asyncio.TaskGroup() as group:
         sleep = group.create_task(_outcome(_sleep(own_database)))
         await _asleep(own_postgres)
@@ -154,7 +150,7 @@ async def test_a_terminated_backend_is_away(own_database: Database, own_postgres
     assert is_transient(error)
 
 
-async def test_an_exhausted_pool_is_away(own_postgres: EmbeddedPostgres) -> None:
+async def test_an_exhausted_pool_is_transient(own_postgres: EmbeddedPostgres) -> None:
     hurried = Database(own_postgres.url(), application="test", pool_size=1)
     hurried.engine.pool._timeout = 0.05  # type: ignore[attr-defined]
     async with hurried.statement():
@@ -164,7 +160,7 @@ async def test_an_exhausted_pool_is_away(own_postgres: EmbeddedPostgres) -> None
     assert is_transient(error)
 
 
-async def test_too_many_connections_are_away(own_postgres: EmbeddedPostgres, own_database: Database) -> None:
+async def test_too_many_connections_are_transient(own_postgres: EmbeddedPostgres, own_database: Database) -> None:
     async with own_database.statement() as connection:
         await connection.execute(text("drop role if exists narrow"))
         await connection.execute(text("create role narrow login password 'x' connection limit 0"))
@@ -176,7 +172,7 @@ async def test_too_many_connections_are_away(own_postgres: EmbeddedPostgres, own
     assert is_transient(error)
 
 
-async def test_a_host_without_an_address_is_away() -> None:
+async def test_a_host_without_an_address_is_transient() -> None:
     nowhere = Database("postgresql://user:word@nowhere.invalid:5432/name", application="test")
     error = await _outcome(_one(nowhere))
     assert error is not None
@@ -184,6 +180,6 @@ async def test_a_host_without_an_address_is_away() -> None:
     await nowhere.dispose()
 
 
-async def test_a_file_that_is_missing_is_not_a_database_that_is_away() -> None:
+async def test_a_missing_file_is_not_transient() -> None:
     assert not is_transient(FileNotFoundError())
     assert not is_transient(PermissionError())

@@ -20,7 +20,7 @@ def tracing(*, sampler: LinkSampler | None = None) -> tuple[TracerProvider, InMe
     return provider, exporter
 
 
-def test_the_current_span_is_read_elsewhere_as_it_was_written() -> None:
+def test_the_current_span_survives_as_text() -> None:
     provider, _ = tracing()
     with provider.get_tracer("test").start_as_current_span("here") as span:
         read = telemetry.parse(telemetry.traceparent())
@@ -30,11 +30,11 @@ def test_the_current_span_is_read_elsewhere_as_it_was_written() -> None:
     assert (read.trace_id, read.span_id, read.trace_flags) == (here.trace_id, here.span_id, here.trace_flags)
 
 
-def test_without_a_span_there_is_nothing_to_pass_on() -> None:
+def test_without_a_span_the_text_is_empty() -> None:
     assert telemetry.traceparent() == ""
 
 
-def test_later_work_is_a_trace_of_its_own_linked_to_its_origin() -> None:
+def test_later_work_is_a_trace_linked_to_its_origin() -> None:
     provider, exporter = tracing()
     tracer = provider.get_tracer("test")
     with tracer.start_as_current_span("unrelated"), telemetry.linked_trace(tracer, "send", [ORIGIN, "", "nonsense"]):
@@ -46,11 +46,11 @@ def test_later_work_is_a_trace_of_its_own_linked_to_its_origin() -> None:
     assert f"{link.context.span_id:016x}" == "00f067aa0ba902b7"
 
 
-def test_a_link_to_what_was_not_sampled_is_left_out() -> None:
+def test_an_unsampled_origin_is_not_linked() -> None:
     assert telemetry.links([UNSAMPLED]) == []
 
 
-def test_later_work_is_sampled_when_its_origin_was() -> None:
+def test_later_work_is_sampled_if_its_origin_was() -> None:
     provider, exporter = tracing(sampler=LinkSampler(ParentBased(root=ALWAYS_OFF)))
     tracer = provider.get_tracer("test")
     with telemetry.linked_trace(tracer, "followed", [UNSAMPLED, ORIGIN]):

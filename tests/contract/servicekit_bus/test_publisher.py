@@ -28,18 +28,18 @@ async def stream(own_connection: Client) -> Client:
     return own_connection
 
 
-async def test_each_message_is_answered_with_its_sequence_in_order(stream: Client) -> None:
+async def test_each_message_is_answered_with_its_sequence(stream: Client) -> None:
     publisher = PipelinedPublisher(stream)
     answers = await publisher.publish(_messages(3000))
     assert answers == [Stored(number) for number in range(1, 3001)]
     assert not publisher._waiting
 
 
-async def test_nothing_to_publish_is_nothing_to_wait_for(stream: Client) -> None:
+async def test_publishing_nothing_returns_at_once(stream: Client) -> None:
     assert await PipelinedPublisher(stream).publish([]) == []
 
 
-async def test_a_message_that_the_stream_had_before_is_told_apart(stream: Client) -> None:
+async def test_a_duplicate_message_is_recognised(stream: Client) -> None:
     publisher = PipelinedPublisher(stream)
     await publisher.publish(_messages(2))
     assert await publisher.publish(_messages(3)) == [Stored(1, duplicate=True), Stored(2, duplicate=True), Stored(3)]
@@ -63,7 +63,7 @@ async def test_a_missing_stream_is_reported_at_once(own_connection: Client) -> N
     assert (answers.refusals, answers.full) == ({"there is no such stream": 10}, 0)
 
 
-async def test_an_impossible_message_is_refused_and_the_others_go_through(stream: Client) -> None:
+async def test_an_invalid_message_is_refused_and_the_others_published(stream: Client) -> None:
     messages = [*_messages(2), Outgoing("pipe.b", b"x" * 2_000_000, "big"), Outgoing("pipe b", b"", "spaced")]
     messages += _messages(2, start=2)
     answers = await PipelinedPublisher(stream).publish(messages)
@@ -71,7 +71,7 @@ async def test_an_impossible_message_is_refused_and_the_others_go_through(stream
 
 
 @pytest.mark.parametrize(("max_bytes", "max_messages"), [(5_000, -1), (-1, 4)])
-async def test_a_full_stream_refuses_and_keeps_what_it_has(
+async def test_a_full_stream_refuses_and_keeps_its_messages(
     own_connection: Client, max_bytes: int, max_messages: int
 ) -> None:
     narrow = StreamSpec(name="NARROW", subjects=("narrow.>",), work_queue=True, max_age=timedelta(hours=1))
@@ -88,14 +88,14 @@ async def test_large_messages_go_in_smaller_windows(stream: Client) -> None:
     assert answers == [Stored(number) for number in range(1, 41)]
 
 
-async def test_a_server_that_is_gone_is_reported_after_the_timeout(stream: Client, fresh_nats: EmbeddedNats) -> None:
+async def test_an_unreachable_server_is_reported_after_the_timeout(stream: Client, fresh_nats: EmbeddedNats) -> None:
     await fresh_nats.kill()
     publisher = PipelinedPublisher(stream, timeout=0.3)
     assert await publisher.publish(_messages(2500)) == [None] * 2500
     assert not publisher._waiting
 
 
-async def test_what_was_under_way_when_the_server_died_arrives_after_its_restart(
+async def test_messages_in_flight_arrive_after_a_restart_of_the_server(
     stream: Client, fresh_nats: EmbeddedNats
 ) -> None:
     publisher = PipelinedPublisher(stream, timeout=30)
@@ -113,7 +113,7 @@ async def _some_stored(connection: Client) -> bool:
     return await _stored(connection) > 0
 
 
-async def test_the_same_publisher_works_on_after_reconnecting(stream: Client, fresh_nats: EmbeddedNats) -> None:
+async def test_a_publisher_works_on_after_a_reconnect(stream: Client, fresh_nats: EmbeddedNats) -> None:
     publisher = PipelinedPublisher(stream, timeout=20)
     assert await publisher.publish(_messages(1)) == [Stored(1)]
     for turn in range(1, 3):
@@ -121,11 +121,11 @@ async def test_the_same_publisher_works_on_after_reconnecting(stream: Client, fr
         assert await publisher.publish(_messages(1, start=turn)) == [Stored(turn + 1)]
 
 
-async def test_a_connection_that_was_never_made_is_reported_after_the_timeout() -> None:
+async def test_a_missing_connection_is_reported_after_the_timeout() -> None:
     assert await PipelinedPublisher(Client(), timeout=0.1).publish(_messages(2)) == [None, None]
 
 
-async def test_a_connection_that_was_closed_for_good_is_an_error(fresh_nats: EmbeddedNats) -> None:
+async def test_a_connection_closed_for_good_is_an_error(fresh_nats: EmbeddedNats) -> None:
     client = Client()
     await connect(client, fresh_nats.url, name="test")
     publisher = PipelinedPublisher(client)

@@ -16,9 +16,7 @@ def everything(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "servicekit.bus.connection")
 
 
-async def test_a_server_that_is_not_there_yet_is_waited_for(
-    fresh_nats: EmbeddedNats, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_connect_waits_for_a_server(fresh_nats: EmbeddedNats, caplog: pytest.LogCaptureFixture) -> None:
     await fresh_nats.stop()
     client = Client()
     async with asyncio.TaskGroup() as group:
@@ -28,10 +26,10 @@ async def test_a_server_that_is_not_there_yet_is_waited_for(
         await fresh_nats.start()
     assert client.is_connected
     await close(client)
-    assert len(caplog.records) == 1, "the same refusal is told once"
+    assert len(caplog.records) == 1, "the same refusal is logged once"
 
 
-async def test_a_server_that_comes_back_is_used_again(
+async def test_a_client_reconnects_when_its_server_is_back(
     own_connection: Client, fresh_nats: EmbeddedNats, caplog: pytest.LogCaptureFixture
 ) -> None:
     await fresh_nats.kill()
@@ -65,19 +63,19 @@ async def test_an_orderly_end_is_not_reported(fresh_nats: EmbeddedNats, caplog: 
     await connect(client, fresh_nats.url, name="test")
     check_open(client)
     await close(client)
-    # What asyncio says of tasks that an earlier test left to the garbage collector is not this connection's report.
+    # asyncio may log about tasks that an earlier test left to the garbage collector.
     assert not [record for record in caplog.records if record.name.startswith(("servicekit", "nats"))]
 
 
-def test_a_broker_that_does_not_answer_is_away() -> None:
+def test_a_broker_that_does_not_answer_is_a_transient_error() -> None:
     assert is_transient(NatsTimeout())
     assert not is_transient(ConnectionGone())
 
 
-async def test_a_wait_for_a_server_can_be_given_up_at_any_moment(free_port: Callable[[], int]) -> None:
-    """Also in the moment in which the server refuses: each wait is given up one turn of the loop later than another."""
+async def test_connect_can_be_cancelled_at_any_moment(free_port: Callable[[], int]) -> None:
+    """Cancels each wait one turn of the loop later than another, to meet the moment of the refusal, too."""
     url = f"nats://127.0.0.1:{free_port()}"
-    # A TaskGroup would wait for one that hangs.
+    # A TaskGroup would wait for a task that hangs.
     waits = [asyncio.create_task(connect(Client(), url, name="test")) for _ in range(100)]  # noqa: TID251
     for wait in waits:
         await asyncio.sleep(0)

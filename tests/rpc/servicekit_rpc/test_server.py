@@ -1,4 +1,4 @@
-"""Listening, readiness, reflection, stopping."""
+"""The server: listening, readiness, reflection, stopping."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ async def grpcurl(server: RpcServer, *words: str, data: str = "") -> str:
     return output.decode()
 
 
-async def test_a_server_is_not_serving_until_it_is_told_to(serve: Serve) -> None:
+async def test_a_server_is_not_serving_at_first(serve: Serve) -> None:
     server = await serve(serving=False)
     async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
         health = health_pb2_grpc.HealthStub(channel)
@@ -51,14 +51,14 @@ async def test_a_server_is_not_serving_until_it_is_told_to(serve: Serve) -> None
         assert (await health.Check(health_pb2.HealthCheckRequest())).status == SERVING
 
 
-async def test_a_server_that_is_not_ready_is_alive_all_the_same(serve: Serve) -> None:
+async def test_a_server_that_is_not_ready_is_alive(serve: Serve) -> None:
     server = await serve(serving=False)
     async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
         alive = await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service="liveness"))
     assert alive.status == SERVING
 
 
-async def test_a_watcher_of_the_health_is_told_of_each_change(serve: Serve) -> None:
+async def test_a_watcher_of_the_health_sees_each_change(serve: Serve) -> None:
     server = await serve(serving=False)
     async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
         watch = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest())
@@ -87,7 +87,7 @@ async def test_each_service_has_the_health_of_its_process(serve: Serve) -> None:
         assert (await health.Check(request)).status == SERVING
 
 
-async def test_a_taken_port_is_a_clear_error(serve: Serve) -> None:
+async def test_a_port_in_use_is_a_clear_error(serve: Serve) -> None:
     server = await serve()
     with pytest.raises(CannotListen, match=f"127.0.0.1:{server.port}"):
         await tiny_server(f"127.0.0.1:{server.port}").start()
@@ -138,7 +138,7 @@ async def test_reflection_answers_under_its_newer_name_too(serve: Serve) -> None
     assert SERVICE in {service.name for service in answer.list_services_response.service}
 
 
-async def test_bytes_that_are_no_reflection_request_are_refused_like_any_others(serve: Serve) -> None:
+async def test_malformed_reflection_requests_are_refused(serve: Serve) -> None:
     server = await serve()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
         path = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
@@ -167,7 +167,7 @@ async def test_a_stop_waits_for_the_call_in_flight(serve: Serve) -> None:
             await stopping
 
 
-async def test_a_stop_cuts_off_what_outlasts_the_grace(serve: Serve) -> None:
+async def test_a_stop_cancels_calls_that_outlast_the_grace(serve: Serve) -> None:
     began = asyncio.Event()
 
     async def answer(_request: Any, _context: Any) -> Any:

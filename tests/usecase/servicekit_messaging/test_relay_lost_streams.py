@@ -1,4 +1,4 @@
-"""The relay after a loss: what the stream has lost comes back page by page, and new events do not wait for it."""
+"""The relay after a loss: lost events are published again page by page, and new ones do not wait for them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -25,14 +25,14 @@ from testkit.eventually import eventually
 
 AT_ONCE = 1_000_000
 SLOWLY = 1
-"""Events a second: one page, and then nothing for a long time."""
+"""Events a second: one page, and then a long pause."""
 
 PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One process and the stream that it writes to."""
+    """One process and the stream to which it publishes."""
 
     database: Database
     broker: MemoryBroker
@@ -49,7 +49,7 @@ class Site:
         )
 
     async def acknowledged(self, count: int, *, age: timedelta = timedelta(0)) -> None:
-        """So many events that the stream has, fifty in a message, with rows as an older release left them."""
+        """Stores events that the stream has, fifty in a message, with rows as an older release left them."""
         names = [f"e{number}" for number in range(count)]
         for start in range(0, count, 50):
             await self.broker.publish([_message(names[start : start + 50])])
@@ -97,7 +97,7 @@ class Site:
         return sequence is not None
 
     async def is_healed(self) -> bool:
-        """Each row names an era that counts and a message that holds its event."""
+        """Asserts that each row names a valid era and a message that holds its event."""
         if await self.one("select count(*) from outbox_era where healed is not null"):
             return False
         rows = await self._rows("""
@@ -140,8 +140,8 @@ def _is_verified(relay: Relay, broker: MemoryBroker) -> Callable[[], bool]:
     return lambda: relay._verified == broker.connections
 
 
-async def test_new_events_go_out_although_very_many_were_lost(database_url: str) -> None:
-    """No statement may take time in proportion to what was lost: here a seventh of a second is all that each has."""
+async def test_new_events_are_published_despite_very_many_lost_ones(database_url: str) -> None:
+    """Gives each statement a seventh of a second: none may take time in proportion to the loss."""
     database = Database(database_url, application="test", statement_timeout=timedelta(milliseconds=150))
     patient = Site(Database(database_url, application="test"), MemoryBroker())
     site = Site(database, patient.broker)
@@ -159,9 +159,9 @@ async def test_new_events_go_out_although_very_many_were_lost(database_url: str)
         await each.dispose()
 
 
-async def test_what_was_lost_comes_back_while_new_events_never_pause(site: Site) -> None:
+async def test_lost_events_come_back_while_new_events_never_pause(site: Site) -> None:
     class Busy(MemoryBroker):
-        """Whenever it is asked to take something, another event is announced."""
+        """Announces another event each time that something is published."""
 
         number = 0
 
@@ -180,7 +180,7 @@ async def test_what_was_lost_comes_back_while_new_events_never_pause(site: Site)
         await eventually(lambda: {"left", "e1999"} <= {event.id for event in busy.events})
 
 
-async def test_after_the_death_of_a_process_another_goes_on_where_it_stopped(site: Site) -> None:
+async def test_another_process_continues_after_the_death_of_one(site: Site) -> None:
     await site.acknowledged(5000)
     site.broker.wipe()
     dying = site.relay(rate=SLOWLY)
@@ -193,7 +193,7 @@ async def test_after_the_death_of_a_process_another_goes_on_where_it_stopped(sit
     assert len(site.broker.events) == 5000, "none twice"
 
 
-async def test_several_processes_publish_what_was_lost_once(site: Site) -> None:
+async def test_several_processes_publish_lost_events_once(site: Site) -> None:
     await site.acknowledged(10_000)
     site.broker.wipe()
     async with _running(site.relay(), site.relay(), site.relay()):
@@ -217,7 +217,7 @@ async def test_a_stream_that_is_lost_again_meanwhile_gets_everything(site: Site)
 
 @pytest.mark.parametrize("deeper", [10, 60, 69, 75])
 async def test_a_tail_that_is_lost_again_while_it_is_published_comes_back(site: Site, deeper: int) -> None:
-    """Messages 71 to 100 are lost; when some are back, all above `deeper` are lost."""
+    """Loses messages 71 to 100 and, when some are back, all above `deeper`."""
     await site.acknowledged(5000)
     site.broker.roll_back(70)
     relay = site.relay(rate=SLOWLY)
@@ -231,8 +231,8 @@ async def test_a_tail_that_is_lost_again_while_it_is_published_comes_back(site: 
     assert {event.id for event in site.broker.events} == {"new", *(f"e{number}" for number in range(5000))}
 
 
-async def test_comparing_again_does_not_begin_again(site: Site) -> None:
-    """New events bear the sequences of lost ones: neither passes for the other."""
+async def test_comparing_again_does_not_start_over(site: Site) -> None:
+    """Lets new events have the sequences of lost ones: neither passes for the other."""
     await site.acknowledged(5000)
     site.broker.roll_back(20)
     relay = site.relay(rate=SLOWLY)
@@ -248,7 +248,7 @@ async def test_comparing_again_does_not_begin_again(site: Site) -> None:
     assert len(site.broker.events) == 5180, "each once"
 
 
-async def test_a_row_that_the_stream_refuses_does_not_hold_up_those_behind_it(site: Site) -> None:
+async def test_a_refused_row_does_not_delay_later_ones(site: Site) -> None:
     await site.acknowledged(3000)
     site.broker.wipe()
     site.broker.refused = {"e10"}
@@ -259,7 +259,7 @@ async def test_a_row_that_the_stream_refuses_does_not_hold_up_those_behind_it(si
     assert len(site.broker.events) == 3000
 
 
-async def test_a_row_that_the_stream_always_refuses_holds_up_nothing_lost(site: Site) -> None:
+async def test_a_row_that_is_always_refused_delays_no_lost_ones(site: Site) -> None:
     await site.acknowledged(3000)
     await site._insert(["refused"], age=timedelta(minutes=1))
     site.broker.refused = {"refused"}
@@ -271,7 +271,7 @@ async def test_a_row_that_the_stream_always_refuses_holds_up_nothing_lost(site: 
     assert not relay._trouble
 
 
-async def test_no_transaction_is_open_while_the_stream_is_asked(site: Site) -> None:
+async def test_no_transaction_is_open_during_calls_of_the_stream(site: Site) -> None:
     class Curious(MemoryBroker):
         idle = 0
 
@@ -293,7 +293,7 @@ async def test_no_transaction_is_open_while_the_stream_is_asked(site: Site) -> N
     assert curious.idle == 0
 
 
-async def test_what_was_lost_is_not_deleted_before_it_was_published_again(site: Site) -> None:
+async def test_lost_rows_are_deleted_only_after_they_are_published_again(site: Site) -> None:
     await site.acknowledged(2500, age=timedelta(hours=23))
     housekeeping = Housekeeping(site.database, DatabaseClock(), Retention(outbox=timedelta(hours=1)))
     site.broker.wipe()
@@ -313,7 +313,7 @@ async def _left(site: Site, count: int, housekeeping: Housekeeping) -> bool:
 
 
 class Rounds(MemoryBroker):
-    """The view that a release has of a broker whose client rounds times differently."""
+    """The view of a release whose client rounds times differently."""
 
     def __init__(self, broker: MemoryBroker, by: timedelta) -> None:
         super().__init__()
@@ -348,8 +348,8 @@ async def test_releases_that_round_times_differently_agree_about_the_stream(site
     assert len(site.broker.events) == 206
 
 
-async def test_marks_of_a_stream_that_nobody_has_recorded_are_followed_up(site: Site) -> None:
-    """An older release gave up in the middle: it left marks of two streams."""
+async def test_marks_of_an_unrecorded_stream_are_followed_up(site: Site) -> None:
+    """Has marks of two streams, left by an older release that stopped midway."""
     await site.acknowledged(3000)
     earlier = START - timedelta(days=1)
     await site._execute("update outbox set stream_time = :earlier where position > 1000", earlier=earlier)
@@ -359,7 +359,7 @@ async def test_marks_of_a_stream_that_nobody_has_recorded_are_followed_up(site: 
 
 
 async def test_a_mark_that_comes_too_late_is_refused(site: Site) -> None:
-    """Its process stood still while the stream was lost, and another has noticed."""
+    """Pauses its process while the stream is lost and another process notices it."""
     await site.acknowledged(100)
     slow, relay = site.relay(), site.relay()
     await slow.verify()
@@ -378,7 +378,7 @@ async def test_a_mark_that_comes_too_late_is_refused(site: Site) -> None:
 
 
 async def test_a_page_that_another_process_has_marked_meanwhile_is_left_alone(site: Site) -> None:
-    """Its turn ended while it stood still."""
+    """Pauses a process until its turn has ended."""
     await site.acknowledged(2000)
     site.broker.wipe()
     slow, other = Eras(site.database), Eras(site.database)
@@ -408,7 +408,7 @@ async def test_a_page_is_not_marked_when_the_stream_was_lost_again_meanwhile(sit
     assert await site.one("select count(*) from outbox where stream_sequence = 999") == 0
 
 
-async def test_what_a_limit_of_the_stream_discarded_is_not_lost(site: Site) -> None:
+async def test_messages_discarded_by_a_limit_are_not_lost(site: Site) -> None:
     await site.acknowledged(500)
     for number in range(20):
         await site.broker.publish([_message([f"of another service {number}"])])
@@ -417,7 +417,7 @@ async def test_what_a_limit_of_the_stream_discarded_is_not_lost(site: Site) -> N
     assert await site.one("select count(*) from outbox_era where kept is not null") == 0
 
 
-async def test_an_era_is_forgotten_when_its_rows_are_gone(site: Site) -> None:
+async def test_an_era_is_deleted_when_its_rows_are_gone(site: Site) -> None:
     await site.acknowledged(100)
     for _ in range(3):
         site.broker.wipe()
@@ -427,8 +427,8 @@ async def test_an_era_is_forgotten_when_its_rows_are_gone(site: Site) -> None:
     assert await site.one("select count(*) from outbox_era") == 2
 
 
-async def test_marks_name_the_time_of_their_stream_until_something_is_lost(site: Site) -> None:
-    """As a release before eras writes and reads them."""
+async def test_marks_name_the_time_of_their_stream_before_a_loss(site: Site) -> None:
+    """Checks the form that a release before eras writes and reads."""
     relay = site.relay()
     async with _running(relay):
         await site.announce(relay, "new")

@@ -1,4 +1,4 @@
-"""The consumer of events on real servers: everything once, bad things aside, nothing lost."""
+"""The consumer of events on real servers: applies each once, parks bad ones, loses none."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
@@ -42,11 +42,11 @@ SPEC = ConsumerSpec(
 
 
 class BadEvent(InvalidRequest):
-    """What a handler raises that refuses an event."""
+    """The error of a handler that refuses an event."""
 
 
 class Book:
-    """A use case: writes down each number it is told, refuses those that it was told to refuse, and has a defect."""
+    """A use case that records numbers, refuses some of them, and may have a defect."""
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
@@ -73,7 +73,7 @@ def _number(message: Message) -> int:
 
 async def _with_book(database: Database) -> Database:
     async with database.statement() as connection:
-        # No key: applying an event twice shows as two rows.
+        # Without a key, an event that is applied twice shows as two rows.
         await connection.execute(text("create table if not exists book (number int, at timestamptz)"))
     return database
 
@@ -185,7 +185,7 @@ async def test_a_batch_is_bounded_by_events_not_by_messages(stream: Client, book
     assert max(map(len, book.batches)) == 500
 
 
-async def test_an_event_that_comes_again_is_applied_once(stream: Client, books: Database, book: Book) -> None:
+async def test_a_redelivered_event_is_applied_once(stream: Client, books: Database, book: Book) -> None:
     twice_in_one = _envelope([_event(1), _event(1)])
     together = [_envelope([_event(2)]), _envelope([_event(2), _event(3)])]
     async with _running(_consumer(stream, books, book)):
@@ -209,7 +209,7 @@ async def test_replicas_share_the_work_and_apply_everything_once(
         await eventually(_becomes(lambda: _unanswered(stream), 0))
 
 
-async def test_types_that_nobody_here_knows_are_passed_over(stream: Client, books: Database, book: Book) -> None:
+async def test_unknown_types_are_skipped(stream: Client, books: Database, book: Book) -> None:
     unknown = _event(1)
     unknown.type = "postflow.future.v1.SomethingNew"
     async with _running(_consumer(stream, books, book)):
@@ -220,7 +220,7 @@ async def test_types_that_nobody_here_knows_are_passed_over(stream: Client, book
 
 
 @pytest.mark.parametrize("payload", [b"\xff\xff\xff", b"", b"not protobuf at all"])
-async def test_an_envelope_that_cannot_be_read_is_put_aside(
+async def test_an_unreadable_envelope_is_parked(
     stream: Client, books: Database, book: Book, payload: bytes
 ) -> None:
     async with _running(_consumer(stream, books, book)):
@@ -249,7 +249,7 @@ def _spoiled(**changes: object) -> bus_pb2.Event:
         _spoiled(organization_id="two\nlines"),
     ],
 )
-async def test_an_event_that_cannot_be_read_is_put_aside_without_its_neighbours(
+async def test_an_unreadable_event_is_parked_without_its_neighbours(
     stream: Client, books: Database, book: Book, spoiled: bus_pb2.Event
 ) -> None:
     async with _running(_consumer(stream, books, book)):
@@ -260,7 +260,7 @@ async def test_an_event_that_cannot_be_read_is_put_aside_without_its_neighbours(
     assert bus_pb2.Envelope.FromString(letter.payload).events[0] == spoiled
 
 
-async def test_an_event_whose_handler_fails_is_put_aside_without_its_neighbours(
+async def test_a_refused_event_is_parked_without_its_neighbours(
     stream: Client, books: Database, book: Book
 ) -> None:
     book.refused = {7, 130}
@@ -274,7 +274,7 @@ async def test_an_event_whose_handler_fails_is_put_aside_without_its_neighbours(
     assert len(book.batches) < 60, "found by halves, not one by one"
 
 
-async def test_an_event_that_was_put_aside_is_not_put_aside_again(stream: Client, books: Database, book: Book) -> None:
+async def test_a_parked_event_is_not_parked_again(stream: Client, books: Database, book: Book) -> None:
     book.refused = {1}
     async with _running(_consumer(stream, books, book)):
         for turn in range(3):
@@ -292,7 +292,7 @@ def dies_before_it_acknowledges() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("dies_before_it_acknowledges")
-async def test_what_was_committed_but_not_acknowledged_comes_again_and_changes_nothing(
+async def test_an_unacknowledged_event_is_redelivered_without_effect(
     stream: Client, books: Database, book: Book
 ) -> None:
     await _publish(stream, _envelope([_event(1), _event(2)]))
@@ -310,7 +310,7 @@ async def test_what_was_committed_but_not_acknowledged_comes_again_and_changes_n
     assert book.batches == [[1, 2]], "the second time it did not even reach the handler"
 
 
-async def test_a_defect_that_hits_every_event_parks_none_and_all_are_applied_when_it_is_mended(
+async def test_a_defect_that_hits_every_event_parks_none(
     stream: Client, books: Database, book: Book, caplog: pytest.LogCaptureFixture
 ) -> None:
     book.trips = lambda _number: True
@@ -327,7 +327,7 @@ async def test_a_defect_that_hits_every_event_parks_none_and_all_are_applied_whe
     assert len(stacks) == 1, "once for each kind of error"
 
 
-async def test_an_event_that_trips_a_defect_holds_up_no_other_one(stream: Client, books: Database, book: Book) -> None:
+async def test_an_event_that_hits_a_defect_delays_no_other(stream: Client, books: Database, book: Book) -> None:
     book.trips = lambda number: number == 7
     await _publish(stream, *(_envelope(map(_event, range(start, start + 10))) for start in range(0, 200, 10)))
     async with _running(_consumer(stream, books, book, linger_ms=100)):
@@ -356,7 +356,7 @@ async def test_nothing_is_acknowledged_before_its_commit(stream: Client, books: 
     assert await _written(books) == [1]
 
 
-async def test_stopping_finishes_the_batch_in_hand_and_gives_the_rest_back(
+async def test_stopping_finishes_the_current_batch_and_gives_back_the_rest(
     stream: Client, other_connection: Client, books: Database, book: Book
 ) -> None:
     applying, release = asyncio.Event(), asyncio.Event()
@@ -383,7 +383,7 @@ async def test_stopping_finishes_the_batch_in_hand_and_gives_the_rest_back(
     assert sum(map(len, after.batches)) == 1000 - done
 
 
-async def test_what_is_held_for_long_is_said_to_be_in_progress_until_it_is_answered(
+async def test_the_ack_deadline_of_held_messages_is_extended(
     stream: Client, other_connection: Client, books: Database, book: Book
 ) -> None:
     said: dict[str, list[bytes]] = {}
@@ -401,7 +401,7 @@ async def test_what_is_held_for_long_is_said_to_be_in_progress_until_it_is_answe
 
     consumer = _consumer(stream, books, book, ack_wait=timedelta(seconds=1.5))
     consumer.applier.routes = Routes([Route(message=Duration, apply=slowly)])
-    # Ten make a transaction, the others wait for their turn.
+    # Ten events make a transaction; the others wait.
     await _publish(stream, *(_envelope(map(_event, range(start, start + 50))) for start in range(0, 1000, 50)))
     async with _running(consumer):
         await applying.wait()
@@ -412,7 +412,7 @@ async def test_what_is_held_for_long_is_said_to_be_in_progress_until_it_is_answe
     assert await _written(books) == list(range(1000))
 
 
-async def test_a_server_that_is_killed_in_between_loses_and_doubles_nothing(
+async def test_a_killed_server_loses_and_repeats_no_event(
     stream: Client, books: Database, book: Book, fresh_nats: EmbeddedNats
 ) -> None:
     async with _running(_consumer(stream, books, book)):
@@ -424,7 +424,7 @@ async def test_a_server_that_is_killed_in_between_loses_and_doubles_nothing(
         await eventually(_becomes(lambda: _written(books), list(range(3000))), within=20)
 
 
-async def test_a_database_that_is_away_is_waited_for(
+async def test_an_unreachable_database_is_waited_for(
     stream: Client, own_postgres: EmbeddedPostgres, tmp_path: Path, book: Book, caplog: pytest.LogCaptureFixture
 ) -> None:
     await migrate(own_postgres.url(), COMMON)
@@ -434,7 +434,7 @@ async def test_a_database_that_is_away_is_waited_for(
         await _publish(stream, _envelope([_event(0)]))
         await eventually(_becomes(lambda: _written(database), [0]))
         await own_postgres.kill()
-        # Also what would be put aside must wait: there is nowhere to put it.
+        # Bad events must wait as well: there is nowhere to park them.
         await _publish(stream, b"\xff\xff", *(_envelope([_event(number)]) for number in range(1, 300)))
         await eventually(lambda: "waiting" in caplog.text)
         await own_postgres.start()
@@ -444,9 +444,7 @@ async def test_a_database_that_is_away_is_waited_for(
     await database.dispose()
 
 
-async def test_what_a_handler_says_of_a_post_does_not_stand_in_the_dead_letter(
-    stream: Client, books: Database, book: Book
-) -> None:
+async def test_a_dead_letters_reason_contains_no_text_of_the_event(stream: Client, books: Database, book: Book) -> None:
     book.refused = {1}
     async with _running(_consumer(stream, books, book)):
         await _publish(stream, _envelope([_event(1)]))

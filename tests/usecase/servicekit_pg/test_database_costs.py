@@ -1,4 +1,4 @@
-"""What is asked again and again must not read a table in full, however full the table is."""
+"""Periodic queries must never read a table in full."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,7 @@ LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 @pytest.fixture
 async def full(database: Database) -> Database:
-    """A day's worth of rows, of which none is due for anything."""
+    """Fills the tables with a day's rows, none of which is due."""
     async with database.statement() as connection:
         await connection.execute(
             text("""
@@ -39,7 +39,7 @@ async def full(database: Database) -> Database:
 
 
 async def _pages(database: Database, statement: TextClause, **parameters: object) -> int:
-    """How many pages the statement touches, seen by PostgreSQL itself."""
+    """Returns how many pages the statement reads, by PostgreSQL's own count."""
     async with database.transaction() as tx:
         explained = await tx.connection.execute(
             text(f"explain (analyze, buffers, format json) {statement.text}"), parameters
@@ -66,7 +66,7 @@ async def _pages(database: Database, statement: TextClause, **parameters: object
         (housekeeping._BY_AGE["archived_letters"], {"cutoff": LONG_AGO}),
     ],
 )
-async def test_what_is_asked_periodically_reads_a_few_pages(
+async def test_periodic_queries_read_few_pages(
     full: Database, statement: TextClause, parameters: dict[str, object]
 ) -> None:
     assert await _pages(full, statement, **parameters) < MOST_PAGES

@@ -1,4 +1,4 @@
-"""Every rule of rules.proto on every kind of field it fits, and what holds without a rule."""
+"""Every rule of rules.proto on every kind of field it fits, and the checks without a rule."""
 
 import math
 import re
@@ -116,7 +116,7 @@ def span(seconds: int, nanos: int = 0) -> duration_pb2.Duration:
     ],
     ids=str,
 )
-def test_what_keeps_every_rule_is_accepted(request_: Any) -> None:
+def test_a_request_that_keeps_every_rule_is_accepted(request_: Any) -> None:
     validate(request_)
 
 
@@ -173,16 +173,16 @@ def test_what_keeps_every_rule_is_accepted(request_: Any) -> None:
     ],
     ids=str,
 )
-def test_what_breaks_a_rule_is_named(changed: dict[str, Any], field: str) -> None:
+def test_a_field_that_breaks_a_rule_is_named(changed: dict[str, Any], field: str) -> None:
     assert set(fields(valid(**changed))) == {field}
 
 
 @pytest.mark.parametrize("lasts", [span(1, -1), span(-1, 1), span(2, 1_000_000_000), span(315_576_000_001)], ids=str)
-def test_a_duration_that_is_none_is_refused_whatever_its_bounds(lasts: Any) -> None:
+def test_an_invalid_duration_is_refused_with_any_bounds(lasts: Any) -> None:
     assert "is not a valid duration" in [one.description for one in violations(valid(lasts=lasts))]
 
 
-def test_a_bound_holds_only_for_what_is_set() -> None:
+def test_a_bound_holds_only_for_a_set_field() -> None:
     validate(valid(text="", hour=0))
 
 
@@ -191,17 +191,17 @@ def test_every_violation_is_reported() -> None:
     assert sorted(fields(request)) == ["hour", "id", "part.name", "tags[1]"]
 
 
-def test_a_list_that_is_too_long_is_not_looked_into() -> None:
-    # A hundred thousand elements fit into a request: to name each would hold up every other call.
+def test_elements_of_a_list_that_is_too_long_are_not_checked() -> None:
+    # A request may hold 100,000 elements: naming each would delay every other call.
     request = valid(parts=[Part()] * 3, tags=["", "b c", "", ""], by_name=dict.fromkeys("abc", Part()))
     assert sorted(fields(request)) == ["by_name", "parts", "tags"]
 
 
-def test_a_list_that_is_too_short_is_looked_into() -> None:
+def test_elements_of_a_list_that_is_too_short_are_checked() -> None:
     assert sorted(fields(valid(tags=["b c"]))) == ["tags", "tags[0]"]
 
 
-def test_descriptions_say_what_would_be_right() -> None:
+def test_descriptions_say_what_is_required() -> None:
     request = valid(text="abcdef", hour=24, least=0, parts=[Part(name="x")] * 3, lasts=span(61))
     assert {one.field: one.description for one in violations(request)} == {
         "text": "must have 2 to 5 characters",
@@ -311,7 +311,7 @@ def test_an_id_is_accepted_exactly_when_it_has_the_form(text: str) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_whatever_decodes_is_accepted_or_refused_and_nothing_else(raw: bytes) -> None:
+def test_any_request_that_decodes_is_accepted_or_refused(raw: bytes) -> None:
     try:
         request = Everything.FromString(raw)
     except DecodeError:
