@@ -100,7 +100,7 @@ class _Parts:
         self.due_now, self.connection_changed = asyncio.Event(), asyncio.Event()
 
     def policy_of(self, name: str) -> Policy:
-        """Returns the provider's numbers over the common ones; only these for a provider of another release."""
+        """Returns the policy of a provider; the common one for a provider that only another release has."""
         provider = self.providers.get(name)
         return self.settings.policy if provider is None else provider.policy(self.settings.policy)
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from publisher_service.domain.account import AccountReason, AccountState, SocialAccount, disconnected, found
+from publisher_service.domain.account import AccountReason, AccountState, SocialAccount, disconnected, require_account
 from servicekit.faults import NotFound
 from tests.unit.publisher_service.post_jobs import NOW
 
@@ -31,7 +31,7 @@ def test_a_disconnected_account_keeps_its_reason_and_time() -> None:
 
 
 def test_an_account_that_does_not_exist_is_not_found() -> None:
-    assert found(ACCOUNT, "page") is ACCOUNT
+    assert require_account(ACCOUNT, "page") is ACCOUNT
     with pytest.raises(NotFound) as refused:
-        found(None, "page")
+        require_account(None, "page")
     assert (refused.value.reason, refused.value.metadata) == ("ACCOUNT_NOT_FOUND", {"social_account_id": "page"})

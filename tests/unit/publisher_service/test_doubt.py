@@ -17,8 +17,8 @@ from publisher_service.domain.outcome import (
     Finding,
     Found,
     NoProof,
+    NotBegun,
     NotSent,
-    NotTried,
     Outcome,
     RateLimited,
     Rejected,
@@ -41,7 +41,7 @@ SPENDING: list[Outcome] = [AMBIGUOUS, REJECTED, NotSent(reason="CONNECTION_REFUS
 UNSPENT: list[Outcome] = [
     AuthRefused(message="m"),
     RateLimited(message="m", retry_after=timedelta(seconds=1)),
-    NotTried(reason="LEASE_TOO_SHORT", message="m"),
+    NotBegun(reason="LEASE_TOO_SHORT", message="m"),
 ]
 FINDINGS: list[Finding] = [Absent(), NoProof(message="m"), AuthRefused(message="m")]
 
@@ -211,7 +211,7 @@ def test_an_outcome_that_proves_nothing_went_out_costs_no_attempt(outcome: Outco
 
 def test_a_wait_for_our_own_fault_names_the_fault() -> None:
     reason = Reason.CREDENTIALS_UNREADABLE
-    after = settled(a_job(), NotTried(reason=reason, message="m")).job
+    after = settled(a_job(), NotBegun(reason=reason, message="m")).job
     assert (after.state, after.state_reason, after.attempts) == (JobState.WAITING, reason, 0)
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from publisher_service.application.recover_jobs import Found, Question
+from publisher_service.application.recover_jobs import Question, Recovered
 from publisher_service.domain.claim import Command
 from publisher_service.domain.post_job import JobState, PostJob, Target
 from publisher_service.engine.look_ups import LookUps
@@ -66,8 +66,8 @@ async def test_a_provider_that_hangs_does_not_hold_up_sweeps_or_other_providers(
     resolve, submitted = Resolve(), list[Sequence[Command]]()
     look_ups = LookUps(resolve, lambda name: 8)
 
-    async def recover() -> Found:
-        return Found(due=[], questions=[*questions(20), *questions(20, provider="quick")], more=False)
+    async def recover() -> Recovered:
+        return Recovered(due=[], questions=[*questions(20), *questions(20, provider="quick")], more=False)
 
     sweep = Sweep(recover, look_ups.add, submitted.append)
     for _ in range(3):

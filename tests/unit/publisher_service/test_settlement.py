@@ -11,8 +11,8 @@ from publisher_service.domain.outcome import (
     Ambiguous,
     AuthRefused,
     Found,
+    NotBegun,
     NotSent,
-    NotTried,
     Outcome,
     RateLimited,
     Rejected,
@@ -30,7 +30,7 @@ outcomes: st.SearchStrategy[Outcome] = st.one_of(
     st.builds(Rejected, reason=words, message=words),
     st.builds(AuthRefused, message=words),
     st.builds(NotSent, reason=words, message=words),
-    st.builds(NotTried, reason=words, message=words),
+    st.builds(NotBegun, reason=words, message=words),
     st.builds(RateLimited, message=words, retry_after=st.timedeltas(timedelta(seconds=1), timedelta(days=1))),
     st.builds(Ambiguous, reason=words, message=words),
 )
@@ -52,7 +52,7 @@ def test_every_outcome_settles_into_a_state_that_may_follow(job: PostJob, outcom
         (Rejected(reason="TOO_LONG", message="m"), JobState.FAILED, "", AttemptState.REJECTED),
         (AuthRefused(message="m"), JobState.BLOCKED, Reason.ACCOUNT_NOT_CONNECTED, AttemptState.REJECTED),
         (NotSent(reason="R", message="m"), JobState.WAITING, Reason.RETRY, AttemptState.NOT_SENT),
-        (NotTried(reason="R", message="m"), JobState.WAITING, Reason.RETRY, AttemptState.NOT_SENT),
+        (NotBegun(reason="R", message="m"), JobState.WAITING, Reason.RETRY, AttemptState.NOT_SENT),
         (
             RateLimited(message="m", retry_after=timedelta(seconds=7)),
             JobState.WAITING,
@@ -70,10 +70,10 @@ def test_each_outcome_leads_to_its_state_reason_and_attempt_state(
     assert (settlement.job.state, settlement.job.state_reason, settlement.attempt_state) == (state, reason, attempt)
 
 
-@given(jobs(JobState.SENDING), st.sampled_from([NotTried, RateLimited]))
-def test_not_tried_and_rate_limited_cost_no_attempt(job: PostJob, kind: type[NotTried] | type[RateLimited]) -> None:
+@given(jobs(JobState.SENDING), st.sampled_from([NotBegun, RateLimited]))
+def test_not_tried_and_rate_limited_cost_no_attempt(job: PostJob, kind: type[NotBegun] | type[RateLimited]) -> None:
     outcome = (
-        NotTried(reason="R", message="m") if kind is NotTried else RateLimited(message="m", retry_after=timedelta(1))
+        NotBegun(reason="R", message="m") if kind is NotBegun else RateLimited(message="m", retry_after=timedelta(1))
     )
     after = settle(job, outcome, policy=POLICY, now=NOW, draw=0.5).job
     assert (after.state, after.attempts) == (JobState.WAITING, job.attempts - 1)

@@ -16,8 +16,8 @@ from publisher_service.domain.outcome import (
     Finding,
     Found,
     NoProof,
+    NotBegun,
     NotSent,
-    NotTried,
     Outcome,
     RateLimited,
     Rejected,
@@ -43,7 +43,7 @@ class RandomProvider:
         key, content = claimed.idempotency_key, claimed.content
         assert self.doubtful.get(key, content) == content, "other content under a key that may be out"
         outcome = self.dice.choice(OUTCOMES)
-        if isinstance(outcome, NotSent | NotTried):
+        if isinstance(outcome, NotSent | NotBegun):
             return outcome
         if not isinstance(outcome, RateLimited | AuthRefused):
             self.requests[key] += 1
@@ -74,8 +74,8 @@ OUTCOMES: Sequence[Outcome | None] = [
     Ambiguous(reason="TIMEOUT_AFTER_WRITE", message="m"),
     Rejected(reason="STATUS_422", message="m"),
     NotSent(reason="CONNECTION_REFUSED", message="m"),
-    NotTried(reason="LEASE_TOO_SHORT", message="m"),
-    NotTried(reason="CREDENTIALS_UNREADABLE", message="m"),
+    NotBegun(reason="LEASE_TOO_SHORT", message="m"),
+    NotBegun(reason="CREDENTIALS_UNREADABLE", message="m"),
     RateLimited(message="m", retry_after=timedelta(seconds=20)),
     AuthRefused(message="m"),
     Accepted(external_id="", external_url=""),

@@ -8,8 +8,8 @@ from sqlalchemy import text
 from publisher_service.application import post_log
 from publisher_service.domain.outcome import (
     AuthRefused,
+    NotBegun,
     NotSent,
-    NotTried,
     Outcome,
     Rejected,
 )
@@ -51,7 +51,7 @@ async def test_a_late_answer_that_proves_nothing_leaves_the_job_unknown(replica:
 
 @pytest.mark.parametrize(
     ("outcome", "attempts"),
-    [(NotTried(reason="LEASE_TOO_SHORT", message=""), 0), (NotSent(reason="CONNECTION_REFUSED", message=""), 1)],
+    [(NotBegun(reason="LEASE_TOO_SHORT", message=""), 0), (NotSent(reason="CONNECTION_REFUSED", message=""), 1)],
     ids=lambda value: type(value).__name__,
 )
 async def test_an_attempt_that_was_not_sent_leaves_no_doubt_even_if_late(
@@ -75,11 +75,11 @@ async def test_an_attempt_that_was_not_sent_leaves_no_doubt_even_if_late(
 
 async def test_an_unsent_attempt_does_not_clear_the_doubt_of_another(replica: Replica, hasty: Replica) -> None:
     first, second = await a_second_attempt(replica, hasty)
-    await hasty.settle([a_sent(first, NotTried(reason="LEASE_TOO_SHORT", message=""))])
+    await hasty.settle([a_sent(first, NotBegun(reason="LEASE_TOO_SHORT", message=""))])
     assert await replica.states() == {"SENDING": 1}
     async with replica.database.transaction() as tx:
         await tx.connection.execute(text("update post_job set next_action_time = now()"))
     await replica.recover()
-    await replica.settle([a_sent(second, NotTried(reason="LEASE_TOO_SHORT", message=""))])
+    await replica.settle([a_sent(second, NotBegun(reason="LEASE_TOO_SHORT", message=""))])
     (job,) = await replica.rows("select * from post_job")
     assert (job.state, job.attempts, job.in_doubt) == ("WAITING", 1, True)

@@ -28,7 +28,7 @@ from servicekit.run.transient import is_transient
 
 T = TypeVar("T")
 
-# Of failed claims. The attempts of one that is forgotten end as SENDER_LOST when their lease ends.
+# The failed claims that are remembered. The attempts of a forgotten one end as SENDER_LOST when their lease ends.
 _MOST_FAILED = 100
 # Another transaction holds the job or its account.
 _BUSY = timedelta(milliseconds=250)
@@ -43,7 +43,7 @@ _LEAVING_LINE = CHANGING - {Verdict.ACCOUNT_NOT_CONNECTED}
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The command is to be tried again after the delay."""
+    """The command is to come back after the delay."""
 
     delay: timedelta
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from publisher_service.adapters.postgres.accounts import get_account, list_accounts
-from publisher_service.domain.account import AccountFilter, SocialAccount, found
+from publisher_service.domain.account import AccountFilter, SocialAccount, require_account
 from servicekit.pg.database import Database
 
 
@@ -13,7 +13,7 @@ class ReadAccounts:
 
     async def get(self, organization_id: str, account_id: str) -> SocialAccount:
         async with self._database.read() as connection:
-            return found(await get_account(connection, organization_id, account_id), account_id)
+            return require_account(await get_account(connection, organization_id, account_id), account_id)
 
     async def list(self, wanted: AccountFilter, *, after: str, limit: int) -> Sequence[SocialAccount]:
         """Lists the accounts behind the id `after`."""

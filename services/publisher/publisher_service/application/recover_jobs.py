@@ -50,8 +50,8 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """The jobs that a sweep found and has not settled itself."""
+class Recovered:
+    """The jobs that a sweep hands on, besides those that it has settled itself."""
 
     due: Sequence[Command]
     questions: Sequence[Question]
@@ -74,10 +74,10 @@ class RecoverJobs:
         self._outbox = outbox
         self._policies = policies
 
-    async def __call__(self) -> Found:
+    async def __call__(self) -> Recovered:
         return await self._database.run(self._sweep)
 
-    async def _sweep(self, tx: Transaction) -> Found:
+    async def _sweep(self, tx: Transaction) -> Recovered:
         now = await self._steady.observe(self._clock, tx.connection)
         jobs = await lock_due_jobs(tx.connection, before=now, patience=now - _MESSAGE_FIRST, limit=_BATCH)
         more = len(jobs) == _BATCH
@@ -102,7 +102,7 @@ class RecoverJobs:
         await save_jobs(tx.connection, [*ended, *asked, *ready])
         await self._outbox.append(tx, [post_job_changed(job) for job in ended], now=now)
         tx.after_commit(partial(write_outcomes, ended))
-        return Found(
+        return Recovered(
             due=[command_of(job) for job in ready],
             questions=[Question(job=job, provider=providers.get(job.account_key, "")) for job in asked],
             more=more,

@@ -12,7 +12,7 @@ from publisher_service.adapters.providers.provider import Provider, Providers
 from publisher_service.adapters.vault import CredentialsUnreadable, Vault
 from publisher_service.domain.claim import Claimed
 from publisher_service.domain.content import text_for
-from publisher_service.domain.outcome import NotTried, Outcome, Rejected, label
+from publisher_service.domain.outcome import NotBegun, Outcome, Rejected, label
 from publisher_service.domain.post_job import Reason
 from publisher_service.wire.contents import content_from
 from publisher_service.wire.unreadable import UnreadableMessage
@@ -114,7 +114,7 @@ class SendPost:
         except CredentialsUnreadable as error:
             self._report_unreadable(job.organization_id, job.target.social_account_id, error)
             # Our fault, not the account's: the post waits until a process has the key.
-            return NotTried(reason=Reason.CREDENTIALS_UNREADABLE, message=str(error))
+            return NotBegun(reason=Reason.CREDENTIALS_UNREADABLE, message=str(error))
         try:
             post = post_of(claimed, token)
         except UnreadableMessage as error:
@@ -122,7 +122,7 @@ class SendPost:
         # A process that stood still for a while must not send on a lease that may have ended.
         left = claimed.lease.total_seconds() - (self._clock.monotonic() - claim_started)
         if left < provider.time_limit.total_seconds() + _MARGIN:
-            return NotTried(reason="LEASE_TOO_SHORT", message="too little of the lease was left for a request")
+            return NotBegun(reason="LEASE_TOO_SHORT", message="too little of the lease was left for a request")
         assert job.schedule_time is not None
         _lateness.record((self._steady.now() - job.schedule_time).total_seconds())
         return await provider.send(post)

@@ -19,7 +19,7 @@ from publisher_service.application.disconnection import disconnect
 from publisher_service.application.late_evidence import LateEvidence, Proof
 from publisher_service.application.post_log import write_outcomes
 from publisher_service.application.send_post import Sent
-from publisher_service.domain.outcome import OUTCOME_LABELS, Accepted, Ambiguous, NotSent, NotTried, label
+from publisher_service.domain.outcome import OUTCOME_LABELS, Accepted, Ambiguous, NotBegun, NotSent, label
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import JobState, PostJob
 from publisher_service.domain.settlement import AttemptState, Settlement, settle, uncertain, unsent_after_all
@@ -181,7 +181,7 @@ class SettlePosts:
         await self._late(tx, proofs, now=now)
 
     def _unsent(self, sent: Sent, job: PostJob, now: datetime) -> Settlement:
-        assert isinstance(sent.outcome, NotTried | NotSent)
+        assert isinstance(sent.outcome, NotBegun | NotSent)
         policy = self._policies(sent.claimed.provider)
         return unsent_after_all(
             job, sent.outcome, in_doubt=sent.claimed.job.in_doubt, policy=policy, now=now, draw=self._draw()
@@ -191,7 +191,7 @@ class SettlePosts:
 def _is_unsent(sent: Sent, job: PostJob) -> bool:
     """Returns whether the job is UNKNOWN because of this very attempt, which has sent nothing after all."""
     is_last = job.state is JobState.UNKNOWN and job.fence == sent.claimed.job.fence
-    return is_last and isinstance(sent.outcome, NotTried | NotSent)
+    return is_last and isinstance(sent.outcome, NotBegun | NotSent)
 
 
 def _kind(sent: Sent) -> tuple[str, str]:

@@ -72,7 +72,7 @@ def disconnected(account: SocialAccount, reason: AccountReason, error_message: s
     )
 
 
-def found(account: SocialAccount | None, account_id: str) -> SocialAccount:
+def require_account(account: SocialAccount | None, account_id: str) -> SocialAccount:
     """Returns the account; raises ACCOUNT_NOT_FOUND if there is none."""
     if account is None:
         raise NotFound(

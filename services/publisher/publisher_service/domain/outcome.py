@@ -39,7 +39,7 @@ class NotSent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotTried:
+class NotBegun:
     """We did not begin the request, for a reason of our own. Costs no attempt."""
 
     reason: str
@@ -62,7 +62,7 @@ class Ambiguous:
     message: str
 
 
-Outcome = Accepted | Rejected | AuthRefused | NotSent | NotTried | RateLimited | Ambiguous
+Outcome = Accepted | Rejected | AuthRefused | NotSent | NotBegun | RateLimited | Ambiguous
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ class NoProof:
 
 
 Finding = Found | Absent | NoProof | AuthRefused
-OUTCOMES: Final = (Accepted, Rejected, AuthRefused, NotSent, NotTried, RateLimited, Ambiguous)
+OUTCOMES: Final = (Accepted, Rejected, AuthRefused, NotSent, NotBegun, RateLimited, Ambiguous)
 FINDINGS: Final = (Found, Absent, NoProof, AuthRefused)
 
 # Labels of metrics: stable, no matter how the classes are renamed.
@@ -96,7 +96,7 @@ _LABELS: Final[Mapping[type, str]] = {
     Rejected: "rejected",
     AuthRefused: "auth_refused",
     NotSent: "not_sent",
-    NotTried: "not_tried",
+    NotBegun: "not_tried",
     RateLimited: "rate_limited",
     Ambiguous: "ambiguous",
     Found: "found",

@@ -212,7 +212,7 @@ def moved(
     unknown_until: datetime | None = None,
     **changes: Any,
 ) -> PostJob:
-    """Returns the job in its next state and version. Every change of state passes here, but for the claim's own.
+    """Returns the job in its next state and version. Every change of state passes here, except the claim's own.
 
     A wait ends at the job's latest time, when it is missed. Pass all other changes too: a copy of a job costs as much
     as a small query.

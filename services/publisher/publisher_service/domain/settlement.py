@@ -14,8 +14,8 @@ from publisher_service.domain.outcome import (
     Finding,
     Found,
     NoProof,
+    NotBegun,
     NotSent,
-    NotTried,
     Outcome,
     RateLimited,
     Rejected,
@@ -86,7 +86,7 @@ def settle(job: PostJob, outcome: Outcome, *, policy: Policy, now: datetime, dra
             until = now + retry_after
             waiting = _unspent(job, Reason.RATE_LIMITED, until, now)
             return replace(_ended(waiting, AttemptState.NOT_SENT, "RATE_LIMITED", message), pause_until=until)
-        case NotTried(reason=reason, message=message):
+        case NotBegun(reason=reason, message=message):
             return _ended(_not_tried(job, reason, policy, now, draw), AttemptState.NOT_SENT, reason, message)
         case NotSent(reason=reason, message=message):
             return _ended(_not_sent(job, policy, now, draw), AttemptState.NOT_SENT, reason, message)
@@ -115,7 +115,7 @@ def disowned(job: PostJob, *, in_doubt: bool, policy: Policy, now: datetime, dra
 
 
 def unsent_after_all(
-    job: PostJob, outcome: NotTried | NotSent, *, in_doubt: bool, policy: Policy, now: datetime, draw: float
+    job: PostJob, outcome: NotBegun | NotSent, *, in_doubt: bool, policy: Policy, now: datetime, draw: float
 ) -> Settlement:
     """Returns an UNKNOWN job whose process says only now that its last attempt sent nothing, as if said in time.
 

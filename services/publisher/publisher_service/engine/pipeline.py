@@ -16,7 +16,7 @@ from publisher_service.application.disown_claims import DisownClaims
 from publisher_service.application.send_post import SendPost, Sent
 from publisher_service.application.settle_posts import SettlePosts
 from publisher_service.domain.claim import Claimed, Command, Lane
-from publisher_service.domain.outcome import NotTried
+from publisher_service.domain.outcome import NotBegun
 from publisher_service.engine.handed_on import HandedOn
 from publisher_service.engine.held_command import HeldCommand
 from publisher_service.engine.intake import CommandIntake
@@ -226,7 +226,7 @@ class PublishPipeline:
             await asyncio.sleep(early)
             early = (held.command.schedule_time - self._steady.now()).total_seconds()
         if self._is_ending:
-            stopping = NotTried(reason="STOPPING", message="the process was stopped before it sent the post")
+            stopping = NotBegun(reason="STOPPING", message="the process was stopped before it sent the post")
             sent = Sent(claimed=held.claimed, outcome=stopping, time=self._steady.now())
         else:
             sent = await self._send_post(held.claimed, claim_started=held.claim_started)

@@ -1,8 +1,8 @@
-"""One step of the sweep."""
+"""The sweep: finds jobs that stand still, and moves them on."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from publisher_service.application.recover_jobs import Found, Question
+from publisher_service.application.recover_jobs import Question, Recovered
 from publisher_service.domain.claim import Command
 
 
@@ -11,7 +11,7 @@ class Sweep:
 
     def __init__(
         self,
-        recover: Callable[[], Awaitable[Found]],
+        recover: Callable[[], Awaitable[Recovered]],
         look_up: Callable[[Sequence[Question]], None],
         hand_on: Callable[[Sequence[Command]], None],
     ) -> None:

@@ -6,7 +6,7 @@ from servicekit.run.loops import wait
 
 
 class WakeUp:
-    """Made before the pipeline, so that what the pipeline calls can wake it without knowing it."""
+    """An alarm that exists before the pipeline, so that the parts of the pipeline can wake it without knowing it."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -14,11 +14,11 @@ class WakeUp:
         self._has_lines = True
 
     def wake(self) -> None:
-        """Something is due, or a provider has room again."""
+        """Wakes the pipeline: something is due, or a provider has room again."""
         self._event.set()
 
     def wake_lines(self) -> None:
-        """The line of an account has its turn."""
+        """Wakes the pipeline: the line of an account has its turn."""
         self._has_lines = True
         self._event.set()
 

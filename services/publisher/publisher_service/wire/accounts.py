@@ -18,7 +18,7 @@ _STATES: dict[str, social_account_pb2.SocialAccountState] = {
 
 
 def connection_from(request: pb.ConnectAccountRequest) -> Connection:
-    """Raises InvalidField. Name and token travel in the lines and headers of requests to a provider."""
+    """Translates a request. Raises InvalidField for a name or token that no HTTP request can carry."""
     name, token = request.external_account_id, request.credentials.access_token
     if not name.isprintable() or name.strip(".") == "":
         raise InvalidField("external_account_id", "must be printable, and more than dots")

@@ -14,12 +14,12 @@ from topology import events_subject
 
 
 def read_command(payload: bytes) -> Command:
-    """Raises DecodeError or InvalidRequest."""
+    """Decodes a command. Raises DecodeError or InvalidRequest."""
     return command_from(publish_command_pb2.PublishCommand.FromString(payload))
 
 
 def command_from(message: publish_command_pb2.PublishCommand) -> Command:
-    """Raises InvalidRequest."""
+    """Translates a command. Raises InvalidRequest if it lacks something, or names what PostgreSQL cannot hold."""
     target = message.target
     named = (message.organization_id, message.slot_id, message.draft_id, target.social_account_id, target.channel)
     if not all(named) or not message.HasField("schedule_time") or not message.HasField("not_after"):

@@ -8,7 +8,7 @@ from publisher_service.wire.unreadable import UnreadableMessage
 
 
 def content_from(encoded: bytes) -> Content:
-    """Raises UnreadableMessage."""
+    """Decodes a content. Raises UnreadableMessage."""
     try:
         message = draft_pb2.DraftContent.FromString(encoded)
     except DecodeError:

@@ -41,7 +41,7 @@ def states_from(numbers: Sequence[int]) -> tuple[JobState, ...]:
 
 
 def resolution_from(request: pb.ResolvePostJobRequest) -> Resolution:
-    """Raises InvalidField."""
+    """Translates what a person says. Raises InvalidField if it contradicts itself."""
     is_out = request.outcome == pb.RESOLVE_OUTCOME_PUBLISHED
     if is_out and not (request.external_id or request.external_url):
         raise InvalidField("external_id", "must be given, or external_url, for a post that is out")

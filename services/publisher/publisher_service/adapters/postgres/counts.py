@@ -78,5 +78,5 @@ async def overdue_by_state(
 
 
 async def lines_by_reason(connection: AsyncConnection, *, most: int = COUNTED_AT_MOST) -> dict[str, int]:
-    """Counts the accounts that have a line, by what its first post waits for."""
+    """Counts the accounts that have a line, by what its posts wait for."""
     return {row.state_reason: row.lines for row in await connection.execute(_LINES, {"most": most})}

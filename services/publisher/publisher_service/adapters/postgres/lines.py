@@ -1,7 +1,7 @@
 """The lines of accounts: posts that are due and cannot go at once wait here.
 
 A line is the account's gate and those of its post jobs that are READY (IN_LINE) or BLOCKED (ACCOUNT_NOT_CONNECTED).
-However many wait, only the gate is looked at until the line has its turn.
+Until the line has its turn, only the gate is looked at, no matter how many wait.
 """
 
 from collections.abc import Sequence

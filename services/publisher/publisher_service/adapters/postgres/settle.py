@@ -1,6 +1,7 @@
 """The settlement of sent posts: one statement for a batch of any size. It obeys the rules of `claim`.
 
-This is the way of every post. Attempts that end otherwise, in doubt or by a look, are closed by `attempts`.
+Every answer of a provider goes this way. Attempts without an answer, and those that a look, late proof or a person
+closes, are closed by `attempts`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar, final
 from opentelemetry import metrics
 
 from publisher_service.adapters.providers.adapter import Adapter, CredentialsRefused, Limits, Post, ProviderDown
+from publisher_service.adapters.providers.texts import is_name, storable
 from publisher_service.domain.outcome import (
     FINDINGS,
     OUTCOMES,
@@ -35,7 +36,6 @@ T = TypeVar("T")
 
 # Time for an adapter to notice its own timeout.
 _MARGIN: Final = timedelta(milliseconds=400)
-_LONGEST_NAME: Final = 1000
 _LONGEST_TEXT: Final = 2000
 _SHORTEST_WAIT: Final = timedelta(seconds=1)
 _LONGEST_WAIT: Final = timedelta(hours=24)
@@ -186,8 +186,7 @@ Proof = TypeVar("Proof", Accepted, Found)
 
 def _named(proof: Proof) -> Proof:
     """Returns the proof with storable texts. A name that cannot be stored unchanged proves nothing."""
-    name = proof.external_id
-    if not 0 < len(name) <= _LONGEST_NAME or storable(name) != name:
+    if not is_name(proof.external_id):
         raise _Nonsense("the post has no name that can be kept")
     if proof.publish_time is not None and proof.publish_time.tzinfo is None:
         proof = replace(proof, publish_time=None)
@@ -201,8 +200,3 @@ def _storable(value: Value) -> Value:
     texts = {field.name: getattr(value, field.name) for field in fields(value)}  # type: ignore[arg-type]
     changes = {name: storable(text)[:_LONGEST_TEXT] for name, text in texts.items() if isinstance(text, str)}
     return replace(value, **changes)  # type: ignore[type-var]
-
-
-def storable(text: str) -> str:
-    """Replaces what neither PostgreSQL nor protobuf can hold: a NUL, and half of a surrogate pair."""
-    return text.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")

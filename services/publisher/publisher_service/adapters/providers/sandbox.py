@@ -11,6 +11,7 @@ from yarl import URL
 
 import channels
 from publisher_service.adapters.providers.adapter import CredentialsRefused, Limits, Post, ProviderDown
+from publisher_service.adapters.providers.texts import is_name, storable
 from publisher_service.domain.outcome import (
     Absent,
     Accepted,
@@ -26,7 +27,6 @@ from publisher_service.domain.outcome import (
 )
 
 _LONGEST_ANSWER = 64 * 1024
-_LONGEST_NAME = 1000
 _RETRY_AFTER = timedelta(seconds=5)
 _SHORTEST_RETRY_AFTER = timedelta(seconds=1)
 _LONGEST_RETRY_AFTER = timedelta(hours=24)
@@ -120,7 +120,7 @@ def _classify(status: int, headers: Mapping[str, str], answer: bytes) -> Outcome
         external_id, url = body.get("id"), body.get("url")
         if _is_name(external_id) and isinstance(url, str):
             return Accepted(
-                external_id=external_id, external_url=_storable(url), publish_time=_time(body.get("create_time"))
+                external_id=external_id, external_url=storable(url), publish_time=_time(body.get("create_time"))
             )
         return Ambiguous(reason="UNREADABLE_ANSWER", message="the sandbox accepted, but its answer cannot be read")
     message = _message(body, status)
@@ -147,18 +147,18 @@ def _object(answer: bytes) -> dict[str, Any]:
 def _message(body: Mapping[str, Any], status: int) -> str:
     error = body.get("error")
     message = error.get("message") if isinstance(error, dict) else None
-    return _storable(str(message)[:500]) if message else f"the sandbox answered {status}"
+    return storable(str(message)[:500]) if message else f"the sandbox answered {status}"
 
 
 def _reason(body: Mapping[str, Any], status: int) -> str:
     error = body.get("error")
     code = error.get("code") if isinstance(error, dict) else None
-    return _storable(str(code).upper()[:64]) if code else f"HTTP_{status}"
+    return storable(str(code).upper()[:64]) if code else f"HTTP_{status}"
 
 
 def _is_name(value: object) -> TypeGuard[str]:
     """Returns whether the value is a name that can be stored unchanged: any other proves nothing."""
-    return isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME and _storable(value) == value
+    return isinstance(value, str) and is_name(value)
 
 
 def _time(value: object) -> datetime | None:
@@ -168,11 +168,6 @@ def _time(value: object) -> datetime | None:
     except ValueError:
         return None
     return time if time is not None and time.tzinfo is not None else None
-
-
-def _storable(text: str) -> str:
-    """Replaces what JSON can say and neither PostgreSQL nor protobuf can hold: a NUL, half of a surrogate pair."""
-    return text.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _retry_after(headers: Mapping[str, str]) -> timedelta:
@@ -190,7 +185,7 @@ def _found(body: Mapping[str, Any]) -> Finding:
             return Absent()
         case [{"id": external_id, "url": str(url)} as post] if _is_name(external_id):
             return Found(
-                external_id=external_id, external_url=_storable(url), publish_time=_time(post.get("create_time"))
+                external_id=external_id, external_url=storable(url), publish_time=_time(post.get("create_time"))
             )
         case _:
             return NoProof(message=f"the look-up found {len(posts)} posts under one key")

@@ -1,0 +1,13 @@
+"""Texts of providers, as far as they can be stored."""
+
+LONGEST_NAME = 1000
+
+
+def storable(text: str) -> str:
+    """Replaces what neither PostgreSQL nor protobuf can hold: a NUL, and half of a surrogate pair."""
+    return text.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def is_name(text: str) -> bool:
+    """Returns whether the text can be stored unchanged as the name of a post: any other name proves nothing."""
+    return 0 < len(text) <= LONGEST_NAME and storable(text) == text
