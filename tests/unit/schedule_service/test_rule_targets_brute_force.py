@@ -1,5 +1,7 @@
-"""Every target against a walk over the minutes of UTC, with wall-clock times read straight from the compiled database and
-each rule asked, minute by minute, whether it means this one."""
+"""Every target, compared with a walk over the minutes of UTC that asks each rule whether it means this minute.
+
+The walk reads wall-clock times straight from the compiled zones.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
