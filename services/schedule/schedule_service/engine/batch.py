@@ -41,7 +41,7 @@ class BatchHandler:
     async def __call__(self, jobs: Sequence[Job]) -> list[Done]:
         """Begins a new batch.
 
-        A run that hung and was abandoned may finish at any time. It only adds occurrences that nobody asks for.
+        A run that hung and was abandoned may finish at any time. It only adds occurrences that are never settled.
         """
         self._batch.clear()
         await failpoint(LOCKED)

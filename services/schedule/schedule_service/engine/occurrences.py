@@ -1,4 +1,4 @@
-"""The occurrences of locked timers: how each is named, and until when it may fire."""
+"""The occurrences of locked timers: their names, and until when they may fire."""
 
 from datetime import datetime
 

@@ -24,7 +24,6 @@ from schedule_service.wire import account_schedules as schedules
 from schedule_service.wire import rules
 from schedule_service.wire.civil_times import not_before, span
 from schedule_service.wire.pages import fitting
-from servicekit.faults import InvalidField
 from servicekit.pg.ledger import mutation
 from servicekit.rpc import next_page_token, read_page
 from servicekit.timestamps import moment
@@ -85,12 +84,12 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
     async def ListAccountSchedules(
         self, request: messages.ListAccountSchedulesRequest, context: Context
     ) -> messages.ListAccountSchedulesResponse:
-        asked = read_page(request)
-        after = str(asked.after[0]) if asked.after else ""
+        wanted = read_page(request)
+        after = str(wanted.after[0]) if wanted.after else ""
         found = await self._account_schedules.list(
-            organization_id=request.organization_id, after=after, size=asked.size + 1
+            organization_id=request.organization_id, after=after, size=wanted.size + 1
         )
-        page, more = fitting(map(schedules.shown, found), asked.size)
+        page, more = fitting(map(schedules.shown, found), wanted.size)
         return messages.ListAccountSchedulesResponse(
             account_schedules=page,
             next_page_token=next_page_token(request, (page[-1].social_account_id,)) if more else "",
@@ -133,13 +132,11 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
     async def CreateScheduleRule(
         self, request: messages.CreateScheduleRuleRequest, context: Context
     ) -> messages.CreateScheduleRuleResponse:
-        if not request.schedule_rule.brand_id:
-            raise InvalidField("schedule_rule.brand_id", "is required")
         call = mutation(request, messages.CreateScheduleRuleResponse, rules.create_schedule_rule_response)
         return await self._schedule_rules.create(
             call,
             rule_id=request.schedule_rule_id,
-            brand_id=request.schedule_rule.brand_id,
+            brand_id=rules.brand_id(request.schedule_rule),
             terms=rules.terms(request.schedule_rule),
         )
 
@@ -152,12 +149,10 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
     async def UpdateScheduleRule(
         self, request: messages.UpdateScheduleRuleRequest, context: Context
     ) -> messages.UpdateScheduleRuleResponse:
-        if not request.schedule_rule.id:
-            raise InvalidField("schedule_rule.id", "is required")
         call = mutation(request, messages.UpdateScheduleRuleResponse, rules.update_schedule_rule_response)
         return await self._schedule_rules.update(
             call,
-            rule_id=request.schedule_rule.id,
+            rule_id=rules.rule_id(request.schedule_rule),
             changes=rules.changes(request.schedule_rule, request.update_mask),
             etag=request.schedule_rule.etag,
         )
@@ -175,14 +170,14 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
     async def ListScheduleRules(
         self, request: messages.ListScheduleRulesRequest, context: Context
     ) -> messages.ListScheduleRulesResponse:
-        asked = read_page(request)
+        wanted = read_page(request)
         found = await self._schedule_rules.list(
             organization_id=request.organization_id,
             brand_id=request.brand_id,
-            after=str(asked.after[0]) if asked.after else "",
-            size=asked.size + 1,
+            after=str(wanted.after[0]) if wanted.after else "",
+            size=wanted.size + 1,
         )
-        page, more = fitting(map(rules.shown, found), asked.size)
+        page, more = fitting(map(rules.shown, found), wanted.size)
         return messages.ListScheduleRulesResponse(
             schedule_rules=page, next_page_token=next_page_token(request, (page[-1].id,)) if more else ""
         )
@@ -190,14 +185,14 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
     async def ListRuleTargets(
         self, request: messages.ListRuleTargetsRequest, context: Context
     ) -> messages.ListRuleTargetsResponse:
-        asked = read_page(request)
+        wanted = read_page(request)
         page = await self._schedule_rules.list_targets(
             organization_id=request.organization_id,
             brand_id=request.brand_id,
             after=not_before(request.after) if request.HasField("after") else None,
             horizon=span(request.horizon) if request.HasField("horizon") else None,
-            rest=rules.rest(asked.after),
-            size=asked.size,
+            rest=rules.rest(wanted.after),
+            size=wanted.size,
         )
         return messages.ListRuleTargetsResponse(
             rule_targets=map(rules.target, page.targets),

@@ -26,6 +26,14 @@ from topology import events_subject
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
+def brand_id(message: schedule_rule_pb2.ScheduleRule) -> str:
+    return _required(message.brand_id, "schedule_rule.brand_id")
+
+
+def rule_id(message: schedule_rule_pb2.ScheduleRule) -> str:
+    return _required(message.id, "schedule_rule.id")
+
+
 def terms(message: schedule_rule_pb2.ScheduleRule) -> Terms:
     return Terms(**{name: read(message) for name, read in _READERS.items()})
 
@@ -121,9 +129,15 @@ def rest(position: tuple[str | int, ...] | None) -> Span | None:
         return None
     start, behind, end = position
     since = from_micros(int(start))
-    # Our tokens reach no further. A forged one must not either.
+    # Our tokens never reach further, and a forged one must not either.
     until = min(from_micros(int(end)), since + LONGEST_HORIZON)
     return Span(start=since, end=until, behind=str(behind))
+
+
+def _required(text: str, field: str) -> str:
+    if not text:
+        raise InvalidField(field, "is required")
+    return text
 
 
 def _date(text: str, field: str) -> date:

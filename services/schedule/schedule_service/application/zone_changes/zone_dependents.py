@@ -126,7 +126,7 @@ def _is_unchanged(row: _Row | None, announced: Announced) -> TypeGuard[_Row]:
 
 
 def _needs_zone(schedule: AccountSchedule) -> bool:
-    """Returns whether a person must give the schedule another zone: tzdata dropped its own, so Queue has no times."""
+    """Returns whether tzdata has dropped the zone. A person must choose another: Queue could not read the schedule."""
     return schedule.delete_time is None and not schedule.timetable.zone.is_known
 
 

@@ -66,7 +66,7 @@ class TargetPage:
 
 
 def span(*, after: datetime | None, horizon: timedelta | None, now: datetime) -> Span:
-    """Returns the span that a caller asks for, who may leave out either value."""
+    """Returns the span of a listing: by default 30 days from now."""
     start = now if after is None else after
     if not EARLIEST.year <= start.year <= _LAST_YEAR:
         raise InvalidField("after", f"must be an instant of the years {EARLIEST.year} to {_LAST_YEAR}")
@@ -94,12 +94,11 @@ def targets(rule: ScheduleRule, *, start: datetime, end: datetime) -> Iterator[R
     if not rule.terms.enabled:
         return
     first, past = _local_bounds(rule.terms.time_zone, start, end)
-    nominal = local_times(rule.terms, first, past)
-    for asked, found in _resolved(nominal, rule.terms.time_zone):
+    for nominal, found in _resolved(local_times(rule.terms, first, past), rule.terms.time_zone):
         if found.instant >= end:
             return
         if found.instant >= start:
-            yield RuleTarget(found.instant, _key(rule, asked), found.offset, found.shift, rule)
+            yield RuleTarget(found.instant, _key(rule, nominal), found.offset, found.shift, rule)
 
 
 def _local_bounds(zone: Zone, start: datetime, end: datetime) -> tuple[datetime, datetime]:
@@ -159,22 +158,22 @@ def times_of_week(slots: Iterable[WeeklySlot], first: datetime, past: datetime) 
         day += DAY
 
 
-def _resolved(nominal: Iterable[datetime], zone: Zone) -> Iterator[tuple[datetime, Resolved]]:
+def _resolved(nominals: Iterable[datetime], zone: Zone) -> Iterator[tuple[datetime, Resolved]]:
     """Resolves local times, given in order, and yields them in the order of their instants."""
     shifted: deque[tuple[datetime, Resolved]] = deque()
-    for asked in nominal:
-        found = resolve(asked, zone)
+    for nominal in nominals:
+        found = resolve(nominal, zone)
         if found is None:
             continue
         if found.shift:
             # A later local time may have an earlier instant.
-            shifted.append((asked, found))
+            shifted.append((nominal, found))
             continue
         while shifted and shifted[0][1].instant < found.instant:
             yield shifted.popleft()
         if shifted and shifted[0][1].instant == found.instant:
             shifted.popleft()
-        yield asked, found
+        yield nominal, found
     yield from shifted
 
 

@@ -33,7 +33,7 @@ class SlotTimes:
 
 
 def search(*, after: datetime | None, before: datetime | None, count: int, now: datetime) -> Search:
-    """Returns the search that a caller asks for, who may leave out either end."""
+    """Returns the search between the given ends: by default from now and the notice, as far as a search reaches."""
     start = now + NOTICE if after is None else after
     require_in_reach(start, "after")
     horizon = start + HORIZON

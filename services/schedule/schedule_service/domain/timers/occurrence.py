@@ -1,4 +1,4 @@
-"""One due time of a timer: how it is named, and whether it fires."""
+"""Occurrences of a timer: their names, and whether they fire."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -24,7 +24,7 @@ _REACH = 3 * DAY
 
 class MovedTime(NamedTuple):
     nominal: datetime
-    """The wall-clock time that was asked for, naive."""
+    """The requested wall-clock time, naive."""
     old: datetime | None
     """Its instant by the old data, in UTC; None: it did not exist."""
     new: datetime | None

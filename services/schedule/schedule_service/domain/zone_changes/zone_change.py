@@ -64,7 +64,7 @@ def zone_of(dependent: AccountSchedule | ScheduleRule | Timer) -> Zone:
 
 
 def can_have_moved(kind: Kind, old: Zone, new: Zone, *, now: datetime) -> bool:
-    """Returns whether times of this kind may differ at all: the cheap check before each row is looked at."""
+    """Returns whether times of this kind may differ at all: a cheap check before the rows are examined."""
     if kind is Kind.TIMER:
         return zones_differ(old, new, start=now - _TIMERS_BEHIND, end=now + _TIMERS_AHEAD)
     return zones_differ(old, new, start=now, end=now + HORIZON)
@@ -104,7 +104,7 @@ def moved_timer(timer: Timer, old_zone: Zone | None, *, now: datetime) -> Moved:
 
 
 def is_due(timer: Timer, *, now: datetime) -> bool:
-    """Returns whether the timer is about to fire: this occurrence stays, and the next uses the current data anyway."""
+    """Returns whether the timer is about to fire: it keeps this occurrence, and the next uses the current data."""
     return timer.state is TimerState.ACTIVE and timer.due_time is not None and timer.due_time <= now
 
 
