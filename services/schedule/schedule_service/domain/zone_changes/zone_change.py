@@ -49,7 +49,7 @@ class ZoneChange(NamedTuple):
 Moved: TypeAlias = tuple[MovedTime, ...] | None
 """The first times that have moved; None: none has. Empty: some have moved, but they cannot be listed."""
 
-Announced = TypeVar("Announced", AccountSchedule, ScheduleRule)
+Announceable = TypeVar("Announceable", AccountSchedule, ScheduleRule)
 Dependent = TypeVar("Dependent", AccountSchedule, ScheduleRule, Timer)
 
 
@@ -114,7 +114,7 @@ def with_current_zone(timer: Timer, old_zone: Zone | None, *, now: datetime) -> 
     return with_current_release(timer) if after.due_time == timer.due_time else after
 
 
-def reannounced(announced: Announced, *, now: datetime) -> Announced:
+def reannounced(announced: Announceable, *, now: datetime) -> Announceable:
     return replace(announced, version=announced.version + 1, update_time=now, tzdata_version=tzdata_version())
 
 
