@@ -15,7 +15,7 @@ from postflow.schedule.v1 import schedule_rule_pb2
 from postflow.schedule.v1.schedule_events_pb2 import ScheduleRuleChanged
 from schedule_service.domain.calendars.rule_targets import LONGEST_HORIZON, RuleTarget, Span
 from schedule_service.domain.calendars.schedule_rule import AssetPolicy, ScheduleRule, Terms, changed, created, deleted
-from schedule_service.wire import rules as wire
+from schedule_service.wire import schedule_rules as wire
 from servicekit.faults import InvalidField
 from servicekit.timestamps import moment
 

@@ -21,7 +21,7 @@ from schedule_service.application.calendars.put_account_schedule import PutAccou
 from schedule_service.application.calendars.update_schedule_rule import UpdateScheduleRule
 from schedule_service.domain.calendars.account_schedule import Edition
 from schedule_service.wire import account_schedules as schedules
-from schedule_service.wire import rules
+from schedule_service.wire import schedule_rules as rules
 from schedule_service.wire.civil_times import not_before, span
 from schedule_service.wire.pages import fitting
 from servicekit.pg.ledger import mutation

@@ -41,7 +41,7 @@ from schedule_service.domain.calendars.rule_targets import Span, TargetPage
 from schedule_service.domain.calendars.schedule_rule import AssetPolicy, Terms
 from schedule_service.domain.calendars.upcoming_slot import UpcomingSlot
 from schedule_service.wire import account_schedules
-from schedule_service.wire import rules as rules_wire
+from schedule_service.wire import schedule_rules as wire_rules
 from servicekit.ids import Uuid7Source
 from servicekit.pg.database import Database
 from servicekit.pg.ledger import RequestLedger, mutation
@@ -223,14 +223,14 @@ class Rules:
             mutation(
                 CreateScheduleRuleRequest(organization_id=organization_id, request_id=request_id),
                 CreateScheduleRuleResponse,
-                rules_wire.create_schedule_rule_response,
+                wire_rules.create_schedule_rule_response,
             ),
             request_digest=digest,
         )
         return (await self._create(create, rule_id=rule_id, brand_id=brand_id, terms=terms)).schedule_rule
 
     async def get(self, rule_id: str = "r1", *, organization_id: str = "acme") -> ScheduleRule:
-        return rules_wire.shown(await self._get(organization_id=organization_id, rule_id=rule_id))
+        return wire_rules.shown(await self._get(organization_id=organization_id, rule_id=rule_id))
 
     async def update(
         self,
@@ -246,7 +246,7 @@ class Rules:
             mutation(
                 UpdateScheduleRuleRequest(organization_id=organization_id, request_id=request_id),
                 UpdateScheduleRuleResponse,
-                rules_wire.update_schedule_rule_response,
+                wire_rules.update_schedule_rule_response,
             ),
             request_digest=digest,
         )
@@ -258,7 +258,7 @@ class Rules:
         delete = mutation(
             DeleteScheduleRuleRequest(organization_id=organization_id, request_id=request_id),
             DeleteScheduleRuleResponse,
-            rules_wire.delete_schedule_rule_response,
+            wire_rules.delete_schedule_rule_response,
         )
         await self._delete(delete, rule_id=rule_id, etag=etag)
 

@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from civil.weekly import WeeklySlot
 from civil.zones import find_zone, tzdata_version
-from schedule_service.adapters.postgres import rules as store
+from schedule_service.adapters.postgres import schedule_rules as store
 from schedule_service.domain.calendars.schedule_rule import MOST_RULES, AssetPolicy, Terms
 from servicekit.faults import AlreadyExists, LimitReached
 

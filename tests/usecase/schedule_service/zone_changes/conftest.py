@@ -13,7 +13,7 @@ from civil.weekly import WeeklySlot
 from civil.zones import find_zone, tzdata_version, zone_data, zone_from_data
 from postflow.bus.v1 import bus_pb2
 from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged, ScheduleRuleChanged
-from schedule_service.adapters.postgres import account_schedules, rules, timers, upcoming_slots
+from schedule_service.adapters.postgres import account_schedules, schedule_rules, timers, upcoming_slots
 from schedule_service.application.calendars.put_account_schedule import PutAccountSchedule
 from schedule_service.application.zone_changes.apply_zone_changes import AppliedZoneChanges, ApplyZoneChanges
 from schedule_service.application.zone_changes.list_zone_changes import ListZoneChanges, Position
@@ -144,7 +144,7 @@ class Drift:
             tzdata_version=release,
         )
         async with self.database.transaction() as tx:
-            assert await rules.insert(tx.connection, made)
+            assert await schedule_rules.insert(tx.connection, made)
         return made
 
     async def timer(
@@ -236,7 +236,7 @@ class Drift:
 
     async def stored_rule(self, rule_id: str = "rule") -> ScheduleRule:
         async with self.database.read() as connection:
-            found = await rules.find(connection, "acme", rule_id)
+            found = await schedule_rules.find(connection, "acme", rule_id)
         assert found is not None
         return found
 

@@ -3,11 +3,11 @@
 import asyncio
 from datetime import datetime
 
-from schedule_service.adapters.postgres import rules as store
+from schedule_service.adapters.postgres import schedule_rules as store
 from schedule_service.adapters.postgres.zone_data import record_zones
 from schedule_service.application.calendars.worker_threads import worker_slots
 from schedule_service.domain.calendars.schedule_rule import ScheduleRule, Terms, created, require_room
-from schedule_service.wire import rules as wire
+from schedule_service.wire import schedule_rules as wire
 from servicekit.faults import AlreadyExists
 from servicekit.ids import IdSource
 from servicekit.pg.database import Transaction

@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
-from schedule_service.adapters.postgres import rules as store
+from schedule_service.adapters.postgres import schedule_rules as store
 from schedule_service.domain.calendars.schedule_rule import deleted, found, require_etag
-from schedule_service.wire import rules as wire
+from schedule_service.wire import schedule_rules as wire
 from servicekit.pg.database import Transaction
 from servicekit.pg.ledger import Answer, Call, RequestLedger
 from servicekit.pg.outbox import Outbox

@@ -1,6 +1,6 @@
 """GetScheduleRule: returns a rule."""
 
-from schedule_service.adapters.postgres import rules as store
+from schedule_service.adapters.postgres import schedule_rules as store
 from schedule_service.domain.calendars.schedule_rule import ScheduleRule, found
 from servicekit.pg.database import Database
 

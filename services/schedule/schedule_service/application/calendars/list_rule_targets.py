@@ -3,7 +3,7 @@
 import asyncio
 from datetime import datetime, timedelta
 
-from schedule_service.adapters.postgres import rules as store
+from schedule_service.adapters.postgres import schedule_rules as store
 from schedule_service.application.calendars.worker_threads import worker_slots
 from schedule_service.domain.calendars.rule_targets import Span, TargetPage, page_of, span
 from servicekit.pg.clock import DatabaseClock

@@ -1,6 +1,6 @@
 """ListScheduleRules: returns a page of the rules of an organization or a brand, in the order of their ids."""
 
-from schedule_service.adapters.postgres import rules as store
+from schedule_service.adapters.postgres import schedule_rules as store
 from schedule_service.domain.calendars.schedule_rule import ScheduleRule
 from servicekit.pg.database import Database
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from schedule_service.adapters.postgres import rules as store
+from schedule_service.adapters.postgres import schedule_rules as store
 from schedule_service.adapters.postgres.zone_data import record_zones
 from schedule_service.application.calendars.worker_threads import worker_slots
 from schedule_service.domain.calendars.schedule_rule import ScheduleRule, changed, found, require_etag
-from schedule_service.wire import rules as wire
+from schedule_service.wire import schedule_rules as wire
 from servicekit.pg.database import Transaction
 from servicekit.pg.ledger import Answer, Call, RequestLedger
 from servicekit.pg.outbox import Outbox

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, TypeGuard, TypeVar
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from civil.zones import Zone
-from schedule_service.adapters.postgres import account_schedules, rules, timers, upcoming_slots
+from schedule_service.adapters.postgres import account_schedules, schedule_rules, timers, upcoming_slots
 from schedule_service.domain.calendars.account_schedule import AccountSchedule, live
 from schedule_service.domain.calendars.schedule_rule import ScheduleRule
 from schedule_service.domain.timers.timer import Timer
@@ -28,7 +28,7 @@ from schedule_service.domain.zone_changes.zone_change import (
 )
 from schedule_service.domain.zone_release import ZoneRelease
 from schedule_service.wire.account_schedules import account_schedule_changed
-from schedule_service.wire.rules import schedule_rule_changed
+from schedule_service.wire.schedule_rules import schedule_rule_changed
 from servicekit.pg.outbox import Announcement
 
 
@@ -81,18 +81,18 @@ class _AccountSchedules:
 
 class _ScheduleRules:
     async def moved(self, connection: AsyncConnection, announced: Announced, now: datetime) -> Moved:
-        rule = await rules.find(connection, *announced.place)
+        rule = await schedule_rules.find(connection, *announced.place)
         return moved_rule(rule, announced.zone, now=now) if _is_unchanged(rule, announced) else None
 
     async def update(self, connection: AsyncConnection, announced: Announced, now: datetime) -> Updated | None:
-        rule = await rules.lock(connection, *announced.place)
+        rule = await schedule_rules.lock(connection, *announced.place)
         if not _is_unchanged(rule, announced):
             return None
         if moved_rule(rule, announced.zone, now=now) is None:
-            await rules.save(connection, with_current_release(rule))
+            await schedule_rules.save(connection, with_current_release(rule))
             return UNMOVED
         moved = reannounced(rule, now=now)
-        await rules.save(connection, moved)
+        await schedule_rules.save(connection, moved)
         return Updated(has_moved=True, announcement=schedule_rule_changed(moved))
 
 
