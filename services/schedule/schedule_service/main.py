@@ -17,7 +17,7 @@ from schedule_service.application.calendars.create_schedule_rule import CreateSc
 from schedule_service.application.calendars.delete_account_schedule import DeleteAccountSchedule
 from schedule_service.application.calendars.delete_schedule_rule import DeleteScheduleRule
 from schedule_service.application.calendars.find_slot_times import FindSlotTimes
-from schedule_service.application.calendars.follow_slots import ForgetPastSlots
+from schedule_service.application.calendars.follow_slots import DeletePastSlots
 from schedule_service.application.calendars.get_account_schedule import GetAccountSchedule
 from schedule_service.application.calendars.get_schedule_rule import GetScheduleRule
 from schedule_service.application.calendars.list_account_schedules import ListAccountSchedules
@@ -93,7 +93,7 @@ async def compose(settings: Settings) -> Process:
         # Stopped before the outbox relay, which publishes what the engine fires last.
         consumers=[consumer, engine],
         loops=loops(
-            forget_past_slots=ForgetPastSlots(database=database, clock=clock),
+            delete_past_slots=DeletePastSlots(database=database, clock=clock),
             delete_finished_timers=DeleteFinishedTimers(database=database, clock=clock),
             watch_tzdata=WatchTzdata(database=database),
         ),

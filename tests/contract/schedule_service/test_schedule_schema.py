@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
-from schedule_service.adapters.postgres.account_schedules import find
+from schedule_service.adapters.postgres.account_schedules import find_schedule
 from schedule_service.adapters.postgres.tables import metadata
 from schedule_service.main import MIGRATIONS
 from servicekit.pg import migrations
@@ -56,7 +56,7 @@ async def test_a_row_of_the_previous_release_has_no_window_and_no_spacing(databa
     row = {"slots": "array[0]", "cap": "0", "version": "1", "columns": "", "values": ""}
     async with database.statement() as connection:
         await connection.execute(text(_INSERT.format_map(row)))
-        schedule = await find(connection, "acme", "page")
+        schedule = await find_schedule(connection, "acme", "page")
     assert schedule is not None
     assert (schedule.timetable.send_window, schedule.timetable.min_spacing) == (None, timedelta())
     assert (schedule.tzdata_version, schedule.delete_time) == ("", None)

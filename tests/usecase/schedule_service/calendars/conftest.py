@@ -29,7 +29,7 @@ from postflow.schedule.v1.schedule_service_pb2 import (
 from schedule_service.application.calendars.create_schedule_rule import CreateScheduleRule
 from schedule_service.application.calendars.delete_account_schedule import DeleteAccountSchedule
 from schedule_service.application.calendars.delete_schedule_rule import DeleteScheduleRule
-from schedule_service.application.calendars.follow_slots import ForgetPastSlots, follow_slots
+from schedule_service.application.calendars.follow_slots import DeletePastSlots, follow_slots
 from schedule_service.application.calendars.get_account_schedule import GetAccountSchedule
 from schedule_service.application.calendars.get_schedule_rule import GetScheduleRule
 from schedule_service.application.calendars.list_rule_targets import ListRuleTargets
@@ -119,7 +119,7 @@ class Schedules:
         self._put = PutAccountSchedule(ledger=ledger, outbox=outbox)
         self._get = GetAccountSchedule(database)
         self._delete = DeleteAccountSchedule(ledger=ledger, outbox=outbox)
-        self.forget = ForgetPastSlots(database=database, clock=self.clock)
+        self.delete_past = DeletePastSlots(database=database, clock=self.clock)
 
     async def put(
         self,

@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from civil.weekly import WeeklySlot
 from civil.zones import find_zone, tzdata_version
-from schedule_service.adapters.postgres import schedule_rules as store
+from schedule_service.adapters.postgres.schedule_rules import find_rule
 from schedule_service.domain.calendars.schedule_rule import MOST_RULES, AssetPolicy, Terms
 from servicekit.faults import AlreadyExists, LimitReached
 
@@ -50,7 +50,7 @@ async def test_a_rule_is_stored_with_the_given_terms(rules: "Rules", terms: Term
     answer = await rules.create(terms=terms)
     assert await rules.get() == answer
     async with rules.database.read() as connection:
-        stored = await store.find(connection, "acme", "r1")
+        stored = await find_rule(connection, "acme", "r1")
     assert stored is not None
     assert stored.terms == terms
     assert (stored.version, stored.etag, stored.brand_id) == (1, answer.etag, "brand")

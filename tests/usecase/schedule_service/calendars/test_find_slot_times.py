@@ -10,7 +10,7 @@ import pytest
 from civil.weekly import WeeklySlot
 from civil.zones import find_zone, tzdata_version
 from postflow.schedule.v1.schedule_service_pb2 import FindSlotTimesResponse
-from schedule_service.adapters.postgres import account_schedules as store
+from schedule_service.adapters.postgres.account_schedules import save_schedule
 from schedule_service.application.calendars.find_slot_times import FindSlotTimes
 from schedule_service.domain.calendars.account_schedule import Edition, Timetable, created
 from schedule_service.domain.calendars.slot_times import search, slot_times
@@ -39,7 +39,7 @@ async def find(database: Database) -> Find:
         enabled=True,
     )
     async with database.transaction() as tx:
-        await store.save(tx.connection, created("acme", "page", timetable, now=NOW))
+        await save_schedule(tx.connection, created("acme", "page", timetable, now=NOW))
     find_slot_times = FindSlotTimes(database=database, clock=FrozenDatabaseClock(NOW))
 
     async def find(**arguments: Any) -> FindSlotTimesResponse:

@@ -60,18 +60,18 @@ async def test_a_slot_is_deleted_an_hour_after_its_time(schedules: "Schedules", 
         a_slot(), a_slot(slot_id="s2", schedule_time=START + timedelta(hours=1, seconds=1)), a_slot(slot_id="s3")
     )
     schedules.clock.moment = START + timedelta(hours=2) - timedelta.resolution
-    assert not await schedules.forget()
+    assert not await schedules.delete_past()
     assert len(await known(schedules.database)) == 3
-    assert not await schedules.forget()
+    assert not await schedules.delete_past()
     assert [row[1] for row in await known(schedules.database)] == ["s2"]
 
 
 async def test_past_slots_are_deleted_in_batches_oldest_first(schedules: "Schedules", a_slot: MakeSlot) -> None:
     old = [a_slot(slot_id=f"s{n:04}", schedule_time=START - timedelta(days=1, seconds=n)) for n in range(5001)]
     await schedules.receive(*old, a_slot(slot_id="ahead"))
-    assert await schedules.forget()
+    assert await schedules.delete_past()
     assert [row[1] for row in await known(schedules.database)] == ["ahead", "s0000"]
-    assert not await schedules.forget()
+    assert not await schedules.delete_past()
     assert [row[1] for row in await known(schedules.database)] == ["ahead"]
 
 
@@ -81,7 +81,7 @@ async def test_a_locked_slot_is_skipped(schedules: "Schedules", a_slot: MakeSlot
     await schedules.receive(a_slot(schedule_time=past), a_slot(slot_id="s2", schedule_time=past))
     async with schedules.database.transaction() as tx:
         await tx.connection.execute(text("select from upcoming_slot where slot_id = 's1' for update"))
-        assert not await schedules.forget()
+        assert not await schedules.delete_past()
     assert [row[1] for row in await known(schedules.database)] == ["s1"]
 
 

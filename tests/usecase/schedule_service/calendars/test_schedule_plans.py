@@ -45,9 +45,9 @@ async def small(schedules: "Schedules", a_slot: Callable[..., UpcomingSlot]) -> 
             "upcoming_slot_by_account",
             ["organization_id", "social_account_id", "schedule_time"],
         ),
-        (upcoming_slots._FORGET, "upcoming_slot", "upcoming_slot_age", ["schedule_time"]),
+        (upcoming_slots._DELETE_PAST, "upcoming_slot", "upcoming_slot_age", ["schedule_time"]),
     ],
-    ids=["find", "last", "page", "ahead", "forget"],
+    ids=["find", "last", "page", "ahead", "delete past"],
 )
 async def test_a_plan_made_for_small_tables_uses_the_whole_key(
     small: Database, statement: TextClause, table: str, index: str | None, keys: list[str]

@@ -14,7 +14,7 @@ from postflow.schedule.v1.timer_pb2 import (
     TIMER_STATE_FINISHED,
     TIMER_STATE_PAUSED,
 )
-from schedule_service.adapters.postgres import timers as store
+from schedule_service.adapters.postgres.timers import list_timers
 from schedule_service.domain.timers.timer import TimerState
 from servicekit.faults import Refused
 from testkit.clocks import START
@@ -37,7 +37,7 @@ def at(text: str) -> datetime:
 
 async def listed(timers: "Timers", state: TimerState) -> list[str]:
     async with timers.database.read() as connection:
-        found = await store.list_timers(connection, "acme", topic="", state=state, after="", size=10)
+        found = await list_timers(connection, "acme", topic="", state=state, after="", size=10)
     return [timer.id for timer in found]
 
 

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from civil.zones import find_zone, tzdata_version, zone_data, zone_from_data
-from schedule_service.adapters.postgres import timers as store
+from schedule_service.adapters.postgres.timers import lock_timer, save_timer
 from schedule_service.domain.timers.timer import rescheduled
 from testkit.clocks import START
 
@@ -80,11 +80,11 @@ async def test_a_rescheduled_timer_fires_at_its_local_time(timers: "Timers") -> 
     timers.clock.moment = at("2026-03-03T14:00")
     replica = timers.jobs()
     async with timers.database.transaction() as tx:
-        before = await store.lock(tx.connection, "acme", "t")
+        before = await lock_timer(tx.connection, "acme", "t")
         assert before is not None
         moved = rescheduled(before, phoenix, find_zone(NEW_YORK), now=timers.clock.moment)
-        assert await store.save(tx.connection, moved, before=before)
-        assert not await store.save(tx.connection, replace(moved, due_time=None, finish_time=START), before=before)
+        assert await save_timer(tx.connection, moved, before=before)
+        assert not await save_timer(tx.connection, replace(moved, due_time=None, finish_time=START), before=before)
     assert await timers.fire_due(replica) == ["2026-03-03T09:00"]
     assert (await timers.get()).next_fire_time.ToDatetime(UTC) == at("2026-03-04T14:00")
 

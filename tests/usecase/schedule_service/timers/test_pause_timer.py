@@ -10,7 +10,7 @@ from postflow.schedule.v1.timer_pb2 import (
     TIMER_STATE_ACTIVE,
     TIMER_STATE_PAUSED,
 )
-from schedule_service.adapters.postgres import timers as store
+from schedule_service.adapters.postgres.timers import find_timer
 from servicekit.faults import Conflict, NotFound, Refused
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ async def test_concurrent_pauses_and_resumptions_are_serialized(timers: "Timers"
             group.create_task(timers.pause() if number % 2 else timers.resume())
     final = await timers.get()
     async with timers.database.read() as connection:
-        stored = await store.find(connection, "acme", "t")
+        stored = await find_timer(connection, "acme", "t")
     assert stored is not None
     assert (stored.sleep_until is None) == (final.state == TIMER_STATE_PAUSED)
     assert stored.etag == final.etag

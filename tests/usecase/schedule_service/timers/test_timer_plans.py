@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import TextClause, event, text
 
 from schedule_service.adapters.postgres import due_timers, timer_room, timers
+from schedule_service.adapters.postgres.due_timers import timer_jobs
 from schedule_service.domain.timers.timer import TimerState
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
@@ -92,7 +93,7 @@ async def test_locking_due_timers_reads_only_those_among_many(many: Database, ti
 
 
 async def test_a_shared_batch_reads_only_due_timers_among_many(many: Database) -> None:
-    dealt = due_timers.timer_jobs(many, DatabaseClock(), only=[1, 2])
+    dealt = timer_jobs(many, DatabaseClock(), only=[1, 2])
     lock = dealt._statements.lock_next(200, data_is_json=False)
     for statement, index, key in (
         (due_timers._DEAL, "timer_due", "sleep_until"),
@@ -107,7 +108,7 @@ async def test_a_shared_batch_reads_only_due_timers_among_many(many: Database) -
 async def check_locking(database: Database, timers: "Timers") -> None:
     await timers.create("due", delay=timedelta(0))
     now = timers.clock.moment
-    jobs = due_timers.timer_jobs(database, DatabaseClock())
+    jobs = timer_jobs(database, DatabaseClock())
     asked: list[tuple[str, Any]] = []
     listener = "before_cursor_execute"
 

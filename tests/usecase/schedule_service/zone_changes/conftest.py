@@ -13,7 +13,10 @@ from civil.weekly import WeeklySlot
 from civil.zones import find_zone, tzdata_version, zone_data, zone_from_data
 from postflow.bus.v1 import bus_pb2
 from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged, ScheduleRuleChanged
-from schedule_service.adapters.postgres import account_schedules, schedule_rules, timers, upcoming_slots
+from schedule_service.adapters.postgres.account_schedules import find_schedule, save_schedule
+from schedule_service.adapters.postgres.schedule_rules import find_rule, insert_rule
+from schedule_service.adapters.postgres.timers import find_timer, insert_timer
+from schedule_service.adapters.postgres.upcoming_slots import save_slots
 from schedule_service.application.calendars.put_account_schedule import PutAccountSchedule
 from schedule_service.application.zone_changes.apply_zone_changes import AppliedZoneChanges, ApplyZoneChanges
 from schedule_service.application.zone_changes.list_zone_changes import ListZoneChanges, Position
@@ -107,7 +110,7 @@ class Drift:
         made = created(organization, account, Timetable(**(given | terms)), now=LONG_AGO)  # type: ignore[arg-type]
         made = replace(made, tzdata_version=release)
         async with self.database.transaction() as tx:
-            await account_schedules.save(tx.connection, made)
+            await save_schedule(tx.connection, made)
         return made
 
     async def rule(
@@ -144,7 +147,7 @@ class Drift:
             tzdata_version=release,
         )
         async with self.database.transaction() as tx:
-            assert await schedule_rules.insert(tx.connection, made)
+            assert await insert_rule(tx.connection, made)
         return made
 
     async def timer(
@@ -164,7 +167,7 @@ class Drift:
         made = replace(made, due_time=due, sleep_until=due, tzdata_version=release)
         made = replace(made, **changes)  # type: ignore[arg-type]
         async with self.database.transaction() as tx:
-            assert await timers.insert(tx.connection, made)
+            assert await insert_timer(tx.connection, made)
         return made
 
     async def listed(self, organization: str = "", *, size: int = 200) -> list[ZoneChange]:
@@ -208,7 +211,7 @@ class Drift:
             nominal=nominal,
         )
         async with self.database.transaction() as tx:
-            await upcoming_slots.save(tx.connection, [replace(slot, **changes)])  # type: ignore[arg-type]
+            await save_slots(tx.connection, [replace(slot, **changes)])  # type: ignore[arg-type]
 
     async def set_release(self, release: str, account: str = "page") -> None:
         """Changes the schedule to one that a process of that release announced last."""
@@ -230,19 +233,19 @@ class Drift:
 
     async def stored_schedule(self, account: str = "page", organization: str = "acme") -> AccountSchedule:
         async with self.database.read() as connection:
-            found = await account_schedules.find(connection, organization, account)
+            found = await find_schedule(connection, organization, account)
         assert found is not None
         return found
 
     async def stored_rule(self, rule_id: str = "rule") -> ScheduleRule:
         async with self.database.read() as connection:
-            found = await schedule_rules.find(connection, "acme", rule_id)
+            found = await find_rule(connection, "acme", rule_id)
         assert found is not None
         return found
 
     async def stored_timer(self, timer_id: str = "timer") -> Timer:
         async with self.database.read() as connection:
-            found = await timers.find(connection, "acme", timer_id)
+            found = await find_timer(connection, "acme", timer_id)
         assert found is not None
         return found
 

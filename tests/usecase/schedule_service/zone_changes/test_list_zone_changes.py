@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from civil.weekly import WeeklySlot
 from civil.windows import SendWindow
 from civil.zones import tzdata_version
-from schedule_service.adapters.postgres import account_schedules, timers
+from schedule_service.adapters.postgres.account_schedules import save_schedule
+from schedule_service.adapters.postgres.timers import insert_timer
 from schedule_service.domain.calendars.account_schedule import deleted
 from schedule_service.domain.timers.timer_request import TimerRequest
 from schedule_service.domain.timers.timer_request import created as created_timer
@@ -43,7 +44,7 @@ async def test_only_schedules_whose_times_move_are_listed(drift: "Drift") -> Non
     await drift.schedule("current", release=NEW)
     async with drift.database.transaction() as tx:
         gone = deleted(await drift.schedule("deleted"), now=NOW)
-        await account_schedules.save(tx.connection, gone)
+        await save_schedule(tx.connection, gone)
     changes = await drift.listed()
     assert ids(changes) == [("ACCOUNT_SCHEDULE", "acme", "moves"), ("ACCOUNT_SCHEDULE", "acme", "off")]
     assert changes[0].zone_release == (OLD, VANCOUVER)
@@ -124,7 +125,7 @@ async def test_timers_that_do_not_move_are_not_listed(drift: "Drift") -> None:
     every = replace(created_timer("acme", "every", request, now=NOW), tzdata_version=OLD)
     async with drift.database.transaction() as tx:
         for timer in (once, every):
-            assert await timers.insert(tx.connection, timer)
+            assert await insert_timer(tx.connection, timer)
     await drift.timer("due", fence=1)
     drift.clock.moment = datetime(2026, 11, 2, 17, 0, 1, tzinfo=UTC)
     assert await drift.listed() == []

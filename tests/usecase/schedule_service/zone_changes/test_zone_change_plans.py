@@ -7,6 +7,7 @@ from sqlalchemy import TextClause, text
 
 from civil.zones import tzdata_version
 from schedule_service.adapters.postgres import upcoming_slots, zone_changes, zone_data
+from schedule_service.adapters.postgres.zone_changes import count_outdated, list_zone_releases, mark_current
 from schedule_service.domain.zone_changes.zone_change import Kind
 from schedule_service.domain.zone_release import ZoneRelease
 from servicekit.pg.database import Database
@@ -102,7 +103,7 @@ async def test_a_plan_made_for_few_rows_uses_the_indexes(few: Database, name: st
 async def test_zone_releases_are_found_without_reading_all_rows(many: Database, kind: Kind) -> None:
     explained = text(f"explain (analyze, format json) {zone_changes._ZONE_RELEASES[kind].text}")
     async with many.statement() as connection:
-        assert len(await zone_changes.zone_releases_in_use(connection, kind)) == 20
+        assert len(await list_zone_releases(connection, kind)) == 20
         (top,) = (await connection.execute(explained)).scalar_one()
     rows = [node["Actual Rows"] * node["Actual Loops"] for node in nodes_of(top["Plan"]) if node.get("Index Name")]
     assert sum(rows) <= 40
@@ -112,10 +113,8 @@ async def test_zone_releases_are_found_without_reading_all_rows(many: Database, 
 async def test_marking_continues_in_batches_until_nothing_is_left(many: Database, kind: Kind) -> None:
     zone_release = ZoneRelease(OLD.tzdata_version, "Zone/7")
     async with many.statement() as connection:
-        marked = [
-            await zone_changes.mark(connection, kind, zone_release, organization_id="", limit=400) for _ in range(4)
-        ]
+        marked = [await mark_current(connection, kind, zone_release, organization_id="", limit=400) for _ in range(4)]
         assert marked == [400, 400, 200, 0]
-        assert ZoneRelease(tzdata_version(), "Zone/7") in await zone_changes.zone_releases_in_use(connection, kind)
-        assert await zone_changes.count_of_older_releases(connection, kind, most=100) == 100
-        assert await zone_changes.count_of_older_releases(connection, kind, most=100_000) == 19_000
+        assert ZoneRelease(tzdata_version(), "Zone/7") in await list_zone_releases(connection, kind)
+        assert await count_outdated(connection, kind, most=100) == 100
+        assert await count_outdated(connection, kind, most=100_000) == 19_000

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from sqlalchemy import text
 
 from civil.zones import find_zone, tzdata_version
-from schedule_service.adapters.postgres import account_schedules, upcoming_slots
+from schedule_service.adapters.postgres.account_schedules import save_schedule
+from schedule_service.adapters.postgres.upcoming_slots import save_slots
 from schedule_service.domain.calendars.account_schedule import deleted
 from schedule_service.domain.calendars.upcoming_slot import UpcomingSlot
 from schedule_service.domain.zone_changes.moved_times import MovedTime
@@ -42,11 +43,11 @@ async def test_posts_at_former_slots_of_a_schedule_make_it_move(drift: "Drift") 
         organization_id="acme", slot_id="s", social_account_id="page", revision=1, schedule_time=NOW + timedelta(days=2)
     )
     async with drift.database.transaction() as tx:
-        await upcoming_slots.save(tx.connection, [slot])
+        await save_slots(tx.connection, [slot])
     assert await drift.listed() == []
     in_winter = replace(slot, revision=2, schedule_time=NOW + timedelta(days=40))
     async with drift.database.transaction() as tx:
-        await upcoming_slots.save(tx.connection, [in_winter])
+        await save_slots(tx.connection, [in_winter])
     (change,) = await drift.listed()
     assert change.moved_times == ()
     assert (await drift.apply()).moved[Kind.ACCOUNT_SCHEDULE] == 1
@@ -85,7 +86,7 @@ async def test_posts_of_a_deleted_schedule_move_too(drift: "Drift") -> None:
     assert new is not None
     gone = deleted(await drift.schedule(), now=LONG_AGO)
     async with drift.database.transaction() as tx:
-        await account_schedules.save(tx.connection, gone)
+        await save_schedule(tx.connection, gone)
     assert await drift.listed() == []
     await drift.receive_slot(nominal, NOW - timedelta(minutes=1), slot_id="past")
     await drift.receive_slot(None, old, slot_id="exact")
@@ -175,7 +176,7 @@ async def test_a_schedule_in_a_dropped_zone_is_left_to_a_person(drift: "Drift") 
 async def test_posts_of_a_deleted_schedule_in_a_dropped_zone_move(drift: "Drift") -> None:
     await drift.schedule_in_dropped_zone("gone")
     async with drift.database.transaction() as tx:
-        await account_schedules.save(tx.connection, deleted(await drift.stored_schedule("gone"), now=LONG_AGO))
+        await save_schedule(tx.connection, deleted(await drift.stored_schedule("gone"), now=LONG_AGO))
     drift.announced.schedules.clear()
 
     assert ids(await drift.listed()) == [("ACCOUNT_SCHEDULE", "acme", "gone")]

@@ -47,13 +47,15 @@ _SAVE = text("""
 """)
 
 
-async def find(connection: AsyncConnection, organization_id: str, social_account_id: str) -> AccountSchedule | None:
+async def find_schedule(
+    connection: AsyncConnection, organization_id: str, social_account_id: str
+) -> AccountSchedule | None:
     names = {"organization_id": organization_id, "social_account_id": social_account_id}
     row = (await connection.execute(_FIND, names)).one_or_none()
     return _schedule(row) if row else None
 
 
-async def find_last(
+async def find_last_schedule(
     connection: AsyncConnection, organization_id: str, social_account_id: str
 ) -> AccountSchedule | None:
     """Returns the last schedule of the account, live or deleted."""
@@ -62,23 +64,27 @@ async def find_last(
     return _schedule(row) if row else None
 
 
-async def page(connection: AsyncConnection, organization_id: str, *, after: str, size: int) -> list[AccountSchedule]:
+async def list_schedules(
+    connection: AsyncConnection, organization_id: str, *, after: str, size: int
+) -> list[AccountSchedule]:
     """Lists live schedules in the order of their account ids, beginning after `after`."""
     names = {"organization_id": organization_id, "after": after, "size": size}
     return [_schedule(row) for row in await connection.execute(_PAGE, names)]
 
 
-async def lock(connection: AsyncConnection, organization_id: str, social_account_id: str) -> AccountSchedule | None:
+async def lock_schedule(
+    connection: AsyncConnection, organization_id: str, social_account_id: str
+) -> AccountSchedule | None:
     """Locks the account's schedule until the end of the transaction, even if there is none yet.
 
     Returns the last one, live or deleted.
     """
     names = {"organization_id": organization_id, "social_account_id": social_account_id}
     await connection.execute(_LOCK, names)
-    return await find_last(connection, organization_id, social_account_id)
+    return await find_last_schedule(connection, organization_id, social_account_id)
 
 
-async def save(connection: AsyncConnection, schedule: AccountSchedule) -> None:
+async def save_schedule(connection: AsyncConnection, schedule: AccountSchedule) -> None:
     await connection.execute(_SAVE, _columns(schedule))
 
 

@@ -122,7 +122,7 @@ def timer_jobs(database: Database, clock: DatabaseClock, *, only: Sequence[int] 
     )
 
 
-async def settle(
+async def settle_timers(
     connection: AsyncConnection, changes: Sequence[tuple[Lock, JobUpdate, Occurrence | None]], *, now: datetime
 ) -> SettledBatch:
     """Writes when the timers fire next, and fires the occurrences that have a key and are not too late."""
@@ -153,7 +153,7 @@ async def settle(
     )
 
 
-async def remove(
+async def remove_timers(
     connection: AsyncConnection, removals: Sequence[tuple[Lock, Occurrence | None]], *, now: datetime
 ) -> SettledBatch:
     """Deletes the timers, and fires the occurrences that have a key and are not too late."""

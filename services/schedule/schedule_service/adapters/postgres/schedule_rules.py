@@ -58,18 +58,18 @@ _SAVE = text("""
 """)
 
 
-async def find(connection: AsyncConnection, organization_id: str, rule_id: str) -> ScheduleRule | None:
+async def find_rule(connection: AsyncConnection, organization_id: str, rule_id: str) -> ScheduleRule | None:
     row = (await connection.execute(_FIND, {"organization_id": organization_id, "id": rule_id})).one_or_none()
     return _rule(row) if row else None
 
 
-async def lock(connection: AsyncConnection, organization_id: str, rule_id: str) -> ScheduleRule | None:
+async def lock_rule(connection: AsyncConnection, organization_id: str, rule_id: str) -> ScheduleRule | None:
     """Locks the rule until the end of the transaction."""
     row = (await connection.execute(_LOCK, {"organization_id": organization_id, "id": rule_id})).one_or_none()
     return _rule(row) if row else None
 
 
-async def page(
+async def list_rules(
     connection: AsyncConnection, organization_id: str, *, brand_id: str, after: str, size: int
 ) -> list[ScheduleRule]:
     """Lists rules in the order of their ids, beginning after `after`; an empty brand means those of all.
@@ -84,7 +84,7 @@ async def page(
     return list(map(_rule, rows))
 
 
-async def enabled(connection: AsyncConnection, organization_id: str, brand_id: str) -> list[ScheduleRule]:
+async def list_enabled_rules(connection: AsyncConnection, organization_id: str, brand_id: str) -> list[ScheduleRule]:
     """Lists the enabled rules of a brand in the order of their ids.
 
     Reads ten at a time: half a million excluded dates at once would block every other call. Ten rules of the largest
@@ -104,18 +104,18 @@ async def lock_brand(connection: AsyncConnection, organization_id: str, brand_id
     await connection.execute(_LOCK_BRAND, {"organization_id": organization_id, "brand_id": brand_id})
 
 
-async def count(connection: AsyncConnection, organization_id: str, brand_id: str) -> int:
+async def count_rules(connection: AsyncConnection, organization_id: str, brand_id: str) -> int:
     rules = await connection.execute(_COUNT, {"organization_id": organization_id, "brand_id": brand_id})
     return int(rules.scalar_one())
 
 
-async def insert(connection: AsyncConnection, rule: ScheduleRule) -> bool:
+async def insert_rule(connection: AsyncConnection, rule: ScheduleRule) -> bool:
     """Returns False if the id is in use, or was once."""
     inserted = await connection.execute(_INSERT, _columns(rule) | {"create_time": rule.create_time})
     return inserted.rowcount == 1
 
 
-async def save(connection: AsyncConnection, rule: ScheduleRule) -> None:
+async def save_rule(connection: AsyncConnection, rule: ScheduleRule) -> None:
     await connection.execute(_SAVE, _columns(rule) | {"delete_time": rule.delete_time})
 
 

@@ -24,7 +24,7 @@ _COUNT = text("""
 _SET = text("update timer_room set room = :room where organization_id = :organization_id")
 
 
-async def take(connection: AsyncConnection, organization_id: str, *, most: int) -> bool:
+async def take_room(connection: AsyncConnection, organization_id: str, *, most: int) -> bool:
     """Takes room for a timer that this transaction has created. Returns False if it is one too many.
 
     No other transaction takes room before this one ends, so the count includes every timer.

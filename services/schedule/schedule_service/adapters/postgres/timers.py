@@ -86,23 +86,23 @@ _LISTS = {
 }
 
 
-async def find(connection: AsyncConnection, organization_id: str, timer_id: str) -> Timer | None:
+async def find_timer(connection: AsyncConnection, organization_id: str, timer_id: str) -> Timer | None:
     row = (await connection.execute(_GET, {"organization_id": organization_id, "id": timer_id})).one_or_none()
     return _timer(row) if row else None
 
 
-async def lock(connection: AsyncConnection, organization_id: str, timer_id: str) -> Timer | None:
+async def lock_timer(connection: AsyncConnection, organization_id: str, timer_id: str) -> Timer | None:
     """Locks the timer until the end of the transaction."""
     row = (await connection.execute(_LOCK, {"organization_id": organization_id, "id": timer_id})).one_or_none()
     return _timer(row) if row else None
 
 
-async def insert(connection: AsyncConnection, timer: Timer) -> bool:
+async def insert_timer(connection: AsyncConnection, timer: Timer) -> bool:
     """Returns False if the id is in use."""
     return (await connection.execute(_INSERT, _values(timer))).rowcount == 1
 
 
-async def save(connection: AsyncConnection, timer: Timer, *, before: Timer) -> bool:
+async def save_timer(connection: AsyncConnection, timer: Timer, *, before: Timer) -> bool:
     """Saves what calls and zone changes alter. Returns False if the timer changed or was locked since `before`."""
     return (await connection.execute(_SAVE, _values(timer) | {"fence_before": before.fence})).rowcount == 1
 
@@ -116,11 +116,11 @@ async def record_manual_firing(
     return _timer(row) if row else None
 
 
-async def delete(connection: AsyncConnection, timer: Timer) -> None:
+async def delete_timer(connection: AsyncConnection, timer: Timer) -> None:
     await connection.execute(_DELETE, {"organization_id": timer.organization_id, "id": timer.id})
 
 
-async def delete_finished(connection: AsyncConnection, *, before: datetime) -> bool:
+async def delete_finished_timers(connection: AsyncConnection, *, before: datetime) -> bool:
     """Deletes a batch of finished timers. Returns True if there may be more."""
     return (await connection.execute(_DELETE_FINISHED, {"before": before})).rowcount == _DELETED_AT_ONCE
 

@@ -56,7 +56,7 @@ _WITH_NOMINAL_TIMES = text("""
 """)
 _AT_ONCE = 500
 # A locked row is being changed by a newer event, so it may no longer be past.
-_FORGET = text("""
+_DELETE_PAST = text("""
     delete from upcoming_slot where ctid = any(array(
         select ctid from upcoming_slot where schedule_time < :cutoff
         order by schedule_time limit :limit for update skip locked
@@ -64,7 +64,7 @@ _FORGET = text("""
 """)
 
 
-async def save(connection: AsyncConnection, slots: Sequence[UpcomingSlot]) -> None:
+async def save_slots(connection: AsyncConnection, slots: Sequence[UpcomingSlot]) -> None:
     """Saves each slot once, in the order of their keys, so that two writers cannot deadlock."""
     await connection.execute(
         _SAVE,
@@ -80,7 +80,7 @@ async def save(connection: AsyncConnection, slots: Sequence[UpcomingSlot]) -> No
     )
 
 
-async def ahead(
+async def find_slots_ahead(
     connection: AsyncConnection, organization_id: str, social_account_id: str, *, now: datetime
 ) -> SlotsAhead:
     names = {
@@ -93,7 +93,7 @@ async def ahead(
     return SlotsAhead(count=row.slots, last_time=row.last_time)
 
 
-async def any_within(
+async def has_slots_within(
     connection: AsyncConnection,
     organization_id: str,
     social_account_id: str,
@@ -109,7 +109,7 @@ async def any_within(
     return bool((await connection.execute(_ANY_WITHIN, names)).scalar_one())
 
 
-async def with_nominal_times(
+async def list_nominal_slots(
     connection: AsyncConnection, organization_id: str, social_account_id: str, *, after: datetime
 ) -> AsyncGenerator[list[NominalSlot], None]:
     """Yields, in batches and in order of time, the slots of an account that have to keep a wall-clock time."""
@@ -121,6 +121,6 @@ async def with_nominal_times(
         after = slots[-1].schedule_time
 
 
-async def forget(connection: AsyncConnection, *, cutoff: datetime, limit: int) -> int:
+async def delete_past_slots(connection: AsyncConnection, *, cutoff: datetime, limit: int) -> int:
     """Deletes slots whose time lies before `cutoff`, the oldest first; returns how many."""
-    return (await connection.execute(_FORGET, {"cutoff": cutoff, "limit": limit})).rowcount
+    return (await connection.execute(_DELETE_PAST, {"cutoff": cutoff, "limit": limit})).rowcount

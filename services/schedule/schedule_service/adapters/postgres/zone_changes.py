@@ -113,12 +113,12 @@ _COUNT = {
 }
 
 
-async def zone_releases_in_use(connection: AsyncConnection, kind: Kind) -> list[ZoneRelease]:
+async def list_zone_releases(connection: AsyncConnection, kind: Kind) -> list[ZoneRelease]:
     rows = await connection.execute(_ZONE_RELEASES[kind])
     return [ZoneRelease(row.tzdata_version, row.time_zone) for row in rows]
 
 
-async def page(
+async def list_announced(
     connection: AsyncConnection,
     kind: Kind,
     zone_releases: Sequence[ZoneRelease],
@@ -149,7 +149,7 @@ async def page(
     return [(Place(row.organization_id, row.id), ZoneRelease(row.tzdata_version, row.time_zone)) for row in rows]
 
 
-async def mark(
+async def mark_current(
     connection: AsyncConnection, kind: Kind, zone_release: ZoneRelease, *, organization_id: str, limit: int
 ) -> int:
     """Marks up to `limit` rows of this zone and release as using the current release; returns how many."""
@@ -160,7 +160,7 @@ async def mark(
     return marked.rowcount
 
 
-async def count_of_older_releases(connection: AsyncConnection, kind: Kind, *, most: int) -> int:
+async def count_outdated(connection: AsyncConnection, kind: Kind, *, most: int) -> int:
     counted = await connection.execute(_COUNT[kind], {"current": tzdata_version(), "most": most})
     return int(counted.scalar_one())
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import NamedTuple
 
-from schedule_service.adapters.postgres import account_schedules as store
+from schedule_service.adapters.postgres.account_schedules import find_schedule
 from schedule_service.domain.calendars.account_schedule import AccountSchedule, found, require_times
 from schedule_service.domain.calendars.slot_times import require_in_reach
 from schedule_service.domain.calendars.window_state import WindowState, window_state
@@ -26,7 +26,7 @@ class CheckSendWindow:
         async with self._database.read() as connection:
             instant = time or await self._clock.now(connection)
             require_in_reach(instant, "time")
-            schedule = found(await store.find(connection, organization_id, social_account_id), social_account_id)
+            schedule = found(await find_schedule(connection, organization_id, social_account_id), social_account_id)
         if schedule.timetable.send_window:
             require_times(schedule)
         return CheckedWindow(schedule, window_state(schedule.timetable, instant))

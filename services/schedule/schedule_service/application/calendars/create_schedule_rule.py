@@ -3,7 +3,7 @@
 import asyncio
 from datetime import datetime
 
-from schedule_service.adapters.postgres import schedule_rules as store
+from schedule_service.adapters.postgres.schedule_rules import count_rules, insert_rule, lock_brand
 from schedule_service.adapters.postgres.zone_data import record_zones
 from schedule_service.application.calendars.worker_threads import worker_slots
 from schedule_service.domain.calendars.schedule_rule import ScheduleRule, Terms, created, require_room
@@ -35,14 +35,14 @@ class CreateScheduleRule:
     ) -> ScheduleRule:
         # Counting a COUNT may take a tenth of a second, which would delay timers.
         rule = await asyncio.to_thread(created, organization_id, rule_id, brand_id, terms, now=now)
-        await store.lock_brand(tx.connection, organization_id, brand_id)
-        if not await store.insert(tx.connection, rule):
+        await lock_brand(tx.connection, organization_id, brand_id)
+        if not await insert_rule(tx.connection, rule):
             raise AlreadyExists(
                 "SCHEDULE_RULE_EXISTS",
                 "a schedule rule with this id exists, or has been deleted",
                 metadata={"schedule_rule_id": rule.id},
             )
-        require_room(brand_id, await store.count(tx.connection, organization_id, brand_id))
+        require_room(brand_id, await count_rules(tx.connection, organization_id, brand_id))
         await record_zones(tx.connection, [rule.terms.time_zone])
         await self._outbox.append(tx, [wire.schedule_rule_changed(rule)], now=now)
         return rule

@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from schedule_service.adapters.postgres import account_schedules as store
-from schedule_service.adapters.postgres import upcoming_slots
+from schedule_service.adapters.postgres.account_schedules import lock_schedule, save_schedule
+from schedule_service.adapters.postgres.upcoming_slots import find_slots_ahead
 from schedule_service.domain.calendars.account_schedule import deleted, found, live, require_etag
 from schedule_service.domain.calendars.upcoming_slot import require_none_ahead
 from schedule_service.wire import account_schedules as wire
@@ -26,12 +26,12 @@ class DeleteAccountSchedule:
     async def _delete(
         self, tx: Transaction, now: datetime, organization_id: str, social_account_id: str, etag: str, force: bool
     ) -> None:
-        last = await store.lock(tx.connection, organization_id, social_account_id)
+        last = await lock_schedule(tx.connection, organization_id, social_account_id)
         schedule = found(live(last), social_account_id)
         require_etag(schedule, etag, social_account_id)
         if not force:
-            ahead = await upcoming_slots.ahead(tx.connection, organization_id, social_account_id, now=now)
+            ahead = await find_slots_ahead(tx.connection, organization_id, social_account_id, now=now)
             require_none_ahead(ahead, social_account_id)
         gone = deleted(schedule, now=now)
-        await store.save(tx.connection, gone)
+        await save_schedule(tx.connection, gone)
         await self._outbox.append(tx, [wire.account_schedule_changed(gone)], now=now)

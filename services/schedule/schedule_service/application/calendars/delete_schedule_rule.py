@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from schedule_service.adapters.postgres import schedule_rules as store
+from schedule_service.adapters.postgres.schedule_rules import lock_rule, save_rule
 from schedule_service.domain.calendars.schedule_rule import deleted, found, require_etag
 from schedule_service.wire import schedule_rules as wire
 from servicekit.pg.database import Transaction
@@ -20,8 +20,8 @@ class DeleteScheduleRule:
         return await self._ledger.once(call, lambda tx, now: self._delete(tx, now, call.organization_id, rule_id, etag))
 
     async def _delete(self, tx: Transaction, now: datetime, organization_id: str, rule_id: str, etag: str) -> None:
-        before = found(await store.lock(tx.connection, organization_id, rule_id), rule_id)
+        before = found(await lock_rule(tx.connection, organization_id, rule_id), rule_id)
         require_etag(before, etag)
         rule = deleted(before, now=now)
-        await store.save(tx.connection, rule)
+        await save_rule(tx.connection, rule)
         await self._outbox.append(tx, [wire.schedule_rule_changed(rule)], now=now)

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import NamedTuple
 
-from schedule_service.adapters.postgres import account_schedules as store
+from schedule_service.adapters.postgres.account_schedules import find_schedule
 from schedule_service.domain.calendars.account_schedule import AccountSchedule, Edition, edition, found, require_times
 from schedule_service.domain.calendars.slot_times import SlotTimes, search, slot_times
 from servicekit.pg.clock import DatabaseClock
@@ -38,7 +38,7 @@ class FindSlotTimes:
         async with self._database.read() as connection:
             now = after or await self._clock.now(connection)  # A given start needs no clock.
             wanted = search(after=after, before=before, count=count, now=now)
-            schedule = found(await store.find(connection, organization_id, social_account_id), social_account_id)
+            schedule = found(await find_schedule(connection, organization_id, social_account_id), social_account_id)
         require_times(schedule)
         if edition(schedule) == known:
             return FoundSlotTimes(schedule, None)

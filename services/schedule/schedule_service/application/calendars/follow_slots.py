@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from schedule_service.adapters.postgres import upcoming_slots
+from schedule_service.adapters.postgres.upcoming_slots import delete_past_slots, save_slots
 from schedule_service.domain.calendars.upcoming_slot import UpcomingSlot, newest
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
@@ -13,10 +13,10 @@ _BATCH = 5000
 
 
 async def follow_slots(tx: Transaction, received: Sequence[UpcomingSlot], _now: datetime) -> None:
-    await upcoming_slots.save(tx.connection, newest(received))
+    await save_slots(tx.connection, newest(received))
 
 
-class ForgetPastSlots:
+class DeletePastSlots:
     def __init__(self, *, database: Database, clock: DatabaseClock) -> None:
         self._database = database
         self._clock = clock
@@ -25,4 +25,4 @@ class ForgetPastSlots:
         """Deletes a batch. Returns True if there are more."""
         async with self._database.statement() as connection:
             cutoff = await self._clock.now(connection) - _KEPT
-            return await upcoming_slots.forget(connection, cutoff=cutoff, limit=_BATCH) == _BATCH
+            return await delete_past_slots(connection, cutoff=cutoff, limit=_BATCH) == _BATCH

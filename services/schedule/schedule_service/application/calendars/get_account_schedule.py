@@ -1,6 +1,6 @@
 """GetAccountSchedule: returns the schedule of an account."""
 
-from schedule_service.adapters.postgres import account_schedules as store
+from schedule_service.adapters.postgres.account_schedules import find_schedule
 from schedule_service.domain.calendars.account_schedule import AccountSchedule, found
 from servicekit.pg.database import Database
 
@@ -11,4 +11,4 @@ class GetAccountSchedule:
 
     async def __call__(self, *, organization_id: str, social_account_id: str) -> AccountSchedule:
         async with self._database.read() as connection:
-            return found(await store.find(connection, organization_id, social_account_id), social_account_id)
+            return found(await find_schedule(connection, organization_id, social_account_id), social_account_id)

@@ -1,6 +1,6 @@
 """ListAccountSchedules: returns a page of an organization's schedules, in the order of their account ids."""
 
-from schedule_service.adapters.postgres import account_schedules as store
+from schedule_service.adapters.postgres.account_schedules import list_schedules
 from schedule_service.domain.calendars.account_schedule import AccountSchedule
 from servicekit.pg.database import Database
 
@@ -12,4 +12,4 @@ class ListAccountSchedules:
     async def __call__(self, *, organization_id: str, after: str, size: int) -> list[AccountSchedule]:
         """Lists the schedules after the account `after`."""
         async with self._database.read() as connection:
-            return await store.page(connection, organization_id, after=after, size=size)
+            return await list_schedules(connection, organization_id, after=after, size=size)

@@ -3,7 +3,7 @@
 import asyncio
 from datetime import datetime, timedelta
 
-from schedule_service.adapters.postgres import schedule_rules as store
+from schedule_service.adapters.postgres.schedule_rules import list_enabled_rules
 from schedule_service.application.calendars.worker_threads import worker_slots
 from schedule_service.domain.calendars.rule_targets import Span, TargetPage, page_of, span
 from servicekit.pg.clock import DatabaseClock
@@ -31,6 +31,6 @@ class ListRuleTargets:
             async with self._database.read() as connection:
                 now = await self._clock.now(connection)
                 wanted = rest or span(after=after, horizon=horizon, now=now)
-                rules = await store.enabled(connection, organization_id, brand_id)
+                rules = await list_enabled_rules(connection, organization_id, brand_id)
             # The rules of a large brand take tens of milliseconds, which would delay timers.
             return await asyncio.to_thread(page_of, rules, wanted, size=size)

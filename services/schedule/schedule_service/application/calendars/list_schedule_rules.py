@@ -1,6 +1,6 @@
 """ListScheduleRules: returns a page of the rules of an organization or a brand, in the order of their ids."""
 
-from schedule_service.adapters.postgres import schedule_rules as store
+from schedule_service.adapters.postgres.schedule_rules import list_rules
 from schedule_service.domain.calendars.schedule_rule import ScheduleRule
 from servicekit.pg.database import Database
 
@@ -12,4 +12,4 @@ class ListScheduleRules:
     async def __call__(self, *, organization_id: str, brand_id: str, after: str, size: int) -> list[ScheduleRule]:
         """Lists the rules after the rule `after`; an empty brand means those of all."""
         async with self._database.read() as connection:
-            return await store.page(connection, organization_id, brand_id=brand_id, after=after, size=size)
+            return await list_rules(connection, organization_id, brand_id=brand_id, after=after, size=size)

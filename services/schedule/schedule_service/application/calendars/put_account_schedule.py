@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from schedule_service.adapters.postgres import account_schedules as store
+from schedule_service.adapters.postgres.account_schedules import lock_schedule, save_schedule
 from schedule_service.adapters.postgres.zone_data import record_zones
 from schedule_service.domain.calendars.account_schedule import (
     AccountSchedule,
@@ -40,7 +40,7 @@ class PutAccountSchedule:
         timetable: Timetable,
         etag: str,
     ) -> AccountSchedule:
-        last = await store.lock(tx.connection, organization_id, social_account_id)
+        last = await lock_schedule(tx.connection, organization_id, social_account_id)
         before = live(last)
         require_etag(before, etag, social_account_id)
         if before is None:
@@ -48,7 +48,7 @@ class PutAccountSchedule:
         else:
             schedule = replaced(before, timetable, now=now)
         if schedule is not before:
-            await store.save(tx.connection, schedule)
+            await save_schedule(tx.connection, schedule)
             await record_zones(tx.connection, [timetable.zone])
             await self._outbox.append(tx, [wire.account_schedule_changed(schedule)], now=now)
         return schedule

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from schedule_service.adapters.postgres import schedule_rules as store
+from schedule_service.adapters.postgres.schedule_rules import lock_rule, save_rule
 from schedule_service.adapters.postgres.zone_data import record_zones
 from schedule_service.application.calendars.worker_threads import worker_slots
 from schedule_service.domain.calendars.schedule_rule import ScheduleRule, changed, found, require_etag
@@ -39,12 +39,12 @@ class UpdateScheduleRule:
         changes: Mapping[str, Any],
         etag: str,
     ) -> ScheduleRule:
-        before = found(await store.lock(tx.connection, organization_id, rule_id), rule_id)
+        before = found(await lock_rule(tx.connection, organization_id, rule_id), rule_id)
         require_etag(before, etag)
         # Counting a COUNT may take a tenth of a second, which would delay timers.
         rule = await asyncio.to_thread(changed, before, changes, now=now)
         if rule is not before:
-            await store.save(tx.connection, rule)
+            await save_rule(tx.connection, rule)
             await record_zones(tx.connection, [rule.terms.time_zone])
             await self._outbox.append(tx, [wire.schedule_rule_changed(rule)], now=now)
         return rule

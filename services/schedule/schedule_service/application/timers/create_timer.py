@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from schedule_service.adapters.postgres import timer_room
-from schedule_service.adapters.postgres import timers as store
+from schedule_service.adapters.postgres.timer_room import take_room
+from schedule_service.adapters.postgres.timers import insert_timer
 from schedule_service.adapters.postgres.zone_data import record_zones
 from schedule_service.domain.timers.timer import MOST_TIMERS, Timer, full, taken
 from schedule_service.domain.timers.timer_request import TimerRequest, created
@@ -36,7 +36,7 @@ class CreateTimer:
         timer = created(
             organization_id, timer_id or self._ids.new(), request, now=now, traceparent=current_traceparent()
         )
-        if not await store.insert(tx.connection, timer):
+        if not await insert_timer(tx.connection, timer):
             raise taken(timer.id)
         if timer.cron:
             await record_zones(tx.connection, [timer.zone])
@@ -44,6 +44,6 @@ class CreateTimer:
         ahead = timer.due_time - now
         tx.after_commit(lambda: self._wake(ahead))
         # Last, because from here on this organization's concurrent creations wait for this transaction.
-        if not await timer_room.take(tx.connection, organization_id, most=self._most):
+        if not await take_room(tx.connection, organization_id, most=self._most):
             raise full(self._most)
         return timer

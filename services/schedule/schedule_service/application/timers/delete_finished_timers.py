@@ -1,6 +1,6 @@
 """Deletes timers a week after they have fired for the last time."""
 
-from schedule_service.adapters.postgres import timers as store
+from schedule_service.adapters.postgres.timers import delete_finished_timers
 from schedule_service.domain.timers.timer import KEPT
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
@@ -15,4 +15,4 @@ class DeleteFinishedTimers:
         """Deletes a batch. Returns True if there may be more."""
         async with self._database.statement() as connection:
             now = await self._clock.now(connection)
-            return await store.delete_finished(connection, before=now - KEPT)
+            return await delete_finished_timers(connection, before=now - KEPT)

@@ -1,6 +1,6 @@
 """DeleteTimer: deletes a timer. What it has announced stays announced."""
 
-from schedule_service.adapters.postgres import timers as store
+from schedule_service.adapters.postgres.timers import delete_timer, lock_timer
 from schedule_service.domain.timers.timer import found, require_etag
 from servicekit.pg.database import Transaction
 from servicekit.pg.ledger import Answer, Call, RequestLedger
@@ -15,6 +15,6 @@ class DeleteTimer:
         return await self._ledger.once(call, lambda tx, _now: self._delete(tx, call.organization_id, timer_id, etag))
 
     async def _delete(self, tx: Transaction, organization_id: str, timer_id: str, etag: str) -> None:
-        timer = found(await store.lock(tx.connection, organization_id, timer_id), timer_id)
+        timer = found(await lock_timer(tx.connection, organization_id, timer_id), timer_id)
         require_etag(timer, etag)
-        await store.delete(tx.connection, timer)
+        await delete_timer(tx.connection, timer)

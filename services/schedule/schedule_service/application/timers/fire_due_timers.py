@@ -13,8 +13,7 @@ from opentelemetry.trace import SpanKind
 
 from civil.zones import find_zone
 from jobkit.job import JobUpdate, Lock
-from schedule_service.adapters.postgres import due_timers
-from schedule_service.adapters.postgres.due_timers import SettledBatch
+from schedule_service.adapters.postgres.due_timers import SettledBatch, remove_timers, settle_timers
 from schedule_service.adapters.postgres.zone_data import record_zones
 from schedule_service.domain.timers.occurrence import Occurrence
 from schedule_service.wire import timers as wire
@@ -51,7 +50,7 @@ class FireDueTimers:
         """Fires the given occurrences and writes when their timers fire next. Returns the locks that still held."""
 
         async def write(tx: Transaction, now: datetime) -> SettledBatch:
-            return await due_timers.settle(tx.connection, changes, now=now)
+            return await settle_timers(tx.connection, changes, now=now)
 
         return await self._fire(write, (occurrence for _, _, occurrence in changes))
 
@@ -59,7 +58,7 @@ class FireDueTimers:
         """Fires the given occurrences for the last time and deletes their timers. Returns the locks that still held."""
 
         async def write(tx: Transaction, now: datetime) -> SettledBatch:
-            return await due_timers.remove(tx.connection, removals, now=now)
+            return await remove_timers(tx.connection, removals, now=now)
 
         return await self._fire(write, (occurrence for _, occurrence in removals))
 

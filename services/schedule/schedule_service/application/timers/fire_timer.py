@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from schedule_service.adapters.postgres import timers as store
+from schedule_service.adapters.postgres.timers import record_manual_firing
 from schedule_service.domain.timers.occurrence import Fired, ManualFiring, manual_key
 from schedule_service.domain.timers.timer import found
 from schedule_service.wire import timers as wire
@@ -26,7 +26,7 @@ class FireTimer:
     async def _fire(
         self, tx: Transaction, now: datetime, organization_id: str, timer_id: str, occurrence_key: str
     ) -> ManualFiring:
-        stored = await store.record_manual_firing(tx.connection, organization_id, timer_id, now=now)
+        stored = await record_manual_firing(tx.connection, organization_id, timer_id, now=now)
         timer = found(stored, timer_id)
         fired = Fired(
             organization_id=timer.organization_id,

@@ -1,6 +1,6 @@
 """GetTimer: returns a timer."""
 
-from schedule_service.adapters.postgres import timers as store
+from schedule_service.adapters.postgres.timers import find_timer
 from schedule_service.domain.timers.timer import Timer, found
 from servicekit.pg.database import Database
 
@@ -11,4 +11,4 @@ class GetTimer:
 
     async def __call__(self, *, organization_id: str, timer_id: str) -> Timer:
         async with self._database.read() as connection:
-            return found(await store.find(connection, organization_id, timer_id), timer_id)
+            return found(await find_timer(connection, organization_id, timer_id), timer_id)

@@ -1,6 +1,6 @@
 """ListTimers: returns a page of an organization's timers, in the order of their ids."""
 
-from schedule_service.adapters.postgres import timers as store
+from schedule_service.adapters.postgres.timers import list_timers
 from schedule_service.domain.timers.timer import Timer, TimerState
 from servicekit.pg.database import Database
 
@@ -14,6 +14,4 @@ class ListTimers:
     ) -> list[Timer]:
         """Lists the timers after `after`. An empty topic or state means any."""
         async with self._database.read() as connection:
-            return await store.list_timers(
-                connection, organization_id, topic=topic, state=state, after=after, size=size
-            )
+            return await list_timers(connection, organization_id, topic=topic, state=state, after=after, size=size)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from schedule_service.adapters.postgres import timers as store
+from schedule_service.adapters.postgres.timers import lock_timer, save_timer
 from schedule_service.domain.timers.timer import Timer, found, paused, require_etag, resumed
 from servicekit.pg.database import Transaction
 from servicekit.pg.ledger import Answer, Call, RequestLedger
@@ -44,9 +44,9 @@ class ResumeTimer:
 async def _changed(
     tx: Transaction, organization_id: str, timer_id: str, etag: str, change: Callable[[Timer], Timer]
 ) -> Timer:
-    before = found(await store.lock(tx.connection, organization_id, timer_id), timer_id)
+    before = found(await lock_timer(tx.connection, organization_id, timer_id), timer_id)
     require_etag(before, etag)
     timer = change(before)
     if timer is not before:
-        await store.save(tx.connection, timer, before=before)
+        await save_timer(tx.connection, timer, before=before)
     return timer

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 
-from schedule_service.adapters.postgres import zone_changes as store
+from schedule_service.adapters.postgres.zone_changes import list_announced, mark_current
 from schedule_service.adapters.postgres.zone_data import record_zones
 from schedule_service.application.zone_changes.compared_releases import (
     ComparedReleases,
@@ -75,7 +75,7 @@ class ApplyZoneChanges:
         return compared
 
     async def _mark(self, kind: Kind, zone_release: ZoneRelease, organization_id: str, tx: Transaction) -> int:
-        return await store.mark(
+        return await mark_current(
             tx.connection, kind, zone_release, organization_id=organization_id, limit=_MARKED_AT_ONCE
         )
 
@@ -83,7 +83,7 @@ class ApplyZoneChanges:
         self, kind: Kind, compared: ComparedReleases, organization_id: str, after: Place | None
     ) -> Sequence[Announced]:
         async with self._database.read() as connection:
-            found = await store.page(
+            found = await list_announced(
                 connection,
                 kind,
                 list(compared.differing),

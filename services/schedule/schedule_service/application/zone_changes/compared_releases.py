@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from civil.zones import Zone, find_zone, stored_zone, tzdata_version, zone_names
-from schedule_service.adapters.postgres import zone_changes as store
+from schedule_service.adapters.postgres.zone_changes import list_zone_releases
 from schedule_service.adapters.postgres.zone_data import recorded_zones
 from schedule_service.domain.zone_changes.zone_change import Kind, can_have_moved
 from schedule_service.domain.zone_release import UNRECORDED, ZoneRelease
@@ -33,7 +33,7 @@ class ComparedReleases:
 
 async def known_zone_releases(connection: AsyncConnection, kind: Kind) -> list[ZoneRelease]:
     """Lists the zones and releases in use. A zone that the current tzdata lacks is logged and left out."""
-    in_use = await store.zone_releases_in_use(connection, kind)
+    in_use = await list_zone_releases(connection, kind)
     for each in in_use:
         if each.time_zone not in zone_names() and each.tzdata_version <= tzdata_version():
             _log.error("%s in %s: tzdata %s has no such zone", kind.lower(), each.time_zone, tzdata_version())

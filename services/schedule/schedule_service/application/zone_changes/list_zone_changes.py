@@ -7,7 +7,7 @@ from itertools import dropwhile
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from schedule_service.adapters.postgres import zone_changes as store
+from schedule_service.adapters.postgres.zone_changes import list_announced
 from schedule_service.application.zone_changes.compared_releases import compare_releases
 from schedule_service.application.zone_changes.zone_dependents import DEPENDENTS, Announced
 from schedule_service.domain.zone_changes.zone_change import Kind, Place, ZoneChange
@@ -52,7 +52,7 @@ async def _announced(
     connection: AsyncConnection, kind: Kind, organization_id: str, after: Place | None, size: int, now: datetime
 ) -> list[Announced]:
     compared = await compare_releases(connection, kind, now=now)
-    found = await store.page(
+    found = await list_announced(
         connection, kind, list(compared.differing), organization_id=organization_id, after=after, size=size, now=now
     )
     return [Announced(place, zone_release, compared.zone_in(zone_release)) for place, zone_release in found]

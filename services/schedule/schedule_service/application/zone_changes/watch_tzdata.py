@@ -7,7 +7,7 @@ from functools import partial
 from opentelemetry import metrics
 
 from civil.zones import tzdata_version
-from schedule_service.adapters.postgres import zone_changes as store
+from schedule_service.adapters.postgres.zone_changes import count_outdated, mark_current
 from schedule_service.adapters.postgres.zone_data import record_zones
 from schedule_service.application.zone_changes.compared_releases import current_zones, known_zone_releases
 from schedule_service.domain.zone_changes.zone_change import Kind
@@ -64,11 +64,11 @@ class WatchTzdata:
         return in_use
 
     async def _mark(self, kind: Kind, zone_release: ZoneRelease, tx: Transaction) -> int:
-        return await store.mark(tx.connection, kind, zone_release, organization_id="", limit=_MARKED_AT_ONCE)
+        return await mark_current(tx.connection, kind, zone_release, organization_id="", limit=_MARKED_AT_ONCE)
 
     async def _report(self) -> None:
         async with self._database.read() as connection:
-            counts = {kind: await store.count_of_older_releases(connection, kind, most=_MOST_COUNTED) for kind in Kind}
+            counts = {kind: await count_outdated(connection, kind, most=_MOST_COUNTED) for kind in Kind}
         for kind, count in counts.items():
             _outdated.set(count, {"kind": kind.lower()})
         if any(counts.values()) and not self._has_warned:

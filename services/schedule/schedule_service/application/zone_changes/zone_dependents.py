@@ -8,7 +8,10 @@ from typing import NamedTuple, Protocol, TypeGuard, TypeVar
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from civil.zones import Zone
-from schedule_service.adapters.postgres import account_schedules, schedule_rules, timers, upcoming_slots
+from schedule_service.adapters.postgres.account_schedules import find_last_schedule, lock_schedule, save_schedule
+from schedule_service.adapters.postgres.schedule_rules import find_rule, lock_rule, save_rule
+from schedule_service.adapters.postgres.timers import find_timer, lock_timer, save_timer
+from schedule_service.adapters.postgres.upcoming_slots import has_slots_within, list_nominal_slots
 from schedule_service.domain.calendars.account_schedule import AccountSchedule, live
 from schedule_service.domain.calendars.schedule_rule import ScheduleRule
 from schedule_service.domain.timers.timer import Timer
@@ -62,53 +65,53 @@ class Dependents(Protocol):
 
 class _AccountSchedules:
     async def moved(self, connection: AsyncConnection, announced: Announced, now: datetime) -> Moved:
-        schedule = await account_schedules.find_last(connection, *announced.place)
+        schedule = await find_last_schedule(connection, *announced.place)
         if not _is_unchanged(schedule, announced) or _needs_zone(schedule):
             return None
         return await _moved_schedule(connection, schedule, announced, now)
 
     async def update(self, connection: AsyncConnection, announced: Announced, now: datetime) -> Updated | None:
-        schedule = await account_schedules.lock(connection, *announced.place)
+        schedule = await lock_schedule(connection, *announced.place)
         if not _is_unchanged(schedule, announced) or _needs_zone(schedule):
             return None
         if await _moved_schedule(connection, schedule, announced, now) is None:
-            await account_schedules.save(connection, with_current_release(schedule))
+            await save_schedule(connection, with_current_release(schedule))
             return UNMOVED
         moved = reannounced(schedule, now=now)
-        await account_schedules.save(connection, moved)
+        await save_schedule(connection, moved)
         return Updated(has_moved=True, announcement=account_schedule_changed(moved))
 
 
 class _ScheduleRules:
     async def moved(self, connection: AsyncConnection, announced: Announced, now: datetime) -> Moved:
-        rule = await schedule_rules.find(connection, *announced.place)
+        rule = await find_rule(connection, *announced.place)
         return moved_rule(rule, announced.zone, now=now) if _is_unchanged(rule, announced) else None
 
     async def update(self, connection: AsyncConnection, announced: Announced, now: datetime) -> Updated | None:
-        rule = await schedule_rules.lock(connection, *announced.place)
+        rule = await lock_rule(connection, *announced.place)
         if not _is_unchanged(rule, announced):
             return None
         if moved_rule(rule, announced.zone, now=now) is None:
-            await schedule_rules.save(connection, with_current_release(rule))
+            await save_rule(connection, with_current_release(rule))
             return UNMOVED
         moved = reannounced(rule, now=now)
-        await schedule_rules.save(connection, moved)
+        await save_rule(connection, moved)
         return Updated(has_moved=True, announcement=schedule_rule_changed(moved))
 
 
 class _Timers:
     async def moved(self, connection: AsyncConnection, announced: Announced, now: datetime) -> Moved:
-        timer = await timers.find(connection, *announced.place)
+        timer = await find_timer(connection, *announced.place)
         if not _is_unchanged(timer, announced) or is_due(timer, now=now):
             return None
         return moved_timer(timer, announced.zone, now=now)
 
     async def update(self, connection: AsyncConnection, announced: Announced, now: datetime) -> Updated | None:
-        timer = await timers.lock(connection, *announced.place)
+        timer = await lock_timer(connection, *announced.place)
         if not _is_unchanged(timer, announced) or is_due(timer, now=now):
             return None
         moved = with_current_zone(timer, announced.zone, now=now)
-        await timers.save(connection, moved, before=timer)
+        await save_timer(connection, moved, before=timer)
         return Updated(has_moved=moved.due_time != timer.due_time)
 
 
@@ -139,9 +142,9 @@ async def _moved_schedule(
         return moved
     # Posts may still have times of weekly slots, and in zones, that the account had before.
     spans = differences(old_zone, schedule.timetable.zone, now=now) if old_zone else []
-    if spans and await upcoming_slots.any_within(connection, *announced.place, spans):
+    if spans and await has_slots_within(connection, *announced.place, spans):
         return ()
-    async with aclosing(upcoming_slots.with_nominal_times(connection, *announced.place, after=now)) as found:
+    async with aclosing(list_nominal_slots(connection, *announced.place, after=now)) as found:
         async for slots in found:
             if any(slot.has_moved for slot in slots):
                 return ()
