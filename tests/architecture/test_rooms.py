@@ -7,7 +7,11 @@ import pytest
 # Where the tests of a layer are.
 TIERS = {"application": ("usecase",), "domain": ("unit",), "engine": ("unit", "usecase")}
 # The layers whose tests are named after their modules, and the services in which they are.
-NAMED = {"application": ("publisher", "queue", "schedule"), "domain": ("publisher", "schedule"), "engine": ("publisher",)}
+NAMED = {
+    "application": ("publisher", "queue", "schedule"),
+    "domain": ("publisher", "schedule"),
+    "engine": ("publisher", "schedule"),
+}
 
 
 @pytest.mark.parametrize(("layer", "service"), [(layer, service) for layer in NAMED for service in NAMED[layer]])

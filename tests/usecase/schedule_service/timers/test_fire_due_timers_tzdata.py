@@ -1,11 +1,9 @@
 """Due timers whose times were computed with older time zone data."""
 
-import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-import pytest
 from sqlalchemy import text
 
 from civil.zones import find_zone, tzdata_version, zone_data, zone_from_data
@@ -25,25 +23,6 @@ def at(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-@pytest.mark.parametrize("by_hand", [False, True])
-async def test_an_occurrence_that_moves_to_a_later_time_fires_once(timers: "Timers", by_hand: bool) -> None:
-    # The older data puts New York on the time of Halifax, one hour ahead.
-    await timers.create(cron="0 9 * * *", time_zone=NEW_YORK)
-    await timers.use_older_zone(NEW_YORK, zone_data("America/Halifax"), at("2026-03-03T13:00"))
-    timers.clock.moment = at("2026-03-03T13:00")
-    assert await timers.fire_due() == ["2026-03-03T09:00"]
-    after = await timers.get()
-    assert (after.tzdata_version, after.next_fire_time.ToDatetime(UTC)) == (tzdata_version(), at("2026-03-03T14:00"))
-    if by_hand:
-        await timers.fire()
-    timers.clock.moment = at("2026-03-03T14:00")
-    assert await timers.fire_due() == []
-    after = await timers.get()
-    assert (after.fire_count, after.next_fire_time.ToDatetime(UTC)) == (1 + by_hand, at("2026-03-04T14:00"))
-    timers.clock.moment = at("2026-03-04T14:00")
-    assert await timers.fire_due() == ["2026-03-04T09:00"]
-
-
 async def test_a_firing_records_the_current_zone(timers: "Timers") -> None:
     await timers.create(cron="0 9 * * *", time_zone=NEW_YORK)
     async with timers.database.statement() as connection:
@@ -54,23 +33,6 @@ async def test_a_firing_records_the_current_zone(timers: "Timers") -> None:
     async with timers.database.read() as connection:
         releases = await connection.execute(text("select tzdata_version from zone_data order by 1"))
         assert [release for (release,) in releases] == ["2020a", tzdata_version()]
-
-
-async def test_an_abandoned_batch_does_not_affect_the_next_one(timers: "Timers") -> None:
-    await timers.create("left", cron="0 9 * * *", time_zone=NEW_YORK)
-    await timers.use_older_zone(NEW_YORK, zone_data("America/Halifax"), at("2026-03-03T13:00"))
-    await timers.create("next", fire_time=at("2026-03-03T13:00"))
-    timers.clock.moment = at("2026-03-03T13:00")
-    replica = timers.jobs()
-    now = timers.clock.moment
-    jobs = {job.data["id"]: job for job in await replica.store.lock_next(now, now + timedelta(seconds=10), 100)}
-    async with asyncio.TaskGroup() as group:
-        # It waits for the older zone to be read, and ends after the other.
-        group.create_task(replica.handler([jobs["left"]]))
-        await asyncio.sleep(0)
-        await replica.handler([jobs["next"]])
-    await timers.settle(replica, [jobs["next"]])
-    assert [event.timer_id for event in timers.fired.events] == ["next"]
 
 
 async def test_a_rescheduled_timer_fires_at_its_local_time(timers: "Timers") -> None:
@@ -87,11 +49,3 @@ async def test_a_rescheduled_timer_fires_at_its_local_time(timers: "Timers") -> 
         assert not await save_timer(tx.connection, replace(moved, due_time=None, finish_time=START), before=before)
     assert await timers.fire_due(replica) == ["2026-03-03T09:00"]
     assert (await timers.get()).next_fire_time.ToDatetime(UTC) == at("2026-03-04T14:00")
-
-
-async def test_a_one_time_timer_does_not_need_its_zone(timers: "Timers") -> None:
-    await timers.create(fire_time=START + HOUR)
-    async with timers.database.statement() as connection:
-        await connection.execute(text("update timer set time_zone = 'Atlantis/Poseidonis', tzdata_version = '2019z'"))
-    timers.clock.moment = at("2026-03-02T10:00:01")
-    assert await timers.fire_due() == ["2026-03-02T10:00:00Z"]
