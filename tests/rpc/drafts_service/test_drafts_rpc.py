@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import grpc
 import pytest
@@ -23,21 +23,13 @@ from postflow.drafts.v1.draft_pb2 import (
 from postflow.target.v1.target_pb2 import Target
 from servicekit.faults import Fault
 from servicekit.pg.database import Database
-from servicekit.rpc import fault_from_error
+from testkit.refusals import refusal_of
 
 if TYPE_CHECKING:
     from postflow.drafts.v1.drafts_service_pb2_grpc import DraftsServiceAsyncStub
 
 Code = grpc.StatusCode
 METHODS = ("CreateDraft", "GetDraft", "UpdateDraft", "ApproveDraft")
-
-Refusal = tuple[grpc.StatusCode, Fault]
-
-
-async def refusal_of(call: grpc.aio.UnaryUnaryCall[Any, Any]) -> Refusal:
-    with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await call
-    return refused.value.code(), fault_from_error(refused.value)
 
 
 def fields_of(fault: Fault) -> list[str]:

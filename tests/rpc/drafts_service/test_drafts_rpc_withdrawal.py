@@ -32,8 +32,9 @@ from postflow.target.v1.target_pb2 import Target
 from servicekit.faults import InvalidField, LimitReached, Refused
 from servicekit.ids import Uuid7Source
 from servicekit.pg.database import Database
-from servicekit.rpc import RpcServer, fault_from_error
+from servicekit.rpc import RpcServer
 from testkit.eventually import eventually
+from testkit.refusals import refusal_of
 
 if TYPE_CHECKING:
     from postflow.drafts.v1.drafts_service_pb2_grpc import DraftsServiceAsyncStub
@@ -104,10 +105,8 @@ def change(etag: str) -> pb.UpdateDraftRequest:
 
 
 async def assert_withdraw_is_pending(drafts: DraftsServiceAsyncStub, etag: str) -> None:
-    with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await drafts.UpdateDraft(change(etag))
-    fault = fault_from_error(refused.value)
-    assert (refused.value.code(), fault.reason) == (grpc.StatusCode.UNAVAILABLE, "WITHDRAW_PENDING")
+    code, fault = await refusal_of(drafts.UpdateDraft(change(etag)))
+    assert (code, fault.reason) == (grpc.StatusCode.UNAVAILABLE, "WITHDRAW_PENDING")
     assert fault.metadata == {"draft_id": "draft", "revision": "2"}
     assert fault.retry_after
     assert fault.retry_after > timedelta(0)
@@ -192,10 +191,8 @@ async def test_the_refusal_of_a_published_draft_names_its_post(
         version=4,
     )
     publisher.answer = WithdrawContentResponse(outcome=WITHDRAW_OUTCOME_PUBLISHED, published=[out])
-    with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await drafts.UpdateDraft(change(approved.etag))
-    fault = fault_from_error(refused.value)
-    assert (refused.value.code(), fault.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "DRAFT_PUBLISHED")
+    code, fault = await refusal_of(drafts.UpdateDraft(change(approved.etag)))
+    assert (code, fault.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "DRAFT_PUBLISHED")
     assert fault.metadata == {
         "draft_id": "draft",
         "post_job_id": "job",
