@@ -1,4 +1,4 @@
-"""What the sandbox provider does wrong on request, as libs/devstack/README.md states it."""
+"""Faults of the sandbox provider, as libs/devstack/README.md states them."""
 
 from collections.abc import Mapping
 
