@@ -136,9 +136,9 @@ async def test_a_wait_beyond_the_latest_time_ends_there_as_missed(start: Start) 
 
 
 async def test_a_line_goes_on_behind_a_post_without_its_times(start: Start) -> None:
-    async with start() as rig:
+    async with start(request_timeout=timedelta(seconds=20)) as rig:
         await rig.connect()
-        await rig.sandbox.faults({"fault": "slow", "seconds": 0.8, "count": 1})
+        await rig.sandbox.faults({"fault": "slow", "seconds": 3, "count": 1})
         await rig.save_draft("first")
         await rig.go("first")
         await rig.in_state("SENDING", "first")

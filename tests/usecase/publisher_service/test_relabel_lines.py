@@ -60,7 +60,7 @@ async def test_connecting_an_account_with_many_blocked_posts_is_immediate(start:
             rows = await rig.rows("select 1 from post_job where state_reason = 'ACCOUNT_NOT_CONNECTED'")
             return not rows
 
-        await eventually(shown)
+        await eventually(shown, within=60)
         await rig.all_in("PUBLISHED", 500)
         assert len(await rig.rows("select 1 from attempt")) == 500
 
