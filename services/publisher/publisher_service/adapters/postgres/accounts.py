@@ -10,16 +10,29 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from publisher_service.adapters.postgres.keys import Key, key_arrays
 from publisher_service.domain.account import AccountFilter, SocialAccount
 
-_ACCOUNT = """
-    organization_id, id, provider, external_account_id, display_name, channels, state, state_reason,
-    error_message, disconnect_time, version, create_time, update_time
-"""
+_COLUMNS = (
+    "organization_id",
+    "id",
+    "provider",
+    "external_account_id",
+    "display_name",
+    "channels",
+    "state",
+    "state_reason",
+    "error_message",
+    "disconnect_time",
+    "version",
+    "create_time",
+    "update_time",
+)
+_ACCOUNT = ", ".join(_COLUMNS)
+# These never change.
+_FIXED = ("organization_id", "id", "provider", "create_time")
 
 # Waits for a concurrent insert of the same account; the second one inserts nothing.
 _INSERT = text(f"""
     insert into social_account ({_ACCOUNT}, credentials)
-    values (:organization_id, :id, :provider, :external_account_id, :display_name, :channels, :state, :state_reason,
-        :error_message, :disconnect_time, :version, :create_time, :update_time, :credentials)
+    values ({", ".join(f":{name}" for name in _COLUMNS)}, :credentials)
     on conflict (organization_id, id) do nothing
     returning id
 """)
@@ -31,11 +44,8 @@ _PAGE = f"""
     select {_ACCOUNT} from social_account
     where organization_id = :organization_id and id > :after {{conditions}} order by id limit :limit
 """
-_SAVE = text("""
-    update social_account set
-        external_account_id = :external_account_id, display_name = :display_name, channels = :channels,
-        state = :state, state_reason = :state_reason, error_message = :error_message,
-        disconnect_time = :disconnect_time, version = :version, update_time = :update_time
+_SAVE = text(f"""
+    update social_account set {", ".join(f"{name} = :{name}" for name in _COLUMNS if name not in _FIXED)}
     where organization_id = :organization_id and id = :id
 """)
 _SET_CREDENTIALS = text("""
@@ -141,21 +151,7 @@ async def reseal(connection: AsyncConnection, account: Sealed, sealed: bytes) ->
 
 
 def _values(account: SocialAccount) -> dict[str, Any]:
-    return {
-        "organization_id": account.organization_id,
-        "id": account.id,
-        "provider": account.provider,
-        "external_account_id": account.external_account_id,
-        "display_name": account.display_name,
-        "channels": list(account.channels),
-        "state": account.state,
-        "version": account.version,
-        "create_time": account.create_time,
-        "update_time": account.update_time,
-        "state_reason": account.state_reason,
-        "error_message": account.error_message,
-        "disconnect_time": account.disconnect_time,
-    }
+    return {name: getattr(account, name) for name in _COLUMNS} | {"channels": list(account.channels)}
 
 
 def _account(row: Row[Any]) -> SocialAccount:
