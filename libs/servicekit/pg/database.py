@@ -13,7 +13,7 @@ from sqlalchemy.engine import ExceptionContext, make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from servicekit.pg.errors import is_rerunnable
+from servicekit.pg.errors import is_refused_write, is_rerunnable
 
 T = TypeVar("T")
 
@@ -70,6 +70,7 @@ class Database:
         readers = _engine(
             async_url(url), max(1, pool_size // 2), settings | {"default_transaction_read_only": "on"}, patience
         )
+        event.listen(readers.sync_engine, "handle_error", _refuse_write)
         self._readers = readers.execution_options(isolation_level="AUTOCOMMIT")
         self._readers_are_stale = False
         event.listen(self.engine.sync_engine, "handle_error", self._notice_disconnect)
@@ -141,6 +142,15 @@ def async_url(url: str) -> URL:
 
 def _milliseconds(duration: timedelta) -> str:
     return str(int(duration.total_seconds() * 1000))
+
+
+class WriteInRead(Exception):
+    """A read tried to write: a defect, where the same refusal elsewhere means that the primary was demoted."""
+
+
+def _refuse_write(context: ExceptionContext) -> None:
+    if is_refused_write(context.original_exception):
+        raise WriteInRead("Database.read() cannot write: use statement() or a transaction") from None
 
 
 def _forget_rows(context: ExceptionContext) -> None:

@@ -14,6 +14,7 @@ _RERUN = frozenset({"40P01", "40001"})  # deadlock detected, serialization failu
 # cancellation; an idle transaction; a primary that was demoted.
 _UNREACHABLE = ("08", "57P", "53", "55P03", "57014", "25P03", "25006")
 
+_READ_ONLY = "25006"
 _LATE = _RERUN | {"57014", "55P03"}  # a statement timeout, a lock timeout
 
 _DATA_EXCEPTION = "22"
@@ -46,8 +47,16 @@ def is_transient(error: BaseException) -> bool:
         return True
     if sqlstate(error).startswith(_UNREACHABLE) or is_rerunnable(error):
         return True
+    # While a connection is being set up, SQLAlchemy does not wrap the driver's error: the server has hung up.
+    if isinstance(error, asyncpg.InterfaceError) and "closed" in str(error):
+        return True
     # Before there is a connection, the errors are the operating system's.
     return isinstance(error, PoolTimeout | ConnectionError | TimeoutError | socket.gaierror) or type(error) is OSError
+
+
+def is_refused_write(error: BaseException) -> bool:
+    """Returns whether a statement would have written in a read-only transaction."""
+    return sqlstate(error) == _READ_ONLY
 
 
 def is_late(error: BaseException) -> bool:

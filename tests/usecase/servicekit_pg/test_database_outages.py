@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable
 from datetime import timedelta
 from pathlib import Path
 
+import asyncpg
 import pytest
 from sqlalchemy import text
 
@@ -169,6 +170,17 @@ async def test_too_many_connections_are_transient(own_postgres: EmbeddedPostgres
     error = await _outcome(_one(narrow))
     await narrow.dispose()
     assert error is not None
+    assert is_transient(error)
+
+
+async def test_a_connection_lost_while_it_is_set_up_is_transient(own_postgres: EmbeddedPostgres) -> None:
+    """SQLAlchemy sets up codecs on the driver's connection, and passes on the driver's own error when it is closed."""
+    if not own_postgres.running:
+        await own_postgres.start()
+    connection = await asyncpg.connect(own_postgres.url())
+    connection.terminate()
+    error = await _outcome(connection.set_type_codec("json", encoder=str, decoder=str, schema="pg_catalog"))
+    assert type(error) is asyncpg.InterfaceError
     assert is_transient(error)
 
 
