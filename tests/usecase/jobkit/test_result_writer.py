@@ -69,7 +69,7 @@ async def test_a_result_waits_for_an_extension_under_way(scene: Scene) -> None:
     assert (await scene.job()).sleep_until is None
 
 
-# The store is away
+# The store is unreachable
 
 
 @pytest.mark.parametrize("call", ["now", "lock_next", "next_due"])
