@@ -10,8 +10,9 @@ from typing import TypeVar
 import asyncpg
 from sqlalchemy import URL, event
 from sqlalchemy.engine import ExceptionContext, make_url
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from servicekit.pg.errors import is_refused_write, is_rerunnable
 
@@ -72,8 +73,9 @@ class Database:
         )
         event.listen(readers.sync_engine, "handle_error", _refuse_write)
         self._readers = readers.execution_options(isolation_level="AUTOCOMMIT")
-        self._readers_are_stale = False
-        event.listen(self.engine.sync_engine, "handle_error", self._notice_disconnect)
+        losses = _Losses()
+        for engine in (self.engine, readers):
+            losses.watch(engine)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
@@ -98,9 +100,6 @@ class Database:
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
         """Yields a connection for single queries, through which PostgreSQL refuses to write."""
-        if self._readers_are_stale:
-            self._readers_are_stale = False
-            await self._readers.dispose()
         async with self._readers.connect() as connection:
             yield connection
 
@@ -114,9 +113,35 @@ class Database:
         await self.engine.dispose()
         await self._readers.dispose()
 
-    def _notice_disconnect(self, context: ExceptionContext) -> None:
-        """Makes the readers reconnect: a server that one pool has lost is lost to the other, too."""
-        self._readers_are_stale |= context.is_disconnect
+
+class _Losses:
+    """Counts how often the server was lost, for pools that share it: what one has lost is lost to the others.
+
+    SQLAlchemy renews only the pool in which the error came up; each other pool would fail once of its own.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def watch(self, engine: AsyncEngine) -> None:
+        event.listen(engine.sync_engine, "connect", self._connected)
+        event.listen(engine.sync_engine, "checkout", self._check)
+        event.listen(engine.sync_engine, "handle_error", self._failed)
+
+    def _connected(self, _dbapi: object, entry: ConnectionPoolEntry) -> None:
+        entry.info[_Losses] = self._count
+
+    def _check(self, _dbapi: object, entry: ConnectionPoolEntry, _proxy: object) -> None:
+        if entry.info[_Losses] < self._count:
+            raise DisconnectionError  # the pool connects again
+
+    def _failed(self, context: ExceptionContext) -> None:
+        # A statement that is cancelled is a disconnect, too, but it costs only its own connection.
+        if not (context.is_disconnect and context.invalidate_pool_on_disconnect):
+            return
+        # The other connections of the same age fail as well: that is one loss.
+        if context.connection and context.connection.info[_Losses] == self._count:
+            self._count += 1
 
 
 def _engine(url: URL, pool_size: int, settings: Mapping[str, str], command_timeout: float) -> AsyncEngine:

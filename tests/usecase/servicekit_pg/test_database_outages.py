@@ -8,6 +8,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from devstack.servers.postgres import EmbeddedPostgres, Mode
 from servicekit.pg.database import Database
@@ -34,6 +35,12 @@ async def own_database(own_postgres: EmbeddedPostgres) -> AsyncIterator[Database
 
 async def _one(database: Database) -> int:
     async with database.statement() as connection:
+        one: int = (await connection.execute(text("select 1"))).scalar_one()
+        return one
+
+
+async def _read_one(database: Database) -> int:
+    async with database.read() as connection:
         one: int = (await connection.execute(text("select 1"))).scalar_one()
         return one
 
@@ -103,6 +110,39 @@ async def test_a_restarted_server_is_used(own_postgres: EmbeddedPostgres, own_da
     assert len(failures) <= 1, "the first error empties the pool of everything that is as old"
     async with own_database.read() as connection:  # and the readers' pool with it
         await connection.execute(text("select 1"))
+
+
+async def test_a_read_after_a_restart_renews_the_writers_too(
+    own_postgres: EmbeddedPostgres, own_database: Database
+) -> None:
+    async with own_database.transaction(), own_database.statement(), own_database.read():  # all of both pools
+        pass
+    await own_postgres.restart()
+
+    error = await _outcome(_read_one(own_database))
+    assert error is not None
+    assert is_transient(error)
+    async with own_database.transaction() as tx:
+        await tx.connection.execute(text("select 1"))
+    assert await _one(own_database) == 1
+    assert await _read_one(own_database) == 1
+
+
+async def test_a_cancelled_statement_costs_no_other_connection(
+    own_postgres: EmbeddedPostgres, own_database: Database
+) -> None:
+    async def backend(connection: AsyncConnection) -> int:
+        pid: int = (await connection.execute(text("select pg_backend_pid()"))).scalar_one()
+        return pid
+
+    async with asyncio.TaskGroup() as group:
+        sleep = group.create_task(_sleep(own_database))
+        await _asleep(own_postgres)
+        async with own_database.statement() as writer, own_database.read() as reader:
+            before = {await backend(writer), await backend(reader)}
+        sleep.cancel()
+    async with own_database.statement() as one, own_database.statement() as other, own_database.read() as reader:
+        assert before < {await backend(one), await backend(other), await backend(reader)}
 
 
 async def test_a_statement_timeout_is_transient(own_postgres: EmbeddedPostgres) -> None:
