@@ -36,7 +36,16 @@ class Transaction:
 
     def __init__(self, connection: AsyncConnection) -> None:
         self.connection = connection
+        self._before_commit: list[Callable[[], Awaitable[None]]] = []
         self._after_commit: list[Callable[[], None]] = []
+
+    def before_commit(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Has `work` done last in the transaction: for locks that many wait for."""
+        self._before_commit.append(work)
+
+    async def end(self) -> None:
+        for work in self._before_commit:
+            await work()
 
     def after_commit(self, callback: Callable[[], None]) -> None:
         self._after_commit.append(callback)
@@ -83,6 +92,7 @@ class Database:
             async with connection.begin():
                 transaction = Transaction(connection)
                 yield transaction
+                await transaction.end()
             transaction.committed()
 
     async def run(self, work: Callable[[Transaction], Awaitable[T]]) -> T:

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from postflow.schedule.v1.timer_pb2 import TIMER_STATE_FAULTY, TIMER_STATE_FINISHED
 from servicekit.faults import AlreadyExists, LimitReached, NotFound
@@ -112,6 +112,19 @@ async def test_the_limit_holds_for_concurrent_creations(three_timers: "Timers") 
         made = [timer_id for call in calls if (timer_id := call.result())]
         assert len(made) == room
         await three_timers.delete(made[0])
+
+
+@pytest.mark.parametrize("request_id", ["", "r1"])
+async def test_room_is_taken_in_the_last_statement(three_timers: "Timers", request_id: str) -> None:
+    statements: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        statements.append(statement)
+
+    await three_timers.create("t0", cron="@hourly", request_id="r0")
+    event.listen(three_timers.database.engine.sync_engine, "before_cursor_execute", note)
+    await three_timers.create("t1", cron="@hourly", request_id=request_id)
+    assert "update timer_room" in statements[-1], "other creations would wait for what follows"
 
 
 async def test_timers_fire_while_others_are_counted(three_timers: "Timers") -> None:

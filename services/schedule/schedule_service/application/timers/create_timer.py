@@ -43,7 +43,10 @@ class CreateTimer:
         assert timer.due_time is not None
         ahead = timer.due_time - now
         tx.after_commit(lambda: self._wake(ahead))
-        # Last, because from here on this organization's concurrent creations wait for this transaction.
+        # Last, because from there on this organization's concurrent creations wait for this transaction.
+        tx.before_commit(lambda: self._take_room(tx, organization_id))
+        return timer
+
+    async def _take_room(self, tx: Transaction, organization_id: str) -> None:
         if not await take_room(tx.connection, organization_id, most=self._most):
             raise full(self._most)
-        return timer
