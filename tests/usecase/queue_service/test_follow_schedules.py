@@ -29,6 +29,15 @@ async def test_a_batch_keeps_the_newest_schedule_and_the_newest_release(queue: "
     assert row == (3, 5, CURRENT)
 
 
+async def test_the_later_of_two_schedules_of_one_version_counts(queue: "Queue") -> None:
+    """A restored Schedule gives the versions since its backup to other schedules."""
+    await queued(queue, "d1")
+    lost = replace(queue.schedule.schedules["page"], version=2, max_posts_per_day=5)
+    await queue.apply(follow_schedules, lost, replace(lost, max_posts_per_day=7))
+    [row] = await queue.rows("select schedule_version, max_posts_per_day from account_queue")
+    assert row == (2, 7)
+
+
 async def test_an_older_schedule_may_bring_newer_time_zone_data(queue: "Queue") -> None:
     await queued(queue, "d1")
     await queue.outdate("page", HOUR)

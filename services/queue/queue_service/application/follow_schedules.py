@@ -12,7 +12,7 @@ from servicekit.versions import newest
 
 
 async def follow_schedules(tx: Transaction, announced: Sequence[AnnouncedSchedule], _now: datetime) -> None:
-    """Saves the newest schedule of each account, and the newest tzdata release.
+    """Saves the newest schedule of each account, the later of two that share a version, and the newest tzdata release.
 
     While Schedule is being replaced an old process may announce the newest schedule. Slots that were computed with an
     older release are left to `CatchUp`.
@@ -20,7 +20,7 @@ async def follow_schedules(tx: Transaction, announced: Sequence[AnnouncedSchedul
     releases = defaultdict[tuple[str, str], str](str)
     for each in announced:
         releases[_account(each)] = max(releases[_account(each)], each.tzdata_version)
-    schedules = newest(announced, key=_account, version=lambda each: each.version)
+    schedules = newest(reversed(announced), key=_account, version=lambda each: each.version)
     await save_schedules(tx.connection, [replace(each, tzdata_version=releases[_account(each)]) for each in schedules])
 
 
