@@ -141,7 +141,7 @@ class PullLoop:
             await ensure_consumer(self._js, self._spec, evict=_now() >= self._evict_at)
         except (NatsError, TimeoutError, OSError) as error:
             self._evict_at = min(self._evict_at, _now() + _EVICT_AFTER)
-            self._complain(f"not available yet: {error or type(error).__name__}")
+            self._complain(f"not available yet: {str(error) or type(error).__name__}")
             return
         self._recognise(stream, delivered)
         self._evict_at = math.inf

@@ -36,9 +36,11 @@ _duration = metrics.get_meter(__name__).create_histogram(
 class Seen:
     """The labels of a method, the same for each of its calls."""
 
-    def __init__(self, service: str, method: str, log_level: int = logging.INFO) -> None:
+    def __init__(self, service: str, method: str, *, is_own: bool = True) -> None:
+        """`is_own` is false for health and reflection, which are asked all day: no spans, and lines for debugging."""
         self.name = f"{service}/{method}"
-        self.log_level = log_level
+        self.log_level = logging.INFO if is_own else logging.DEBUG
+        self.is_traced = is_own
         self.span = {"rpc.system": "grpc", "rpc.service": service, "rpc.method": method}
         self._metrics: dict[str, dict[str, str]] = {}
 
@@ -106,7 +108,7 @@ def _begin_span(method: Seen, traceparent: str) -> Span:
     remote = telemetry.parse(traceparent) if traceparent else None
     parent: Span = NonRecordingSpan(remote) if remote else INVALID_SPAN
     joined = set_span_in_context(parent, _NOTHING)
-    if remote and not remote.trace_flags.sampled:
+    if not method.is_traced or (remote and not remote.trace_flags.sampled):
         attach(joined)
         return parent
     span = _tracer.start_span(method.name, context=joined, kind=SpanKind.SERVER, attributes=method.span)

@@ -151,7 +151,7 @@ class _Methods:
         encode: Any = handler.response_serializer
         request_type: Any = decode.__self__.DESCRIPTOR
         return Method(
-            seen=Seen(service, name, logging.INFO if is_own else logging.DEBUG),
+            seen=Seen(service, name, is_own=is_own),
             decode=decode,
             encode=encode,
             validate=validator(request_type),

@@ -6,17 +6,21 @@ from typing import Any
 
 import grpc
 import pytest
+from grpc_health.v1.health_pb2 import HealthCheckRequest
+from grpc_health.v1.health_pb2_grpc import HealthStub
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
 from servicekit import faults
+from servicekit.rpc import RpcServer, open_channel
 from servicekit.run import telemetry
 from testkit.eventually import eventually
 from testkit.spans import recorded_spans
 from testkit.tiny import SERVICE, EchoResponse, TinyStub, request
 
 Connect = Callable[..., Awaitable[TinyStub]]
+Serve = Callable[..., Awaitable[RpcServer]]
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 SAMPLED = f"00-{TRACE}-00f067aa0ba902b7-01"
@@ -120,3 +124,13 @@ async def test_the_span_of_a_canceled_call_records_it(connect: Connect, spans: I
     (span,) = await finished(spans)
     assert span.attributes
     assert span.attributes["rpc.grpc.status_code"] == grpc.StatusCode.CANCELLED.value[0]
+
+
+async def test_health_checks_make_no_spans(serve: Serve, spans: InMemorySpanExporter) -> None:
+    server = await serve()
+    async with open_channel(f"127.0.0.1:{server.port}") as channel:
+        for traceparent in ((), (("traceparent", SAMPLED),)):
+            await HealthStub(channel).Check(HealthCheckRequest(), metadata=traceparent)
+        await TinyStub(channel).Echo(request())
+    (span,) = await finished(spans)
+    assert span.name == f"{SERVICE}/Echo"

@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from opentelemetry import metrics, trace
-from opentelemetry.trace import SpanKind
+from opentelemetry.trace import SpanKind, StatusCode
 
 from publisher_service.adapters.providers.adapter import Post
 from publisher_service.adapters.providers.provider import Provider, Providers
 from publisher_service.adapters.vault import CredentialsUnreadable, Vault
 from publisher_service.domain.claim import Claimed
 from publisher_service.domain.content import text_for
-from publisher_service.domain.outcome import NotBegun, Outcome, Rejected, label
+from publisher_service.domain.outcome import Accepted, NotBegun, Outcome, Rejected, label
 from publisher_service.domain.post_job import Reason
 from publisher_service.wire.contents import content_from
 from publisher_service.wire.unreadable import UnreadableMessage
@@ -91,12 +91,15 @@ class SendPost:
         origin = claimed.job.traceparent
         if not telemetry.links([origin]):
             return await self._send(claimed, claim_started)
-        with telemetry.linked_trace(_tracer, "publish post", [origin], kind=SpanKind.PRODUCER) as span:
+        with telemetry.linked_trace(_tracer, "publish post", [origin], kind=SpanKind.CLIENT) as span:
             span.set_attribute("postflow.post_job_id", claimed.job.id)
             span.set_attribute("postflow.organization_id", claimed.job.organization_id)
+            span.set_attribute("postflow.provider", claimed.provider)
             traced = replace(claimed, job=replace(claimed.job, traceparent=telemetry.traceparent()))
             sent = await self._send(traced, claim_started)
             span.set_attribute("postflow.outcome", label(sent.outcome))
+            if not isinstance(sent.outcome, Accepted):
+                span.set_status(StatusCode.ERROR, getattr(sent.outcome, "reason", label(sent.outcome)))
             return sent
 
     async def _send(self, claimed: Claimed, claim_started: float) -> Sent:
