@@ -27,7 +27,8 @@ from servicekit.run.loops import wait
 
 _log = logging.getLogger(__name__)
 
-_pending = metrics.get_meter(__name__).create_gauge(
+_meter = metrics.get_meter(__name__)
+_pending = _meter.create_gauge(
     "postflow.consumer.pending", description="Messages in the stream that the consumer has not been given yet"
 )
 

@@ -41,7 +41,8 @@ _ROOM = 512
 _EVENTS_PER_TRANSACTION = 500
 _ENOUGH = 100  # messages that make a batch worthwhile
 
-_ignored = metrics.get_meter(__name__).create_counter(
+_meter = metrics.get_meter(__name__)
+_ignored = _meter.create_counter(
     "postflow.events.ignored", description="Events of a type that the consumer does not know"
 )
 

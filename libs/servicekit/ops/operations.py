@@ -24,9 +24,8 @@ from servicekit.run.zeros import from_zero
 MOST_COUNTED = 100_000
 
 _log = logging.getLogger(__name__)
-_redriven = metrics.get_meter(__name__).create_counter(
-    "postflow.dead_letters.redriven", description="Dead letters applied by a redrive"
-)
+_meter = metrics.get_meter(__name__)
+_redriven = _meter.create_counter("postflow.dead_letters.redriven", description="Dead letters applied by a redrive")
 _OUTBOX = text(f"""
     select count(*), min(create_time) from (
         select create_time from outbox where stream_sequence is null order by position limit {MOST_COUNTED}

@@ -58,7 +58,8 @@ _ARCHIVE = text("""
 """)
 _BEGINNING = (datetime.fromisoformat("0001-01-01T00:00:00+00:00"), "")
 
-_open = metrics.get_meter(__name__).create_gauge(
+_meter = metrics.get_meter(__name__)
+_open = _meter.create_gauge(
     "postflow.dead_letters.open", description="Dead letters that nobody has redriven or archived"
 )
 

@@ -25,7 +25,8 @@ _NOTHING = Context()
 
 _log = logging.getLogger("servicekit.rpc.access")
 _tracer = trace.get_tracer(__name__)
-_duration = metrics.get_meter(__name__).create_histogram(
+_meter = metrics.get_meter(__name__)
+_duration = _meter.create_histogram(
     "rpc.server.call.duration",
     unit="s",
     description="Time from the arrival of a call to its answer.",

@@ -16,9 +16,8 @@ _FIRST_BACKOFF = 0.1
 _LAST_BACKOFF = 10.0
 
 _log = logging.getLogger(__name__)
-_errors = metrics.get_meter(__name__).create_counter(
-    "loop.errors", unit="{error}", description="Steps that failed and were retried later."
-)
+_meter = metrics.get_meter(__name__)
+_errors = _meter.create_counter("loop.errors", unit="{error}", description="Steps that failed and were retried later.")
 
 
 class Background(Protocol):

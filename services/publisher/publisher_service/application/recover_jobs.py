@@ -27,8 +27,9 @@ from servicekit.run.zeros import from_zero
 _log = logging.getLogger(__name__)
 
 _LOST = "the process that was sending ended before it recorded an answer"
+_meter = metrics.get_meter(__name__)
 _unsound = from_zero(
-    metrics.get_meter(__name__).create_counter(
+    _meter.create_counter(
         "postflow.publish.unsound_jobs", description="Times that a sweep found a post job that it cannot hand on"
     )
 )

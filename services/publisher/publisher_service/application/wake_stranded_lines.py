@@ -15,8 +15,9 @@ from servicekit.run.zeros import from_zero
 
 _log = logging.getLogger(__name__)
 
+_meter = metrics.get_meter(__name__)
 _stranded = from_zero(
-    metrics.get_meter(__name__).create_counter(
+    _meter.create_counter(
         "postflow.publish.lines_stranded", description="Stranded lines of accounts that were found and woken"
     )
 )

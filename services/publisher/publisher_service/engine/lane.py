@@ -16,9 +16,8 @@ _MOST_OPEN = 500
 _AHEAD = 2.0
 _SHARE_OF_NEWEST = 0.2
 
-_open = metrics.get_meter(__name__).create_gauge(
-    "postflow.publish.open", description="Posts that are claimed and not settled, by provider"
-)
+_meter = metrics.get_meter(__name__)
+_open = _meter.create_gauge("postflow.publish.open", description="Posts that are claimed and not settled, by provider")
 
 
 class ProviderLane:

@@ -16,10 +16,9 @@ from servicekit.run.zeros import from_zero
 _log = logging.getLogger(__name__)
 
 _MOST_WAITING = 1000
+_meter = metrics.get_meter(__name__)
 _failures = from_zero(
-    metrics.get_meter(__name__).create_counter(
-        "postflow.publish.look_failures", description="Look-ups whose result could not be recorded"
-    )
+    _meter.create_counter("postflow.publish.look_failures", description="Look-ups whose result could not be recorded")
 )
 
 
