@@ -76,10 +76,10 @@ class DraftsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateDraft(self, request, context):
-        """UpdateDraft changes content or targets. Changed content loses its approval. After OK no older text is out, and none is
-        sent any more; post jobs whose older text may already be on its way are listed in the response. ABORTED
-        `ETAG_MISMATCH` for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target has gone out, with
-        `post_job_id`, `external_url` and `publish_time` of the first one in the metadata; the other targets go out as
+        """UpdateDraft changes content or targets. Changed content loses its approval. After OK, no older text is known to be
+        published, and none will be sent; the response lists the post jobs whose older text may already be in flight.
+        ABORTED `ETAG_MISMATCH` for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target is published, with
+        `post_job_id`, `external_url` and `publish_time` of the first one in the metadata; the other targets are sent as
         approved. UNAVAILABLE `WITHDRAW_PENDING` when the older text could not be withdrawn yet: the draft and its approval
         are unchanged; retry, with the same request_id if possible.
         """
@@ -88,8 +88,9 @@ class DraftsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ApproveDraft(self, request, context):
-        """ApproveDraft allows the current content to go out. Approving twice is one approval. ABORTED `ETAG_MISMATCH` for a
-        stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the current content.
+        """ApproveDraft allows the current content to be sent. Approving it twice has no further effect. ABORTED
+        `ETAG_MISMATCH` for a stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the current
+        content.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

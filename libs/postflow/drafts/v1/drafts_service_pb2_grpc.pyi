@@ -38,16 +38,17 @@ class DraftsServiceStub:
     GetDraft: _grpc.UnaryUnaryMultiCallable[_drafts_service_pb2.GetDraftRequest, _drafts_service_pb2.GetDraftResponse]
     """GetDraft returns a draft with the states of its targets. NOT_FOUND `DRAFT_NOT_FOUND`."""
     UpdateDraft: _grpc.UnaryUnaryMultiCallable[_drafts_service_pb2.UpdateDraftRequest, _drafts_service_pb2.UpdateDraftResponse]
-    """UpdateDraft changes content or targets. Changed content loses its approval. After OK no older text is out, and none is
-    sent any more; post jobs whose older text may already be on its way are listed in the response. ABORTED
-    `ETAG_MISMATCH` for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target has gone out, with
-    `post_job_id`, `external_url` and `publish_time` of the first one in the metadata; the other targets go out as
+    """UpdateDraft changes content or targets. Changed content loses its approval. After OK, no older text is known to be
+    published, and none will be sent; the response lists the post jobs whose older text may already be in flight.
+    ABORTED `ETAG_MISMATCH` for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target is published, with
+    `post_job_id`, `external_url` and `publish_time` of the first one in the metadata; the other targets are sent as
     approved. UNAVAILABLE `WITHDRAW_PENDING` when the older text could not be withdrawn yet: the draft and its approval
     are unchanged; retry, with the same request_id if possible.
     """
     ApproveDraft: _grpc.UnaryUnaryMultiCallable[_drafts_service_pb2.ApproveDraftRequest, _drafts_service_pb2.ApproveDraftResponse]
-    """ApproveDraft allows the current content to go out. Approving twice is one approval. ABORTED `ETAG_MISMATCH` for a
-    stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the current content.
+    """ApproveDraft allows the current content to be sent. Approving it twice has no further effect. ABORTED
+    `ETAG_MISMATCH` for a stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the current
+    content.
     """
 
 @_typing.type_check_only
@@ -60,16 +61,17 @@ class DraftsServiceAsyncStub(DraftsServiceStub):
     GetDraft: _aio.UnaryUnaryMultiCallable[_drafts_service_pb2.GetDraftRequest, _drafts_service_pb2.GetDraftResponse]  # type: ignore[assignment]
     """GetDraft returns a draft with the states of its targets. NOT_FOUND `DRAFT_NOT_FOUND`."""
     UpdateDraft: _aio.UnaryUnaryMultiCallable[_drafts_service_pb2.UpdateDraftRequest, _drafts_service_pb2.UpdateDraftResponse]  # type: ignore[assignment]
-    """UpdateDraft changes content or targets. Changed content loses its approval. After OK no older text is out, and none is
-    sent any more; post jobs whose older text may already be on its way are listed in the response. ABORTED
-    `ETAG_MISMATCH` for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target has gone out, with
-    `post_job_id`, `external_url` and `publish_time` of the first one in the metadata; the other targets go out as
+    """UpdateDraft changes content or targets. Changed content loses its approval. After OK, no older text is known to be
+    published, and none will be sent; the response lists the post jobs whose older text may already be in flight.
+    ABORTED `ETAG_MISMATCH` for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target is published, with
+    `post_job_id`, `external_url` and `publish_time` of the first one in the metadata; the other targets are sent as
     approved. UNAVAILABLE `WITHDRAW_PENDING` when the older text could not be withdrawn yet: the draft and its approval
     are unchanged; retry, with the same request_id if possible.
     """
     ApproveDraft: _aio.UnaryUnaryMultiCallable[_drafts_service_pb2.ApproveDraftRequest, _drafts_service_pb2.ApproveDraftResponse]  # type: ignore[assignment]
-    """ApproveDraft allows the current content to go out. Approving twice is one approval. ABORTED `ETAG_MISMATCH` for a
-    stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the current content.
+    """ApproveDraft allows the current content to be sent. Approving it twice has no further effect. ABORTED
+    `ETAG_MISMATCH` for a stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the current
+    content.
     """
 
 class DraftsServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -97,10 +99,10 @@ class DraftsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _drafts_service_pb2.UpdateDraftRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_drafts_service_pb2.UpdateDraftResponse, _abc.Awaitable[_drafts_service_pb2.UpdateDraftResponse]]:
-        """UpdateDraft changes content or targets. Changed content loses its approval. After OK no older text is out, and none is
-        sent any more; post jobs whose older text may already be on its way are listed in the response. ABORTED
-        `ETAG_MISMATCH` for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target has gone out, with
-        `post_job_id`, `external_url` and `publish_time` of the first one in the metadata; the other targets go out as
+        """UpdateDraft changes content or targets. Changed content loses its approval. After OK, no older text is known to be
+        published, and none will be sent; the response lists the post jobs whose older text may already be in flight.
+        ABORTED `ETAG_MISMATCH` for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target is published, with
+        `post_job_id`, `external_url` and `publish_time` of the first one in the metadata; the other targets are sent as
         approved. UNAVAILABLE `WITHDRAW_PENDING` when the older text could not be withdrawn yet: the draft and its approval
         are unchanged; retry, with the same request_id if possible.
         """
@@ -111,8 +113,9 @@ class DraftsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _drafts_service_pb2.ApproveDraftRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_drafts_service_pb2.ApproveDraftResponse, _abc.Awaitable[_drafts_service_pb2.ApproveDraftResponse]]:
-        """ApproveDraft allows the current content to go out. Approving twice is one approval. ABORTED `ETAG_MISMATCH` for a
-        stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the current content.
+        """ApproveDraft allows the current content to be sent. Approving it twice has no further effect. ABORTED
+        `ETAG_MISMATCH` for a stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the current
+        content.
         """
 
 def add_DraftsServiceServicer_to_server(servicer: DraftsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class OperationsServiceStub:
-    """OperationsService is for operators. Every process serves it, and answers for itself and for the database of its
-    service. Its calls work across organizations; naming one only narrows them.
+    """OperationsService is for operators. Every process serves it, and reports on itself and on its service's database. The
+    calls work across organizations; naming one only narrows them.
     """
 
     def __init__(self, channel):
@@ -59,13 +59,13 @@ class OperationsServiceStub:
 
 
 class OperationsServiceServicer:
-    """OperationsService is for operators. Every process serves it, and answers for itself and for the database of its
-    service. Its calls work across organizations; naming one only narrows them.
+    """OperationsService is for operators. Every process serves it, and reports on itself and on its service's database. The
+    calls work across organizations; naming one only narrows them.
     """
 
     def GetStats(self, request, context):
-        """GetStats returns what this process is, the state of its consumers, the backlog of its outbox, and the numbers of
-        its service.
+        """GetStats describes this process: its release, the state of its consumers, the backlog of its outbox, and its
+        service's own numbers.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -81,8 +81,9 @@ class OperationsServiceServicer:
 
     def RedriveDeadLetters(self, request, context):
         """RedriveDeadLetters applies messages again as their consumer would, each in a transaction of its own. A message that
-        is applied becomes REDRIVEN; one that fails keeps its state and gets the new reason. Give ids, or a consumer to
-        redrive its open ones page by page. A repeat skips what is REDRIVEN, so it needs no request_id. INVALID_ARGUMENT
+        is applied becomes REDRIVEN; one that fails keeps its state and gets the new reason. Name dead letters by their ids,
+        or name a consumer to redrive its open ones page by page. A repeated call skips those that are REDRIVEN, so it needs
+        no request_id. INVALID_ARGUMENT
         `UNKNOWN_CONSUMER` for a consumer that this process does not have. UNAVAILABLE `STREAM_UNAVAILABLE` when a publish
         command cannot be returned to its stream.
         """
@@ -91,8 +92,8 @@ class OperationsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ArchiveDeadLetters(self, request, context):
-        """ArchiveDeadLetters marks open ones as handled by other means; they are deleted 30 days later. A repeat does
-        nothing.
+        """ArchiveDeadLetters marks open dead letters as handled by other means; they are deleted 30 days later. Repeating the
+        call has no further effect.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -130,8 +131,8 @@ def add_OperationsServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class OperationsService:
-    """OperationsService is for operators. Every process serves it, and answers for itself and for the database of its
-    service. Its calls work across organizations; naming one only narrows them.
+    """OperationsService is for operators. Every process serves it, and reports on itself and on its service's database. The
+    calls work across organizations; naming one only narrows them.
     """
 
     @staticmethod

@@ -27,8 +27,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class OperationsServiceStub:
-    """OperationsService is for operators. Every process serves it, and answers for itself and for the database of its
-    service. Its calls work across organizations; naming one only narrows them.
+    """OperationsService is for operators. Every process serves it, and reports on itself and on its service's database. The
+    calls work across organizations; naming one only narrows them.
     """
 
     @_typing.overload
@@ -36,8 +36,8 @@ class OperationsServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> OperationsServiceAsyncStub: ...
     GetStats: _grpc.UnaryUnaryMultiCallable[_operations_service_pb2.GetStatsRequest, _operations_service_pb2.GetStatsResponse]
-    """GetStats returns what this process is, the state of its consumers, the backlog of its outbox, and the numbers of
-    its service.
+    """GetStats describes this process: its release, the state of its consumers, the backlog of its outbox, and its
+    service's own numbers.
     """
     ListDeadLetters: _grpc.UnaryUnaryMultiCallable[_operations_service_pb2.ListDeadLettersRequest, _operations_service_pb2.ListDeadLettersResponse]
     """ListDeadLetters pages through the messages that consumers could not apply, oldest first. A page with payloads may
@@ -45,26 +45,27 @@ class OperationsServiceStub:
     """
     RedriveDeadLetters: _grpc.UnaryUnaryMultiCallable[_operations_service_pb2.RedriveDeadLettersRequest, _operations_service_pb2.RedriveDeadLettersResponse]
     """RedriveDeadLetters applies messages again as their consumer would, each in a transaction of its own. A message that
-    is applied becomes REDRIVEN; one that fails keeps its state and gets the new reason. Give ids, or a consumer to
-    redrive its open ones page by page. A repeat skips what is REDRIVEN, so it needs no request_id. INVALID_ARGUMENT
+    is applied becomes REDRIVEN; one that fails keeps its state and gets the new reason. Name dead letters by their ids,
+    or name a consumer to redrive its open ones page by page. A repeated call skips those that are REDRIVEN, so it needs
+    no request_id. INVALID_ARGUMENT
     `UNKNOWN_CONSUMER` for a consumer that this process does not have. UNAVAILABLE `STREAM_UNAVAILABLE` when a publish
     command cannot be returned to its stream.
     """
     ArchiveDeadLetters: _grpc.UnaryUnaryMultiCallable[_operations_service_pb2.ArchiveDeadLettersRequest, _operations_service_pb2.ArchiveDeadLettersResponse]
-    """ArchiveDeadLetters marks open ones as handled by other means; they are deleted 30 days later. A repeat does
-    nothing.
+    """ArchiveDeadLetters marks open dead letters as handled by other means; they are deleted 30 days later. Repeating the
+    call has no further effect.
     """
 
 @_typing.type_check_only
 class OperationsServiceAsyncStub(OperationsServiceStub):
-    """OperationsService is for operators. Every process serves it, and answers for itself and for the database of its
-    service. Its calls work across organizations; naming one only narrows them.
+    """OperationsService is for operators. Every process serves it, and reports on itself and on its service's database. The
+    calls work across organizations; naming one only narrows them.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetStats: _aio.UnaryUnaryMultiCallable[_operations_service_pb2.GetStatsRequest, _operations_service_pb2.GetStatsResponse]  # type: ignore[assignment]
-    """GetStats returns what this process is, the state of its consumers, the backlog of its outbox, and the numbers of
-    its service.
+    """GetStats describes this process: its release, the state of its consumers, the backlog of its outbox, and its
+    service's own numbers.
     """
     ListDeadLetters: _aio.UnaryUnaryMultiCallable[_operations_service_pb2.ListDeadLettersRequest, _operations_service_pb2.ListDeadLettersResponse]  # type: ignore[assignment]
     """ListDeadLetters pages through the messages that consumers could not apply, oldest first. A page with payloads may
@@ -72,19 +73,20 @@ class OperationsServiceAsyncStub(OperationsServiceStub):
     """
     RedriveDeadLetters: _aio.UnaryUnaryMultiCallable[_operations_service_pb2.RedriveDeadLettersRequest, _operations_service_pb2.RedriveDeadLettersResponse]  # type: ignore[assignment]
     """RedriveDeadLetters applies messages again as their consumer would, each in a transaction of its own. A message that
-    is applied becomes REDRIVEN; one that fails keeps its state and gets the new reason. Give ids, or a consumer to
-    redrive its open ones page by page. A repeat skips what is REDRIVEN, so it needs no request_id. INVALID_ARGUMENT
+    is applied becomes REDRIVEN; one that fails keeps its state and gets the new reason. Name dead letters by their ids,
+    or name a consumer to redrive its open ones page by page. A repeated call skips those that are REDRIVEN, so it needs
+    no request_id. INVALID_ARGUMENT
     `UNKNOWN_CONSUMER` for a consumer that this process does not have. UNAVAILABLE `STREAM_UNAVAILABLE` when a publish
     command cannot be returned to its stream.
     """
     ArchiveDeadLetters: _aio.UnaryUnaryMultiCallable[_operations_service_pb2.ArchiveDeadLettersRequest, _operations_service_pb2.ArchiveDeadLettersResponse]  # type: ignore[assignment]
-    """ArchiveDeadLetters marks open ones as handled by other means; they are deleted 30 days later. A repeat does
-    nothing.
+    """ArchiveDeadLetters marks open dead letters as handled by other means; they are deleted 30 days later. Repeating the
+    call has no further effect.
     """
 
 class OperationsServiceServicer(metaclass=_abc_1.ABCMeta):
-    """OperationsService is for operators. Every process serves it, and answers for itself and for the database of its
-    service. Its calls work across organizations; naming one only narrows them.
+    """OperationsService is for operators. Every process serves it, and reports on itself and on its service's database. The
+    calls work across organizations; naming one only narrows them.
     """
 
     @_abc_1.abstractmethod
@@ -93,8 +95,8 @@ class OperationsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _operations_service_pb2.GetStatsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_operations_service_pb2.GetStatsResponse, _abc.Awaitable[_operations_service_pb2.GetStatsResponse]]:
-        """GetStats returns what this process is, the state of its consumers, the backlog of its outbox, and the numbers of
-        its service.
+        """GetStats describes this process: its release, the state of its consumers, the backlog of its outbox, and its
+        service's own numbers.
         """
 
     @_abc_1.abstractmethod
@@ -114,8 +116,9 @@ class OperationsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_operations_service_pb2.RedriveDeadLettersResponse, _abc.Awaitable[_operations_service_pb2.RedriveDeadLettersResponse]]:
         """RedriveDeadLetters applies messages again as their consumer would, each in a transaction of its own. A message that
-        is applied becomes REDRIVEN; one that fails keeps its state and gets the new reason. Give ids, or a consumer to
-        redrive its open ones page by page. A repeat skips what is REDRIVEN, so it needs no request_id. INVALID_ARGUMENT
+        is applied becomes REDRIVEN; one that fails keeps its state and gets the new reason. Name dead letters by their ids,
+        or name a consumer to redrive its open ones page by page. A repeated call skips those that are REDRIVEN, so it needs
+        no request_id. INVALID_ARGUMENT
         `UNKNOWN_CONSUMER` for a consumer that this process does not have. UNAVAILABLE `STREAM_UNAVAILABLE` when a publish
         command cannot be returned to its stream.
         """
@@ -126,8 +129,8 @@ class OperationsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _operations_service_pb2.ArchiveDeadLettersRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_operations_service_pb2.ArchiveDeadLettersResponse, _abc.Awaitable[_operations_service_pb2.ArchiveDeadLettersResponse]]:
-        """ArchiveDeadLetters marks open ones as handled by other means; they are deleted 30 days later. A repeat does
-        nothing.
+        """ArchiveDeadLetters marks open dead letters as handled by other means; they are deleted 30 days later. Repeating the
+        call has no further effect.
         """
 
 def add_OperationsServiceServicer_to_server(servicer: OperationsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

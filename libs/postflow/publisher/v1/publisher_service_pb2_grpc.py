@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class PublisherServiceStub:
-    """PublisherService sends each post at most once, and tells what happened to it.
+    """PublisherService sends each post at most once, and reports what happened to it.
     """
 
     def __init__(self, channel):
@@ -58,7 +58,7 @@ class PublisherServiceStub:
 
 
 class PublisherServiceServicer:
-    """PublisherService sends each post at most once, and tells what happened to it.
+    """PublisherService sends each post at most once, and reports what happened to it.
     """
 
     def GetPostJob(self, request, context):
@@ -76,19 +76,20 @@ class PublisherServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def WithdrawContent(self, request, context):
-        """WithdrawContent forbids every revision of a draft below the one given. After its answer no older text is sent any
-        more; post jobs whose older text may be out are listed. When a target is out, nothing is forbidden, and the
-        evidence is returned. Repeats, and calls in any order, are safe. FAILED_PRECONDITION `REVISION_NOT_KNOWN` when
-        `below_revision` is more than one above the last revision announced to Publisher; nothing is stored, retry soon.
+        """WithdrawContent forbids every revision of a draft below the one given. Once it has answered, no older text will be
+        sent; the response lists the post jobs whose older text may be published. If a target is published already, nothing
+        is forbidden, and the response has the evidence. Calls may be repeated, and may arrive in any order.
+        FAILED_PRECONDITION `REVISION_NOT_KNOWN` when `below_revision` is more than one above the last revision announced to
+        Publisher; nothing is stored: retry soon.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ResolvePostJob(self, request, context):
-        """ResolvePostJob records a person's word on whether a post is out when nothing has proven it. PUBLISHED makes the
-        post job PUBLISHED with `evidence_kind` `PERSON`; NOT_PUBLISHED makes it FAILED with `error_reason`
-        `RESOLVED_NOT_PUBLISHED`, and only then can a next run send it. Later proof still counts. NOT_FOUND
+        """ResolvePostJob records a person's word on whether a post is published, when nothing has proven it. PUBLISHED makes
+        the post job PUBLISHED with `evidence_kind` `PERSON`; NOT_PUBLISHED makes it FAILED with `error_reason`
+        `RESOLVED_NOT_PUBLISHED`, and only then can another run send it. Later proof still counts. NOT_FOUND
         `POST_JOB_NOT_FOUND`; FAILED_PRECONDITION `POST_JOB_NOT_RESOLVABLE` unless it is UNKNOWN or NEEDS_ATTENTION.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -127,7 +128,7 @@ def add_PublisherServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class PublisherService:
-    """PublisherService sends each post at most once, and tells what happened to it.
+    """PublisherService sends each post at most once, and reports what happened to it.
     """
 
     @staticmethod

@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class PublisherServiceStub:
-    """PublisherService sends each post at most once, and tells what happened to it."""
+    """PublisherService sends each post at most once, and reports what happened to it."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -38,21 +38,22 @@ class PublisherServiceStub:
     ListPostJobs: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.ListPostJobsRequest, _publisher_service_pb2.ListPostJobsResponse]
     """ListPostJobs lists post jobs, newest first."""
     WithdrawContent: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.WithdrawContentRequest, _publisher_service_pb2.WithdrawContentResponse]
-    """WithdrawContent forbids every revision of a draft below the one given. After its answer no older text is sent any
-    more; post jobs whose older text may be out are listed. When a target is out, nothing is forbidden, and the
-    evidence is returned. Repeats, and calls in any order, are safe. FAILED_PRECONDITION `REVISION_NOT_KNOWN` when
-    `below_revision` is more than one above the last revision announced to Publisher; nothing is stored, retry soon.
+    """WithdrawContent forbids every revision of a draft below the one given. Once it has answered, no older text will be
+    sent; the response lists the post jobs whose older text may be published. If a target is published already, nothing
+    is forbidden, and the response has the evidence. Calls may be repeated, and may arrive in any order.
+    FAILED_PRECONDITION `REVISION_NOT_KNOWN` when `below_revision` is more than one above the last revision announced to
+    Publisher; nothing is stored: retry soon.
     """
     ResolvePostJob: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.ResolvePostJobRequest, _publisher_service_pb2.ResolvePostJobResponse]
-    """ResolvePostJob records a person's word on whether a post is out when nothing has proven it. PUBLISHED makes the
-    post job PUBLISHED with `evidence_kind` `PERSON`; NOT_PUBLISHED makes it FAILED with `error_reason`
-    `RESOLVED_NOT_PUBLISHED`, and only then can a next run send it. Later proof still counts. NOT_FOUND
+    """ResolvePostJob records a person's word on whether a post is published, when nothing has proven it. PUBLISHED makes
+    the post job PUBLISHED with `evidence_kind` `PERSON`; NOT_PUBLISHED makes it FAILED with `error_reason`
+    `RESOLVED_NOT_PUBLISHED`, and only then can another run send it. Later proof still counts. NOT_FOUND
     `POST_JOB_NOT_FOUND`; FAILED_PRECONDITION `POST_JOB_NOT_RESOLVABLE` unless it is UNKNOWN or NEEDS_ATTENTION.
     """
 
 @_typing.type_check_only
 class PublisherServiceAsyncStub(PublisherServiceStub):
-    """PublisherService sends each post at most once, and tells what happened to it."""
+    """PublisherService sends each post at most once, and reports what happened to it."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetPostJob: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.GetPostJobRequest, _publisher_service_pb2.GetPostJobResponse]  # type: ignore[assignment]
@@ -60,20 +61,21 @@ class PublisherServiceAsyncStub(PublisherServiceStub):
     ListPostJobs: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.ListPostJobsRequest, _publisher_service_pb2.ListPostJobsResponse]  # type: ignore[assignment]
     """ListPostJobs lists post jobs, newest first."""
     WithdrawContent: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.WithdrawContentRequest, _publisher_service_pb2.WithdrawContentResponse]  # type: ignore[assignment]
-    """WithdrawContent forbids every revision of a draft below the one given. After its answer no older text is sent any
-    more; post jobs whose older text may be out are listed. When a target is out, nothing is forbidden, and the
-    evidence is returned. Repeats, and calls in any order, are safe. FAILED_PRECONDITION `REVISION_NOT_KNOWN` when
-    `below_revision` is more than one above the last revision announced to Publisher; nothing is stored, retry soon.
+    """WithdrawContent forbids every revision of a draft below the one given. Once it has answered, no older text will be
+    sent; the response lists the post jobs whose older text may be published. If a target is published already, nothing
+    is forbidden, and the response has the evidence. Calls may be repeated, and may arrive in any order.
+    FAILED_PRECONDITION `REVISION_NOT_KNOWN` when `below_revision` is more than one above the last revision announced to
+    Publisher; nothing is stored: retry soon.
     """
     ResolvePostJob: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.ResolvePostJobRequest, _publisher_service_pb2.ResolvePostJobResponse]  # type: ignore[assignment]
-    """ResolvePostJob records a person's word on whether a post is out when nothing has proven it. PUBLISHED makes the
-    post job PUBLISHED with `evidence_kind` `PERSON`; NOT_PUBLISHED makes it FAILED with `error_reason`
-    `RESOLVED_NOT_PUBLISHED`, and only then can a next run send it. Later proof still counts. NOT_FOUND
+    """ResolvePostJob records a person's word on whether a post is published, when nothing has proven it. PUBLISHED makes
+    the post job PUBLISHED with `evidence_kind` `PERSON`; NOT_PUBLISHED makes it FAILED with `error_reason`
+    `RESOLVED_NOT_PUBLISHED`, and only then can another run send it. Later proof still counts. NOT_FOUND
     `POST_JOB_NOT_FOUND`; FAILED_PRECONDITION `POST_JOB_NOT_RESOLVABLE` unless it is UNKNOWN or NEEDS_ATTENTION.
     """
 
 class PublisherServiceServicer(metaclass=_abc_1.ABCMeta):
-    """PublisherService sends each post at most once, and tells what happened to it."""
+    """PublisherService sends each post at most once, and reports what happened to it."""
 
     @_abc_1.abstractmethod
     def GetPostJob(
@@ -97,10 +99,11 @@ class PublisherServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _publisher_service_pb2.WithdrawContentRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_publisher_service_pb2.WithdrawContentResponse, _abc.Awaitable[_publisher_service_pb2.WithdrawContentResponse]]:
-        """WithdrawContent forbids every revision of a draft below the one given. After its answer no older text is sent any
-        more; post jobs whose older text may be out are listed. When a target is out, nothing is forbidden, and the
-        evidence is returned. Repeats, and calls in any order, are safe. FAILED_PRECONDITION `REVISION_NOT_KNOWN` when
-        `below_revision` is more than one above the last revision announced to Publisher; nothing is stored, retry soon.
+        """WithdrawContent forbids every revision of a draft below the one given. Once it has answered, no older text will be
+        sent; the response lists the post jobs whose older text may be published. If a target is published already, nothing
+        is forbidden, and the response has the evidence. Calls may be repeated, and may arrive in any order.
+        FAILED_PRECONDITION `REVISION_NOT_KNOWN` when `below_revision` is more than one above the last revision announced to
+        Publisher; nothing is stored: retry soon.
         """
 
     @_abc_1.abstractmethod
@@ -109,9 +112,9 @@ class PublisherServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _publisher_service_pb2.ResolvePostJobRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_publisher_service_pb2.ResolvePostJobResponse, _abc.Awaitable[_publisher_service_pb2.ResolvePostJobResponse]]:
-        """ResolvePostJob records a person's word on whether a post is out when nothing has proven it. PUBLISHED makes the
-        post job PUBLISHED with `evidence_kind` `PERSON`; NOT_PUBLISHED makes it FAILED with `error_reason`
-        `RESOLVED_NOT_PUBLISHED`, and only then can a next run send it. Later proof still counts. NOT_FOUND
+        """ResolvePostJob records a person's word on whether a post is published, when nothing has proven it. PUBLISHED makes
+        the post job PUBLISHED with `evidence_kind` `PERSON`; NOT_PUBLISHED makes it FAILED with `error_reason`
+        `RESOLVED_NOT_PUBLISHED`, and only then can another run send it. Later proof still counts. NOT_FOUND
         `POST_JOB_NOT_FOUND`; FAILED_PRECONDITION `POST_JOB_NOT_RESOLVABLE` unless it is UNKNOWN or NEEDS_ATTENTION.
         """
 

@@ -27,7 +27,7 @@ if _version_not_supported:
 
 class ScheduleAdminServiceStub:
     """ScheduleAdminService is for operators. When a government changes its clocks, a release of the service brings new time
-    zone data; these calls list the future times that it moves, and announce them.
+    zone data. These calls list the future times that the new data moves, and announce them.
     """
 
     def __init__(self, channel):
@@ -50,13 +50,13 @@ class ScheduleAdminServiceStub:
 
 class ScheduleAdminServiceServicer:
     """ScheduleAdminService is for operators. When a government changes its clocks, a release of the service brings new time
-    zone data; these calls list the future times that it moves, and announce them.
+    zone data. These calls list the future times that the new data moves, and announce them.
     """
 
     def ListZoneChanges(self, request, context):
         """ListZoneChanges pages through the schedules, rules and timers whose future times differ from those announced,
-        because the data of their zone has changed since: by kind, organization and id. Disabled ones are included, because
-        slots that were given out while they were enabled keep their local time.
+        because the data of their zone has changed since. They are sorted by kind, organization and id. Disabled schedules
+        are included, because slots that were given out while they were enabled keep their local time.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -64,8 +64,8 @@ class ScheduleAdminServiceServicer:
 
     def ApplyZoneChanges(self, request, context):
         """ApplyZoneChanges announces them again with the time zone data in use: Queue moves its slots, timers get their new
-        times. It handles as many as it can before the call's deadline (a minute if there is none) and tells whether that
-        was all; call it again to continue. Call it once all services run the new release.
+        times. It handles as many as it can before the call's deadline (a minute if there is none) and says whether that
+        was all; call it again to continue. Call it only when all services run the new release.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -94,7 +94,7 @@ def add_ScheduleAdminServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class ScheduleAdminService:
     """ScheduleAdminService is for operators. When a government changes its clocks, a release of the service brings new time
-    zone data; these calls list the future times that it moves, and announce them.
+    zone data. These calls list the future times that the new data moves, and announce them.
     """
 
     @staticmethod

@@ -28,7 +28,7 @@ GRPC_VERSION: str
 
 class ScheduleAdminServiceStub:
     """ScheduleAdminService is for operators. When a government changes its clocks, a release of the service brings new time
-    zone data; these calls list the future times that it moves, and announce them.
+    zone data. These calls list the future times that the new data moves, and announce them.
     """
 
     @_typing.overload
@@ -37,36 +37,36 @@ class ScheduleAdminServiceStub:
     def __new__(cls, channel: _aio.Channel) -> ScheduleAdminServiceAsyncStub: ...
     ListZoneChanges: _grpc.UnaryUnaryMultiCallable[_schedule_admin_service_pb2.ListZoneChangesRequest, _schedule_admin_service_pb2.ListZoneChangesResponse]
     """ListZoneChanges pages through the schedules, rules and timers whose future times differ from those announced,
-    because the data of their zone has changed since: by kind, organization and id. Disabled ones are included, because
-    slots that were given out while they were enabled keep their local time.
+    because the data of their zone has changed since. They are sorted by kind, organization and id. Disabled schedules
+    are included, because slots that were given out while they were enabled keep their local time.
     """
     ApplyZoneChanges: _grpc.UnaryUnaryMultiCallable[_schedule_admin_service_pb2.ApplyZoneChangesRequest, _schedule_admin_service_pb2.ApplyZoneChangesResponse]
     """ApplyZoneChanges announces them again with the time zone data in use: Queue moves its slots, timers get their new
-    times. It handles as many as it can before the call's deadline (a minute if there is none) and tells whether that
-    was all; call it again to continue. Call it once all services run the new release.
+    times. It handles as many as it can before the call's deadline (a minute if there is none) and says whether that
+    was all; call it again to continue. Call it only when all services run the new release.
     """
 
 @_typing.type_check_only
 class ScheduleAdminServiceAsyncStub(ScheduleAdminServiceStub):
     """ScheduleAdminService is for operators. When a government changes its clocks, a release of the service brings new time
-    zone data; these calls list the future times that it moves, and announce them.
+    zone data. These calls list the future times that the new data moves, and announce them.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListZoneChanges: _aio.UnaryUnaryMultiCallable[_schedule_admin_service_pb2.ListZoneChangesRequest, _schedule_admin_service_pb2.ListZoneChangesResponse]  # type: ignore[assignment]
     """ListZoneChanges pages through the schedules, rules and timers whose future times differ from those announced,
-    because the data of their zone has changed since: by kind, organization and id. Disabled ones are included, because
-    slots that were given out while they were enabled keep their local time.
+    because the data of their zone has changed since. They are sorted by kind, organization and id. Disabled schedules
+    are included, because slots that were given out while they were enabled keep their local time.
     """
     ApplyZoneChanges: _aio.UnaryUnaryMultiCallable[_schedule_admin_service_pb2.ApplyZoneChangesRequest, _schedule_admin_service_pb2.ApplyZoneChangesResponse]  # type: ignore[assignment]
     """ApplyZoneChanges announces them again with the time zone data in use: Queue moves its slots, timers get their new
-    times. It handles as many as it can before the call's deadline (a minute if there is none) and tells whether that
-    was all; call it again to continue. Call it once all services run the new release.
+    times. It handles as many as it can before the call's deadline (a minute if there is none) and says whether that
+    was all; call it again to continue. Call it only when all services run the new release.
     """
 
 class ScheduleAdminServiceServicer(metaclass=_abc_1.ABCMeta):
     """ScheduleAdminService is for operators. When a government changes its clocks, a release of the service brings new time
-    zone data; these calls list the future times that it moves, and announce them.
+    zone data. These calls list the future times that the new data moves, and announce them.
     """
 
     @_abc_1.abstractmethod
@@ -76,8 +76,8 @@ class ScheduleAdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_admin_service_pb2.ListZoneChangesResponse, _abc.Awaitable[_schedule_admin_service_pb2.ListZoneChangesResponse]]:
         """ListZoneChanges pages through the schedules, rules and timers whose future times differ from those announced,
-        because the data of their zone has changed since: by kind, organization and id. Disabled ones are included, because
-        slots that were given out while they were enabled keep their local time.
+        because the data of their zone has changed since. They are sorted by kind, organization and id. Disabled schedules
+        are included, because slots that were given out while they were enabled keep their local time.
         """
 
     @_abc_1.abstractmethod
@@ -87,8 +87,8 @@ class ScheduleAdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_admin_service_pb2.ApplyZoneChangesResponse, _abc.Awaitable[_schedule_admin_service_pb2.ApplyZoneChangesResponse]]:
         """ApplyZoneChanges announces them again with the time zone data in use: Queue moves its slots, timers get their new
-        times. It handles as many as it can before the call's deadline (a minute if there is none) and tells whether that
-        was all; call it again to continue. Call it once all services run the new release.
+        times. It handles as many as it can before the call's deadline (a minute if there is none) and says whether that
+        was all; call it again to continue. Call it only when all services run the new release.
         """
 
 def add_ScheduleAdminServiceServicer_to_server(servicer: ScheduleAdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ScheduleServiceStub:
-    """ScheduleService decides when posts may go out.
+    """ScheduleService decides when accounts may post, and when brands want to.
     """
 
     def __init__(self, channel):
@@ -98,7 +98,7 @@ class ScheduleServiceStub:
 
 
 class ScheduleServiceServicer:
-    """ScheduleService decides when posts may go out.
+    """ScheduleService decides when accounts may post, and when brands want to.
     """
 
     def PutAccountSchedule(self, request, context):
@@ -134,8 +134,8 @@ class ScheduleServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def FindSlotTimes(self, request, context):
-        """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. A disabled schedule,
-        and one without slots, has none. NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. FAILED_PRECONDITION
+        """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. A schedule that is
+        disabled or has no slots has none. NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. FAILED_PRECONDITION
         `UNKNOWN_TIME_ZONE` when the tzdata release in use has dropped the schedule's zone.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -143,7 +143,7 @@ class ScheduleServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CheckSendWindow(self, request, context):
-        """CheckSendWindow tells whether the send window of an account is open at an instant, and when it closes or opens
+        """CheckSendWindow says whether the send window of an account is open at an instant, and when it closes or opens
         next. `enabled`, spacing and caps are not considered. A schedule without a window is always open. NOT_FOUND
         `SCHEDULE_NOT_FOUND` without a schedule. FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when the tzdata release in use has
         dropped the zone of a schedule with a window.
@@ -271,7 +271,7 @@ def add_ScheduleServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ScheduleService:
-    """ScheduleService decides when posts may go out.
+    """ScheduleService decides when accounts may post, and when brands want to.
     """
 
     @staticmethod

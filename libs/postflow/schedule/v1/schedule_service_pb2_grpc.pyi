@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ScheduleServiceStub:
-    """ScheduleService decides when posts may go out."""
+    """ScheduleService decides when accounts may post, and when brands want to."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -48,12 +48,12 @@ class ScheduleServiceStub:
     `SCHEDULE_NOT_FOUND`; ABORTED `ETAG_MISMATCH` for a stale etag.
     """
     FindSlotTimes: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.FindSlotTimesRequest, _schedule_service_pb2.FindSlotTimesResponse]
-    """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. A disabled schedule,
-    and one without slots, has none. NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. FAILED_PRECONDITION
+    """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. A schedule that is
+    disabled or has no slots has none. NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. FAILED_PRECONDITION
     `UNKNOWN_TIME_ZONE` when the tzdata release in use has dropped the schedule's zone.
     """
     CheckSendWindow: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.CheckSendWindowRequest, _schedule_service_pb2.CheckSendWindowResponse]
-    """CheckSendWindow tells whether the send window of an account is open at an instant, and when it closes or opens
+    """CheckSendWindow says whether the send window of an account is open at an instant, and when it closes or opens
     next. `enabled`, spacing and caps are not considered. A schedule without a window is always open. NOT_FOUND
     `SCHEDULE_NOT_FOUND` without a schedule. FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when the tzdata release in use has
     dropped the zone of a schedule with a window.
@@ -82,7 +82,7 @@ class ScheduleServiceStub:
 
 @_typing.type_check_only
 class ScheduleServiceAsyncStub(ScheduleServiceStub):
-    """ScheduleService decides when posts may go out."""
+    """ScheduleService decides when accounts may post, and when brands want to."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     PutAccountSchedule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.PutAccountScheduleRequest, _schedule_service_pb2.PutAccountScheduleResponse]  # type: ignore[assignment]
@@ -100,12 +100,12 @@ class ScheduleServiceAsyncStub(ScheduleServiceStub):
     `SCHEDULE_NOT_FOUND`; ABORTED `ETAG_MISMATCH` for a stale etag.
     """
     FindSlotTimes: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.FindSlotTimesRequest, _schedule_service_pb2.FindSlotTimesResponse]  # type: ignore[assignment]
-    """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. A disabled schedule,
-    and one without slots, has none. NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. FAILED_PRECONDITION
+    """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. A schedule that is
+    disabled or has no slots has none. NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. FAILED_PRECONDITION
     `UNKNOWN_TIME_ZONE` when the tzdata release in use has dropped the schedule's zone.
     """
     CheckSendWindow: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.CheckSendWindowRequest, _schedule_service_pb2.CheckSendWindowResponse]  # type: ignore[assignment]
-    """CheckSendWindow tells whether the send window of an account is open at an instant, and when it closes or opens
+    """CheckSendWindow says whether the send window of an account is open at an instant, and when it closes or opens
     next. `enabled`, spacing and caps are not considered. A schedule without a window is always open. NOT_FOUND
     `SCHEDULE_NOT_FOUND` without a schedule. FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when the tzdata release in use has
     dropped the zone of a schedule with a window.
@@ -133,7 +133,7 @@ class ScheduleServiceAsyncStub(ScheduleServiceStub):
     """
 
 class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
-    """ScheduleService decides when posts may go out."""
+    """ScheduleService decides when accounts may post, and when brands want to."""
 
     @_abc_1.abstractmethod
     def PutAccountSchedule(
@@ -179,8 +179,8 @@ class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _schedule_service_pb2.FindSlotTimesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_service_pb2.FindSlotTimesResponse, _abc.Awaitable[_schedule_service_pb2.FindSlotTimesResponse]]:
-        """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. A disabled schedule,
-        and one without slots, has none. NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. FAILED_PRECONDITION
+        """FindSlotTimes lists the times of the account's weekly slots after an instant, earliest first. A schedule that is
+        disabled or has no slots has none. NOT_FOUND `SCHEDULE_NOT_FOUND` without a schedule. FAILED_PRECONDITION
         `UNKNOWN_TIME_ZONE` when the tzdata release in use has dropped the schedule's zone.
         """
 
@@ -190,7 +190,7 @@ class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _schedule_service_pb2.CheckSendWindowRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_service_pb2.CheckSendWindowResponse, _abc.Awaitable[_schedule_service_pb2.CheckSendWindowResponse]]:
-        """CheckSendWindow tells whether the send window of an account is open at an instant, and when it closes or opens
+        """CheckSendWindow says whether the send window of an account is open at an instant, and when it closes or opens
         next. `enabled`, spacing and caps are not considered. A schedule without a window is always open. NOT_FOUND
         `SCHEDULE_NOT_FOUND` without a schedule. FAILED_PRECONDITION `UNKNOWN_TIME_ZONE` when the tzdata release in use has
         dropped the zone of a schedule with a window.

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class TimerServiceStub:
-    """TimerService keeps time for other services: a timer that is due becomes a TimerFired event.
+    """TimerService fires timers for other services: a timer that is due becomes a TimerFired event.
     """
 
     def __init__(self, channel):
@@ -73,7 +73,7 @@ class TimerServiceStub:
 
 
 class TimerServiceServicer:
-    """TimerService keeps time for other services: a timer that is due becomes a TimerFired event.
+    """TimerService fires timers for other services: a timer that is due becomes a TimerFired event.
     """
 
     def CreateTimer(self, request, context):
@@ -100,9 +100,9 @@ class TimerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PauseTimer(self, request, context):
-        """PauseTimer stops a timer from firing until it is resumed; pausing twice is one pause. A firing that has begun is
-        not undone. NOT_FOUND `TIMER_NOT_FOUND`; FAILED_PRECONDITION `TIMER_FINISHED`; ABORTED `ETAG_MISMATCH` for a stale
-        etag.
+        """PauseTimer stops a timer from firing until it is resumed; pausing it twice has no further effect. A firing that has
+        begun is not undone. NOT_FOUND `TIMER_NOT_FOUND`; FAILED_PRECONDITION `TIMER_FINISHED`; ABORTED `ETAG_MISMATCH` for
+        a stale etag.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -179,7 +179,7 @@ def add_TimerServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class TimerService:
-    """TimerService keeps time for other services: a timer that is due becomes a TimerFired event.
+    """TimerService fires timers for other services: a timer that is due becomes a TimerFired event.
     """
 
     @staticmethod

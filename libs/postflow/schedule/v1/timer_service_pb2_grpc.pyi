@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class TimerServiceStub:
-    """TimerService keeps time for other services: a timer that is due becomes a TimerFired event."""
+    """TimerService fires timers for other services: a timer that is due becomes a TimerFired event."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -43,9 +43,9 @@ class TimerServiceStub:
     ListTimers: _grpc.UnaryUnaryMultiCallable[_timer_service_pb2.ListTimersRequest, _timer_service_pb2.ListTimersResponse]
     """ListTimers pages through the timers of an organization, in the order of their ids."""
     PauseTimer: _grpc.UnaryUnaryMultiCallable[_timer_service_pb2.PauseTimerRequest, _timer_service_pb2.PauseTimerResponse]
-    """PauseTimer stops a timer from firing until it is resumed; pausing twice is one pause. A firing that has begun is
-    not undone. NOT_FOUND `TIMER_NOT_FOUND`; FAILED_PRECONDITION `TIMER_FINISHED`; ABORTED `ETAG_MISMATCH` for a stale
-    etag.
+    """PauseTimer stops a timer from firing until it is resumed; pausing it twice has no further effect. A firing that has
+    begun is not undone. NOT_FOUND `TIMER_NOT_FOUND`; FAILED_PRECONDITION `TIMER_FINISHED`; ABORTED `ETAG_MISMATCH` for
+    a stale etag.
     """
     ResumeTimer: _grpc.UnaryUnaryMultiCallable[_timer_service_pb2.ResumeTimerRequest, _timer_service_pb2.ResumeTimerResponse]
     """ResumeTimer restarts a paused or faulty timer; the misfire policy applies to the times that have passed. Resuming
@@ -61,7 +61,7 @@ class TimerServiceStub:
 
 @_typing.type_check_only
 class TimerServiceAsyncStub(TimerServiceStub):
-    """TimerService keeps time for other services: a timer that is due becomes a TimerFired event."""
+    """TimerService fires timers for other services: a timer that is due becomes a TimerFired event."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateTimer: _aio.UnaryUnaryMultiCallable[_timer_service_pb2.CreateTimerRequest, _timer_service_pb2.CreateTimerResponse]  # type: ignore[assignment]
@@ -74,9 +74,9 @@ class TimerServiceAsyncStub(TimerServiceStub):
     ListTimers: _aio.UnaryUnaryMultiCallable[_timer_service_pb2.ListTimersRequest, _timer_service_pb2.ListTimersResponse]  # type: ignore[assignment]
     """ListTimers pages through the timers of an organization, in the order of their ids."""
     PauseTimer: _aio.UnaryUnaryMultiCallable[_timer_service_pb2.PauseTimerRequest, _timer_service_pb2.PauseTimerResponse]  # type: ignore[assignment]
-    """PauseTimer stops a timer from firing until it is resumed; pausing twice is one pause. A firing that has begun is
-    not undone. NOT_FOUND `TIMER_NOT_FOUND`; FAILED_PRECONDITION `TIMER_FINISHED`; ABORTED `ETAG_MISMATCH` for a stale
-    etag.
+    """PauseTimer stops a timer from firing until it is resumed; pausing it twice has no further effect. A firing that has
+    begun is not undone. NOT_FOUND `TIMER_NOT_FOUND`; FAILED_PRECONDITION `TIMER_FINISHED`; ABORTED `ETAG_MISMATCH` for
+    a stale etag.
     """
     ResumeTimer: _aio.UnaryUnaryMultiCallable[_timer_service_pb2.ResumeTimerRequest, _timer_service_pb2.ResumeTimerResponse]  # type: ignore[assignment]
     """ResumeTimer restarts a paused or faulty timer; the misfire policy applies to the times that have passed. Resuming
@@ -91,7 +91,7 @@ class TimerServiceAsyncStub(TimerServiceStub):
     """
 
 class TimerServiceServicer(metaclass=_abc_1.ABCMeta):
-    """TimerService keeps time for other services: a timer that is due becomes a TimerFired event."""
+    """TimerService fires timers for other services: a timer that is due becomes a TimerFired event."""
 
     @_abc_1.abstractmethod
     def CreateTimer(
@@ -126,9 +126,9 @@ class TimerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _timer_service_pb2.PauseTimerRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_timer_service_pb2.PauseTimerResponse, _abc.Awaitable[_timer_service_pb2.PauseTimerResponse]]:
-        """PauseTimer stops a timer from firing until it is resumed; pausing twice is one pause. A firing that has begun is
-        not undone. NOT_FOUND `TIMER_NOT_FOUND`; FAILED_PRECONDITION `TIMER_FINISHED`; ABORTED `ETAG_MISMATCH` for a stale
-        etag.
+        """PauseTimer stops a timer from firing until it is resumed; pausing it twice has no further effect. A firing that has
+        begun is not undone. NOT_FOUND `TIMER_NOT_FOUND`; FAILED_PRECONDITION `TIMER_FINISHED`; ABORTED `ETAG_MISMATCH` for
+        a stale etag.
         """
 
     @_abc_1.abstractmethod
