@@ -8,7 +8,7 @@ import pytest
 from postflow.queue.v1.publish_command_pb2 import PublishCommand
 from postflow.target.v1.target_pb2 import Target as TargetMessage
 from publisher_service.domain.claim import Command, Verdict, command_of
-from publisher_service.domain.plan import Slot, after_slot
+from publisher_service.domain.plan import Slot, after_slot, local_month
 from publisher_service.domain.post_job import ENDED_RUN, JobState, PostJob, Target
 from publisher_service.domain.refusal import refused
 from publisher_service.wire.commands import command_from
@@ -96,3 +96,11 @@ def test_a_command_has_the_local_month_of_its_time(zone: str, month: str) -> Non
 def test_the_command_of_a_job_repeats_its_month() -> None:
     job = after_slot(ended(JobState.FAILED), SLOT, now=NOW)
     assert command_of(job).target_month == job.target_month
+
+
+@pytest.mark.parametrize(
+    ("time", "zone"),
+    [(datetime(1, 1, 1, tzinfo=UTC), "America/New_York"), (datetime(9999, 12, 31, 23, tzinfo=UTC), "Asia/Tokyo")],
+)
+def test_a_local_date_that_no_date_can_hold_has_the_utc_month(time: datetime, zone: str) -> None:
+    assert local_month(time, zone) == time.date().replace(day=1).isoformat()

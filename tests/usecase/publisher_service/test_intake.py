@@ -1,5 +1,7 @@
 """Commands that cannot be read become dead letters, and the next ones go on."""
 
+import pytest
+
 from devstack.servers.postgres import EmbeddedPostgres
 from testkit.eventually import eventually
 from tests.usecase.publisher_service.rig import Start
@@ -42,3 +44,22 @@ async def test_an_unreadable_command_is_parked_once_the_database_is_back(
         await rig.save_draft("d1")
         await rig.go("d1")
         await rig.in_state("PUBLISHED", "d1")
+
+
+@pytest.mark.parametrize(
+    ("instant", "zone"), [("0001-01-01T00:00:01Z", "America/New_York"), ("0001-01-01T00:00:00Z", "UTC")]
+)
+async def test_a_command_for_the_year_1_is_missed_and_does_not_end_the_process(
+    start: Start, instant: str, zone: str
+) -> None:
+    async with start() as rig:
+        await rig.connect()
+        await rig.save_draft("d1")
+        await rig.in_state("PENDING", "d1")
+        slot = rig.new_slot()
+        command = rig.command_message("d1", slot, rig.clock.now())
+        command.time_zone = zone
+        command.schedule_time.FromJsonString(instant)
+        command.not_after.FromJsonString(instant)
+        await rig.client.jetstream().publish("publish.0.acme", command.SerializeToString())
+        await rig.in_state("MISSED", "d1")

@@ -156,9 +156,13 @@ def _revived(job: PostJob, live_slots: Set[str], now: datetime) -> PostJob:
 
 
 def local_month(time: datetime, zone: str) -> str:
-    """Returns the first day of the local month; of the UTC month when the slot names no zone that is known here."""
+    """Returns the first day of the local month.
+
+    It is that of the UTC month if the slot names no zone that is known here, or the local date lies outside the years 1
+    to 9999.
+    """
     try:
         day = local_day(time, find_zone(zone)) if zone else time.date()
-    except UnknownZone:
+    except (UnknownZone, OverflowError):
         day = time.date()
     return day.replace(day=1).isoformat()

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from google.protobuf.message import DecodeError
@@ -35,6 +35,8 @@ CONSUMER = "publisher"
 _HELD_HERE = timedelta(milliseconds=500)
 # The claim takes some milliseconds; the request itself is to start at the instant.
 _CLAIM_AHEAD = timedelta(milliseconds=25)
+# The first instant minus this lead is none that a datetime can hold.
+_EARLIEST = datetime.min.replace(tzinfo=UTC) + _CLAIM_AHEAD
 # Bounds the damage of a clock that has gone wrong.
 _LONGEST_HOLD = timedelta(minutes=5)
 _DATABASE_DOWN = timedelta(seconds=1)
@@ -141,7 +143,7 @@ class CommandIntake:
             return
         self._unanswered.add(held)
         self._by_key[held.key] = held
-        timer.hold(command.schedule_time - _CLAIM_AHEAD, held)
+        timer.hold(max(command.schedule_time, _EARLIEST) - _CLAIM_AHEAD, held)
 
     def _release(self, pull: PullLoop, held: HeldCommand) -> None:
         self._unanswered.discard(held)
