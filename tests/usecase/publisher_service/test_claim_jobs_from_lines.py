@@ -1,5 +1,6 @@
 """Turns of lines: whose first post is claimed next, and that no command overtakes a line."""
 
+from contextlib import AsyncExitStack
 from datetime import timedelta
 
 from publisher_service.adapters.postgres.lines import lock_due_lines
@@ -69,3 +70,15 @@ async def test_turns_go_round_organizations_within_each_providers_room(replica: 
         ("other", "page-2"),
         ("small", "page-1"),
     ]
+
+
+async def test_lines_have_their_turns_while_lists_hold_all_readers(replica: Replica) -> None:
+    names = await replica.posts(2, account="page")
+    answers = await replica.claim([a_command(name, "page") for name in names])
+    await replica.settle([a_sent(each) for each in claims_in(answers)])
+    async with AsyncExitStack() as lists:
+        for _ in range(4):  # half as many as the eight connections for writing
+            await lists.enter_async_context(replica.database.read())
+        due, now = await replica.claims.next_turn(replica.lanes)
+    assert due is not None
+    assert due <= now

@@ -103,7 +103,8 @@ class ClaimJobs:
 
     async def next_turn(self, lanes: Sequence[Lane]) -> tuple[datetime | None, datetime]:
         """Returns when the next line has its turn, and the present time."""
-        async with self._database.read() as connection:
+        # Not on a reader's connection: claiming waits for this, and must not wait for lists.
+        async with self._database.statement() as connection:
             now = await self._steady.observe(self._clock, connection)
             return await next_wake_time(connection, [lane.provider for lane in lanes]), now
 
