@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import signal
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from servicekit.bus.delivery import Delivery
 from servicekit.bus.streams import ensure_stream
 from testkit.eventually import eventually
 from tests.contract.servicekit_bus.pulling import (
+    READER,
     WORK,
     Acknowledger,
     Collector,
@@ -49,7 +51,8 @@ async def test_delays_survive_a_restart_of_the_server(stream: Client, fresh_nats
 
 async def test_pulling_continues_after_a_killed_server_restarts(stream: Client, fresh_nats: EmbeddedNats) -> None:
     collector = Acknowledger()
-    async with pulling(stream, collector):
+    # The server may die with acknowledgements that it has not stored: it redelivers those messages after `ack_wait`.
+    async with pulling(stream, collector, spec=replace(READER, ack_wait=timedelta(seconds=2))):
         await publish(stream, 200)
         await eventually(lambda: len(collector.seen) == 200)
         await fresh_nats.kill()
