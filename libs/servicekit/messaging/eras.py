@@ -183,12 +183,12 @@ class Eras:
 
     async def unhealed(self) -> Era | None:
         """Returns the oldest era that may have rows to publish again."""
-        async with self._database.read() as connection:
+        async with self._database.statement() as connection:
             return next((era for era in await _load(connection) if era.healed is not None), None)
 
     async def lost(self, era: Era, limit: int) -> LostPage:
         """Returns the next rows of an era to publish again."""
-        async with self._database.read() as connection:
+        async with self._database.statement() as connection:
             parameters = {"era_time": era.era_time, "healed": era.healed, "limit": limit}
             found = (await connection.execute(_LOST, parameters)).all()
         # A page may end within a message: the next page has its other rows, when those of this page are marked.
@@ -260,7 +260,7 @@ class Eras:
         """Returns the newest valid mark up to this sequence."""
         kept = [_TOP if era.kept is None else era.kept for era in eras]
         marks = {"era_times": [era.era_time for era in eras], "kept": kept, "at_most": at_most}
-        async with self._database.read() as connection:
+        async with self._database.statement() as connection:
             row = (await connection.execute(_NEWEST, marks)).one_or_none()
         return (row.stream_sequence, row.event_ids) if row else None
 

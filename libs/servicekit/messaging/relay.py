@@ -68,6 +68,8 @@ class Relay:
     """Publishes the outbox of one database.
 
     `connections` returns the reconnect count. The stream can only have lost messages across a reconnect.
+
+    Its queries share the connections for writing, so that no list of a client, which holds a reader, holds up an event.
     """
 
     def __init__(
@@ -173,7 +175,7 @@ class Relay:
 
     async def _look(self) -> datetime | None:
         """Returns the time before which rows were left behind, if there are any."""
-        async with self._database.read() as connection:
+        async with self._database.statement() as connection:
             oldest: datetime | None = (await connection.execute(_OLDEST)).scalar()
             now = await self._clock.now(connection) if oldest else None
         self._next_look = _now() + _LOOK_PERIOD
@@ -188,7 +190,7 @@ class Relay:
     async def _carry_leftovers(self, before: datetime) -> None:
         era = await self._verified_era()
         page = {"before": before, "after": self._swept, "limit": _MOST_PER_PASS}
-        async with self._database.read() as connection:
+        async with self._database.statement() as connection:
             rows = [OutboxRow(*row) for row in await connection.execute(_LEFTOVERS, page)]
         try:
             if rows:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 
 import pytest
@@ -110,6 +110,23 @@ async def _all_marked(database: Database, of: int) -> bool:
 
 def _numbers(broker: MemoryBroker) -> list[int]:
     return [int(event.aggregate_id) for event in broker.events]
+
+
+async def test_lists_that_hold_all_readers_hold_up_no_event(
+    database: Database, relay: Relay, announce: Announcer
+) -> None:
+    async def are_marked() -> bool:
+        async with database.statement() as connection:
+            marked: int = (await connection.execute(text("select count(stream_sequence) from outbox"))).scalar_one()
+            return marked == 3
+
+    async with AsyncExitStack() as lists:
+        readers = [await lists.enter_async_context(database.read()) for _ in range(4)]
+        assert len(readers) == 4, "half as many as the eight connections for writing"
+        async with _running(relay):
+            await announce([1, 2])
+            await announce([3], left=True)
+            await eventually(are_marked)
 
 
 async def test_committed_rows_are_published_once_and_marked(
