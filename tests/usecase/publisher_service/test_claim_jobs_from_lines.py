@@ -77,8 +77,8 @@ async def test_lines_have_their_turns_while_lists_hold_all_readers(replica: Repl
     answers = await replica.claim([a_command(name, "page") for name in names])
     await replica.settle([a_sent(each) for each in claims_in(answers)])
     async with AsyncExitStack() as lists:
-        for _ in range(4):  # half as many as the eight connections for writing
-            await lists.enter_async_context(replica.database.read())
+        readers = [await lists.enter_async_context(replica.database.read()) for _ in range(4)]
+        assert len(readers) == 4, "half as many as the eight connections for writing"
         due, now = await replica.claims.next_turn(replica.lanes)
     assert due is not None
     assert due <= now
