@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError, Message
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.js import JetStreamContext
-from nats.js.api import ConsumerInfo, RawStreamMsg, StreamInfo
+from nats.js.api import ConsumerInfo, RawStreamMsg, StreamInfo, StreamState
 from nats.js.errors import NotFoundError
 
 import postflow
@@ -32,6 +32,7 @@ from servicekit.run.addresses import Misconfigured, check_nats, without_password
 PROGRAM = "postflow streams"
 _DEFAULT_URL = "nats://127.0.0.1:4222"
 _CONNECT_SECONDS = 5
+_NO_ANSWER = "no answer; name another server by --nats or POSTFLOW_NATS_URL"
 _FAILED, _MISCONFIGURED = 1, 2
 _NEST = 2
 """How deep to look for fields that identify: an event holds its resource, which holds a target."""
@@ -65,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     except Misconfigured as error:
         return complain(PROGRAM, f"{without_password(options.nats)}: {error.complaint}", _MISCONFIGURED)
     except (NatsError, OSError) as error:
-        return complain(PROGRAM, f"{without_password(options.nats)}: {str(error) or 'no answer'}", _FAILED)
+        return complain(PROGRAM, f"{without_password(options.nats)}: {str(error) or _NO_ANSWER}", _FAILED)
     return 0
 
 
@@ -77,7 +78,7 @@ async def _report(url: str, peek: int) -> list[str]:
         js = client.jetstream()
         lines: list[str] = []
         for stream in sorted(await js.streams_info(), key=lambda each: each.config.name or ""):
-            lines += await _stream(js, stream, peek)
+            lines += [*([""] if lines else []), *await _stream(js, stream, peek)]
         return lines or ["no streams: no service has connected yet"]
     finally:
         await close(client)
@@ -88,7 +89,7 @@ async def _stream(js: JetStreamContext, stream: StreamInfo, peek: int) -> list[s
     consumers = await js.consumers_info(name)
     first = _first_to_show(stream, consumers, peek)
     lines = [
-        f"{name}: {state.messages:,} messages, {size(state.bytes)}, sequences {state.first_seq} to {state.last_seq}",
+        f"{name}: {_held(state)}",
         _row("consumer", "behind", "in flight", "redelivered"),
         *(
             _row(each.name, each.num_pending or 0, each.num_ack_pending or 0, each.num_redelivered or 0)
@@ -100,7 +101,13 @@ async def _stream(js: JetStreamContext, stream: StreamInfo, peek: int) -> list[s
         async for message in _messages(js, name, first, peek):
             at = f"{message.time:%H:%M:%S}" if message.time else ""
             lines += [f"    {message.seq:>8} {at} {text}" for text in _described(message)]
-    return [*lines, ""]
+    return lines
+
+
+def _held(state: StreamState) -> str:
+    if not state.messages:
+        return f"empty, the next sequence is {state.last_seq + 1}"
+    return f"{state.messages:,} messages, {size(state.bytes)}, sequences {state.first_seq} to {state.last_seq}"
 
 
 def _row(name: str, *counts: str | int) -> str:

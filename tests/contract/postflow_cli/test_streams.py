@@ -67,6 +67,19 @@ async def test_an_empty_server_has_no_streams(fresh_nats: EmbeddedNats) -> None:
     assert (code, lines) == (0, ["no streams: no service has connected yet"])
 
 
+async def test_an_empty_stream_shows_its_next_sequence(js: JetStreamContext, fresh_nats: EmbeddedNats) -> None:
+    await ensure_stream(js, EVENTS)
+    await js.add_stream(name="SMALL", subjects=["small"])
+    await js.publish("small", b"")
+    await js.purge_stream("SMALL")
+    _, lines, _ = await _streams(fresh_nats.url)
+    assert [line for line in lines if not line.startswith("  ")] == [
+        "EVENTS: empty, the next sequence is 1",
+        "",
+        "SMALL: empty, the next sequence is 2",
+    ]
+
+
 async def test_it_shows_how_far_each_consumer_is_behind(js: JetStreamContext, fresh_nats: EmbeddedNats) -> None:
     await ensure_stream(js, EVENTS)
     for number in range(3):
@@ -107,7 +120,7 @@ async def test_held_commands_are_shown_with_their_time(js: JetStreamContext, fre
     command.schedule_time.FromJsonString("2026-03-02T09:00:00Z")
     await js.publish(publish_subject("acme", "page"), command.SerializeToString())
     _, lines, _ = await _streams(fresh_nats.url)
-    assert lines[-2].endswith(
+    assert lines[-1].endswith(
         "PublishCommand organization_id=acme slot_id=s1 draft_id=d1 schedule_time=2026-03-02T09:00:00Z"
     )
 
@@ -119,8 +132,8 @@ async def test_what_cannot_be_read_is_named_without_harm(js: JetStreamContext, f
     await js.publish("events.drafts.acme.d1", Envelope(events=[unknown]).SerializeToString())
     code, lines, _ = await _streams(fresh_nats.url)
     assert code == 0
-    assert lines[-3].endswith("cannot be read, 2 bytes on events.drafts.acme.d1")
-    assert lines[-2].endswith("OfANewerRelease organization_id='evil\\x1b[2J'")
+    assert lines[-2].endswith("cannot be read, 2 bytes on events.drafts.acme.d1")
+    assert lines[-1].endswith("OfANewerRelease organization_id='evil\\x1b[2J'")
 
 
 @pytest.mark.parametrize("peek", ["0", "1"])
@@ -137,5 +150,6 @@ async def test_a_server_that_is_wrong_or_unreachable_is_named_in_a_line(free_por
     assert (code, error) == (2, "postflow streams: the address of NATS is not nats://user:password@host:port\n")
     address = f"127.0.0.1:{free_port()}"
     code, _, error = await _streams(f"nats://u:geheim@{address}")
-    assert (code, error.splitlines()[-1]) == (1, f"postflow streams: nats://u@{address}: no answer")
+    hint = "no answer; name another server by --nats or POSTFLOW_NATS_URL"
+    assert (code, error.splitlines()[-1]) == (1, f"postflow streams: nats://u@{address}: {hint}")
     assert "geheim" not in error
