@@ -82,7 +82,7 @@ def _outcome(entry: Mapping[str, Any]) -> str:
 
 
 def _call(entry: Mapping[str, Any]) -> str:
-    """Returns call, outcome and organization; of a refused call also the request id, to find it in the log."""
+    """Returns call, outcome and organization; of a refused call also the request id, which its inner calls share."""
     method, code = str(entry.get("method", "")).rpartition(".")[2], str(entry.get("code"))
     said = [" ".join(str(entry[name]) for name in ("code", "reason", "field") if entry.get(name))]
     said.append(f"{entry.get('duration_ms')} ms")
