@@ -10,16 +10,16 @@ RUN   := env -u PYTHONDONTWRITEBYTECODE PYTHONTZPATH= $(VENV)/bin
 help:            ## print this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-run: $(READY)    ## run PostFlow here: PostgreSQL, NATS, the four services (ARGS=--reset wipes; "--without queue" leaves it to you)
+run: $(READY)    ## run PostFlow until Ctrl-C (ARGS=--reset wipes its data, ARGS="--without queue" leaves one out)
 	@exec $(RUN)/python -m devstack up $(ARGS)
 
 demo: $(READY)   ## run a stack in a temporary folder and follow one post until it is published
 	@exec $(RUN)/python -m devstack demo $(ARGS)
 
-psql: $(READY)   ## open the database of a service of `make run` (SERVICE=queue ARGS="-c 'table slot'")
+psql: $(READY)   ## open a service's database, while it runs (SERVICE=queue ARGS="-c 'table slot'")
 	@exec $(RUN)/python -m devstack psql $(or $(SERVICE),$(error name the service: make psql SERVICE=queue)) -- $(ARGS)
 
-streams: $(READY) ## streams of `make run`: consumers, their lag, the next messages without their content (ARGS="--peek 20")
+streams: $(READY) ## show streams, consumers, their lag, the next messages, while it runs (ARGS="--peek 20")
 	@exec $(RUN)/python -m devstack streams $(ARGS)
 
 fmt: $(READY)    ## format code and protos, and mend what ruff can mend
@@ -42,10 +42,10 @@ check:           ## all that CI runs: lint, then every test
 proto: $(READY)  ## generate libs/postflow from protos/
 	tools/generate
 
-client: $(READY) ## build the wheel postflow-client: the stubs of protos/ alone, for other programs (into dist/)
+client: $(READY) ## build the wheel of stubs for programs that call PostFlow, into dist/
 	tools/client dist
 
-bench: $(READY)  ## measure, on embedded servers where needed; writes benchmarks/out/latest.json (ARGS=calendar: one part)
+bench: $(READY)  ## run the benchmarks, or a part of them (ARGS=calendar); writes benchmarks/out/latest.json
 	@exec $(RUN)/python -m benchmarks.run $(ARGS)
 
 clean:           ## remove the virtual environment and caches (never the data in .postflow)
