@@ -90,7 +90,7 @@ async def _serve(stack: Stack, printer: Printer, clock: Clock, without: Sequence
     async with stack:
         printer.say()
         printer.say(f"PostFlow serves after {clock.monotonic() - began:.1f} s. Ctrl-C stops it.")
-        for line in addresses(stack):
+        for line in addresses(stack, without):
             printer.say(f"  {line}")
         printer.say()
         printer.say("The first post:")
@@ -114,9 +114,10 @@ def _left_out(service: str, folder: Path) -> str:
 """
 
 
-def addresses(stack: Stack) -> list[str]:
+def addresses(stack: Stack, without: Sequence[str] = ()) -> list[str]:
     services = [
         f"{service:<10} {target:<24} metrics http://{stack.metrics[service]}/metrics"
+        + (", left to you" if service in without else "")
         for service, target in stack.targets.items()
     ]
     ledger = f"its ledger is {stack.sandbox.path}" if stack.sandbox.path else "not started here"

@@ -94,6 +94,7 @@ async def test_a_service_that_is_left_out_can_be_run_by_hand(tmp_path: Path) -> 
     state = tmp_path / "state"
     async with _up(state, "--without", "queue") as stack:
         assert await stack.says("devstack env", 10), list(stack.lines)
+        assert [line.split()[0] for line in stack.lines if line.endswith(", left to you")] == ["queue"]
         (command,) = [line.strip() for line in stack.lines if "devstack env" in line]
         by_hand = command.replace("-m pdb ", "")
         queue = await Child.start(["/bin/sh", "-c", by_hand], name="queue", environment=inherited())
