@@ -82,10 +82,13 @@ def _described(stats: pb.GetStatsResponse) -> Iterator[str]:
 
 def _list(service: OperationsServiceStub, options: argparse.Namespace) -> int:
     states = [] if options.all else [pb.DEAD_LETTER_STATE_OPEN]
+    letter = None
     for letter in _letters(service, pb.ListDeadLettersRequest(consumer=options.consumer, states=states)):
         state = pb.DeadLetterState.Name(letter.state).removeprefix("DEAD_LETTER_STATE_")
         about = f"{letter.organization_id or '-'} {letter.consumer} {letter.subject}"
         _say(f"{letter.id} {letter.create_time.ToJsonString()} {state} {printable(about)}: {printable(letter.reason)}")
+    if letter is None:
+        sys.stderr.write(f"no {'' if options.all else 'open '}dead letters\n")
     return _DONE
 
 

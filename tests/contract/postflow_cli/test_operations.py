@@ -116,6 +116,12 @@ async def test_closed_ones_are_listed_on_request_and_by_consumer(target: str) ->
     assert " REDRIVEN " in lines[0]
 
 
+@pytest.mark.parametrize(("arguments", "kind"), [([], "open dead letters"), (["--all"], "dead letters")])
+async def test_a_list_without_dead_letters_says_so_beside_it(target: str, arguments: list[str], kind: str) -> None:
+    answer = await _postflow("dead-letters", "list", target, "--consumer", "nobody", *arguments)
+    assert answer == (0, [], f"no {kind}\n")
+
+
 async def test_a_redrive_goes_through_all_pages_and_fails_if_one_does(target: str) -> None:
     assert await _postflow("dead-letters", "redrive", target, "queue-events") == (
         1,
