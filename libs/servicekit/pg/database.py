@@ -77,9 +77,9 @@ class Database:
         self.engine = _engine(async_url(url), pool_size, settings, patience)
         self._autocommit = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         # Separate connections: making one read-only for a moment would cost a round trip each time.
-        readers = _engine(
-            async_url(url), max(1, pool_size // 2), settings | {"default_transaction_read_only": "on"}, patience
-        )
+        self.reader_count = max(1, pool_size // 2)
+        read_only = settings | {"default_transaction_read_only": "on"}
+        readers = _engine(async_url(url), self.reader_count, read_only, patience)
         event.listen(readers.sync_engine, "handle_error", _refuse_write)
         self._readers = readers.execution_options(isolation_level="AUTOCOMMIT")
         losses = _Losses()
@@ -109,7 +109,10 @@ class Database:
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
-        """Yields a connection for single queries, through which PostgreSQL refuses to write."""
+        """Yields a connection for single queries, through which PostgreSQL refuses to write.
+
+        For what callers ask. Slow lists may hold all of these connections, so what posts wait for uses `statement()`.
+        """
         async with self._readers.connect() as connection:
             yield connection
 

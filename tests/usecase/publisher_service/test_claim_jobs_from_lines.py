@@ -1,10 +1,10 @@
 """Turns of lines: whose first post is claimed next, and that no command overtakes a line."""
 
-from contextlib import AsyncExitStack
 from datetime import timedelta
 
 from publisher_service.adapters.postgres.lines import lock_due_lines
 from publisher_service.domain.claim import Lane
+from testkit.readers import all_readers_held
 from tests.usecase.publisher_service.replica import DUE, Replica, a_command, a_sent, claims_in
 
 
@@ -76,9 +76,7 @@ async def test_lines_have_their_turns_while_lists_hold_all_readers(replica: Repl
     names = await replica.posts(2, account="page")
     answers = await replica.claim([a_command(name, "page") for name in names])
     await replica.settle([a_sent(each) for each in claims_in(answers)])
-    async with AsyncExitStack() as lists:
-        readers = [await lists.enter_async_context(replica.database.read()) for _ in range(4)]
-        assert len(readers) == 4, "half as many as the eight connections for writing"
+    async with all_readers_held(replica.database):
         due, now = await replica.claims.next_turn(replica.lanes)
     assert due is not None
     assert due <= now

@@ -12,6 +12,7 @@ from queue_service.domain.job import JobState
 from queue_service.domain.policy import Policy
 from servicekit import failpoints
 from testkit.clocks import START
+from testkit.readers import all_readers_held
 from tests.usecase.queue_service.steps import drain
 
 if TYPE_CHECKING:
@@ -44,6 +45,18 @@ async def test_a_slot_is_handed_over_when_the_lead_begins_not_before(queue: "Que
     [row] = await queue.rows("select next_emit_at from slot")
     assert row.next_emit_at == DUE + seconds(4)
     assert not await queue.hand_over.dispatch()
+
+
+async def test_slots_are_handed_over_while_lists_hold_all_readers(queue: "Queue") -> None:
+    await queue.save_draft("d1", "page")
+    await queue.at("d1", DUE)
+    queue.now = DUE - LEAD
+    async with all_readers_held(queue.database):
+        assert await queue.hand_over.dispatch()
+        assert len(queue.stream.taken()) == 1
+        queue.now = DUE + seconds(5)
+        assert await queue.hand_over.repeat()
+    assert len(queue.stream.taken()) == 1
 
 
 async def test_a_late_slot_is_handed_over_at_once_and_repeated_from_now_on(queue: "Queue") -> None:

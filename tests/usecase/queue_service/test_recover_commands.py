@@ -16,6 +16,7 @@ from queue_service.domain.job import JobState
 from queue_service.domain.policy import Policy
 from queue_service.domain.stream import StreamMark
 from testkit.clocks import START
+from testkit.readers import all_readers_held
 
 if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue
@@ -85,6 +86,16 @@ async def test_unanswered_commands_are_sent_again_before_they_are_due(
     assert [record for record in caplog.records if "has lost commands: repeating those of 9 slots" in record.message]
     counts = await held.rows("select emission, count(*) as slots from slot group by 1 order by 1")
     assert [(row.emission, row.slots) for row in counts] == [(1, 1), (2, 9)]
+
+
+async def test_lost_commands_are_found_while_lists_hold_all_readers(held: "Queue") -> None:
+    stream = MarkedStream()
+    recover = recovery(held, stream)
+    async with all_readers_held(held.database):
+        await recover()
+        stream.lose()
+        await recover()
+    assert await again(held) == 9
 
 
 async def test_recovery_sends_the_earliest_commands_first_page_by_page(

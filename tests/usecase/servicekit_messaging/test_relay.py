@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
@@ -20,6 +20,7 @@ from servicekit.pg.outbox import Announcement, Outbox
 from testkit.broker import MemoryBroker
 from testkit.database_clocks import ShiftedDatabaseClock
 from testkit.eventually import eventually
+from testkit.readers import all_readers_held
 
 # Lets rows look as if another process had left them long ago.
 OLD_NOW = ShiftedDatabaseClock(-timedelta(minutes=5))
@@ -120,13 +121,10 @@ async def test_lists_that_hold_all_readers_hold_up_no_event(
             marked: int = (await connection.execute(text("select count(stream_sequence) from outbox"))).scalar_one()
             return marked == 3
 
-    async with AsyncExitStack() as lists:
-        readers = [await lists.enter_async_context(database.read()) for _ in range(4)]
-        assert len(readers) == 4, "half as many as the eight connections for writing"
-        async with _running(relay):
-            await announce([1, 2])
-            await announce([3], left=True)
-            await eventually(are_marked)
+    async with all_readers_held(database), _running(relay):
+        await announce([1, 2])
+        await announce([3], left=True)
+        await eventually(are_marked)
 
 
 async def test_committed_rows_are_published_once_and_marked(

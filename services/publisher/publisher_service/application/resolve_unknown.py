@@ -82,7 +82,7 @@ class ResolveUnknown:
 
     async def _look(self, question: PostJob) -> _Looked:
         organization_id, account_id = question.organization_id, question.target.social_account_id
-        async with self._database.read() as connection:
+        async with self._database.statement() as connection:
             name, external_account_id, sealed = await credentials_of(connection, organization_id, account_id)
             attempt = await doubtful_attempt(connection, question)
             content = await sent_content(connection, organization_id, question.id)

@@ -33,7 +33,7 @@ class WakeStrandedLines:
 
     async def __call__(self) -> bool:
         """Looks at a page of lines and returns whether another follows; after the last page it starts over."""
-        async with self._database.read() as connection:
+        async with self._database.statement() as connection:
             lines, stranded = await list_lines(connection, self._last, limit=self._page)
         if stranded:
             woken = await self._database.run(lambda tx: self._wake(tx, stranded))

@@ -72,7 +72,7 @@ class HandOver:
 
     async def dispatch(self) -> bool:
         """Hands over a batch of slots that are due within the lead. Returns whether to call again at once."""
-        async with self._database.read() as connection:
+        async with self._database.statement() as connection:
             now = await self._clock.now(connection)
             due = await dispatch.next_due_time(connection)
         horizon = now + self._policy.lead
@@ -87,7 +87,7 @@ class HandOver:
 
     async def repeat(self) -> bool:
         """Repeats a batch of commands whose answer is overdue. Returns whether to call again at once."""
-        async with self._database.read() as connection:
+        async with self._database.statement() as connection:
             now = await self._clock.now(connection)
             due = await dispatch.next_repeat_time(connection)
         if due is None or due > now:

@@ -60,7 +60,7 @@ class RecoverCommands:
         mark, noticed = await self._commands.mark(), self._commands.losses
         if mark is None or (mark == self._saved and noticed == self._handled):
             return
-        async with self._database.read() as connection:
+        async with self._database.statement() as connection:
             known = await find_stream(connection, PUBLISH.name)
         if known and self._is_loss(known, mark, is_noticed=noticed != self._handled):
             self._counted = await self._recover(known, mark)
@@ -102,7 +102,7 @@ class RecoverCommands:
 
     async def _advance(self) -> int:
         """Makes the commands of all unanswered slots due, in pages, because settlement waits for the locked rows."""
-        async with self._database.read() as connection:
+        async with self._database.statement() as connection:
             now = await self._clock.now(connection)
         advanced, size = 0, self._policy.batch
 

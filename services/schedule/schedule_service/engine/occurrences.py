@@ -37,7 +37,7 @@ class Occurrences:
         if release == tzdata_version() or time_zone == _UTC:
             return find_zone(time_zone)
         if (release, time_zone) not in self._zones:
-            async with self._database.read() as connection:
+            async with self._database.statement() as connection:
                 self._zones[release, time_zone] = await recorded_zone(connection, release, time_zone)
         return self._zones[release, time_zone]
 

@@ -15,6 +15,7 @@ from postflow.schedule.v1.timer_pb2 import (
 from schedule_service.domain.timers.timer import MisfirePolicy
 from servicekit.faults import NotFound
 from testkit.clocks import START
+from testkit.readers import all_readers_held
 
 if TYPE_CHECKING:
     from tests.usecase.schedule_service.timers.conftest import Timers
@@ -97,6 +98,15 @@ async def test_a_rush_of_one_organization_does_not_delay_another(timers: "Timers
     assert fired.index("single") < 10
     # No timer is lost, and those of one organization keep their order.
     assert [each for each in fired if each != "single"] == [f"t{number:02}" for number in range(30)]
+
+
+async def test_a_rush_is_shared_while_lists_hold_all_readers(timers: "Timers") -> None:
+    for number in range(12):
+        await timers.create(f"t{number:02}", fire_time=START + timedelta(seconds=number))
+    timers.clock.moment += HOUR
+    async with all_readers_held(timers.database):
+        await timers.fire_due(batch=3)
+    assert len(timers.fired.events) == 12
 
 
 async def test_each_organization_gets_its_share_of_a_rush(timers: "Timers") -> None:

@@ -108,7 +108,7 @@ class DueTimers:
         return jobs
 
     async def _dealt(self, now: datetime, limit: int) -> SqlStore:
-        async with self._database.read() as connection:
+        async with self._database.statement() as connection:
             dealt = await connection.execute(_DEAL, {"now": now, "limit": limit})
             return timer_jobs(self._database, self._clock, only=dealt.scalars().all())
 
