@@ -29,12 +29,22 @@ def run_main(service: str, settings_type: type[S], compose: Callable[[S], Awaita
     try:
         loaded = settings.load(settings_type, service, os.environ)
         logs.configure(service, loaded.log_level)
-        failpoints.install(loaded.failpoints, loaded.environment)
-        clock.skew(timedelta(seconds=loaded.clock_offset), loaded.environment)
+        _prepare_tests(service, loaded)
         return _run(service, loaded, compose)
-    except (SettingsError, failpoints.FailpointSpecError, clock.SkewRefused) as error:
+    except SettingsError as error:
         _log.critical("%s", error)
         return _MISCONFIGURED
+
+
+def _prepare_tests(service: str, loaded: ProcessSettings) -> None:
+    """Arms failpoints and shifts the clock. Raises SettingsError, which names the variable."""
+    field = "failpoints"
+    try:
+        failpoints.install(loaded.failpoints, loaded.environment)
+        field = "clock_offset"
+        clock.skew(timedelta(seconds=loaded.clock_offset), loaded.environment)
+    except (failpoints.FailpointSpecError, clock.SkewRefused) as error:
+        raise SettingsError(f"{settings.variable_of(field, service, os.environ)}: {error}") from None
 
 
 def _run(service: str, loaded: S, compose: Callable[[S], Awaitable[Process]]) -> int:

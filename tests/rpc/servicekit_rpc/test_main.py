@@ -211,9 +211,17 @@ async def test_traces_go_to_the_collector_of_the_standard_variables() -> None:
     assert collector.spans == [f"{SERVICE}/Echo"]
 
 
-async def test_production_refuses_failpoints() -> None:
-    async with running(POSTFLOW_ENVIRONMENT="production", POSTFLOW_FAILPOINTS="tiny.step=kill") as tiny:
+@pytest.mark.parametrize(
+    ("variable", "value", "complaint"),
+    [
+        ("POSTFLOW_FAILPOINTS", "tiny.step=kill", "failpoints are refused in production"),
+        ("POSTFLOW_TINY_CLOCK_OFFSET", "60", "a clock offset is refused in production"),
+    ],
+)
+async def test_production_names_what_it_refuses(variable: str, value: str, complaint: str) -> None:
+    async with running(POSTFLOW_ENVIRONMENT="production", **{variable: value}) as tiny:
         assert await tiny.ended() == 2
+    assert tiny.lines[-1]["message"] == f"{variable}: {complaint}"
 
 
 async def test_a_loop_that_fails_ends_the_process_with_a_code() -> None:
