@@ -15,7 +15,7 @@ SERVICES = ("schedule", "queue", "drafts", "publisher")
 
 
 @pytest.fixture(scope="module")
-def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> zipfile.Path:
+def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     folder = tmp_path_factory.mktemp("dist")
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder],
@@ -24,13 +24,13 @@ def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> zipfile.Path:
         capture_output=True,
     )
     (built,) = folder.glob("*.whl")
-    return zipfile.Path(built)
+    return zipfile.ZipFile(built)
 
 
 @pytest.fixture(scope="module")
-def installed(wheel: zipfile.Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(wheel: zipfile.ZipFile, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("installed")
-    wheel.root.extractall(folder)
+    wheel.extractall(folder)
     return folder
 
 
@@ -46,8 +46,8 @@ def _run(installed: Path, code: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_wheel_holds_nothing_of_development(wheel: zipfile.Path) -> None:
-    names = [Path(name) for name in wheel.root.namelist()]
+def test_the_wheel_holds_nothing_of_development(wheel: zipfile.ZipFile) -> None:
+    names = [Path(name) for name in wheel.namelist()]
     assert {name.parts[0] for name in names} & NOT_IN_PRODUCTION == set()
     assert [str(name) for name in names if "examples" in name.parts or name.name.startswith("test_")] == []
 
@@ -60,11 +60,11 @@ def test_every_service_and_the_postflow_command_load_from_the_wheel(installed: P
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_operators_find_every_command_in_the_wheel(wheel: zipfile.Path, installed: Path) -> None:
-    (entry_points,) = [name for name in wheel.root.namelist() if name.endswith("entry_points.txt")]
+def test_operators_find_every_command_in_the_wheel(wheel: zipfile.ZipFile, installed: Path) -> None:
+    (entry_points,) = [name for name in wheel.namelist() if name.endswith("entry_points.txt")]
     commands = dict(
         line.split(" = ")
-        for line in wheel.root.read(entry_points).decode().splitlines()
+        for line in wheel.read(entry_points).decode().splitlines()
         if "_service.main:" in line or "postflow_cli." in line
     )
     assert set(commands) == {"postflow", "postflow-migrate", *(f"postflow-{service}" for service in SERVICES)}
@@ -82,8 +82,8 @@ def test_operators_find_every_command_in_the_wheel(wheel: zipfile.Path, installe
     )
 
 
-def test_the_wheel_carries_the_licence(wheel: zipfile.Path) -> None:
-    metadata = next(name for name in wheel.root.namelist() if name.endswith(".dist-info/METADATA"))
-    headers = HeaderParser().parsestr(wheel.root.read(metadata).decode())
+def test_the_wheel_carries_the_licence(wheel: zipfile.ZipFile) -> None:
+    metadata = next(name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+    headers = HeaderParser().parsestr(wheel.read(metadata).decode())
     assert headers["License-Expression"] == "Apache-2.0"
-    assert any(name.endswith("licenses/LICENSE") for name in wheel.root.namelist())
+    assert any(name.endswith("licenses/LICENSE") for name in wheel.namelist())

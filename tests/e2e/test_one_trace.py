@@ -228,6 +228,9 @@ def _followers_are_linked_to_what_they_follow(journey: Journey) -> None:
             span for span in journey.named(follower, "apply") if (_trace(published), _id(published)) in _links(span)
         ]
         assert span.kind is SpanKind.CONSUMER
+        assert span.attributes
+        assert span.attributes["messaging.batch.message_count"]
+        assert span.attributes["postflow.event_types"] == ("postflow.publisher.v1.PostJobChanged",)
         assert _trace(span) not in {journey.caller, _trace(published)}
     approved = {_id(span) for span in journey.named("DraftsService/ApproveDraft")}
     for follower in ("queue-events", "publisher-events"):

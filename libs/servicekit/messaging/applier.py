@@ -156,7 +156,10 @@ class EventApplier:
     async def _apply(self, events: Sequence[Received]) -> set[str]:
         """Applies events in one transaction; returns the ids that were new."""
         origins = (received.event.traceparent for received in events if received.event.traceparent)
-        with linked_trace(_tracer, f"{self.consumer} apply", origins, kind=SpanKind.CONSUMER):
+        with linked_trace(_tracer, f"{self.consumer} apply", origins, kind=SpanKind.CONSUMER) as span:
+            if span.is_recording():
+                span.set_attribute("messaging.batch.message_count", len(events))
+                span.set_attribute("postflow.event_types", sorted(by_type(events)))
             return await self._database.run(lambda tx: self._apply_in(tx, events))
 
     async def _apply_in(self, tx: Transaction, events: Sequence[Received]) -> set[str]:

@@ -1,3 +1,4 @@
+import os
 import signal
 import socket
 import subprocess
@@ -8,11 +9,22 @@ from pathlib import Path
 
 import pytest
 
+from testkit.ports import ANY_PORTS
+
 DEVSTACK = (sys.executable, "-m", "devstack")
 
 
 def _devstack(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*DEVSTACK, *arguments], cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
+    """Runs beside other stacks: the well-known ports may be in use."""
+    return subprocess.run(
+        [*DEVSTACK, *arguments],
+        cwd=cwd,
+        env={**os.environ, **ANY_PORTS},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
 
 
 def test_the_versions_are_printed() -> None:

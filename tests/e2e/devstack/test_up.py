@@ -19,14 +19,10 @@ from devstack.processes.leftovers import working_in
 from devstack.running import find
 from devstack.servers.postgres import EmbeddedPostgres
 from testkit.eventually import eventually
+from testkit.ports import ANY_PORTS
 
 START_SECONDS = 120
 STOP_SECONDS = 60
-ANY_PORTS = {
-    "POSTFLOW_SANDBOX_LISTEN": "127.0.0.1:0",
-    **{f"POSTFLOW_{service.upper()}_LISTEN": "127.0.0.1:0" for service in SERVICES},
-    **{f"POSTFLOW_{service.upper()}_METRICS_LISTEN": "127.0.0.1:0" for service in SERVICES},
-}
 
 
 @asynccontextmanager
