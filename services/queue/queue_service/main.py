@@ -126,7 +126,7 @@ def _command_stream(settings: Settings, backbone: Backbone) -> CommandStream:
 
 
 def _report_tzdata() -> None:
-    """Logs the tzdata release: accounts that Schedule has announced with a newer one wait for a process that has it."""
+    """Logs the tzdata release: accounts announced with a newer release wait for a process that has it."""
     _log.info("time zone data: tzdata %s", tzdata_version())
     _tzdata.set(1, {"version": tzdata_version()})
 

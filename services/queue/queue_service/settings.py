@@ -1,4 +1,4 @@
-"""Settings of a Queue process, from the environment: POSTFLOW_QUEUE_<FIELD>, else POSTFLOW_<FIELD>."""
+"""Settings of a Queue process, read from POSTFLOW_QUEUE_<FIELD>, or else from POSTFLOW_<FIELD>."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,25 +14,27 @@ class Settings(StreamSettings):
     listen: Listen = "127.0.0.1:50052"
     metrics_listen: Listen = "127.0.0.1:9465"
     database_url: PostgresUrl  # postgresql://user:password@host:port/database
-    database_connections: Count = 8  # for writing, kept open at most; half as many more for reading
+    database_connections: Count = 8  # most connections for writing; for reading, half as many more
     nats_url: NatsUrl = "nats://127.0.0.1:4222"  # nats://user:password@host:port
     schedule_target: str = "127.0.0.1:50051"  # gRPC target of ScheduleService
     drafts_target: str = "127.0.0.1:50053"  # gRPC target of DraftsService
     publisher_target: str = "127.0.0.1:50054"  # gRPC target of SocialAccountService
 
     notice: timedelta = timedelta(seconds=60)  # the nearest slot time that AddToQueue gives
-    lead: timedelta = timedelta(seconds=30)  # slots are handed to Publisher this long before they are due
-    late_limit: timedelta = timedelta(hours=24)  # a post that is later is missed
-    max_attempts: Count = 5  # attempts in one run of a post job, at most
-    slot_times_cached: Count = 100_000  # slot times kept in memory, over all accounts
+    lead: timedelta = timedelta(seconds=30)  # slots are dispatched to Publisher this long before they are due
+    late_limit: timedelta = timedelta(
+        hours=24
+    )  # a post that could not be sent within this time after its slot is missed
+    max_attempts: Count = 5  # most attempts in one run of a post job
+    slot_times_cached: Count = 100_000  # most slot times in memory, for all accounts together
 
     publish_durables: Durables = 1  # the number of durables that share the PUBLISH stream
-    outstanding_limit: Count = 10_000  # commands of one durable at which no more are sent
-    dispatch_batch: Count = 500  # slots claimed, and slots repeated, in one transaction
-    dispatch_pool: Count = 2000  # the oldest due accounts, from which a batch is chosen fairly
-    dispatch_per_account: Count = 4  # slots of one account in one batch
-    open_slots_per_account: Count = 100  # slots of one account without Publisher's answer, at most
-    organization_share: float = 0.5  # of the outstanding commands, for one organization at most
+    outstanding_limit: Count = 10_000  # most outstanding commands per durable; beyond it Queue sends no more
+    dispatch_batch: Count = 500  # most slots claimed, or repeated, in one transaction
+    dispatch_pool: Count = 2000  # number of the oldest due accounts from which a batch is chosen fairly
+    dispatch_per_account: Count = 4  # most slots of one account in one batch
+    open_slots_per_account: Count = 100  # most slots of one account without Publisher's answer
+    organization_share: float = 0.5  # largest share of the outstanding commands for one organization
 
     @property
     def policy(self) -> Policy:

@@ -1,4 +1,4 @@
-"""The stream of publish commands: sends them, and looks how many more fit and whether any were lost."""
+"""The stream of publish commands: sends them, checks how many more fit, and notices when any were lost."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ _LOOK_PERIOD = 0.25
 _IDLE_LOOK_PERIOD = 1.0
 _LOOK_TIMEOUT = 2.0
 _WARN_PERIOD = 60.0
-# The most that a command takes up in a stream that is bounded in bytes; 450 were measured.
+# Upper bound of the bytes that a command occupies in a stream with a byte limit; 450 were measured.
 _COMMAND_BYTES = 1024
 
 _UNBOUNDED = 1_000_000_000
@@ -51,9 +51,9 @@ class Hold(StrEnum):
     """The reason why no commands are sent."""
 
     UNREACHABLE = "AWAY"
-    # Publisher has as many outstanding commands as it may have.
+    # The limit of outstanding commands is reached.
     OUTSTANDING = "OUTSTANDING"
-    # A limit that the operator has set on the stream is reached.
+    # The stream has reached a limit that its operator has set.
     STREAM_FULL = "STREAM_FULL"
     # The stream has refused commands, or has not acknowledged them.
     UNSTORED = "UNSTORED"
@@ -78,7 +78,7 @@ class CommandStream:
         stream: StreamSpec = PUBLISH,
         share: float = 0.5,
     ) -> None:
-        """`limit` is the number of outstanding commands, because a consumer that holds many more becomes slow. One
+        """`limit` bounds the outstanding commands, because a consumer that holds many more becomes slow. One
         organization may have a `share` of it.
         """
         self._connection = connection
@@ -89,7 +89,7 @@ class CommandStream:
         self._stream = stream
         self._room = limit
         self._held = 0
-        # By organization; None while all of them together are below one's share.
+        # Outstanding commands by organization; None while all of them together are below the share of one organization.
         self._held_by: Counter[str] | None = None
         self._looked = float("-inf")
         self._connections = -1
@@ -107,7 +107,7 @@ class CommandStream:
     async def room(self) -> Room:
         """Returns how many commands may be sent; none while the stream is unreachable.
 
-        Commands sent since the last look at the stream count as outstanding.
+        Commands sent since the stream was last checked count as outstanding.
         """
         if not await self._refresh(_LOOK_PERIOD):
             return self._hold_back(Hold.UNREACHABLE)
@@ -123,7 +123,7 @@ class CommandStream:
         return Room(min(self._limit - self._held, self._room), filled)
 
     async def mark(self) -> StreamMark | None:
-        """Returns how far the stream is; None while it is unreachable."""
+        """Returns the stream's creation time and last sequence; None while it is unreachable."""
         return self._mark if await self._refresh(_LOOK_PERIOD if self._held else _IDLE_LOOK_PERIOD) else None
 
     @property
@@ -138,7 +138,7 @@ class CommandStream:
         missing = [each for each, answer in zip(commands, answers, strict=True) if answer is None]
         stored = [answer.sequence for answer in answers if answer is not None and not answer.duplicate]
         if before and stored:
-            # A sequence that was given before: the stream has lost its tail, and new commands take its place.
+            # The stream has assigned this sequence before: it has lost its tail, and new commands take its place.
             self._losses += min(stored) <= before.last_sequence
             self._mark = StreamMark(before.create_time, max(stored))
         self._count(each for each, answer in zip(commands, answers, strict=True) if answer is not None)
@@ -165,7 +165,7 @@ class CommandStream:
             self._refusals += 1
 
     async def _refresh(self, period: float) -> bool:
-        """Looks at the stream if the last look is older than `period` or was over another connection.
+        """Checks the stream if the last check is older than `period` or was made over another connection.
 
         Returns whether the stream is reachable.
         """
@@ -196,7 +196,7 @@ class CommandStream:
         return await js.stream_info(PUBLISH.name, subjects_filter=PUBLISH.subjects[0])
 
     def _learn(self, info: StreamInfo, before: StreamMark | None) -> None:
-        """Takes in an answer to a look. `before` is the mark before it: commands stored since may be missing."""
+        """Records the result of a check. `info` may lack commands stored after the mark `before` was taken."""
         self._held = info.state.messages
         _outstanding.set(self._held)
         self._room = _room_of(info)
@@ -225,7 +225,7 @@ class CommandStream:
         return NO_ROOM
 
     def _warn(self, hold: Hold) -> None:
-        """Logs a reason once a minute at most. That Publisher has enough to do is no reason to warn."""
+        """Logs a reason once a minute at most. A busy Publisher is normal, so OUTSTANDING is not logged."""
         if hold is Hold.OUTSTANDING or _now() < self._warned.get(hold, float("-inf")) + _WARN_PERIOD:
             return
         self._warned[hold] = _now()

@@ -18,7 +18,7 @@ class PublisherClient:
         self._service = social_account_service_pb2_grpc.SocialAccountServiceStub(channel)
 
     async def is_connected(self, organization_id: str, social_account_id: str) -> bool:
-        """Raises NotFound for an unknown account. A Publisher of the release before lacks the RPC: then True."""
+        """Raises NotFound for an unknown account. Returns True if Publisher runs the release that lacks the RPC."""
         request = social_account_service_pb2.GetAccountRequest(
             organization_id=organization_id, social_account_id=social_account_id
         )

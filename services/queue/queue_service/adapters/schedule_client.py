@@ -1,6 +1,6 @@
 """A client of Schedule, for the times of an account's weekly slots, with a cache.
 
-Each call asks Schedule whether the cached times still hold: the announcement of a change may be on its way.
+Each call asks Schedule whether the cached times are still valid, because the event of a change may not have arrived.
 """
 
 from collections import OrderedDict
@@ -34,10 +34,10 @@ class ScheduleClient:
         horizon: datetime,
         count: int,
     ) -> SlotTimes:
-        """Returns `count` times from `start` on; from the cache when they still hold, or when Schedule is unreachable.
+        """Returns `count` times from `start` on: cached ones if they are still valid, or if Schedule is unreachable.
 
-        They may be of another version than the queue's, and may begin before `start`. Raises NotFound for an account
-        without a schedule.
+        They may be of another schedule version than the queue's, and may begin before `start`. Raises NotFound for an
+        account without a schedule.
         """
         key = (organization_id, queue.social_account_id)
         cached = self._cache.find(key)
@@ -62,7 +62,7 @@ class ScheduleClient:
         if cached and found.unchanged:
             return cached
         times = wire.slot_times(request, found)
-        # The last page is not cached, because it ends at a horizon that moves on.
+        # The last page is not cached, because it ends at the horizon, which moves with the clock.
         self._cache.put(key, None if times.last else times)
         return times
 

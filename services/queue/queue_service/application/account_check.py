@@ -18,7 +18,7 @@ class AccountCheck:
     async def __call__(
         self, organization_id: str, accounts: Sequence[str], *, connected: Collection[str]
     ) -> Refused | None:
-        """Returns why a slot on one of the accounts is refused. Asks Publisher about those that are not `connected`.
+        """Returns why a slot on the accounts is refused, if it is. Asks Publisher about those that are not `connected`.
 
         While Publisher is down nothing is refused: a post that cannot be sent is shown as BLOCKED.
         """

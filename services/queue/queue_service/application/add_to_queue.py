@@ -1,8 +1,8 @@
 """Giving a draft the next free weekly slot on each account: on all accounts or on none.
 
-The call first reads what Schedule and Drafts know. Then one transaction, under the locks of the accounts, checks
-whether that still holds and which times are free. If it does not hold, or takes more times, the call reads again. What
-has not been announced here yet is learned from Schedule's answer.
+The call first reads from Schedule and Drafts. Then one transaction, under the locks of the accounts, checks whether
+what it read is still current and which times are free. If it is not current, or the search needs more times, the call
+reads again. Schedule's answer also brings changes that have not been announced here yet.
 """
 
 import asyncio
@@ -181,7 +181,7 @@ class AddToQueue:
     async def _lock_and_learn(
         self, tx: Transaction, organization_id: str, times: Mapping[str, SlotTimes | Fault], now: datetime
     ) -> Mapping[str, AccountQueue]:
-        """Locks the accounts, saves what Schedule's answers say of them, and moves their outdated slots."""
+        """Locks the accounts, saves their schedules from Schedule's answers, and moves their outdated slots."""
         queues = await lock_or_add_queues(tx.connection, organization_id, list(times))
         newer = [
             read.schedule
@@ -200,8 +200,8 @@ class AddToQueue:
             schedule_time=search.found,
             origin=SlotOrigin.QUEUE,
             nominal=search.times.nominal_of(search.found),
-            # Schedule computed the instant, we compute the local time. The older release of the two counts, so that a
-            # process with a newer one checks the slot.
+            # Schedule computed the instant, we compute the local time. The slot gets the older of the two releases, so
+            # that a process with a newer one checks it.
             tzdata_version=min(search.times.tzdata_version, self._mover.release),
         )
 
@@ -209,14 +209,14 @@ class AddToQueue:
 def _begin(
     queues: Mapping[str, AccountQueue], times: Mapping[str, SlotTimes | Fault], earliest: datetime
 ) -> Mapping[str, Search] | _Again:
-    """Checks under the locks whether what was read before them still holds."""
+    """Checks under the locks whether what was read before locking is still current."""
     searches: dict[str, Search] = {}
     for account, read in times.items():
         queue = queues[account]
         if isinstance(read, Fault):
             raise read
         if read.schedule_version > queue.schedule_version:
-            # The cap is not known: this Schedule is of the release before, which announces the cap by events only.
+            # The cap is unknown: Schedule runs the previous release, which announces the cap by events only.
             raise _changing()
         if read.schedule_version < queue.schedule_version:
             return _Again.CHANGED
@@ -231,7 +231,7 @@ def _begin(
 async def _give_up(tx: Transaction, organization_id: str, searches: Mapping[str, Search]) -> _Again | None:
     """Returns why the call has to read again, if a search has found nothing.
 
-    The frontiers of those searches are stored, so that no call searches the same times again.
+    Stores the frontiers of those searches, so that no call searches the same times again.
     """
     unfinished = {account: search for account, search in searches.items() if search.found is None}
     if not unfinished:

@@ -1,4 +1,4 @@
-"""Moving slots to where the newest announced time zone data put them, a few accounts at a time."""
+"""Moving slots to the instants that the newest announced time zone data gives them, a few accounts at a time."""
 
 from queue_service.adapters.postgres.relocation import lock_behind
 from queue_service.application.slot_mover import SlotMover

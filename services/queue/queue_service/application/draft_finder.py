@@ -45,7 +45,7 @@ class DraftFinder:
         """Reads the draft from Queue's own table if that has the accounts asked for, else from Drafts.
 
         Drafts may have a change that has not been announced here yet, and only Drafts knows all accounts. While it is
-        down the table has to do.
+        down, the table is used.
         """
         async with self._database.read() as connection:
             known = await drafts.find_draft(connection, organization_id, draft_id)

@@ -12,10 +12,10 @@ from servicekit.versions import newest
 
 
 async def follow_schedules(tx: Transaction, announced: Sequence[AnnouncedSchedule], _now: datetime) -> None:
-    """Saves the newest schedule of each account, the later of two that share a version, and the newest tzdata release.
+    """Saves each account's newest schedule (of two with one version, the later), and the newest tzdata release.
 
-    While Schedule is being replaced an old process may announce the newest schedule. Slots that were computed with an
-    older release are left to `CatchUp`.
+    The two may come from different events: during a rollout of Schedule, a process with an older tzdata release may
+    announce the newest schedule. `CatchUp` moves slots that were computed with an older release.
     """
     releases = defaultdict[tuple[str, str], str](str)
     for each in announced:

@@ -1,7 +1,7 @@
-"""Handing slots over to Publisher a little ahead of their time, and repeating their commands until they are answered.
+"""Dispatching slots to Publisher a little ahead of their time, and repeating their commands until they are answered.
 
 Slots are claimed and committed first, then their commands are sent: the slot's row is the outbox of its commands. If a
-command is lost after the commit, it is repeated, because the slot has no durable answer.
+command is lost after the commit, it is repeated, because the slot still lacks a durable answer.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from servicekit.run.zeros import from_zero
 CLAIMED = failpoints.declare("queue.dispatch.claimed")
 PUBLISHED = failpoints.declare("queue.dispatch.published")
 
-# The pause before the next look at slots that are due, but locked elsewhere or too many for the stream.
+# The pause before slots are claimed again that are due, but were locked elsewhere or too many for the stream.
 _SOON = timedelta(milliseconds=250)
 
 _log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ _batches = _meter.create_histogram(
 _lateness = _meter.create_histogram(
     "postflow.queue.dispatch.lateness",
     unit="s",
-    description="How long after its time the latest slot of a batch was handed over; 0 when it was ahead of it",
+    description="Lateness of the latest slot in a dispatched batch; 0 if it was dispatched ahead of its time",
     explicit_bucket_boundaries_advisory=[0, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 600],
 )
 _repeated = from_zero(
@@ -71,7 +71,7 @@ class HandOver:
         _repeated.add(0)
 
     async def dispatch(self) -> bool:
-        """Hands over a batch of slots that are due within the lead. Returns whether to call again at once."""
+        """Dispatches a batch of slots that are due within the lead. Returns whether to call again at once."""
         async with self._database.statement() as connection:
             now = await self._clock.now(connection)
             due = await dispatch.next_due_time(connection)
@@ -132,7 +132,7 @@ class HandOver:
             await self._database.run(lambda tx: dispatch.repeat_soon(tx.connection, missing, at=at))
 
     def _wake_in(self, delay: timedelta) -> None:
-        """Wakes the loop, which looks by itself every second only, for what is due sooner."""
+        """Wakes the loop after `delay`, because by itself it only runs every second."""
         if self._alarm:
             self._alarm.cancel()
         seconds = min(delay.total_seconds(), 1.0)
@@ -140,7 +140,7 @@ class HandOver:
 
 
 def _warn_of(overdue: Collection[tuple[str, str]], commands: Sequence[Command]) -> None:
-    """Logs slots that have become overdue, which each slot does once."""
+    """Logs slots that have just become overdue; each slot is logged once."""
     slots = {(each.organization_id, each.slot_id): each for each in commands}
     for key in overdue:
         slot = slots[key]

@@ -1,6 +1,6 @@
-"""Repeating commands at once when the stream has lost them: wiped, restored from an older copy, or cut at its end.
+"""Repeating commands at once when the stream was wiped, restored from an older copy, or lost its last messages.
 
-A command without an answer is repeated anyway, but only when its post is already late.
+An unanswered command would be repeated anyway, but only once its post is late.
 """
 
 import asyncio
@@ -67,14 +67,14 @@ class RecoverCommands:
         else:
             await self._database.run(lambda tx: save_mark(tx.connection, PUBLISH.name, mark))
             self._counted = known.losses if known else 0
-        # Only now: a step that fails is taken again.
+        # Set only now, so that a failed step is repeated.
         self._saved, self._handled = mark, noticed
 
     def _is_loss(self, known: KnownStream, mark: StreamMark, *, is_noticed: bool) -> bool:
         """Returns whether this process has to recover a loss.
 
-        A process that has just started goes by the stored row, which also shows a recovery that another process did not
-        finish. Later, a loss that another process has counted meanwhile is the loss that this one has noticed.
+        A process that has just started relies on the stored row, which also shows a recovery that another process did
+        not finish. Later, a loss that another process has counted in the meantime is the one that this process noticed.
         """
         if self._counted is None:
             return known.is_recovering or mark.has_lost_since(known.mark)
@@ -85,7 +85,7 @@ class RecoverCommands:
         losses, is_first = await self._database.run(lambda tx: self._count(tx, known, mark))
         if is_first:
             if self._counted is not None:
-                self._counted = losses  # so that a retry of this step does not take the loss for another process's
+                self._counted = losses  # or a retry of this step would attribute the loss to another process
             slots = await self._advance()
             await self._database.run(lambda tx: save_recovery(tx.connection, PUBLISH.name, losses))
             _losses.add(1)

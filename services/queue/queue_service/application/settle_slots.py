@@ -1,4 +1,4 @@
-"""Settling slots by what Publisher announces of their post jobs: a batch of events takes two statements.
+"""Settling slots by the events of their post jobs: a batch of events takes two statements.
 
 A slot is announced again, under its next revision, when a target has come back to it and its job lacks the slot's time.
 """
@@ -35,9 +35,9 @@ class SettleSlots:
         self._outbox = outbox
 
     async def __call__(self, tx: Transaction, reports: Sequence[JobReport], now: datetime) -> None:
-        # Accounts are locked before slots, here as everywhere: a post that was not sent frees a place under the cap of
-        # its account. A post that was sent before its slot's time frees one, too, but `_reopen` locks its account after
-        # its slot. If that deadlocks with a dispatcher, the transaction is run again.
+        # Accounts are locked before slots, here as everywhere, because a post that was not sent frees a place under its
+        # account's cap. A post that was sent before its slot's time frees one, too, but for these `_reopen` locks the
+        # account after the slot. If that deadlocks with a dispatcher, the transaction is run again.
         await pin_plans(tx.connection)
         queues = await lock_queues(tx.connection, {each.account for each in reports if each.state in ENDED - FINAL})
         settled = await _settle_by_slot(tx, reports, now)
@@ -52,7 +52,7 @@ class SettleSlots:
     async def _reopen(
         self, tx: Transaction, changed: Iterable[Settled], queues: Mapping[_Key, AccountQueue], now: datetime
     ) -> None:
-        """Lets the next search find the times that are free again, unless they are too near to be given out."""
+        """Reopens the frontiers for times that are free again, unless they are too near to be given out."""
         earliest = now + self._policy.notice
         freeing = [each for each in changed if each.may_free_a_time(earliest)]
         late = {each.after.account for each in freeing} - queues.keys()
@@ -91,7 +91,7 @@ async def _settle_by_slot(tx: Transaction, reports: Sequence[JobReport], now: da
 async def _settle_by_draft(
     tx: Transaction, reports: Sequence[JobReport], settled: Mapping[_Key, Settled], now: datetime
 ) -> dict[_Key, Settled]:
-    """Settles newer slots of the same draft by reports about older ones: a target that was sent is not sent again.
+    """Applies reports about older slots to newer slots of the same draft: a target that was sent is not sent again.
 
     `settled` are the slots that have had reports of their own in this batch, which are not stored yet.
     """

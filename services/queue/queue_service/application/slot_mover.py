@@ -1,4 +1,4 @@
-"""Moving slots after new time zone data: placed, announced and counted, in the caller's transaction."""
+"""Moving slots after new time zone data. Everything happens in the caller's transaction."""
 
 import asyncio
 import logging
@@ -51,7 +51,7 @@ class SlotMover:
     ) -> Mapping[str, AccountQueue]:
         """Moves the outdated slots of locked accounts. Returns the accounts, read again.
 
-        A call that adds a slot does this first: while slots are at outdated instants, times seem free that are not.
+        A call that adds a slot does this first: while slots are at outdated instants, taken times seem free.
         """
         behind = [
             OutdatedAccount(
@@ -90,7 +90,7 @@ class SlotMover:
         relocated: list[Relocated] = []
         for account, outdated_slots in slots.items():
             relocated += relocate(outdated_slots, others[account], earliest=earliest)
-            await asyncio.sleep(0)  # an account takes milliseconds, in which posts may be due
+            await asyncio.sleep(0)  # an account takes milliseconds, in which other posts may become due
         return relocated
 
 

@@ -1,4 +1,4 @@
-"""Recording new slots of a draft: stored, announced and handed to dispatch, in the caller's transaction."""
+"""Storing and announcing new slots of a draft in the caller's transaction; dispatch is woken after the commit."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace

@@ -8,7 +8,7 @@ from queue_service.domain.allocation import Occupancy, days_of
 from queue_service.domain.search import Search
 from servicekit.pg.database import Transaction
 
-# Almost always the first times are free. Behind them windows grow, so that a long search takes few statements.
+# Almost always one of the first times is free. If not, the windows grow, so that a long search takes few statements.
 _FIRST_WINDOW, _LARGEST_WINDOW = 8, 512
 
 

@@ -1,4 +1,4 @@
-"""Showing how late slots are handed over, and how many have not ended in time: those need a person."""
+"""Gauges of how late slots are dispatched, and of how many have not ended in time and need a person."""
 
 from opentelemetry import metrics
 
@@ -14,12 +14,12 @@ _slots = _meter.create_gauge(
 _age = _meter.create_gauge(
     "postflow.queue.slots.overdue.age",
     unit="s",
-    description="Time since the latest time of the oldest overdue slot; 0 while there is none",
+    description="How far the oldest overdue slot is past its latest time; 0 while there is none",
 )
 _behind = _meter.create_gauge(
     "postflow.queue.dispatch.behind",
     unit="s",
-    description="Time since the earliest slot that has not been handed over was due; 0 while none is due",
+    description="Lateness of the earliest slot that has not been dispatched; 0 while none is due",
 )
 
 

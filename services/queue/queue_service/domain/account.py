@@ -10,9 +10,9 @@ from queue_service.domain.frontier import NOTHING_KNOWN, Frontier
 class AccountQueue:
     """One account's queue.
 
-    `schedule_version` is 0 until Schedule has announced a schedule. After that an empty `time_zone` means that it was
-    deleted. `tzdata_version` is the newest tzdata release with which Schedule has computed times. With `slots_behind`
-    some slots may have been computed with an older one.
+    `schedule_version` is 0 until Schedule has announced a schedule. After that, an empty `time_zone` means that the
+    schedule was deleted. `tzdata_version` is the newest tzdata release with which Schedule has computed times. If
+    `slots_behind`, some slots may have been computed with an older one.
     """
 
     social_account_id: str
@@ -31,7 +31,7 @@ class AccountQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """The connection of an account, without which it cannot post, as Publisher announced it under this version."""
+    """The state of an account's connection, without which it cannot post, as Publisher announced it."""
 
     organization_id: str
     social_account_id: str
@@ -41,9 +41,9 @@ class Connection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnouncedSchedule:
-    """An account's schedule, by an event or an answer of Schedule. An empty `time_zone`: it was deleted.
+    """An account's schedule from an event or an answer of Schedule. An empty `time_zone` means that it was deleted.
 
-    Tzdata releases are in the order of their names: 2026a, 2026b, ...
+    Tzdata releases are ordered by their names: 2026a, 2026b, ...
     """
 
     organization_id: str

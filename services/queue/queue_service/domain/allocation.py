@@ -20,7 +20,7 @@ class Occupancy:
 
 
 def first_free(times: Iterable[datetime], occupancy: Occupancy, *, cap: int, time_zone: str) -> datetime | None:
-    """Returns the first time that is not filled and whose local day has room. A `cap` of 0 is none."""
+    """Returns the first time that is free and whose local day is below the cap. A `cap` of 0 means none."""
     zone = find_zone(time_zone)
     for time in times:
         if time in occupancy.filled:
@@ -42,7 +42,7 @@ def reopened_by(
 ) -> tuple[datetime, datetime] | None:
     """Returns the stretch in which slot times may be free again after a slot has changed its state.
 
-    This rule has one place: all code that ends a slot reopens the account's frontier by it.
+    All code that ends a slot reopens the account's frontier with this rule.
     """
     start, end = schedule_time, schedule_time
     if before in LIVE and after not in LIVE:

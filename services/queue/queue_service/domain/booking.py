@@ -9,7 +9,7 @@ from queue_service.domain.draft import Draft
 from queue_service.domain.slot import HORIZON, QueueSlot, SlotOrigin, SlotState, SlotTarget
 from servicekit.faults import InvalidField
 
-# How long ago an exact time may lie: clocks differ, and a request takes its time.
+# How far in the past an exact time may lie, because clocks differ and requests take time.
 _TOLERANCE = timedelta(minutes=1)
 
 
@@ -22,7 +22,7 @@ class Place:
     origin: SlotOrigin
     # The wall-clock time of the weekly slot, as far as it is known.
     nominal: datetime | None = None
-    # The tzdata release by which instant and wall-clock time agree.
+    # The tzdata release with which the instant was computed from the wall-clock time.
     tzdata_version: str
 
 

@@ -1,7 +1,7 @@
 """Commands to Publisher, and when those of a slot are repeated.
 
-The stream may lose any command, so the commands of a slot that was handed over are repeated until Publisher has given a
-durable answer for each target. After that they are repeated only now and then, so that no slot is stuck forever.
+The stream may lose any command, so the commands of a dispatched slot are repeated until Publisher has given a durable
+answer for each target. After that they are repeated only every few minutes, in case the report of the end was lost.
 """
 
 from collections.abc import Sequence
@@ -10,15 +10,15 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from queue_service.domain.job import ANSWERED, ENDED, JobState
 
-# Before the first repeat, the second, ...; counted from the slot's time, or from the last copy when that is later.
+# Pauses before the first repeat, the second, ...; from the slot's time, or from the last copy if that is later.
 REPEAT_DELAYS = tuple(timedelta(seconds=pause) for pause in (4, 8, 16, 30, 60, 120, 300))
 ANSWERED_DELAY = timedelta(minutes=5)
-# After a slot's latest time the intervals grow from ANSWERED_DELAY up to this one. Publisher ends every command then,
-# so the slot waits for a report that was lost, or for a Publisher that is down.
+# After a slot's latest time the pauses grow from ANSWERED_DELAY up to this one. Publisher ends every job then, so the
+# slot waits for a report that was lost, or for a Publisher that is down.
 LONGEST_DELAY = timedelta(hours=1)
 # A slot that has not ended this long after its latest time is overdue.
 OVERDUE_GRACE = timedelta(minutes=5)
-# The pause before the next look at an account that has as many open slots as it may have.
+# The pause before an account is checked again that has reached its limit of open slots.
 HELD_DELAY = timedelta(seconds=1)
 # The pause before the repeat of a command that the stream has refused or not acknowledged.
 UNSTORED_DELAY = timedelta(seconds=1)

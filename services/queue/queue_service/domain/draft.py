@@ -31,7 +31,7 @@ class Draft:
         return replace(self, targets=tuple(target for target in self.targets if target not in targets))
 
     def accounts(self, asked: Sequence[str]) -> tuple[str, ...]:
-        """Returns the accounts asked for, without duplicates; if none is, all accounts of the draft, sorted."""
+        """Returns the accounts asked for, without duplicates; if none are given, all accounts of the draft, sorted."""
         known = {target.social_account_id for target in self.targets}
         if not known:
             raise Refused("ACCOUNT_NOT_A_TARGET", "the draft has no targets", metadata={"draft_id": self.id})

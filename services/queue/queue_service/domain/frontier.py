@@ -1,8 +1,8 @@
 """The frontier of a queue: where the search for a free slot time begins, and what it skips.
 
 A queue is filled from the front, so almost always all slot times before some instant are taken. When one of them
-becomes free again, those behind it are still known to be taken: that is the second stretch. So no search walks over
-filled slots, in a long queue or after a cancellation in its middle.
+becomes free again, the times after it are still known to be taken: that is the second stretch. So a search never walks
+over filled slots, neither in a long queue nor after a cancellation in its middle.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Limits and periods that an operator can set. `settings` describes them and names their variables."""
+"""Limits and periods that an operator can set; they are explained in `settings`."""
 
 from dataclasses import dataclass
 from datetime import timedelta

@@ -25,7 +25,7 @@ class OutdatedAccount(NamedTuple):
 
 
 class OutdatedSlot(NamedTuple):
-    """A slot that is not handed over yet, with an instant computed with older data."""
+    """A slot that is not dispatched yet, with an instant computed with older data."""
 
     organization_id: str
     social_account_id: str
@@ -60,7 +60,7 @@ class Relocated(NamedTuple):
 
     @property
     def not_after(self) -> datetime:
-        """Moves with the slot, so that it may be as late as before."""
+        """The latest time moves with the slot, which may be as late as before."""
         return self.slot.not_after + (self.schedule_time - self.slot.schedule_time)
 
     @property
@@ -81,7 +81,7 @@ class Relocated(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovedSlot:
-    """A slot with its new time and all that is announced of it."""
+    """A slot with its new time and everything that is announced about it."""
 
     organization_id: str
     id: str
@@ -102,9 +102,9 @@ class MovedSlot:
 def relocate(slots: Iterable[OutdatedSlot], others: Iterable[datetime], *, earliest: datetime) -> list[Relocated]:
     """Gives the outdated slots of one account their new times, between the instants of its `others`.
 
-    A slot gets the instant of its wall-clock time if that is free. If it is taken, the slot stays where it is or, when
-    another slot needs that place, goes to the next free minute after its new instant. If it is nearer than `earliest`,
-    the slot goes out as soon as possible. No slot is moved to a time before `earliest`.
+    A slot gets the instant of its wall-clock time if that is free. If it is taken, the slot keeps its old instant or,
+    if another slot needs that one, moves to the next free minute after its new instant. If the new instant is before
+    `earliest`, the slot gets the next possible one. No slot is moved to a time before `earliest`.
     """
     places = _Places(others)
     relocated: list[Relocated] = []
@@ -144,13 +144,13 @@ def _nominal_instant(slot: OutdatedSlot) -> datetime | None:
 
 
 def _obstacle(slot: OutdatedSlot) -> Obstacle:
-    """Returns why the wall-clock time of a slot is no instant."""
+    """Returns why the wall-clock time of a slot has no instant, if it has none."""
     return Obstacle.NO_SUCH_DATE if slot.time_zone in zone_names() else Obstacle.NO_SUCH_ZONE
 
 
 def _as_soon_as_possible(slot: OutdatedSlot, instant: datetime, earliest: datetime, places: "_Places") -> Relocated:
     place = places.first_free(earliest)
-    # The slot is late already: it goes out sooner where it is.
+    # The slot is late already: it is sent sooner at its old instant.
     if instant <= slot.schedule_time <= place and places.is_free(slot.schedule_time):
         place = slot.schedule_time
     return Relocated(slot, place)

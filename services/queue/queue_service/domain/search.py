@@ -33,11 +33,11 @@ class Search:
 
     @property
     def can_go_on(self) -> bool:
-        """Returns whether to look at another window; False once slot times have to be read first."""
+        """Returns whether to search another window; False if more slot times have to be read first."""
         return self.found is None and self.times.covers(self.start)
 
     def window(self, size: int) -> tuple[datetime, ...]:
-        """Returns the next times to look at; none when the next stretch that is known to be full begins before them."""
+        """Returns the next times to search; none if the next stretch that is known to be full begins before them."""
         return tuple(time for time in self.times.window(self.start, size) if time < self._stop)
 
     def looked(self, window: tuple[datetime, ...], occupancy: Occupancy) -> "Search":

@@ -46,9 +46,9 @@ class JobReport(NamedTuple):
 
 
 class TargetProgress(NamedTuple):
-    """The job of one target as Publisher announced it. `report` is the report that it comes from, until it is stored.
+    """The job of one target as Publisher announced it. `report` is the report that brought it, until it is stored.
 
-    With `of_another_slot` the job ended with another slot of the draft, so this slot has nothing to send.
+    If `of_another_slot`, the job ended with another slot of the draft, so this slot has nothing to send.
     """
 
     channel: str
@@ -100,7 +100,7 @@ class Settled(NamedTuple):
     def may_free_a_time(self, earliest: datetime) -> bool:
         """Returns whether a slot time from `earliest` on may be free now.
 
-        Cheap, and never wrongly false: almost all slots are sent in time, and free nothing.
+        This check is cheap, because almost all slots are sent in time and free nothing. It is never wrongly False.
         """
         if self.before.state is self.after.state:
             return False
@@ -127,9 +127,9 @@ def settle(slot: SlotProgress, reports: Sequence[JobReport], *, now: datetime) -
 
 
 def has_lost_its_time(slot: SlotProgress) -> bool:
-    """Returns whether a target came back to a slot that is not handed over yet, and its job lacks the slot's time.
+    """Returns whether a target came back to a slot that is not dispatched yet, and its job lacks the slot's time.
 
-    Publisher cannot know then whether the slot still lives.
+    Publisher then cannot know whether the slot is still live.
     """
     return slot.state is SlotState.SCHEDULED and any(
         target.report is not None and target.job_state is JobState.PENDING for target in slot.targets
@@ -151,7 +151,7 @@ def outcome(states: Iterable[JobState | None]) -> SlotState:
 
 
 def _concerns(slot: SlotProgress, report: JobReport) -> bool:
-    """Ignores answers to another slot or revision, unless they are final: a target that was sent is not sent again."""
+    """Returns False for answers to another slot or revision, unless they are final: no target is sent twice."""
     return report.state in FINAL or (report.slot_id == slot.slot_id and report.slot_revision == slot.revision)
 
 
@@ -185,8 +185,8 @@ def _updated(target: TargetProgress, report: JobReport | None, slot_id: str) -> 
 def _state(state: SlotState, targets: tuple[TargetProgress, ...]) -> SlotState:
     """Returns the slot's next state.
 
-    A slot that has ended never lives again, because another may have taken its time; its outcome may change. Targets
-    sent by another slot do not count. A slot with no other targets is CANCELED, which frees its time.
+    A slot that has ended never becomes live again, because another slot may have taken its time, but its outcome may
+    change. Targets sent by another slot do not count. A slot without other targets is CANCELED, which frees its time.
     """
     if not all(target.job_state in ENDED for target in targets):
         return state
@@ -209,7 +209,7 @@ def _next_emit_at(
         return None
     if all(target.job_state in ANSWERED for target in targets):
         return now + ANSWERED_DELAY
-    # A job that was taken off and came back needs a command. A job without a time was taken off, reported or not.
+    # A target that was removed and came back needs a command. A job without a time was removed, even if unreported.
     return now if _came_back(slot.targets, targets) else slot.next_emit_at
 
 

@@ -1,4 +1,4 @@
-"""A queue slot: one instant at which one draft goes out on one account, to one or more targets."""
+"""A queue slot: one instant at which one draft is sent to one or more targets of one account."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -27,7 +27,7 @@ class SlotOrigin(StrEnum):
     EXACT = "EXACT"
 
 
-# Still to be sent: such a slot holds its time and the minute on either side.
+# Still to be sent: such a slot occupies its time and the minute on either side.
 LIVE = frozenset({SlotState.SCHEDULED, SlotState.DISPATCHED})
 # Uses up a place under the daily cap: still to be sent, sent, and possibly sent.
 COUNTED = LIVE | {SlotState.PUBLISHED, SlotState.PARTIALLY_PUBLISHED, SlotState.NEEDS_ATTENTION}
@@ -55,7 +55,7 @@ class SlotTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockingSlot:
-    """A live slot that stands in the way of a new one."""
+    """A live slot that prevents a new one."""
 
     slot_id: str
     social_account_id: str

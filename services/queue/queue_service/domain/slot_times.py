@@ -9,7 +9,7 @@ from queue_service.domain.account import AccountQueue, AnnouncedSchedule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotTimes:
-    """Every slot time from `after` until `until`, in order. With `last` there are no more within the horizon."""
+    """Every slot time from `after` until `until`, in order. If `last`, there are no more within the horizon."""
 
     schedule_version: int
     after: datetime
@@ -18,7 +18,7 @@ class SlotTimes:
     # The wall-clock time of each by its weekly slot, as far as it is known.
     nominals: tuple[datetime | None, ...]
     last: bool
-    # The schedule that they come from; None when Schedule is of the release before, which did not send it.
+    # The schedule that they come from; None if Schedule runs the previous release, which does not send it.
     schedule: AnnouncedSchedule | None = None
 
     @property

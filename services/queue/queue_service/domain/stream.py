@@ -24,6 +24,6 @@ class StreamMark(NamedTuple):
     last_sequence: int
 
     def has_lost_since(self, before: "StreamMark") -> bool:
-        """Returns whether it is another stream now, or has gone back behind a sequence that it had given."""
+        """Returns whether it is another stream now, or its last sequence is lower than before."""
         is_another = abs(self.create_time - before.create_time) > ROUNDING
         return is_another or self.last_sequence < before.last_sequence

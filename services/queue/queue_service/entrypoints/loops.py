@@ -19,7 +19,7 @@ def loops(
     wake: asyncio.Event,
     wake_repeat: asyncio.Event,
 ) -> list[Loop]:
-    """Lists the loops. `wake` is set for new slots, which may be due at once, `wake_repeat` for commands to repeat."""
+    """Returns the loops. `wake` is set for new slots, which may be due now, `wake_repeat` for commands to repeat."""
     return [
         Loop("dispatch", hand_over.dispatch, timedelta(seconds=1), wake),
         Loop("repeat", hand_over.repeat, timedelta(seconds=1), wake_repeat),

@@ -12,7 +12,7 @@ from topology import publish_subject
 
 
 def publish_command(command: Command, max_attempts: int) -> Outgoing:
-    """Encodes a command. The message id names this copy, so that the stream drops a duplicate but no later copy."""
+    """Encodes a command. The message id identifies this copy: the stream drops its duplicates, but no later copy."""
     message = publish_command_pb2.PublishCommand(
         organization_id=command.organization_id,
         slot_id=command.slot_id,
@@ -38,5 +38,5 @@ def publish_command(command: Command, max_attempts: int) -> Outgoing:
 
 @lru_cache(maxsize=4096)
 def _digest(channel: str, destination: str) -> str:
-    """Digests a target, because a destination may hold any text and a header may not."""
+    """Returns a digest of a target, because a destination may contain characters that a header must not."""
     return blake2b(f"{channel}\0{destination}".encode(), digest_size=8).hexdigest()

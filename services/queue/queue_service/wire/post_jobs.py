@@ -15,7 +15,7 @@ _STATES = {
 
 
 def job_report(message: publisher_events_pb2.PostJobChanged) -> JobReport:
-    """Refuses an unknown state: the consumer parks the event, and a newer release can take it up again."""
+    """Decodes a report. Refuses an unknown state: the consumer parks the event, and a newer release can redrive it."""
     job = message.post_job
     state = _STATES.get(job.state)
     if state is None:

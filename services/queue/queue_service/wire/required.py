@@ -4,7 +4,7 @@ from servicekit.faults import InvalidRequest
 
 
 def required(value: str, field: str) -> str:
-    """Refuses an empty field: the consumer parks the event, and a newer release can take it up again."""
+    """Returns the value. Refuses an empty one: the consumer parks the event, and a newer release can redrive it."""
     if not value:
         raise InvalidRequest("MALFORMED_EVENT", f"an event without its {field}")
     return value

@@ -30,7 +30,7 @@ def slot_times(
 
 
 def _nominal(found: account_schedule_pb2.SlotTime) -> datetime | None:
-    """Returns the wall-clock time, which is the local time unless it was shifted: the release before sends no other."""
+    """Returns the nominal time. The previous release sends none: then it is the local time, unless that was shifted."""
     if found.nominal_local_time:
         return datetime.fromisoformat(found.nominal_local_time)
     if found.shifted or not found.local_date:
@@ -41,7 +41,7 @@ def _nominal(found: account_schedule_pb2.SlotTime) -> datetime | None:
 def _schedule(
     asked: schedule_service_pb2.FindSlotTimesRequest, found: schedule_service_pb2.FindSlotTimesResponse
 ) -> AnnouncedSchedule | None:
-    """Returns None if Schedule is of the release before, which sends no schedule, or knows a zone that we do not."""
+    """Returns None if Schedule runs the previous release, which sends no schedule, or has a zone unknown here."""
     if not found.tzdata_version or found.time_zone not in zone_names():
         return None
     return AnnouncedSchedule(
@@ -62,7 +62,7 @@ def changed_schedule(message: schedule_events_pb2.AccountScheduleChanged) -> Ann
         organization_id=required(message.organization_id, "organization_id"),
         social_account_id=required(schedule.social_account_id, "social_account_id"),
         version=schedule.version,
-        # An unknown zone stops this event, and not each of the account's posts.
+        # Refused here, an unknown zone stops this event only, and not each of the account's posts.
         time_zone="" if is_deleted else find_zone(schedule.time_zone).name,
         max_posts_per_day=0 if is_deleted else schedule.max_posts_per_day,
         enabled=schedule.enabled and not is_deleted,

@@ -1,7 +1,7 @@
-"""Statements on `account_queue`: what Schedule has announced of an account, and how far its queue is filled.
+"""Statements on `account_queue`: what Schedule has announced about an account, and how far its queue is filled.
 
-A row's lock orders all that happens to the slots of its account. Accounts are locked before slots everywhere, in the
-order of their keys, so that two writers never wait for each other in a circle.
+A row's lock serialises all changes to the slots of its account. Accounts are locked before slots everywhere, in the
+order of their keys, so two writers never deadlock.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,8 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from queue_service.domain.account import AccountQueue, AnnouncedSchedule
 from queue_service.domain.frontier import EPOCH, Frontier
 
-# Another schedule and other time zone data have other slot times, so the search starts from the front again. While
-# Schedule is being replaced, an older version of a schedule may come with newer time zone data.
+# A new schedule, or new time zone data, gives other slot times, so the search starts from the beginning. During a
+# rollout of Schedule, an older version of a schedule may arrive with newer time zone data.
 _SAVE_SCHEDULES = text("""
     insert into account_queue as q (organization_id, social_account_id, schedule_version, time_zone, max_posts_per_day,
         enabled, tzdata_version, search_from, full_from, full_until)
@@ -55,7 +55,7 @@ _ADD = text("""
     from unnest(cast(:social_account_ids as text[])) as id
     on conflict do nothing
 """)
-# Joins, because the keys are of many organizations: only under pinned plans is this a lookup of each key.
+# Joins, because the keys belong to many organizations. Only pinned plans make this a lookup of each key.
 _LOCK = text(f"""
     select {_QUEUE}
     from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]))
@@ -66,8 +66,7 @@ _LOCK = text(f"""
     for update of q
 """)
 
-# A call does not pin plans, so its arrays are looked up in, not joined with: a join might be planned as a walk over all
-# accounts.
+# An RPC does not pin plans, so these statements use `= any(...)`: a join might be planned as a scan of all accounts.
 _ADVANCE_FRONTIERS = text("""
     update account_queue set
         search_from = (cast(:search_from as timestamptz[]))[array_position(cast(:ids as text[]), social_account_id)],
@@ -141,13 +140,13 @@ async def lock_queues(
 async def advance_frontiers(
     connection: AsyncConnection, organization_id: str, frontiers: Mapping[str, Frontier]
 ) -> None:
-    """Stores what a search has learned of each account. The rows are locked."""
+    """Stores the frontiers that a search has reached, by account. The rows are locked."""
     names = {"organization_id": organization_id, "ids": list(frontiers)}
     await connection.execute(_ADVANCE_FRONTIERS, names | _stretches(frontiers.values()))
 
 
 async def reopen_frontiers(connection: AsyncConnection, frontiers: Mapping[tuple[str, str], Frontier]) -> None:
-    """Stores frontiers behind which times are free again, by organization and account.
+    """Stores frontiers that were moved back because times are free again, by organization and account.
 
     The rows are locked, and the transaction has pinned its plans.
     """

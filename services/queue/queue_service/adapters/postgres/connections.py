@@ -24,7 +24,7 @@ _CONNECTED = text("""
 
 async def save_connections(connection: AsyncConnection, announced: Iterable[Connection]) -> None:
     """Saves connections that are newer than what is stored. Each account occurs once."""
-    # In the order of their keys, so that two writers never wait for each other in a circle.
+    # In the order of their keys, or two writers could deadlock.
     ordered = sorted(announced, key=lambda each: (each.organization_id, each.social_account_id))
     await connection.execute(
         _SAVE,

@@ -1,8 +1,8 @@
-"""The statements of dispatch, which every post passes: claim slots, claim repeats. All of them take batches.
+"""The statements of dispatch: claim slots, claim repeats. Every post goes through them, and all of them take batches.
 
-They follow rules, each of them measured: instants are parameters, never clock functions (an index bound must not be
-volatile); rows are found by key from one materialized list, and two such lists are never joined (that is quadratic in
-the batch); plans are pinned.
+They follow three rules, each of them backed by measurements. Instants are parameters, never clock functions, because an
+index bound must not be volatile. Rows are found by key from one materialized list, and two such lists are never joined,
+because that is quadratic in the batch. Plans are pinned.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,8 +30,8 @@ from queue_service.domain.stream import Room
 _NEXT_DUE = text("select min(next_due_time) from account_queue where next_due_time is not null")
 _NEXT_REPEAT = text("select min(next_emit_at) from slot where next_emit_at is not null")
 
-# The oldest due accounts, dealt out over the organizations in turn. Accounts that another dispatcher or a caller has
-# locked are skipped: the next batch finds them.
+# Takes the oldest due accounts, in turns of their organizations. Accounts that another dispatcher or an RPC has locked
+# are skipped: the next batch finds them.
 _LOCK_DUE = text("""
     select q.organization_id, q.social_account_id
     from (
@@ -57,12 +57,12 @@ _COMMAND = """
     c.schedule_time, c.not_after, c.content_revision, c.traceparent, c.sequence, c.time_zone, t.job_state
 """
 
-# A statement of its own, because its snapshot must be younger than the locks: a slot added in between would be
-# overlooked when the account's next due time is set. One row more than may be claimed is read per account; the first
-# row that is left over gives the account's next due time. An account that has as many unanswered slots open as it may
-# is looked at again at `retry_at`: one look for all its waiting slots. A slot past its latest time does not count as
-# open: Publisher ends it, and if that report is lost, the account goes on. "is true" leaves the planner no index but
-# `slot_unanswered`: by statistics from before a backlog, every index of DISPATCHED slots looks empty.
+# This is a separate statement, because its snapshot must be newer than the locks: otherwise it would overlook a slot
+# added in between when it sets the account's next due time. It reads one row more per account than may be claimed; the
+# first row left over gives the account's next due time. An account that has reached its limit of unanswered slots is
+# checked again at `retry_at`, once for all its waiting slots. A slot past its latest time does not count as unanswered:
+# Publisher ends it, and if that report is lost, the account must not be stuck. "is true" leaves the planner only the
+# index `slot_unanswered`: with statistics from before a backlog, every index of DISPATCHED slots looks empty.
 _CLAIM = text(f"""
     with waiting as materialized (
         select a.organization_id, a.social_account_id, s.id, s.schedule_time,
@@ -140,7 +140,7 @@ _CLAIM_REPEATS = text(f"""
     from claimed c join slot_target t on t.organization_id = c.organization_id and t.slot_id = c.id
 """)
 
-# Makes repeats due, in their order: what was due sooner gets an earlier instant, and all of them lie before now.
+# Makes repeats due in their old order: what was due sooner gets an earlier instant, and all instants lie before now.
 _ADVANCE_UNANSWERED = text("""
     with page as materialized (
         select organization_id, id from slot
@@ -233,7 +233,7 @@ async def claim_repeats(
 
 
 async def repeat_soon(connection: AsyncConnection, commands: Iterable[Command], *, at: datetime) -> None:
-    """Repeats commands that the stream did not store as soon as `at`."""
+    """Makes the commands, which the stream did not store, due for a repeat at `at`."""
     slots = sorted({(each.organization_id, each.slot_id, each.emission) for each in commands})
     await pin_plans(connection)
     await connection.execute(
@@ -248,7 +248,7 @@ async def repeat_soon(connection: AsyncConnection, commands: Iterable[Command], 
 
 
 async def advance_unanswered(connection: AsyncConnection, *, now: datetime, limit: int) -> int:
-    """Makes slots whose commands have no answer due for a repeat at once. Returns how many, at most `limit`."""
+    """Makes slots with unanswered commands due for a repeat now. Returns how many, at most `limit`."""
     await pin_plans(connection)
     result = await connection.execute(_ADVANCE_UNANSWERED, {"now": now, "limit": limit})
     return result.rowcount

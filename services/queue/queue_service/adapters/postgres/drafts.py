@@ -1,4 +1,4 @@
-"""Statements on `draft`: the targets of the drafts that Drafts has announced, and what their slots need of them."""
+"""Statements on `draft`: the targets of the drafts that Drafts has announced, as far as slots need them."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -15,8 +15,8 @@ from queue_service.domain.slot import BlockingSlot
 
 _FIND_DRAFT = text("select revision, targets from draft where organization_id = :organization_id and id = :id")
 
-# Versions decide, not the order of arrival. The live slots of a saved draft get its revision: their commands name the
-# newest one known. Nobody reads `approved`; the column stays until a migration drops it.
+# Versions decide, not the order of arrival. The live slots of a saved draft get its revision, because commands name the
+# newest revision known. Nothing reads `approved`; the column stays until a migration drops it.
 _SAVE_DRAFTS = text("""
     with saved as (
         insert into draft as d (organization_id, id, version, revision, targets, approved)
@@ -40,8 +40,8 @@ _SAVE_DRAFTS = text("""
     where s.organization_id = behind.organization_id and s.id = behind.id
 """)
 
-# A statement of its own, because its snapshot must be younger than the drafts' locks: a slot added in between would be
-# overlooked.
+# This is a separate statement, because its snapshot must be newer than the drafts' locks: otherwise it would overlook a
+# slot added in between.
 _EXTEND_SLOTS = text("""
     with live as materialized (
         select s.organization_id, s.id, s.draft_id, s.social_account_id
@@ -74,8 +74,8 @@ _EXTEND_SLOTS = text("""
     returning s.organization_id, s.id
 """)
 
-# The draft's row is locked against a save until the slot is committed: a target that a save adds is either in the row
-# by now, or finds the slot.
+# Locks the draft's row against saves until the slot is committed. A target that a save adds is therefore either in the
+# row already, or the save sees the slot.
 _LOCK_DRAFT = text("""
     with known as materialized (
         select revision, targets from draft where organization_id = :organization_id and id = :id for share
@@ -131,7 +131,7 @@ async def lock_draft(connection: AsyncConnection, draft: Draft, accounts: Sequen
 
 async def save_drafts(connection: AsyncConnection, drafts: Iterable[SavedDraft]) -> None:
     """Saves drafts that are newer than what is stored. Each draft occurs once."""
-    # In the order of their keys, so that two writers never wait for each other in a circle.
+    # In the order of their keys, or two writers could deadlock.
     ordered = sorted(drafts, key=lambda each: (each.draft.organization_id, each.draft.id))
     await pin_plans(connection)
     await connection.execute(

@@ -1,11 +1,11 @@
-"""Planner settings that keep statements on batches from walking over whole tables."""
+"""Planner settings that keep batch statements from scanning whole tables."""
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-# A generic plan does not know the length of an array or a LIMIT, and a plan made while a table was small outlives that.
-# Batches need index scans that stop, and lookups by key: never a bitmap of all that is due, never a merge with a whole
-# index.
+# A generic plan does not know the length of an array or a LIMIT, and a plan made while a table was small stays in use
+# when it has grown. Batches need index scans that stop early, and lookups by key: never a bitmap of everything that is
+# due, never a merge with a whole index.
 _PIN_PLANS = text("""
     select set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true),
         set_config('enable_mergejoin', 'off', true)

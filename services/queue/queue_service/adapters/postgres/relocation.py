@@ -12,17 +12,17 @@ from queue_service.adapters.postgres.rows import by_slot, plain
 from queue_service.domain.frontier import EPOCH
 from queue_service.domain.relocation import MovedSlot, OutdatedAccount, OutdatedSlot, Relocated
 
-# A thousand rows block the loop for some ten milliseconds, in which no post is handed over.
+# A thousand rows block the event loop for about ten milliseconds, in which no post is dispatched.
 _PLACED_AT_ONCE = 500
 
-# Accounts that another process or a caller has locked are skipped: the next step finds them. An account whose announced
+# Accounts that another process or an RPC has locked are skipped: the next step finds them. An account whose announced
 # tzdata release is newer than this process's waits for a process that has it.
 _LOCK_BEHIND = text("""
     select organization_id, social_account_id, tzdata_version from account_queue
     where slots_behind and tzdata_version <= :release
     order by tzdata_version limit :limit for update skip locked
 """)
-# A slot from before migration 0002 has neither nominal time nor tzdata release: its local time says what was meant.
+# A slot from before migration 0002 has neither nominal time nor tzdata release: its local time stands for both.
 _LOCK_OUTDATED = text("""
     select s.organization_id, s.social_account_id, s.id, s.schedule_time, s.not_after, s.time_zone,
         case when s.origin = 'QUEUE' then coalesce(s.nominal_local_time, s.local_date + s.local_time) end as nominal
@@ -41,8 +41,8 @@ _OTHERS = text("""
         and s.state in ('SCHEDULED', 'DISPATCHED')
     where s.state <> 'SCHEDULED' or s.time_zone = '' or coalesce(s.tzdata_version, '') >= u.release
 """)
-# The unique index on live times checks each row as it is written, and the slots of an account mostly move onto each
-# other's places. So they are first lifted out of the way, all by the same length of time.
+# The unique index on live times checks each row as it is written, and the slots of an account mostly move to each
+# other's times. So they are first shifted out of the way, all by the same length of time.
 _LIFT = text("""
     update slot s set
         schedule_time = s.schedule_time + interval '1000000 days', not_after = s.not_after + interval '1000000 days'
@@ -72,7 +72,7 @@ _PLACE = text("""
     where p.is_moved
     order by p.organization_id, p.id, t.channel, t.destination
 """)
-# Slots that have moved may have left free times anywhere, so the search starts from the front again.
+# Slots that have moved may have left free times anywhere, so the search starts from the beginning again.
 _CAUGHT_UP = text("""
     update account_queue q set
         slots_behind = false,
@@ -92,7 +92,7 @@ _CAUGHT_UP = text("""
 
 
 async def lock_behind(connection: AsyncConnection, *, release: str, limit: int) -> list[OutdatedAccount]:
-    """Locks accounts whose slots a process with this tzdata release can bring up to date."""
+    """Locks accounts with outdated slots that a process with this tzdata release can move."""
     return [
         OutdatedAccount(
             organization_id=row.organization_id,

@@ -1,7 +1,7 @@
 """Rows of many posts, read by name.
 
-SQLAlchemy's rows take ten times as long to read a column by its name as plain objects do, which every post would pay
-several times over.
+Reading a column by name takes ten times as long from SQLAlchemy's rows as from plain objects, and every post would pay
+for it several times.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The statements of settlement, which every post passes. They take batches and follow the rules in `dispatch`."""
+"""The statements of settlement. Every post goes through them; they take batches and follow the rules in `dispatch`."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -40,9 +40,9 @@ _LOCK_LIVE_PROGRESS = text(f"""
     order by s.organization_id, s.id, t.channel, t.destination
     for update of s, t
 """)
-# A target that joined the slot while we waited for its lock is missing in what we have read. Such a slot keeps the
-# state that the join has given it, and the next report settles it. This statement's snapshot is younger than the lock,
-# so its count includes that target.
+# A target that was added to the slot while we waited for its lock is missing in what we have read. Such a slot keeps
+# the state that it got with that target, and the next report settles it. This statement's snapshot is newer than the
+# lock, so its count includes the target.
 _SAVE_PROGRESS = text("""
     with reported as (
         update slot_target t set
@@ -74,7 +74,7 @@ _SAVE_PROGRESS = text("""
     )
 """)
 
-# A post job ignores an announcement under a revision that it has seen.
+# Raised because a post job ignores announcements under a revision that it has seen already.
 _RAISE_REVISIONS = text("""
     update slot s set revision = s.revision + 1, update_time = :now
     from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as u (organization_id, id)
@@ -105,7 +105,7 @@ async def lock_live_progress(connection: AsyncConnection, keys: Collection[tuple
 
 
 async def save_progress(connection: AsyncConnection, slots: Sequence[SlotProgress], *, now: datetime) -> None:
-    """Saves locked slots, and of their targets those with a new report."""
+    """Saves locked slots, and those of their targets that have a new report."""
     reported = [(slot, target, target.report) for slot in slots for target in slot.targets if target.report]
     await connection.execute(
         _SAVE_PROGRESS,
@@ -138,7 +138,7 @@ async def save_progress(connection: AsyncConnection, slots: Sequence[SlotProgres
 
 
 async def raise_revisions(connection: AsyncConnection, slots: Sequence[tuple[str, str]], *, now: datetime) -> None:
-    """Raises the revisions of slots, given by organization and id, that are locked and still SCHEDULED."""
+    """Raises the revisions of locked slots, given by organization and id, if they are still SCHEDULED."""
     names = {"organization_ids": [organization for organization, _ in slots], "ids": [slot for _, slot in slots]}
     await connection.execute(_RAISE_REVISIONS, names | {"now": now})
 

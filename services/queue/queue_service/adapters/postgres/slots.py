@@ -1,4 +1,4 @@
-"""Statements on `slot` and `slot_target`. Those that every post passes are in `dispatch` and `settlement`."""
+"""Statements on `slot` and `slot_target`, except for the hot path, which is in `dispatch` and `settlement`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,8 +39,8 @@ _COUNTED = text("""
     ) as found
 """)
 
-# The caller holds the locks of the accounts, so that no claim overlooks a slot and the sequences of an account grow.
-# They go on growing when a clock steps back, and after a restore from a backup, which has too small a last sequence.
+# The caller holds the locks of the accounts, so no claim overlooks a slot and the sequences of an account grow. They
+# keep growing when a clock steps back, and after a restore from a backup whose last sequence is too small.
 _INSERT_SLOTS = text("""
     with numbered as (
         update account_queue set

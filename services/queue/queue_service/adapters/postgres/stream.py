@@ -1,4 +1,4 @@
-"""Statements on `publish_stream`: how far the PUBLISH stream was, as one row that all processes and restarts share."""
+"""Statements on `publish_stream`: the last known state of the stream PUBLISH, in one row that all processes share."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from queue_service.domain.stream import ROUNDING, StreamMark
 _FIND = "select create_time, last_sequence, losses, is_recovering from publish_stream where name = :name"
 _FIND_STREAM = text(_FIND)
 _LOCK_STREAM = text(f"{_FIND} for update")
-# A process that looked earlier than another does not set the mark back.
+# A process that checked the stream earlier than another one must not set the mark back.
 _SAVE_MARK = text("""
     insert into publish_stream as p (name, create_time, last_sequence, losses, is_recovering)
     values (:name, :create_time, :last_sequence, 0, false)
@@ -29,7 +29,7 @@ _SAVE_RECOVERY = text("update publish_stream set is_recovering = false where nam
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownStream:
-    """The stream as some process has seen it last, and how often it has lost commands."""
+    """The stream as a process last saw it, and how often it has lost commands."""
 
     mark: StreamMark
     losses: int

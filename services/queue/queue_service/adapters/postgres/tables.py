@@ -42,7 +42,7 @@ account_queue = Table(
     Column("full_until", Timestamp, nullable=False),
     # Never later than the account's earliest SCHEDULED slot; null only when it has none.
     Column("next_due_time", Timestamp),
-    # The newest tzdata release that Schedule has used for the account. Behind: some slots may have an older one.
+    # The newest tzdata release that Schedule has used for the account; `slots_behind` if slots may have an older one.
     Column("tzdata_version", Text(collation="C"), nullable=False, server_default=""),
     Column("slots_behind", Boolean, nullable=False, server_default=text("false")),
     # The greatest sequence of the account's slots.
@@ -52,7 +52,7 @@ account_queue = Table(
 Index("account_queue_due", account_queue.c.next_due_time, postgresql_where=text("next_due_time is not null"))
 Index("account_queue_behind", account_queue.c.tzdata_version, postgresql_where=text("slots_behind"))
 
-# Which accounts can post. Publisher is asked about one that it has not announced.
+# Which accounts can post. Publisher is asked about an account that it has not announced.
 social_account = Table(
     "social_account",
     metadata,
@@ -70,7 +70,7 @@ draft = Table(
     Column("id", Text, nullable=False),
     Column("version", BigInteger, nullable=False),
     Column("revision", BigInteger, nullable=False),
-    # Nobody reads it any more.
+    # Nothing reads it any more.
     Column("approved", Boolean, nullable=False),
     Column("targets", JSONB, nullable=False),
     PrimaryKeyConstraint("organization_id", "id"),
@@ -103,9 +103,9 @@ slot = Table(
     Column("update_time", Timestamp, nullable=False),
     # The wall-clock time of the weekly slot; null for a time of the caller's choice.
     Column("nominal_local_time", DateTime),
-    # The tzdata release by which instant and wall-clock time agree.
+    # The tzdata release with which the instant was computed from the wall-clock time.
     Column("tzdata_version", Text(collation="C")),
-    # The newer of two slots of a draft on an account has the greater one. The default is for the release before.
+    # The newer of two slots of a draft on an account has the greater one. The default is for the previous release.
     Column("sequence", BigInteger, nullable=False, server_default=text(_BY_THE_CLOCK)),
     # Each target's job is READY or further, so its command is answered.
     Column("is_answered", Boolean, nullable=False, server_default=text("false")),
@@ -145,7 +145,7 @@ Index(
     slot.c.not_after,
     postgresql_where=text("overdue_time is not null and next_emit_at is not null"),
 )
-# The state stands before the time, so that a list of some states walks over no others.
+# The state comes before the time, so a list of some states reads no slots in other states.
 Index("slot_by_time", slot.c.organization_id, slot.c.state, slot.c.schedule_time, slot.c.id)
 Index(
     "slot_by_account",
@@ -157,7 +157,7 @@ Index(
 )
 Index("slot_by_draft", slot.c.organization_id, slot.c.draft_id)
 
-# The PUBLISH stream as it was last seen: a stream that is behind that has lost commands.
+# The stream PUBLISH as it was last seen: if its sequence is lower now, it has lost commands.
 publish_stream = Table(
     "publish_stream",
     metadata,
