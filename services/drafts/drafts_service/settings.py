@@ -1,4 +1,4 @@
-"""Settings of the drafts service, read from POSTFLOW_DRAFTS_<FIELD>, else POSTFLOW_<FIELD>."""
+"""Settings of a Drafts process, read from POSTFLOW_DRAFTS_<FIELD>, or else from POSTFLOW_<FIELD>."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,8 +15,8 @@ class Settings(StreamSettings):
     database_url: PostgresUrl  # postgresql://user:password@host:port/database
     nats_url: NatsUrl  # nats://host:port
     publisher_target: str = "127.0.0.1:50054"  # gRPC target
-    database_connections: Count = 8  # for writing, kept open at most; half as many more for reading
+    database_connections: Count = 8  # most connections for writing; for reading, half as many more
     withdraw_deadline: timedelta = timedelta(seconds=3)  # of one WithdrawContent call; less than domain.draft.PATIENCE
     account_deadline: timedelta = timedelta(milliseconds=500)  # of one GetAccount call, for an account without events
-    withdraw_period: Period = timedelta(seconds=1)  # between looks for withdrawals whose caller is gone
+    withdraw_period: Period = timedelta(seconds=1)  # between searches for withdrawals whose caller has gone
     housekeeping_period: Period = timedelta(minutes=1)  # between clean-ups of expired rows

@@ -1,4 +1,4 @@
-"""Finds what stops an account's targets from going out: known from events, else asked of Publisher once."""
+"""Finds what keeps an account's targets from being sent: from events, or else by one question to Publisher."""
 
 import asyncio
 from collections.abc import Collection

@@ -1,4 +1,4 @@
-"""ApproveDraft: allows the draft's present content to go out."""
+"""ApproveDraft: allows the draft's current content to be sent."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""CompleteWithdrawals: ends withdrawals whose caller is gone; their drafts stay as they were."""
+"""CompleteWithdrawals: ends withdrawals whose caller has gone; their drafts stay as they were."""
 
 import asyncio
 import logging

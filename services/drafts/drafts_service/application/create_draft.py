@@ -28,7 +28,7 @@ class CreateDraft:
     async def __call__(
         self, call: Call[DraftView, Answer], *, draft_id: str, content: Content, targets: tuple[Target, ...]
     ) -> Answer:
-        """Makes an id if `draft_id` is empty."""
+        """Creates the draft; it gets an id if `draft_id` is empty."""
         key = (call.organization_id, draft_id)
         targets = checked_targets(targets)
         body = wire.encoded_body(checked_content(content, targets))

@@ -28,7 +28,7 @@ class ContentWithdrawer(Protocol):
 async def give_up_edit(
     tx: Transaction, draft: Draft, jobs: Sequence[PostJob], answer: WithdrawalAnswer, *, outbox: Outbox, now: datetime
 ) -> None:
-    """Saves the draft unchanged under a revision that may go out: Publisher may have forbidden the current one."""
+    """Saves the draft unchanged under a revision that may be sent: Publisher may have forbidden the current one."""
     after = edit_given_up(draft, below=answer.below)
     if after.revision > draft.revision:
         after = replace(after, exposed=not answer.clears)

@@ -1,4 +1,4 @@
-"""UpdateDraft: changes content or targets. After OK no older text starts; the response names those in flight.
+"""UpdateDraft: changes content or targets. After OK no older text is sent; the response names jobs in flight.
 
 A draft whose text may be in flight is changed in three steps: record the withdrawal and nothing else, ask Publisher to
 withdraw the older revisions, and make the change if its answer allows it. A call that dies in between leaves the draft
@@ -43,7 +43,7 @@ INTENDED = declare("drafts.update.intended")
 WITHDRAWN = declare("drafts.update.withdrawn")
 
 _ROUNDS = 3
-"""Rounds of asking Publisher; each but the first follows an edit or an approval that came in between."""
+"""The most rounds of asking Publisher; each but the first follows an edit or an approval that came in between."""
 _RETRY_AFTER = timedelta(seconds=1)
 _ANNOUNCED_WITHIN = (0.05, 0.1, 0.2, 0.4, 0.8)
 """Seconds between requests while Publisher has not received the last revision: an event takes about 50 ms."""
@@ -137,7 +137,7 @@ class UpdateDraft:
             await give_up_edit(tx, before, jobs, answer, outbox=self._outbox, now=now)
             return refusal
         is_change = after.revision > before.revision
-        # An edit that changes nothing replaces only older texts: the present one may be out.
+        # An edit that changes nothing replaces only older texts: the current one may be out.
         must_ask = before.may_be_out if is_change else before.exposed
         if must_ask and (answer is None or answer.below < after.revision):
             if is_change:

@@ -1,4 +1,4 @@
-"""Publisher's social accounts, as far as they explain why a target cannot go out."""
+"""Publisher's social accounts, as far as they explain why a target cannot be sent."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Account:
 
 
 class Obstacle(StrEnum):
-    """The reason why an account's targets cannot go out; the value is the `state_reason` that callers see."""
+    """The reason why an account's targets cannot be sent; the value is the `state_reason` that callers see."""
 
     NONE = ""
     ACCOUNT_NOT_FOUND = "ACCOUNT_NOT_FOUND"
@@ -52,12 +52,12 @@ def absent(organization_id: str, account_id: str) -> Account:
 
 
 def waits_without_reason(job: PostJob | None) -> bool:
-    """Returns True if a target has yet to go out and its job does not say what it waits for."""
+    """Returns True if a target is still to be sent and its job does not say what it waits for."""
     return job is None or (job.state in OPEN and not job.state_reason)
 
 
 def state_reason(target: Target, job: PostJob | None, obstacles: Obstacles) -> str:
-    """Returns why a target does not go out: its job's own reason, else the obstacle of its account."""
+    """Returns why a target is not sent: its job's own reason, else the obstacle of its account."""
     if waits_without_reason(job):
         return obstacles.get(target.social_account_id, Obstacle.NONE)
     return job.state_reason if job else ""

@@ -15,7 +15,7 @@ DraftKey = tuple[str, str]
 """Organization and draft id."""
 
 PATIENCE = timedelta(seconds=5)
-"""Time that the caller of UpdateDraft has to complete a withdrawal, before the loop `withdrawals` takes it over."""
+"""How long the caller of UpdateDraft may take to complete a withdrawal before the loop `withdrawals` takes over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class Draft:
 
     @property
     def may_be_out(self) -> bool:
-        """True if any text may be in flight or out, so that Publisher has to be asked before it is replaced."""
+        """True if any text may be in flight or out, so Publisher has to withdraw it before it is replaced."""
         return self.exposed or self.approval is not None
 
     @property

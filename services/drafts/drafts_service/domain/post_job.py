@@ -1,4 +1,4 @@
-"""Publisher's post jobs as Drafts reflects them: which event of a job is newest, and the draft's state they add up to.
+"""Publisher's post jobs as Drafts reflects them: the newest event of each job, and the draft's state folded from them.
 
 Nothing here depends on the order in which events arrive, on duplicates, or on a lost event, provided that a newer one
 of the same job has arrived.
@@ -99,7 +99,7 @@ def fold(targets: Collection[Target], jobs: Iterable[Standing]) -> FoldedState:
     """Folds the newest states of a draft's jobs into the state of the draft.
 
     A canceled job counts as no job. The job of a target that was removed from the draft counts unless it FAILED or was
-    MISSED: its post may still go out, or is out.
+    MISSED: its post may still be sent, or is out.
     """
     counting = [job for job in jobs if _counts(job, targets)]
     unfinished = [job for job in counting if job.state not in COUNTED_AS_ENDED]

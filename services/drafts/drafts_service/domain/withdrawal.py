@@ -7,9 +7,9 @@ from drafts_service.domain.post_job import PostJob
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithdrawalAnswer:
-    """Publisher's answer to "start no revision of this draft below `below`".
+    """Publisher's answer to "send no revision of this draft below `below`".
 
-    If nothing is published, no such revision starts any more. If something is, Publisher has forbidden nothing.
+    If nothing is published, no such revision is sent any more. If something is, Publisher has forbidden nothing.
     """
 
     below: int

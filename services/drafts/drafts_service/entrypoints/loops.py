@@ -1,4 +1,4 @@
-"""The periodic steps."""
+"""The loops of a Drafts process and their periods."""
 
 from datetime import timedelta
 

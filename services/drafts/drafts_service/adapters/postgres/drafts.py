@@ -55,9 +55,9 @@ _CLAIM_WITHDRAWALS = text("""
     where draft.organization_id = due.organization_id and draft.id = due.id
     returning draft.organization_id, draft.id, draft.withdraw_below
 """)
-# A generic plan is made while a table is small and kept while it grows: it must not scan the table. LATERAL with a
+# A generic plan is made while a table is small and kept while it grows, so it must not scan the table. LATERAL with a
 # subquery that cannot be merged into the query around it (FOR UPDATE, OFFSET 0) leaves only an index look-up per row.
-# Locks are taken in the order of the arrays, so that batches that share drafts wait for each other and do not deadlock.
+# Locks are taken in the order of the arrays, so batches that share drafts wait for each other and do not deadlock.
 _LOCK_SEVERAL = text("""
     select here.organization_id, here.id, here.targets
     from unnest(cast(:organizations as text[]), cast(:ids as text[])) as wanted (organization_id, id)
@@ -95,13 +95,13 @@ async def save_draft(connection: AsyncConnection, draft: Draft) -> None:
 async def claim_withdrawals(
     connection: AsyncConnection, *, now: datetime, next_time: datetime, limit: int
 ) -> list[tuple[DraftKey, int]]:
-    """Returns the drafts whose withdrawal is due, each with its `below`, and sets them due again at `next_time`."""
+    """Returns the drafts whose withdrawal is due, each with its `below`, and makes them due again at `next_time`."""
     rows = await connection.execute(_CLAIM_WITHDRAWALS, {"now": now, "next": next_time, "limit": limit})
     return [((row.organization_id, row.id), row.withdraw_below) for row in rows]
 
 
 async def lock_drafts(connection: AsyncConnection, keys: Collection[DraftKey]) -> dict[DraftKey, tuple[Target, ...]]:
-    """Locks the drafts and returns their targets; locks the ids of missing ones, so that nobody creates them."""
+    """Locks the drafts and returns their targets; locks the ids of missing drafts, so that nobody creates them."""
     found = await _lock_rows(connection, keys)
     if absent := set(keys) - found.keys():
         await lock_absent_drafts(connection, absent)

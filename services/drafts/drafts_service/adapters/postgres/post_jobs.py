@@ -1,4 +1,4 @@
-"""The SQL of post jobs: what Publisher has announced of them, and the states of drafts folded from that."""
+"""The SQL of post jobs as Publisher has announced them, and of the draft states folded from them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ from drafts_service.domain.draft import DraftKey
 from drafts_service.domain.post_job import DraftState, FoldedState, JobState, PostJob, PostJobEvent, Standing
 from drafts_service.domain.target import Target
 
-# Several times cheaper than calling the enum, and a batch has hundreds of jobs.
+# A dict is several times cheaper than calling the enum, and a batch has hundreds of jobs.
 _JOB_STATES: Mapping[str, JobState] = {state.value: state for state in JobState}
 
 _COLUMNS = """
@@ -89,7 +89,7 @@ async def find_jobs(connection: AsyncConnection, organization_id: str, draft_id:
 
 
 async def save_jobs(connection: AsyncConnection, jobs: Sequence[PostJob]) -> None:
-    """Stores jobs that an answer of Publisher has shown, unless a newer version is stored already."""
+    """Stores jobs from an answer of Publisher, unless a newer version is stored already."""
     if jobs:
         await connection.execute(
             _SAVE_JOB,
