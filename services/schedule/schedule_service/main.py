@@ -70,8 +70,8 @@ class Parts:
 
 
 def main() -> int:
-    # A computing thread keeps the interpreter from the event loop for five milliseconds at a time by default.
-    # Measured next to ten large listings: with this setting other calls take a tenth of the time, at the same CPU cost.
+    # By default, a thread that computes blocks the event loop for five milliseconds at a time. Measured next to ten
+    # large listings: with this setting other calls take a tenth of the time, at the same CPU cost.
     sys.setswitchinterval(0.0005)
     return run_main("schedule", Settings, compose)
 

@@ -1,4 +1,4 @@
-"""Settings of the schedule service, read from POSTFLOW_SCHEDULE_<FIELD>, else POSTFLOW_<FIELD>."""
+"""Settings of a Schedule process, read from POSTFLOW_SCHEDULE_<FIELD>, or else from POSTFLOW_<FIELD>."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,7 +14,11 @@ class Settings(StreamSettings):
     metrics_listen: Listen = "127.0.0.1:9464"  # address of /metrics, host:port; port 0 = any free one
     database_url: PostgresUrl  # postgresql://user:password@host:port/database
     nats_url: NatsUrl  # nats://host:port
-    database_connections: Count = 8  # for writing, kept open at most; half as many more for reading
-    timer_poll: Period = timedelta(seconds=1)  # how late another replica sees a new timer that is due at once
-    timer_batch: Count = 200  # timers fired in one transaction
-    timer_lock: Period = timedelta(seconds=10)  # after which others fire the timers that a dead process had locked
+    database_connections: Count = 8  # most connections for writing; for reading, half as many more
+    timer_poll: Period = timedelta(
+        seconds=1
+    )  # at most this late, another replica notices a new timer that is due at once
+    timer_batch: Count = 200  # most timers fired in one transaction
+    timer_lock: Period = timedelta(
+        seconds=10
+    )  # after this, other replicas fire the timers that a dead process had locked

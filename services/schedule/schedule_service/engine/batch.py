@@ -1,4 +1,4 @@
-"""The handler of jobkit's scheduler, and what it leaves for the store."""
+"""The handler of jobkit's scheduler, and the occurrences that it leaves for the store."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +14,7 @@ class CurrentBatch:
     """The occurrences of the batch that is being run, by lock.
 
     jobkit passes locks to the store, but nothing that the handler computed. The engine has one worker, which settles a
-    batch before it takes the next, so one batch is all that has to be kept.
+    batch before it takes the next, so keeping one batch is enough.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The occurrences of locked timers: their names, and until when they may fire."""
+"""The occurrences of locked timers: their keys, and until when they may fire."""
 
 from datetime import datetime
 
@@ -13,7 +13,7 @@ _UTC = "UTC"
 
 
 class Occurrences:
-    """Reads the current occurrence of a job, with the data of its zone that the due time was computed with."""
+    """Reads the current occurrence of a job, with the time zone data that its due time was computed with."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -24,7 +24,7 @@ class Occurrences:
         # A timer that fires once needs no zone, even if its row names one.
         zone = await self._zone(job.data["tzdata_version"], job.time_zone if job.interval else _UTC)
         key = occurrence_key(job.interval, zone, Dst(job.dst), job.due_time)
-        # With new time zone data an occurrence that has fired already may come up a second time.
+        # With new time zone data an occurrence that has fired already may come due a second time.
         has_fired = key == job.data["last_occurrence_key"]
         return Occurrence(
             due_time=job.due_time,

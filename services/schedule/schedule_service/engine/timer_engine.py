@@ -31,9 +31,9 @@ from servicekit.pg.outbox import Outbox
 from servicekit.run import is_transient
 from servicekit.run.zeros import from_zero
 
-# A timer is retried forever: what keeps it from firing is transient, or ends the process.
+# A timer is retried forever, because any error that keeps it from firing is transient, or ends the process.
 _RETRY = RetryPolicy(max_attempts=2**31 - 1, first=timedelta(seconds=1), cap=timedelta(minutes=1))
-# Effects of pauses, deletions, other replicas and misfire policies: nothing is wrong.
+# Normal effects of pauses, deletions, other replicas and misfire policies.
 _EXPECTED = (LateWrite, LockLost, OccurrenceSkipped)
 
 _log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class TimerEngine:
     name = "timers"
 
     def __init__(self, jobs: TimerJobs, *, poll: timedelta, batch: int, lock: timedelta) -> None:
-        """`poll` is how late a new timer of another replica is found; `lock` is the most that a batch may take."""
+        """`poll` bounds how late a new timer of another replica is found; `lock` is the most time a batch may take."""
         self._poll = poll
         self._failure: Exception | None = None
         self._halt = asyncio.Event()
@@ -82,7 +82,7 @@ class TimerEngine:
         )
 
     def wake(self, ahead: timedelta) -> None:
-        """Wakes the engine for a new timer that is due in `ahead`. The next poll finds one that is due later."""
+        """Wakes the engine for a new timer due in `ahead`, unless the next poll comes before that."""
         if ahead <= self._poll:
             self._scheduler.wake()
 

@@ -18,9 +18,9 @@ from servicekit.run import context as call_context
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 DEADLINES = {"postflow.schedule.v1.ScheduleAdminService/ApplyZoneChanges": timedelta(minutes=1)}
-"""Deadlines of calls that bring none."""
+"""Deadlines of calls that come without one."""
 
-_SHARE_FOR_WORK = 0.7  # of the time that a call has; the rest is for the running batch and the response
+_SHARE_FOR_WORK = 0.7  # share of a call's time for starting batches; the rest is for the last batch and the response
 
 
 class ScheduleAdminServicer(schedule_admin_service_pb2_grpc.ScheduleAdminServiceServicer):
@@ -48,6 +48,6 @@ class ScheduleAdminServicer(schedule_admin_service_pb2_grpc.ScheduleAdminService
 
 
 def _patience() -> float:
-    """Returns the seconds in which a call may begin further batches."""
+    """Returns for how many seconds the call may start further batches."""
     deadline = call_context.deadline.get()
     return math.inf if deadline is None else (deadline - time.monotonic()) * _SHARE_FOR_WORK

@@ -1,4 +1,4 @@
-"""Translates zones, weekly slots, windows, instants and durations. `field` is where the caller wrote a value."""
+"""Translates zones, weekly slots, windows, instants and durations. `field` names a value's field in the request."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, time, timedelta

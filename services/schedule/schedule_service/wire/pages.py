@@ -11,7 +11,7 @@ _ROOM = 192 * 1024  # bytes, of the 256 KiB that a message may have
 
 
 def fitting(found: Iterable[M], size: int) -> tuple[list[M], bool]:
-    """Returns at most `size` messages, fewer when they are large, and whether any are left."""
+    """Returns at most `size` messages, fewer if they are large, and whether any are left."""
     page: list[M] = []
     room = _ROOM
     for message in found:

@@ -129,7 +129,7 @@ def rest(position: tuple[str | int, ...] | None) -> Span | None:
         return None
     start, behind, end = position
     since = from_micros(int(start))
-    # Our tokens never reach further, and a forged one must not either.
+    # The tokens that we issue never reach further, and a forged one must not either.
     until = min(from_micros(int(end)), since + LONGEST_HORIZON)
     return Span(start=since, end=until, behind=str(behind))
 

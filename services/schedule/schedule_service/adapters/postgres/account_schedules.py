@@ -25,7 +25,7 @@ _PAGE = text(f"""
     {_SELECT} where organization_id = :organization_id and social_account_id > :after and delete_time is null
     order by social_account_id limit :size
 """)
-# Locks the name and not the row, because the row may not exist yet.
+# Locks the account's name, not its row, because the row may not exist yet.
 _LOCK = text("""
     select pg_advisory_xact_lock(hashtextextended(:organization_id || '/' || :social_account_id, 0))
 """)

@@ -85,14 +85,15 @@ class SettledBatch:
     zones: frozenset[str]
     """Zones in which the next times of recurring timers were computed."""
     skipped: int
-    """Number of occurrences that did not fire because it was too late."""
+    """The number of occurrences that did not fire because they were too late."""
 
 
 class DueTimers:
-    """Locks the timers that have waited longest, and shares a rush between organizations.
+    """Locks the timers that have waited longest, and shares full batches between organizations.
 
-    While batches are full, every fourth takes the oldest due timers by turns of their organizations. So the few timers
-    of one do not wait for the thousands of another, and the other three batches cost no more than usual.
+    While batches are full, every fourth one takes turns among the organizations of the oldest due timers. An
+    organization with few timers therefore does not wait for the thousands of another, and the other three batches cost
+    no more than usual.
     """
 
     def __init__(self, database: Database, clock: DatabaseClock) -> None:

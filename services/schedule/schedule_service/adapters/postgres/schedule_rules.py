@@ -17,7 +17,7 @@ _RULES = """
 """
 _FIND = text(f"{_RULES} and id = :id")
 _LOCK = text(f"{_RULES} and id = :id for update")
-# Roughly what a rule takes in a response; a page ends where no further rule would fit.
+# The approximate bytes of a rule in a response; a page ends before the first rule that would not fit.
 _BYTES = "5 * cardinality(weekly_slots) + 12 * cardinality(excluded_dates)"
 _ENOUGH_BYTES = 256 * 1024
 _PAGE = f"""
@@ -31,7 +31,7 @@ _LIST = text(_PAGE % "")
 _LIST_OF_BRAND = text(_PAGE % "and brand_id = :brand_id")
 _ENABLED = text(f"{_RULES} and brand_id = :brand_id and enabled and id > :after order by id limit :size")
 _STEP = 10
-# Locks the name and not the rows, because there may be none yet.
+# Locks the brand's name, not its rows, because there may be none yet.
 _LOCK_BRAND = text("""
     select pg_advisory_xact_lock(hashtextextended('brand/' || :organization_id || '/' || :brand_id, 0))
 """)
@@ -74,7 +74,7 @@ async def list_rules(
 ) -> list[ScheduleRule]:
     """Lists rules in the order of their ids, beginning after `after`; an empty brand means those of all.
 
-    Returns fewer when they are large, but always more than fit into one response.
+    Returns fewer if they are large, but always more than fit into one response.
     """
     wanted = {"organization_id": organization_id, "after": after, "size": size}
     if brand_id:
@@ -110,7 +110,7 @@ async def count_rules(connection: AsyncConnection, organization_id: str, brand_i
 
 
 async def insert_rule(connection: AsyncConnection, rule: ScheduleRule) -> bool:
-    """Returns False if the id is in use, or was once."""
+    """Returns False if the id is in use, or was used by a deleted rule."""
     inserted = await connection.execute(_INSERT, _columns(rule) | {"create_time": rule.create_time})
     return inserted.rowcount == 1
 

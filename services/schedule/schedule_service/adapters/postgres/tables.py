@@ -41,7 +41,7 @@ account_schedule = Table(
     Column("version", BigInteger, nullable=False),
     Column("create_time", Timestamp, nullable=False),
     Column("update_time", Timestamp, nullable=False),
-    # Days 0 for Sunday to 6 for Saturday, ascending; none: no window. Minutes of the day.
+    # Days from 0 for Sunday to 6 for Saturday, ascending; empty without a window. Times are minutes of the day.
     Column("window_days", ARRAY(SmallInteger), nullable=False),
     Column("window_start", SmallInteger, nullable=False),
     Column("window_end", SmallInteger, nullable=False),
@@ -105,7 +105,7 @@ schedule_rule = Table(
     Column("version", BigInteger, nullable=False),
     Column("create_time", Timestamp, nullable=False),
     Column("update_time", Timestamp, nullable=False),
-    # A deleted rule keeps its row, because its id names targets forever.
+    # A deleted rule keeps its row, because its id is part of its targets' keys forever.
     Column("delete_time", Timestamp),
     PrimaryKeyConstraint("organization_id", "id"),
 )
@@ -148,7 +148,7 @@ timer = Table(
     Column("last_occurrence_key", Text, nullable=False),
     Column("finish_time", Timestamp),
     Column("tzdata_version", Text, nullable=False),
-    # Of the call that created it, if that call was sampled and the timer fires once.
+    # The trace context of the call that created it, if that call was sampled and the timer fires once.
     Column("traceparent", Text, nullable=False),
     Column("version", BigInteger, nullable=False),
     Column("create_time", Timestamp, nullable=False),
@@ -187,7 +187,7 @@ timer_room = Table(
     Column("room", Integer, nullable=False),
 )
 
-# What depends on time zone data, by tzdata release and zone.
+# Indexes of the rows that depend on time zone data, by tzdata release and zone.
 Index(
     "account_schedule_by_law",
     *account_schedule.c["tzdata_version", "time_zone", "organization_id", "social_account_id"],

@@ -1,8 +1,8 @@
 """The number of timers that an organization may still create, without counting them each time.
 
-The row holds the room at the last count, minus the timers created since. Timers deleted or finished since then leave
-more room than it says. That is found when the room is used up and the timers are counted again, so neither the engine
-nor a deletion has to update the row.
+The row holds the room at the last count, minus the timers created since. The true room may be larger, because timers
+have been deleted or finished. The timers are counted again when the room is used up, so neither the engine nor a
+deletion has to update the row.
 """
 
 from sqlalchemy import text
@@ -14,8 +14,9 @@ _LOCK = text("""
     on conflict (organization_id) do update set room = timer_room.room
     returning room
 """)
-# Scans an index that includes `finish_time` and skips the finished ones. An index on the unfinished ones alone would be
-# written whenever a timer fires, a tenth of that work, for a count that is needed once in thousands of creations.
+# Scans an index that includes `finish_time` and skips finished timers. An index on unfinished timers alone would be
+# written whenever a timer fires, which adds a tenth to that work, for a count that is needed once in thousands of
+# creations.
 _COUNT = text("""
     select count(*) from (
         select from timer where organization_id = :organization_id and finish_time is null limit :limit
@@ -25,9 +26,9 @@ _SET = text("update timer_room set room = :room where organization_id = :organiz
 
 
 async def take_room(connection: AsyncConnection, organization_id: str, *, most: int) -> bool:
-    """Takes room for a timer that this transaction has created. Returns False if it is one too many.
+    """Takes room for a timer that this transaction has created. Returns False if that timer exceeds the limit.
 
-    No other transaction takes room before this one ends, so the count includes every timer.
+    No other transaction can take room before this one ends, so the count includes every timer.
     """
     of_organization = {"organization_id": organization_id}
     if (await connection.execute(_TAKE, of_organization)).rowcount:

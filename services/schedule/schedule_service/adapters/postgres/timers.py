@@ -1,4 +1,4 @@
-"""The SQL of timers for calls. The engine's statements are in `due_timers`."""
+"""The SQL of timers that serves RPCs. The engine's statements are in `due_timers`."""
 
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from civil.cron import Dst
 from civil.zones import stored_zone
 from schedule_service.domain.timers.timer import MisfirePolicy, Timer, TimerState
 
-# Payload bytes on one page; no further timer would fit into a response.
+# The most payload bytes on one page; more would not fit into a response.
 _ENOUGH_BYTES = 256 * 1024
 _MOST_LISTED = 201
 _DELETED_AT_ONCE = 5000
@@ -47,8 +47,8 @@ _DELETE_FINISHED = text(f"""
         for update skip locked
     ))
 """)
-# Reads the ids of a page from an index, in order, and then looks up each timer until the page is full. Otherwise a
-# planner that expects few timers reads all candidates and sorts them.
+# Reads the ids of a page from an index, in order, and then looks up each timer until the page is full. Without this, a
+# planner that expects few timers would read all candidates and sort them.
 _PAGE = f"""
     select {_COLUMNS} from (
         select page_id, timer.*, sum(octet_length(payload))
@@ -103,7 +103,7 @@ async def insert_timer(connection: AsyncConnection, timer: Timer) -> bool:
 
 
 async def save_timer(connection: AsyncConnection, timer: Timer, *, before: Timer) -> bool:
-    """Saves what calls and zone changes alter. Returns False if the timer changed or was locked since `before`."""
+    """Saves the columns that calls and zone changes alter. Returns False if the row has changed since `before`."""
     return (await connection.execute(_SAVE, _values(timer) | {"fence_before": before.fence})).rowcount == 1
 
 

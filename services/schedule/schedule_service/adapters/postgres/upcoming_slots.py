@@ -33,7 +33,7 @@ _AHEAD = text("""
         order by schedule_time desc limit 1
     ) as last_time
 """)
-# Whole rows are compared because a span alone would be looked up among the slots of all accounts.
+# Compares whole rows, because a span alone would be searched among the slots of all accounts.
 _ANY_WITHIN = text("""
     select exists (
         select from unnest(cast(:starts as timestamptz[]), cast(:ends as timestamptz[])) as span (starts, ends)
@@ -55,7 +55,7 @@ _WITH_NOMINAL_TIMES = text("""
     order by organization_id, social_account_id, schedule_time fetch first :size rows with ties
 """)
 _AT_ONCE = 500
-# A locked row is being changed by a newer event, so it may no longer be past.
+# Skips locked rows: a newer event is changing them, and may move their slot into the future.
 _DELETE_PAST = text("""
     delete from upcoming_slot where ctid = any(array(
         select ctid from upcoming_slot where schedule_time < :cutoff
@@ -65,7 +65,7 @@ _DELETE_PAST = text("""
 
 
 async def save_slots(connection: AsyncConnection, slots: Sequence[UpcomingSlot]) -> None:
-    """Saves each slot once, in the order of their keys, so that two writers cannot deadlock."""
+    """Saves slots, each given once, in the order of their keys, so that two writers cannot deadlock."""
     await connection.execute(
         _SAVE,
         {

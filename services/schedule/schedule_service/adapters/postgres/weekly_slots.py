@@ -18,6 +18,6 @@ def slots(minutes: Iterable[int]) -> tuple[WeeklySlot, ...]:
 
 @cache
 def _slot(minute: int) -> WeeklySlot:
-    # A week has only 10,080 minutes, but a page of large schedules has 100,000 slots: constructing each of them again
-    # would block every other call.
+    # Cached: a week has only 10,080 minutes, but a page of large schedules has 100,000 slots, and constructing each of
+    # them would block every other call.
     return WeeklySlot(day=minute // _MINUTES_OF_DAY, hour=minute // 60 % 24, minute=minute % 60)

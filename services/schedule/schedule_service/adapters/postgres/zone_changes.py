@@ -24,7 +24,7 @@ _ROWS = {
     Kind.SCHEDULE_RULE: _Rows("schedule_rule", "id", "delete_time is null"),
     Kind.TIMER: _Rows("timer", "id", "cron <> '' and due_time is not null"),
 }
-# Reads one index entry per zone and release, however many rows there are of each.
+# Reads one index entry per zone and release, no matter how many rows each has.
 _ZONE_RELEASES = {
     kind: text(f"""
         with recursive zone_release as (
@@ -45,8 +45,8 @@ _ZONE_RELEASES = {
     for kind, rows in _ROWS.items()
 }
 _OF_ORGANIZATION = "and organization_id = :organization_id"
-# Schedules with an upcoming slot whose wall-clock time belongs to another zone than the schedule's. Whole rows are
-# compared because a time alone would be looked up among the slots of all accounts.
+# Selects schedules with an upcoming slot in another zone than the schedule's. Compares whole rows, because a time alone
+# would be searched among the slots of all accounts.
 _ELSEWHERE = """
     (
         select schedule.organization_id, schedule.social_account_id, schedule.tzdata_version, schedule.time_zone
@@ -128,9 +128,9 @@ async def list_announced(
     size: int,
     now: datetime,
 ) -> list[tuple[Place, ZoneRelease]]:
-    """Lists the first `size` rows after `after` that were announced with these; an empty organization means all.
+    """Lists the first `size` rows after `after` announced with these releases; an empty organization means all.
 
-    Includes schedules of any older release, also deleted ones, that have upcoming slots in another zone than theirs.
+    Includes schedules of any older release, even deleted ones, that have upcoming slots in another zone than their own.
     """
     since = after or Place("", "")
     elsewhere = {"now": now, "current": tzdata_version()} if kind is Kind.ACCOUNT_SCHEDULE else {}

@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 async def record_zones(connection: AsyncConnection, zones: Iterable[Zone]) -> None:
     """Records the zones as the current tzdata release defines them.
 
-    Every transaction that saves times computed with this release calls it, so that the data can always be found later.
+    Every transaction that saves times computed with this release calls it, so the data can always be found later.
     """
     # In one order, so that two transactions that record the same zones do not deadlock.
     names = sorted({zone.name for zone in zones})

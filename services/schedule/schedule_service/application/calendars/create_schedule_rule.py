@@ -33,7 +33,7 @@ class CreateScheduleRule:
     async def _create(
         self, tx: Transaction, now: datetime, organization_id: str, rule_id: str, brand_id: str, terms: Terms
     ) -> ScheduleRule:
-        # Counting a COUNT may take a tenth of a second, which would delay timers.
+        # In a thread, because an rrule with COUNT may take a tenth of a second, which would delay timers.
         rule = await asyncio.to_thread(created, organization_id, rule_id, brand_id, terms, now=now)
         await lock_brand(tx.connection, organization_id, brand_id)
         if not await insert_rule(tx.connection, rule):

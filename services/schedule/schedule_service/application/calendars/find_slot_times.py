@@ -31,9 +31,9 @@ class FindSlotTimes:
         count: int,
         known: Edition | None = None,
     ) -> FoundSlotTimes:
-        """Searches from `after`, or the first time that can still be allocated, until `before` or as far as possible.
+        """Searches from `after` until `before`; by default from the end of the notice, and as far as possible.
 
-        Returns no times if `known` is the current edition: the caller has them already.
+        Returns no times if `known` is the current edition, because the caller has them already.
         """
         async with self._database.read() as connection:
             now = after or await self._clock.now(connection)  # A given start needs no clock.

@@ -1,4 +1,4 @@
-"""ListRuleTargets: lists the times at which the rules of a brand want a draft to go out."""
+"""ListRuleTargets: lists the times at which the rules of a brand want a draft to be posted."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -26,11 +26,11 @@ class ListRuleTargets:
         rest: Span | None,
         size: int,
     ) -> TargetPage:
-        """Lists targets from `after` or now on, for `horizon`; or those of `rest`, the span that the last page left."""
+        """Lists targets from `after`, or now, for `horizon`; or those in `rest`, which previous pages have left."""
         async with self._worker_slots:
             async with self._database.read() as connection:
                 now = await self._clock.now(connection)
                 wanted = rest or span(after=after, horizon=horizon, now=now)
                 rules = await list_enabled_rules(connection, organization_id, brand_id)
-            # The rules of a large brand take tens of milliseconds, which would delay timers.
+            # In a thread, because the rules of a large brand take tens of milliseconds, which would delay timers.
             return await asyncio.to_thread(page_of, rules, wanted, size=size)

@@ -41,7 +41,7 @@ class UpdateScheduleRule:
     ) -> ScheduleRule:
         before = found(await lock_rule(tx.connection, organization_id, rule_id), rule_id)
         require_etag(before, etag)
-        # Counting a COUNT may take a tenth of a second, which would delay timers.
+        # In a thread, because an rrule with COUNT may take a tenth of a second, which would delay timers.
         rule = await asyncio.to_thread(changed, before, changes, now=now)
         if rule is not before:
             await save_rule(tx.connection, rule)

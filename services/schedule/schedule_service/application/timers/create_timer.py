@@ -18,7 +18,7 @@ class CreateTimer:
     def __init__(
         self, *, ids: IdSource, ledger: RequestLedger, wake: Callable[[timedelta], None], most: int = MOST_TIMERS
     ) -> None:
-        """`wake` gets how far ahead the new timer is due. `most` limits the timers of an organization."""
+        """`wake` is called with the time until the new timer is due. `most` limits the timers of an organization."""
         self._ids = ids
         self._ledger = ledger
         self._wake = wake
@@ -43,7 +43,7 @@ class CreateTimer:
         assert timer.due_time is not None
         ahead = timer.due_time - now
         tx.after_commit(lambda: self._wake(ahead))
-        # Last, because from there on this organization's concurrent creations wait for this transaction.
+        # Last, because this blocks concurrent creations of the organization until the transaction ends.
         tx.before_commit(lambda: self._take_room(tx, organization_id))
         return timer
 

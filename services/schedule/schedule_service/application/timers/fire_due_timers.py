@@ -1,7 +1,7 @@
 """Fires due timers: a settled occurrence becomes a TimerFired event.
 
-The event, the count and the next time are committed in one transaction. So a process that dies while it holds timers
-has fired none of them (another takes over when the locks expire), and a process that lost its locks fires none either.
+The event, the count and the next time are committed in one transaction. A process that dies while it holds timers has
+therefore fired none of them (another takes over when the locks expire), and a process that lost its locks fires none.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""PauseTimer and ResumeTimer: stop a timer, and let it continue with the occurrence that it had."""
+"""PauseTimer and ResumeTimer: stop a timer, and restart it at the occurrence where it stopped."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ class PauseTimer:
 
 class ResumeTimer:
     def __init__(self, *, ledger: RequestLedger, wake: Callable[[timedelta], None]) -> None:
-        """`wake` gets how far ahead the timer is due."""
+        """`wake` is called with the time until the timer is due."""
         self._ledger = ledger
         self._wake = wake
 

@@ -1,4 +1,4 @@
-"""ApplyZoneChanges: announces again what the current tzdata release moves, and marks the rest as unmoved."""
+"""ApplyZoneChanges: announces again everything that the current tzdata release moves, and marks the rest as current."""
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
@@ -22,7 +22,7 @@ from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox
 
 _UPDATED_AT_ONCE = 200
-# Marking is one statement, whose locks hold up timers that come due meanwhile.
+# Limited, because the marking statement locks rows, and timers that come due in the meantime have to wait.
 _MARKED_AT_ONCE = 1000
 
 
@@ -54,7 +54,7 @@ class ApplyZoneChanges:
         return AppliedZoneChanges(moved=moved, done=True)
 
     async def _batches(self, organization_id: str) -> AsyncGenerator[tuple[Kind, int], None]:
-        """Yields the kind of each batch and how many of it had moved. What has moved goes first; the marks can wait."""
+        """Yields the kind of each batch and how many rows of it had moved. Moved rows come before rows to be marked."""
         compared = {kind: await self._database.run(partial(self._compare, kind)) for kind in Kind}
         for kind, releases in compared.items():
             after: Place | None = None
@@ -70,7 +70,8 @@ class ApplyZoneChanges:
 
     async def _compare(self, kind: Kind, tx: Transaction) -> ComparedReleases:
         compared = await compare_releases(tx.connection, kind, now=await self._clock.now(tx.connection))
-        # Committed before any row is locked: a transaction that saves a row records its zone while it holds the row.
+        # Committed before any row is locked, because a transaction that saves a row records its zone while it holds the
+        # row.
         await record_zones(tx.connection, await current_zones((*compared.agreeing, *compared.differing)))
         return compared
 

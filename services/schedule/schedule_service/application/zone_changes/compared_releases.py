@@ -50,7 +50,7 @@ async def current_zones(zone_releases: Iterable[ZoneRelease]) -> list[Zone]:
 
 
 async def compare_releases(connection: AsyncConnection, kind: Kind, *, now: datetime) -> ComparedReleases:
-    # Release names sort by age. What a newer release has announced is left to processes that have it.
+    # Release names sort by age. Rows announced with a newer release are left to processes that have it.
     older = [each for each in await known_zone_releases(connection, kind) if each.tzdata_version < tzdata_version()]
     zones = await recorded_zones(connection, older)
     agreeing: list[ZoneRelease] = []

@@ -1,4 +1,4 @@
-"""ListZoneChanges: which announced times the current tzdata release moves."""
+"""ListZoneChanges: lists the announced times that the current tzdata release moves."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Records the zones in use, and reports what was announced with an older tzdata release."""
+"""Records the zones in use, and reports how many times were announced with an older tzdata release."""
 
 import logging
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _outdated = _meter.create_gauge(
 class WatchTzdata:
     """Marks rows without a release as announced with the current one.
 
-    They were saved before Schedule recorded releases, or by a replica of that age that still runs.
+    They were saved before Schedule recorded releases, or by a replica of such a release that still runs.
     """
 
     def __init__(self, *, database: Database) -> None:
@@ -52,7 +52,8 @@ class WatchTzdata:
     async def _record(self, kind: Kind, tx: Transaction) -> Sequence[ZoneRelease]:
         """Records the zones in use, and returns them with their releases.
 
-        Committed before any row is locked: a transaction that saves a row records its zone while it holds the row.
+        This is committed before any row is locked, because a transaction that saves a row records its zone while it
+        holds the row.
         """
         in_use = await known_zone_releases(tx.connection, kind)
         current = {

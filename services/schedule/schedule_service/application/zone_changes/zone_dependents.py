@@ -129,7 +129,7 @@ def _is_unchanged(row: _Row | None, announced: Announced) -> TypeGuard[_Row]:
 
 
 def _needs_zone(schedule: AccountSchedule) -> bool:
-    """Returns whether tzdata has dropped the zone. A person must choose another: Queue could not read the schedule."""
+    """Returns whether tzdata has dropped the zone. A person must choose another: Queue could not use the schedule."""
     return schedule.delete_time is None and not schedule.timetable.zone.is_known
 
 
@@ -140,7 +140,7 @@ async def _moved_schedule(
     moved = moved_schedule(schedule, old_zone, now=now) if live(schedule) else None
     if moved is not None:
         return moved
-    # Posts may still have times of weekly slots, and in zones, that the account had before.
+    # Posts may still be scheduled at weekly slots, or in zones, that the account had before.
     spans = differences(old_zone, schedule.timetable.zone, now=now) if old_zone else []
     if spans and await has_slots_within(connection, *announced.place, spans):
         return ()

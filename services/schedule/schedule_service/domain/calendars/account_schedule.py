@@ -31,13 +31,13 @@ class AccountSchedule:
     organization_id: str
     social_account_id: str
     timetable: Timetable
-    version: int  # grows with every change, and from a deleted schedule to the next one of the account
+    version: int  # grows with every change; the next schedule of an account continues after its deleted one
     tzdata_version: str  # the tzdata release that the times were last announced with
     create_time: datetime
     update_time: datetime
     delete_time: datetime | None = None
     slots_elsewhere: bool = False
-    """Allocated slots of the account may be in another zone: the schedule once had one, or was deleted."""
+    """True if slots of the account may be in another zone: the schedule had one before, or was deleted."""
 
     @property
     def etag(self) -> str:
@@ -51,7 +51,7 @@ class Edition(NamedTuple):
 
     version: int
     tzdata_version: str
-    """The release of the process that answers; the schedule may have been announced with an older one."""
+    """The tzdata release of the process that answers; the schedule may have been announced with an older one."""
 
 
 def edition(schedule: AccountSchedule) -> Edition:
@@ -80,7 +80,7 @@ def created(
 
 
 def replaced(schedule: AccountSchedule, timetable: Timetable, *, now: datetime) -> AccountSchedule:
-    """Returns the schedule with this timetable; the same object if it has it already."""
+    """Returns the schedule with this timetable; the same object if nothing changes."""
     if timetable == schedule.timetable:
         return schedule
     return replace(
@@ -128,7 +128,7 @@ def require_times(schedule: AccountSchedule) -> None:
 
 
 def in_order_of_week(slots: Sequence[WeeklySlot], field: str) -> tuple[WeeklySlot, ...]:
-    """Sorts the slots and refuses duplicates. `field` is where the caller wrote them."""
+    """Sorts the slots and refuses duplicates. `field` names them in the request."""
     first_places: dict[WeeklySlot, int] = {}
     for place, slot in enumerate(slots):
         if (first := first_places.setdefault(slot, place)) != place:

@@ -1,4 +1,4 @@
-"""Zones that a tzdata release has dropped: what was saved in one is shown, but has no times."""
+"""Zones that a tzdata release has dropped: schedules and rules in such a zone are shown, but have no times."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ UNKNOWN = "UNKNOWN_TIME_ZONE"
 
 
 def require_known(zone: Zone, what: str, metadata: Mapping[str, str]) -> None:
-    """Raises Refused for an unknown zone. `what` was saved with it, and `metadata` identifies that."""
+    """Raises Refused for an unknown zone. `what` names the thing in that zone, and `metadata` identifies it."""
     if not zone.is_known:
         raise Refused(
             UNKNOWN,

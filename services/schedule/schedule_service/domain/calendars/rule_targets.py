@@ -1,9 +1,9 @@
-"""The targets of a brand: the times at which its rules want a draft to go out.
+"""The targets of a brand: the times at which its rules want a draft to be posted.
 
-A rule names local times; its start, end and excluded dates apply to *their* dates. So the local times are chosen first
-and then resolved to instants, with the policy of weekly slots: a time that the clocks jump over is shifted forward by
-the length of the jump, the first of two passes counts, a time on a date that does not exist is dropped, and of two
-times at one instant the unshifted one is kept.
+A rule names local times, and its start, end and excluded dates apply to their local dates. So the local times are
+chosen first and then resolved to instants, with the policy of weekly slots: a time that the clocks skip is shifted
+forward by the length of the gap, a time that they repeat occurs only the first time, a time on a date that does not
+exist is dropped, and of two times at one instant the unshifted one is kept.
 """
 
 from bisect import bisect_left, bisect_right
@@ -49,7 +49,7 @@ class RuleTarget(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """Selects the targets from `start` until before `end`; of those at `start` only the keys after `behind`."""
+    """Selects the targets from `start` until before `end`; at `start`, only those with keys after `behind`."""
 
     start: datetime
     end: datetime
@@ -74,7 +74,7 @@ def span(*, after: datetime | None, horizon: timedelta | None, now: datetime) ->
 
 
 def page_of(rules: Iterable[ScheduleRule], wanted: Span, *, size: int) -> TargetPage:
-    """Returns the first `size` targets of the span. Computes only one more than it returns."""
+    """Returns the first `size` targets of the span. Computes only one more, to see whether another page follows."""
     rules = tuple(rules)
     skipped = tuple(rule for rule in rules if not rule.terms.time_zone.is_known)
     known = (rule for rule in rules if rule.terms.time_zone.is_known)
@@ -105,7 +105,7 @@ def _local_bounds(zone: Zone, start: datetime, end: datetime) -> tuple[datetime,
     """Returns bounds (naive) of all local times that can resolve to an instant between `start` and `end`.
 
     If the clocks went forward just before `start`, an earlier local time may be shifted past it; if they went back just
-    before `end`, they had shown a later time. A jump is at most a day long.
+    before `end`, they had already shown a later time. A jump is at most a day long.
     """
     first, past = ([(at + zone.offset_at(seen)).replace(tzinfo=None) for seen in (at - DAY, at)] for at in (start, end))
     return min(first), max(past)

@@ -78,7 +78,7 @@ def created(organization_id: str, rule_id: str, brand_id: str, terms: Terms, *, 
 
 
 def changed(rule: ScheduleRule, changes: Mapping[str, Any], *, now: datetime) -> ScheduleRule:
-    """Returns the rule with these terms changed; the same object if it has them already."""
+    """Returns the rule with these terms changed; the same object if nothing changes."""
     wanted = replace(rule.terms, **changes)
     if not wanted.rrule and "start_time" not in changes:
         wanted = replace(wanted, start_time=None)  # It was only valid with the rrule.
@@ -147,7 +147,7 @@ def recurrence(terms: Terms) -> Recurrence:
 
 @lru_cache(maxsize=4096)
 def _parsed(rrule: str, start: datetime) -> Recurrence:
-    # Cached, because parsing an rrule with COUNT means counting its occurrences.
+    # Cached, because parsing an rrule with COUNT has to count its occurrences.
     return parse_recurrence(rrule, start=start)
 
 
@@ -168,7 +168,7 @@ def _parts(recurrence: Recurrence) -> set[str]:
 
 
 def known_channels(names: Sequence[str], field: str) -> tuple[str, ...]:
-    """Returns the canonical names in the given order, each once; `field` is where the caller wrote them."""
+    """Returns the canonical names in the given order, each once; `field` names them in the request."""
     return tuple(dict.fromkeys(_known_channel(name, f"{field}[{place}]") for place, name in enumerate(names)))
 
 

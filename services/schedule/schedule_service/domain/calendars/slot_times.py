@@ -29,11 +29,11 @@ class Search:
 class SlotTimes:
     times: tuple[Occurrence, ...]
     searched_until: datetime
-    """No time lies between the last one and this; it is the last one itself when the search found `count` times."""
+    """How far the search went: no time lies between the last one and this; equal to it if `count` was reached."""
 
 
 def search(*, after: datetime | None, before: datetime | None, count: int, now: datetime) -> Search:
-    """Returns the search between the given ends: by default from now and the notice, as far as a search reaches."""
+    """Returns the search between the given ends; by default from now + the notice, as far as a search reaches."""
     start = now + NOTICE if after is None else after
     require_in_reach(start, "after")
     horizon = start + HORIZON

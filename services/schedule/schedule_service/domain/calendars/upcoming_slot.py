@@ -1,4 +1,4 @@
-"""The slots that Queue has allocated, as far as Schedule needs them: a schedule with upcoming slots is kept."""
+"""The slots that Queue has allocated, as far as Schedule needs them: a schedule with upcoming slots is not deleted."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class NominalSlot(NamedTuple):
 
     @property
     def has_moved(self) -> bool:
-        """Returns whether the current tzdata moves the slot. A zone that it lacks is left to a newer release."""
+        """Returns whether the current tzdata moves the slot; False if tzdata lacks the zone."""
         if self.time_zone not in zone_names():
             return False
         resolved = resolve(self.nominal, find_zone(self.time_zone))
@@ -50,7 +50,7 @@ class SlotsAhead:
 
 
 def newest(received: Iterable[UpcomingSlot]) -> list[UpcomingSlot]:
-    """Returns each slot once, in its highest revision, in any order of arrival. Sorts them by organization and id."""
+    """Returns each slot once, at its highest revision, sorted by organization and id."""
     return sorted(versions.newest(received, key=_key, version=lambda slot: slot.revision), key=_key)
 
 

@@ -44,7 +44,7 @@ class ManualFiring(NamedTuple):
 
 
 def occurrence_key(timer_cron: str, zone: Zone, dst_policy: Dst, due_time: datetime) -> str:
-    """Names an occurrence among all of its timer: by its nominal local time, or else by its instant."""
+    """Returns the key of an occurrence, unique for its timer: its nominal local time, or else its instant."""
     firing = firing_at(timer_cron, zone, dst_policy, due_time)
     return firing.key if firing else f"{due_time.replace(tzinfo=None).isoformat()}Z"
 

@@ -49,7 +49,7 @@ class Timer:
     auto_remove: bool
     paused: bool = False
     due_time: datetime | None  # the current occurrence; None: there are no more
-    sleep_until: datetime | None  # when the engine looks at it next; None: never
+    sleep_until: datetime | None  # when the engine checks it next; None: never
     fence: int = 0  # grows when the engine locks the timer, and when anyone else changes what the engine writes
     fire_count: int = 0
     last_fire_time: datetime | None = None
@@ -71,7 +71,7 @@ class Timer:
 
     @property
     def fault(self) -> str:
-        """The reason why the timer cannot fire, or does not although it could; empty: nothing is wrong with it."""
+        """The reason why the timer cannot fire, or is FAULTY although it could; empty if nothing is wrong with it."""
         if self.state is TimerState.FINISHED:
             return ""
         if unreadable := self.unreadable:
@@ -82,7 +82,7 @@ class Timer:
 
     @property
     def unreadable(self) -> str:
-        """The part of a cron timer that this release cannot read; empty: it can read all of it."""
+        """The part of a cron timer that this release cannot read; empty if it can read everything."""
         if not self.cron:
             return ""
         if not self.zone.is_known:
@@ -116,7 +116,7 @@ def paused(timer: Timer, *, now: datetime) -> Timer:
 
 
 def resumed(timer: Timer, *, now: datetime) -> Timer:
-    """Returns the active timer with the occurrence that it had; the same object if it is active already."""
+    """Returns the active timer at the occurrence where it stopped; the same object if it is active already."""
     _require_unfinished(timer)
     if timer.state is TimerState.ACTIVE:
         return timer
@@ -155,7 +155,7 @@ def rescheduled(timer: Timer, old_zone: Zone, zone: Zone, *, now: datetime) -> T
 
 
 def require_etag(timer: Timer, etag: str) -> None:
-    """An empty etag is no precondition."""
+    """Raises Conflict if the timer has another etag. An empty etag is no precondition."""
     if etag and etag != timer.etag:
         raise Conflict("ETAG_MISMATCH", "the timer has been changed since it was read", metadata={"timer_id": timer.id})
 

@@ -1,4 +1,4 @@
-"""The local times that become other instants when a time zone's data changes.
+"""Finding the local times that become other instants when a time zone's data changes.
 
 The two versions of the zone are compared first, over the period that matters. Recurring times are then expanded only
 around the stretches in which the versions differ.

@@ -73,8 +73,8 @@ def can_have_moved(kind: Kind, old: Zone, new: Zone, *, now: datetime) -> bool:
 def moved_schedule(schedule: AccountSchedule, old_zone: Zone | None, *, now: datetime) -> Moved:
     """Compares the weekly slots, then the edges of the send window.
 
-    A disabled schedule counts too, because slots already given out keep their times. Without the old zone anything
-    may have moved.
+    A disabled schedule counts too, because slots already given out keep their times. If the old zone is unknown, any
+    time may have moved.
     """
     if old_zone is None:
         return ()
@@ -86,14 +86,14 @@ def moved_schedule(schedule: AccountSchedule, old_zone: Zone | None, *, now: dat
 
 
 def moved_rule(rule: ScheduleRule, old_zone: Zone | None, *, now: datetime) -> Moved:
-    """Compares the targets of a rule. A disabled rule counts too: drafts made for its targets have their times."""
+    """Compares the targets of a rule. A disabled rule counts too: drafts made for its targets keep their times."""
     if old_zone is None:
         return ()
     return first_moved(partial(local_times, rule.terms), old_zone, rule.terms.time_zone, now=now) or None
 
 
 def moved_timer(timer: Timer, old_zone: Zone | None, *, now: datetime) -> Moved:
-    """Compares the occurrence that the timer waits for. Without the old zone it keeps its instant."""
+    """Compares the occurrence that the timer waits for. If the old zone is unknown, it keeps its instant."""
     after = with_current_zone(timer, old_zone, now=now)
     if timer.due_time is None or after.due_time == timer.due_time:
         return None
@@ -104,7 +104,7 @@ def moved_timer(timer: Timer, old_zone: Zone | None, *, now: datetime) -> Moved:
 
 
 def is_due(timer: Timer, *, now: datetime) -> bool:
-    """Returns whether the timer is about to fire: it keeps this occurrence, and the next uses the current data."""
+    """Returns whether the timer is about to fire. If so, this occurrence stays, and the next uses the current data."""
     return timer.state is TimerState.ACTIVE and timer.due_time is not None and timer.due_time <= now
 
 
@@ -119,7 +119,7 @@ def reannounced(announced: Announceable, *, now: datetime) -> Announceable:
 
 
 def with_current_release(unmoved: Dependent) -> Dependent:
-    """Marks something whose times are the same by the current tzdata release."""
+    """Returns it as announced with the current tzdata release, in which its times are the same."""
     return replace(unmoved, tzdata_version=tzdata_version())
 
 
