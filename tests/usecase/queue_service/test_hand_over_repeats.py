@@ -85,7 +85,7 @@ async def test_a_slot_that_never_ends_is_repeated_more_rarely_and_shown(
     pauses = [later - earlier for earlier, later in itertools.pairwise(after)]
     assert pauses == sorted(pauses)
     assert (pauses[0], pauses[-1]) == (timedelta(minutes=5), timedelta(hours=1))
-    warnings = [record.message for record in caplog.records if "has not ended" in record.message]
+    warnings = [record.message for record in caplog.records if "is overdue" in record.message]
     assert len(warnings) == 1
     async with queue.database.read() as connection:
         assert await dispatch.find_overdue(connection) == dispatch.Overdue(slots=1, oldest=latest)

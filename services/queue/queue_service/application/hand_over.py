@@ -145,7 +145,7 @@ def _warn_of(overdue: Collection[tuple[str, str]], commands: Sequence[Command]) 
     for key in overdue:
         slot = slots[key]
         _log.warning(
-            "slot %s of account %s of %s has not ended, though its latest time was %s: Publisher has reported no end",
+            "slot %s of account %s of %s is overdue: its latest time was %s, and Publisher has not reported its end",
             slot.slot_id,
             slot.social_account_id,
             slot.organization_id,

@@ -28,12 +28,12 @@ _OBSTACLES = {
 _log = logging.getLogger(__name__)
 _meter = metrics.get_meter(__name__)
 _moved = from_zero(
-    _meter.create_counter("postflow.queue.slots.moved", description="Slots that new time zone data have moved")
+    _meter.create_counter("postflow.queue.slots.moved", description="Slots that new time zone data has moved")
 )
 _obstructed = from_zero(
     _meter.create_counter(
         "postflow.queue.slots.obstructed",
-        description="Slots that could not have their wall-clock time after new time zone data, by obstacle",
+        description="Slots that could not move to the time that new time zone data gives them, by obstacle",
     ),
     *({"obstacle": obstacle.value} for obstacle in _OBSTACLES),
 )
@@ -102,7 +102,7 @@ def _report(relocated: Sequence[Relocated]) -> None:
     for each in obstructed:
         slot = each.slot
         _log.warning(
-            "slot %s of account %s of %s cannot have its time %s in %s and goes out at %s: %s",
+            "slot %s of account %s of %s cannot move to %s in %s and is scheduled for %s instead: %s",
             slot.slot_id,
             slot.social_account_id,
             slot.organization_id,

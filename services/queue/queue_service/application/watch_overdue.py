@@ -9,7 +9,7 @@ from servicekit.pg.database import Database
 
 _meter = metrics.get_meter(__name__)
 _slots = _meter.create_gauge(
-    "postflow.queue.slots.overdue", description="Slots that have not ended, though their latest time has passed"
+    "postflow.queue.slots.overdue", description="Slots that have not ended although their latest time has passed"
 )
 _age = _meter.create_gauge(
     "postflow.queue.slots.overdue.age",
