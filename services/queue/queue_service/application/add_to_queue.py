@@ -221,7 +221,7 @@ def _begin(
         if read.schedule_version < queue.schedule_version:
             return _Again.CHANGED
         if not queue.enabled:
-            raise _refused("SCHEDULE_DISABLED", f"the schedule of account {account} is switched off", account)
+            raise _refused("SCHEDULE_DISABLED", f"the schedule of account {account} is disabled", account)
         if queue.time_zone not in zone_names():
             raise _zone_unknown(queue)
         searches[account] = Search(queue=queue, times=read, earliest=earliest, frontier=queue.frontier)
@@ -256,11 +256,11 @@ def _changing() -> Unavailable:
 
 
 def _zone_unknown(queue: AccountQueue) -> Refused:
-    """Refuses as Schedule does once it has the release, too."""
+    """Refuses like Schedule, which does so once it has this tzdata release, too."""
     account, zone, release = queue.social_account_id, queue.time_zone, tzdata_version()
     return Refused(
         "UNKNOWN_TIME_ZONE",
-        f"the schedule of account {account} is in {zone!r}, which tzdata {release} does not have: give it another "
+        f"the schedule of account {account} is in {zone!r}, which tzdata {release} does not have; choose another "
         "time_zone",
         metadata={"social_account_id": account, "time_zone": zone, "tzdata_version": release},
     )

@@ -13,6 +13,6 @@ def require_known(zone: Zone, what: str, metadata: Mapping[str, str]) -> None:
     if not zone.is_known:
         raise Refused(
             UNKNOWN,
-            f"{what} is in {zone.name!r}, which tzdata {tzdata_version()} does not have: give it another time_zone",
+            f"{what} is in {zone.name!r}, which tzdata {tzdata_version()} does not have; choose another time_zone",
             metadata={**metadata, "time_zone": zone.name, "tzdata_version": tzdata_version()},
         )

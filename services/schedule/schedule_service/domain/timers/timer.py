@@ -77,7 +77,7 @@ class Timer:
         if unreadable := self.unreadable:
             return unreadable
         if self.state is TimerState.FAULTY:
-            return "could not be read when it came due; this release can read it: ResumeTimer starts it again"
+            return "could not be read when it came due, but this release can read it: call ResumeTimer to restart it"
         return ""
 
     @property
