@@ -199,7 +199,7 @@ class World:
         response: WithdrawContentResponse = withdraw_response(withdrawal)
         return drafts_wire.withdrawal_answer(organization_id, draft_id, below, response)
 
-    async def get_draft(self, organization_id: str, draft_id: str, *, in_a_hurry: bool) -> QueuedDraft:
+    async def get_draft(self, organization_id: str, draft_id: str, *, is_optional: bool) -> QueuedDraft:
         found = await self._get(organization_id=organization_id, draft_id=draft_id)
         return queued_draft(organization_id, drafts_wire.draft_message(found))
 

@@ -49,7 +49,7 @@ class Account:
             last=True,
         )
         search = Search(queue=self.queue, times=page, earliest=self.earliest, frontier=self.queue.frontier)
-        while search.can_go_on:
+        while search.can_continue:
             window = search.window(self.window)
             search = search.looked(window, self.model.occupancy(window))
         assert search.found == self.model.first_free(self.earliest)

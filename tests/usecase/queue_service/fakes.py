@@ -70,7 +70,7 @@ class FakeDrafts:
     asked: int = 0
     fault: Fault | None = None
 
-    async def get_draft(self, organization_id: str, draft_id: str, *, in_a_hurry: bool) -> Draft:
+    async def get_draft(self, organization_id: str, draft_id: str, *, is_optional: bool) -> Draft:
         self.asked += 1
         if self.fault:
             raise self.fault

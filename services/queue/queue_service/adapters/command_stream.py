@@ -91,7 +91,7 @@ class CommandStream:
         self._held = 0
         # Outstanding commands by organization; None while all of them together are below the share of one organization.
         self._held_by: Counter[str] | None = None
-        self._looked = float("-inf")
+        self._checked_at = float("-inf")
         self._connections = -1
         self._mark: StreamMark | None = None
         self._losses = 0
@@ -153,7 +153,7 @@ class CommandStream:
         if self._held_by is not None:
             self._held_by.update(added)
         elif self._held >= self._share:
-            self._looked = float("-inf")  # from here on the counts by organization are needed
+            self._checked_at = float("-inf")  # from here on the counts by organization are needed
 
     def _answered(self, missing: Sequence[Command]) -> None:
         if not missing:
@@ -172,7 +172,7 @@ class CommandStream:
         if not self._connection.is_connected:
             return False
         connections = self._connection.stats["reconnects"]
-        if connections == self._connections and _now() - self._looked < period:
+        if connections == self._connections and _now() - self._checked_at < period:
             return True
         before = self._mark
         try:
@@ -181,8 +181,8 @@ class CommandStream:
             if not is_transient(error):
                 raise
             return False
-        self._looked, self._connections = _now(), connections
-        self._learn(info, before)
+        self._checked_at, self._connections = _now(), connections
+        self._update_counts(info, before)
         return True
 
     async def _look(self) -> StreamInfo:
@@ -195,7 +195,7 @@ class CommandStream:
             return info
         return await js.stream_info(PUBLISH.name, subjects_filter=PUBLISH.subjects[0])
 
-    def _learn(self, info: StreamInfo, before: StreamMark | None) -> None:
+    def _update_counts(self, info: StreamInfo, before: StreamMark | None) -> None:
         """Records the result of a check. `info` may lack commands stored after the mark `before` was taken."""
         self._held = info.state.messages
         _outstanding.set(self._held)

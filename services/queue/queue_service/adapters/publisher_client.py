@@ -9,7 +9,7 @@ from postflow.publisher.v1 import (
 )
 from servicekit.rpc import calling
 
-_PATIENCE = 1.0
+_SHORT_TIMEOUT = 1.0
 """The timeout in seconds: a slot can be given without the answer."""
 
 
@@ -24,7 +24,7 @@ class PublisherClient:
         )
         try:
             with calling():
-                found = await self._service.GetAccount(request, timeout=_PATIENCE)
+                found = await self._service.GetAccount(request, timeout=_SHORT_TIMEOUT)
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.UNIMPLEMENTED:
                 return True

@@ -16,7 +16,7 @@ from servicekit.faults import DeadlineExceeded, Unavailable
 from servicekit.rpc import calling
 from servicekit.timestamps import timestamp
 
-_PATIENCE = 1.0
+_SHORT_TIMEOUT = 1.0
 """The timeout in seconds when cached times can serve as the answer."""
 
 
@@ -54,7 +54,7 @@ class ScheduleClient:
         )
         try:
             with calling():
-                found = await self._service.FindSlotTimes(request, timeout=_PATIENCE if cached else None)
+                found = await self._service.FindSlotTimes(request, timeout=_SHORT_TIMEOUT if cached else None)
         except (Unavailable, DeadlineExceeded):
             if cached is None:
                 raise

@@ -164,7 +164,7 @@ class AddToQueue:
             return past
         if isinstance(reading, Fault):
             raise reading
-        queues = await self._lock_and_learn(tx, order.organization_id, reading.times, now)
+        queues = await self._lock_and_update(tx, order.organization_id, reading.times, now)
         draft = (await lock_draft(tx.connection, reading.draft, list(queues))).unpublished(list(queues))
         searches = _begin(queues, reading.times, now + self._policy.notice)
         if isinstance(searches, _Again):
@@ -178,7 +178,7 @@ class AddToQueue:
         )
         return await self._ledger.answer(tx, call, slots)
 
-    async def _lock_and_learn(
+    async def _lock_and_update(
         self, tx: Transaction, organization_id: str, times: Mapping[str, SlotTimes | Fault], now: datetime
     ) -> Mapping[str, AccountQueue]:
         """Locks the accounts, saves their schedules from Schedule's answers, and moves their outdated slots."""

@@ -12,7 +12,7 @@ from servicekit.pg.database import Database
 
 
 class Drafts(Protocol):
-    async def get_draft(self, organization_id: str, draft_id: str, *, in_a_hurry: bool) -> Draft: ...
+    async def get_draft(self, organization_id: str, draft_id: str, *, is_optional: bool) -> Draft: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class DraftFinder:
         if known and asked and is_enough:
             return known
         try:
-            return await self._drafts.get_draft(organization_id, draft_id, in_a_hurry=is_enough)
+            return await self._drafts.get_draft(organization_id, draft_id, is_optional=is_enough)
         except (Unavailable, DeadlineExceeded):
             if known and is_enough:
                 return known

@@ -15,7 +15,7 @@ _FIRST_WINDOW, _LARGEST_WINDOW = 8, 512
 async def search_times(tx: Transaction, organization_id: str, searches: Mapping[str, Search]) -> Mapping[str, Search]:
     """Advances each account's search until it has found a time or has no more slot times to look at."""
     size = _FIRST_WINDOW
-    while windows := {account: search.window(size) for account, search in searches.items() if search.can_go_on}:
+    while windows := {account: search.window(size) for account, search in searches.items() if search.can_continue}:
         occupancy = await _occupancy(tx, organization_id, searches, windows)
         searches = {
             account: search.looked(windows[account], occupancy[account]) if account in windows else search

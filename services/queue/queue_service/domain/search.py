@@ -32,7 +32,7 @@ class Search:
         return self.times.last and self.start >= self.times.until
 
     @property
-    def can_go_on(self) -> bool:
+    def can_continue(self) -> bool:
         """Returns whether to search another window; False if more slot times have to be read first."""
         return self.found is None and self.times.covers(self.start)
 
