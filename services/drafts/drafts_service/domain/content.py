@@ -8,7 +8,7 @@ from drafts_service.domain.target import Target, known_channel
 from servicekit.faults import InvalidField
 
 MOST_BYTES = 160 * 1024
-"""Limit of an encoded content: a response of 256 KiB then has room for it, its targets and their states."""
+"""The limit of the encoded content, so that its targets and their states also fit into a response of 256 KiB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,9 +20,9 @@ class Place:
     queue: AccountQueue
     schedule_time: datetime
     origin: SlotOrigin
-    # The wall-clock time of the weekly slot, as far as it is known.
+    # The wall-clock time of the weekly slot; None for a time of the caller's choice, or if it is unknown.
     nominal: datetime | None = None
-    # The tzdata release with which the instant was computed from the wall-clock time.
+    # The tzdata release that converted between the instant and the local time.
     tzdata_version: str
 
 

@@ -15,7 +15,7 @@ class SlotTimes:
     after: datetime
     until: datetime
     times: tuple[datetime, ...]
-    # The wall-clock time of each by its weekly slot, as far as it is known.
+    # The wall-clock time of each time's weekly slot, if it is known.
     nominals: tuple[datetime | None, ...]
     last: bool
     # The schedule that they come from; None if Schedule runs the previous release, which does not send it.

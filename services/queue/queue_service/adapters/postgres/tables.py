@@ -103,7 +103,7 @@ slot = Table(
     Column("update_time", Timestamp, nullable=False),
     # The wall-clock time of the weekly slot; null for a time of the caller's choice.
     Column("nominal_local_time", DateTime),
-    # The tzdata release with which the instant was computed from the wall-clock time.
+    # The tzdata release that converted between the instant and the local time.
     Column("tzdata_version", Text(collation="C")),
     # The newer of two slots of a draft on an account has the greater one. The default is for the previous release.
     Column("sequence", BigInteger, nullable=False, server_default=text(_BY_THE_CLOCK)),

@@ -139,7 +139,7 @@ timer = Table(
     Column("paused", Boolean, nullable=False),
     # The current occurrence; null when there are no more.
     Column("due_time", Timestamp),
-    # When the engine looks at the row next; null when paused, finished or faulty.
+    # When the engine reads the row next; null when paused, finished or faulty.
     Column("sleep_until", Timestamp),
     Column("fence", BigInteger, nullable=False),
     Column("attempts", Integer, nullable=False),
