@@ -1,8 +1,10 @@
 """The search for the next free slot time, compared with a model that looks at every time."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,10 +12,16 @@ from civil.weekly import WeeklySlot, occurrences
 from civil.zones import find_zone
 from queue_service.domain.account import AccountQueue
 from queue_service.domain.allocation import Occupancy, reopened_by
+from queue_service.domain.frontier import NOTHING_KNOWN, Frontier
 from queue_service.domain.search import Search
 from queue_service.domain.slot import LIVE, SPACING, SlotState
 from queue_service.domain.slot_times import SlotTimes
 from tests.unit.queue_service.model import END, START, Model
+
+HOUR = timedelta(hours=1)
+# Hours 2 and 3 may be free, and those from 7 on.
+FULL = Frontier(search_from=START + 2 * HOUR, full_from=START + 4 * HOUR, full_until=START + 7 * HOUR)
+OPEN = Occupancy(filled=set(), counted={})
 
 weekly = st.builds(
     WeeklySlot, day=st.sampled_from([0, 4, 5]), hour=st.sampled_from([0, 2, 23]), minute=st.sampled_from([0, 1, 2, 30])
@@ -122,3 +130,102 @@ def test_a_long_queue_is_not_searched_from_the_front() -> None:
     assert search.window(8) == (times[250],)
     taken = Search(queue=queue, times=page, earliest=START, frontier=replace(search, found=times[250]).taken())
     assert taken.looked(taken.window(8), Occupancy(filled=set(), counted={})).window(8)[0] == times[500]
+
+
+def hourly(
+    frontier: Frontier = NOTHING_KNOWN, *, earliest: int = 0, hours: int = 10, cap: int = 0, last: bool = False
+) -> Search:
+    """Begins a search `earliest` hours after START, in a page with one time in each hour."""
+    times = tuple(START + number * HOUR for number in range(hours))
+    page = SlotTimes(
+        schedule_version=1,
+        after=START,
+        until=START + hours * HOUR,
+        times=times,
+        nominals=(None,) * hours,
+        last=last,
+    )
+    queue = AccountQueue(social_account_id="page", time_zone="UTC", max_posts_per_day=cap, enabled=True)
+    return Search(queue=queue, times=page, earliest=START + earliest * HOUR, frontier=frontier)
+
+
+def hours_of(times: Iterable[datetime]) -> list[int]:
+    return [(time - START) // HOUR for time in times]
+
+
+@pytest.mark.parametrize(("earliest", "start"), [(0, 2), (3, 3), (4, 7), (6, 7), (8, 8)])
+def test_a_search_starts_at_the_first_time_that_may_be_free(earliest: int, start: int) -> None:
+    assert hourly(FULL, earliest=earliest).start == START + start * HOUR
+
+
+@pytest.mark.parametrize(
+    ("earliest", "size", "window"),
+    [(0, 8, [2, 3]), (0, 1, [2]), (4, 8, [7, 8, 9]), (4, 2, [7, 8]), (9, 8, [9])],
+)
+def test_a_window_ends_before_times_that_are_known_to_be_taken(earliest: int, size: int, window: list[int]) -> None:
+    assert hours_of(hourly(FULL, earliest=earliest).window(size)) == window
+
+
+@pytest.mark.parametrize(
+    ("earliest", "last", "can_go_on", "is_exhausted"),
+    [
+        (0, True, True, False),
+        (9, True, True, False),
+        (10, True, False, True),
+        (10, False, False, False),
+        (11, True, False, True),
+        (-1, False, False, False),
+        (-1, True, False, False),
+    ],
+)
+def test_a_search_goes_on_within_its_page_and_ends_with_the_last_one(
+    earliest: int, last: bool, can_go_on: bool, is_exhausted: bool
+) -> None:
+    search = hourly(earliest=earliest, last=last)
+    assert (search.can_go_on, search.is_exhausted) == (can_go_on, is_exhausted)
+
+
+def test_a_free_time_ends_the_search() -> None:
+    search = hourly()
+    window = search.window(4)
+    found = search.looked(window, replace(OPEN, filled={window[0], window[1]}))
+    assert found.found == window[2]
+    assert found.frontier == NOTHING_KNOWN.passed(window[2])
+    assert not found.can_go_on
+
+
+def test_the_frontier_passes_the_minute_after_a_time_that_is_taken() -> None:
+    search = hourly()
+    found = search.looked(search.window(1), OPEN)
+    assert found.taken() == NOTHING_KNOWN.passed(START + SPACING)
+
+
+def test_a_window_without_a_free_time_is_not_looked_at_again() -> None:
+    search = hourly()
+    window = search.window(3)
+    after = search.looked(window, replace(OPEN, filled=set(window)))
+    assert after.found is None
+    assert after.start == window[-1] + timedelta(microseconds=1)
+    assert hours_of(after.window(3)) == [3, 4, 5]
+
+
+def test_a_search_jumps_over_the_times_that_are_known_to_be_taken() -> None:
+    search = hourly(FULL)
+    full = search.looked(search.window(8), replace(OPEN, filled=set(search.window(8))))
+    after = full.looked(full.window(8), OPEN)
+    assert (after.found, after.start) == (None, START + 7 * HOUR)
+    assert after.looked(after.window(8), OPEN).found == START + 7 * HOUR
+
+
+def test_a_page_without_a_time_from_the_start_on_is_passed() -> None:
+    search = replace(hourly(last=True), earliest=START + 9 * HOUR + SPACING)
+    assert search.window(8) == ()
+    after = search.looked((), OPEN)
+    assert (after.found, after.start, after.is_exhausted) == (None, START + 10 * HOUR, True)
+
+
+@pytest.mark.parametrize(("cap", "found"), [(0, 0), (1, 12), (2, 0)])
+def test_a_search_obeys_the_cap_of_its_account(cap: int, found: int) -> None:
+    search = hourly(hours=24, cap=cap)
+    occupancy = replace(OPEN, counted={START.date(): 1})
+    assert search.looked(search.window(24), occupancy).found == START + found * HOUR
