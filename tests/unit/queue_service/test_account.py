@@ -1,0 +1,60 @@
+"""The announcements of a schedule that an account's queue learns from."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queue_service.domain.account import AccountQueue, AnnouncedSchedule
+
+RELEASES = ["", "2025b", "2026a", "2026b"]
+
+
+def queue(version: int, release: str) -> AccountQueue:
+    return AccountQueue(social_account_id="page", schedule_version=version, tzdata_version=release)
+
+
+def announced(version: int, release: str) -> AnnouncedSchedule:
+    return AnnouncedSchedule(
+        organization_id="acme",
+        social_account_id="page",
+        version=version,
+        time_zone="UTC",
+        max_posts_per_day=0,
+        enabled=True,
+        tzdata_version=release,
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "release", "learns"),
+    [
+        (2, "2026a", False),
+        (3, "2026a", True),
+        (3, "2025b", True),
+        (2, "2026b", True),
+        (1, "2026b", True),
+        (1, "2026a", False),
+        (2, "2025b", False),
+        (2, "", False),
+        (3, "", True),
+    ],
+)
+def test_a_queue_learns_from_a_newer_schedule_or_newer_time_zone_data(version: int, release: str, learns: bool) -> None:
+    assert queue(2, "2026a").learns_from(announced(version, release)) is learns
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_queue_without_a_schedule_learns_from_any_first_one(release: str) -> None:
+    assert AccountQueue(social_account_id="page").learns_from(announced(1, release))
+
+
+announcements = st.lists(st.tuples(st.integers(1, 4), st.sampled_from(RELEASES)), min_size=1, max_size=8)
+
+
+@given(announcements)
+def test_the_newest_version_and_release_are_learned_in_any_order(given_order: list[tuple[int, str]]) -> None:
+    known = queue(0, "")
+    for version, release in given_order:
+        if known.learns_from(announced(version, release)):
+            known = queue(max(known.schedule_version, version), max(known.tzdata_version, release))
+    assert known == queue(max(version for version, _ in given_order), max(release for _, release in given_order))
