@@ -5,7 +5,6 @@ from typing import Any
 
 from drafts_service.domain.account import Account, AccountState
 from drafts_service.domain.draft import Change
-from drafts_service.domain.post_job import JobState, PostJobEvent
 from drafts_service.domain.target import Target
 from postflow.drafts.v1.draft_pb2 import Draft
 from postflow.drafts.v1.drafts_service_pb2 import ApproveDraftResponse, UpdateDraftResponse
@@ -14,8 +13,6 @@ Update = Callable[..., Coroutine[Any, Any, UpdateDraftResponse]]
 Get = Callable[..., Awaitable[Draft]]
 Approve = Callable[..., Coroutine[Any, Any, ApproveDraftResponse]]
 ADraft = Callable[..., Awaitable[Draft]]
-Reflect = Callable[..., Awaitable[None]]
-Job = Callable[..., PostJobEvent]
 Keep = Callable[..., Awaitable[None]]
 
 
@@ -64,15 +61,6 @@ async def test_an_event_that_overtakes_publishers_answer_wins(
     assert reasons(await get_draft()) == {"page": ""}
 
 
-async def test_an_account_is_asked_for_again_after_an_outage_of_publisher(
-    a_draft: ADraft, get_draft: Get, directory: Any
-) -> None:
-    assert reasons(await a_draft(accounts=("absent",))) == {"absent": ""}
-    directory.accounts = {}
-    draft = await get_draft()
-    assert reasons(draft) == {"absent": "ACCOUNT_NOT_FOUND"}
-
-
 async def test_unknown_accounts_have_no_reason_while_publisher_is_down(
     a_draft: ADraft, keep: Keep, directory: Any
 ) -> None:
@@ -88,19 +76,3 @@ async def test_an_account_of_another_organization_is_another_account(
     await keep(Account(organization_id="other", id="page", version=1, state=AccountState.CONNECTED))
     directory.accounts = {}
     assert reasons(await a_draft(accounts=("page",))) == {"page": "ACCOUNT_NOT_FOUND"}
-
-
-async def test_the_reason_of_a_job_goes_before_that_of_its_account(
-    a_draft: ADraft, get_draft: Get, keep: Keep, reflect: Reflect, a_job: Job, directory: Any
-) -> None:
-    await keep(an_account("a", AccountState.DISCONNECTED), an_account("b", AccountState.DISCONNECTED))
-    await a_draft(accounts=("a", "b"))
-    await reflect(
-        a_job(JobState.BLOCKED, account="a", state_reason="NOT_APPROVED"), a_job(JobState.PENDING, account="b")
-    )
-    draft = await get_draft()
-    assert reasons(draft) == {"a": "NOT_APPROVED", "b": "ACCOUNT_NOT_CONNECTED"}
-    await reflect(a_job(JobState.PUBLISHED, account="a", version=2), a_job(JobState.FAILED, account="b", version=2))
-    draft = await get_draft()
-    assert reasons(draft) == {"a": "", "b": ""}
-    assert directory.asked == []

@@ -42,11 +42,6 @@ async def test_a_new_draft_is_unapproved_and_announced_with_its_content(
     assert list(saved.targets) == list(draft.targets)
 
 
-async def test_a_created_draft_is_read_back(create_draft: Create, get_draft: Get) -> None:
-    created = (await create_draft(draft_id="mine", content=CONTENT, targets=TARGETS)).draft
-    assert await get_draft("mine") == created
-
-
 async def test_an_id_in_use_is_refused_and_announces_nothing(
     a_draft: Callable[..., Awaitable[Draft]], create_draft: Create, announced: Announced
 ) -> None:
