@@ -8,8 +8,8 @@ import pytest
 TIERS = {"application": ("usecase",), "domain": ("unit",), "engine": ("unit", "usecase")}
 # The layers whose tests are named after their modules, and the services in which they are.
 NAMED = {
-    "application": ("publisher", "queue", "schedule"),
-    "domain": ("publisher", "schedule"),
+    "application": ("drafts", "publisher", "queue", "schedule"),
+    "domain": ("drafts", "publisher", "queue", "schedule"),
     "engine": ("publisher", "schedule"),
 }
 
