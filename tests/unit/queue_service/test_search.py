@@ -167,7 +167,7 @@ def test_a_window_ends_before_times_that_are_known_to_be_taken(earliest: int, si
 
 
 @pytest.mark.parametrize(
-    ("earliest", "last", "can_go_on", "is_exhausted"),
+    ("earliest", "last", "can_continue", "is_exhausted"),
     [
         (0, True, True, False),
         (9, True, True, False),
@@ -179,10 +179,10 @@ def test_a_window_ends_before_times_that_are_known_to_be_taken(earliest: int, si
     ],
 )
 def test_a_search_goes_on_within_its_page_and_ends_with_the_last_one(
-    earliest: int, last: bool, can_go_on: bool, is_exhausted: bool
+    earliest: int, last: bool, can_continue: bool, is_exhausted: bool
 ) -> None:
     search = hourly(earliest=earliest, last=last)
-    assert (search.can_go_on, search.is_exhausted) == (can_go_on, is_exhausted)
+    assert (search.can_continue, search.is_exhausted) == (can_continue, is_exhausted)
 
 
 def test_a_free_time_ends_the_search() -> None:
@@ -191,7 +191,7 @@ def test_a_free_time_ends_the_search() -> None:
     found = search.looked(window, replace(OPEN, filled={window[0], window[1]}))
     assert found.found == window[2]
     assert found.frontier == NOTHING_KNOWN.passed(window[2])
-    assert not found.can_go_on
+    assert not found.can_continue
 
 
 def test_the_frontier_passes_the_minute_after_a_time_that_is_taken() -> None:
