@@ -104,6 +104,16 @@ def test_adapters_are_named_after_things(layers: Mapping[str, Mapping[str, ast.M
     assert found == []
 
 
+def test_timestamps_are_converted_in_one_place(sources: Mapping[str, ast.Module]) -> None:
+    found = [
+        f"{file}: {node.attr}"
+        for file, module in sources.items()
+        for node in ast.walk(module)
+        if isinstance(node, ast.Attribute) and node.attr in {"FromDatetime", "ToDatetime"}
+    ]
+    assert found == []
+
+
 def test_loggers_and_meters_have_one_name(sources: Mapping[str, ast.Module]) -> None:
     found = [
         f"{file}: line {call.lineno}: {ast.unparse(node)[:60]}"

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import grpc
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from devstack.commands.render import Printer
 from devstack.commands.up import time_of_day, until_stopped
@@ -29,6 +28,7 @@ from postflow.schedule.v1 import account_schedule_pb2, schedule_service_pb2, sch
 from postflow.target.v1 import target_pb2
 from servicekit.clock import Clock, SystemClock
 from servicekit.rpc import open_channel
+from servicekit.timestamps import timestamp
 
 ORGANIZATION = "demo"
 ACCOUNT = "demo-page"
@@ -107,8 +107,7 @@ class Demo:
         )
         self._printer.say("drafts     draft created and approved")
         due = self._clock.now() + ahead
-        schedule_time = Timestamp()
-        schedule_time.FromDatetime(due)
+        schedule_time = timestamp(due)
         await self._queue.ScheduleAt(
             queue_service_pb2.ScheduleAtRequest(
                 organization_id=ORGANIZATION, draft_id=DRAFT, schedule_time=schedule_time

@@ -7,7 +7,6 @@ from typing import Any
 
 import grpc
 from google.protobuf.duration_pb2 import Duration
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from postflow.ops.v1 import operations_service_pb2 as pb
 from postflow.ops.v1.operations_service_pb2_grpc import (
@@ -18,6 +17,7 @@ from servicekit.faults import InvalidField
 from servicekit.ops.operations import ConsumerState, Operations, Redriven, Stats
 from servicekit.pg.dead_letters import DeadLetter, DeadLetterState
 from servicekit.rpc.paging import Page, next_page_token, read_page
+from servicekit.timestamps import timestamp
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -118,7 +118,7 @@ def _stats(stats: Stats) -> pb.GetStatsResponse:
         service=stats.service,
         version=metadata.version("postflow"),
         instance=stats.instance,
-        start_time=_timestamp(stats.start_time),
+        start_time=timestamp(stats.start_time),
         schema_revision=stats.schema_revision,
         needed_schema_revision=stats.needed_schema_revision,
         consumers=map(_consumer, stats.consumers),
@@ -144,10 +144,10 @@ def _dead_letter(letter: DeadLetter) -> pb.DeadLetter:
         subject=letter.subject,
         reason=letter.reason,
         state=f"DEAD_LETTER_STATE_{letter.state}",
-        create_time=_timestamp(letter.create_time),
+        create_time=timestamp(letter.create_time),
         redrives=letter.redrives,
-        redrive_time=_timestamp(letter.redrive_time) if letter.redrive_time else None,
-        end_time=_timestamp(letter.end_time) if letter.end_time else None,
+        redrive_time=timestamp(letter.redrive_time),
+        end_time=timestamp(letter.end_time),
         payload_size=letter.size,
         payload=letter.payload,
     )
@@ -155,12 +155,6 @@ def _dead_letter(letter: DeadLetter) -> pb.DeadLetter:
 
 def _result(redriven: Redriven) -> pb.RedriveResult:
     return pb.RedriveResult(dead_letter_id=redriven.letter.id, redriven=not redriven.failure, reason=redriven.failure)
-
-
-def _timestamp(moment: datetime) -> Timestamp:
-    message = Timestamp()
-    message.FromDatetime(moment)
-    return message
 
 
 def _duration(stats: Stats) -> Duration | None:

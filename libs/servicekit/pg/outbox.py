@@ -14,20 +14,22 @@ from postflow.bus.v1 import bus_pb2
 from servicekit.ids import IdSource
 from servicekit.pg.database import Transaction
 from servicekit.run.telemetry import traceparent
+from servicekit.timestamps import timestamp
 
 MOST_BYTES = 512 * 1024
 """The limit of an announcement. The stream accepts a megabyte; a refused message would stay in the outbox forever."""
 
 _SUBJECT = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
-INSERT_ROWS = """
-    insert into outbox (event_id, subject, payload, create_time)
+INSERT = "insert into outbox (event_id, subject, payload, create_time)"
+"""The head of each statement that stores announcements; it must return the positions."""
+_INSERT = text(f"""
+    {INSERT}
     select event_id, subject, payload, cast(:now as timestamptz)
     from unnest(cast(:event_ids as text[]), cast(:event_subjects as text[]), cast(:event_payloads as bytea[]))
         as event (event_id, subject, payload)
     returning position
-"""
-_INSERT = text(INSERT_ROWS)
+""")  # noqa: S608 - a constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,7 @@ class Outbox:
     def rows(self, announcements: Sequence[Announcement], *, now: datetime) -> list[OutboxRow]:
         """Returns the rows, for a statement that stores them itself together with what they announce."""
         current = current_traceparent()
-        occur_time = Timestamp()
-        occur_time.FromDatetime(now)
+        occur_time = timestamp(now)
         return [self._row(each, current, occur_time) for each in announcements]
 
     @staticmethod

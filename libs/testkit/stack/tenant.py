@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import grpc
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from postflow.drafts.v1 import draft_pb2, drafts_service_pb2, drafts_service_pb2_grpc
 from postflow.publisher.v1 import (
@@ -25,6 +24,7 @@ from postflow.schedule.v1 import (
 )
 from postflow.target.v1 import target_pb2
 from servicekit.rpc import open_channel
+from servicekit.timestamps import timestamp
 from testkit.eventually import eventually
 
 TOKEN = "sandbox-token"  # noqa: S105 - the sandbox accepts any token with this prefix
@@ -226,9 +226,3 @@ class Tenant:
 
 def target(account: str = "page", channel: str = "facebook", destination: str = "") -> target_pb2.Target:
     return target_pb2.Target(social_account_id=account, channel=channel, destination=destination)
-
-
-def timestamp(time: datetime) -> Timestamp:
-    made = Timestamp()
-    made.FromDatetime(time)
-    return made

@@ -14,7 +14,7 @@ from schedule_service.domain.timers.timer import MisfirePolicy, Timer, TimerStat
 from schedule_service.domain.timers.timer_request import TimerRequest
 from schedule_service.wire.civil_times import span
 from servicekit.pg.outbox import Announcement
-from servicekit.timestamps import moment
+from servicekit.timestamps import moment, timestamp
 from topology import events_subject
 
 _STATES = {getattr(timer_pb2, f"TIMER_STATE_{state}"): state for state in TimerState}
@@ -65,13 +65,13 @@ def shown(timer: Timer) -> timer_pb2.Timer:
         fault=timer.fault,
     )
     if timer.fire_time is not None:
-        message.fire_time.FromDatetime(timer.fire_time)
+        message.fire_time.CopyFrom(timestamp(timer.fire_time))
     else:
         message.cron = timer.cron
         message.time_zone = timer.zone.name
         message.dst_policy = _DST_NUMBERS[timer.dst_policy]
     if timer.repeat_until is not None:
-        message.repeat_until.FromDatetime(timer.repeat_until)
+        message.repeat_until.CopyFrom(timestamp(timer.repeat_until))
     if timer.misfire_policy is MisfirePolicy.FIRE_ALL:
         message.catch_up_interval.FromTimedelta(timer.catch_up_interval)
     if timer.misfire_policy is MisfirePolicy.SKIP:

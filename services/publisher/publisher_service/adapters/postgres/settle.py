@@ -12,8 +12,9 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from publisher_service.domain.settlement import Settlement
+from servicekit.pg.outbox import INSERT
 
-_SETTLE = text("""
+_SETTLE = text(f"""
     with result as materialized (
         select * from unnest(
             cast(:organization_ids as text[]), cast(:ids as text[]), cast(:fences as bigint[]),
@@ -69,7 +70,7 @@ _SETTLE = text("""
         select organization_id, social_account_id, activity_id, id, 'POST', outcome, end_time from settled
         where outcome <> ''
     )
-    insert into outbox (event_id, subject, payload, create_time)
+    {INSERT}
     select event_id, event_subject, event_payload, :now from settled
     returning position, event_id, exists (select 1 from released where wake_time is not null) as wakes
 """)
