@@ -18,7 +18,7 @@ def folder(tmp_path: Path) -> Path:
 
 def run(folder: Path, *arguments: str) -> str:
     done = subprocess.run(
-        (*RUN, *arguments), cwd=folder, capture_output=True, encoding="utf-8", timeout=60, check=False
+        (*RUN, *arguments), cwd=folder, capture_output=True, encoding="utf-8", timeout=240, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -41,22 +41,27 @@ async def test_a_withdrawal_reports_every_post_that_is_out(replica: Replica, ano
     names = await replica.posts(300)
     answers: dict[str, Withdrawal] = {}
 
-    async def withdraw(mine: Replica, name: str) -> None:
-        await asyncio.sleep(random.uniform(0, 0.08))
+    async def withdraw(mine: Replica, name: str, pause: float = 0.0) -> None:
+        await asyncio.sleep(random.uniform(0, pause))
         answers[name] = await mine.withdraw("acme", name, 2)
 
     async def publish(mine: Replica, some: Sequence[str]) -> None:
         claimed = claims_in(await mine.claim([a_command(name) for name in some]))
+        await withdraw(mine, some[1])
         await asyncio.sleep(random.uniform(0, 0.02))
         await mine.settle([a_sent(each) for each in claimed])
 
     for start in range(0, 300, 30):
-        round_of = names[start : start + 30]
+        first, *others, last = round_of = names[start : start + 30]
+        halves = round_of[:15], round_of[15:]
+        await withdraw(replica, first)
         async with asyncio.TaskGroup() as group:
-            for place, name in enumerate(round_of):
-                group.create_task(withdraw(another if place % 2 else replica, name))
-            for mine, half in ((replica, round_of[:15]), (another, round_of[15:])):
+            for place, name in enumerate(others):
+                if name not in {half[1] for half in halves}:
+                    group.create_task(withdraw(another if place % 2 else replica, name, 0.08))
+            for mine, half in zip((replica, another), halves, strict=True):
                 group.create_task(publish(mine, half))
+        await withdraw(replica, last)
         assert not claims_in(await replica.claim([a_command(name) for name in round_of]))
 
     jobs = {row.draft_id: row for row in await replica.rows("select * from post_job")}
