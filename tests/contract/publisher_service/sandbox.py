@@ -14,7 +14,7 @@ POST = Post(
     text="hello",
     idempotency_key="job-1",
 )
-LIMITS = Limits(request_timeout=timedelta(milliseconds=400))
+LIMITS = Limits(request_timeout=timedelta(seconds=1))
 
 
 def message_of(outcome: Any) -> str:

@@ -57,7 +57,7 @@ async def test_the_same_idempotency_key_gives_the_same_post(provider: SandboxAda
         ({"fault": "effect_then_reset"}, Ambiguous(reason="CONNECTION_LOST", message=""), 1),
         ({"fault": "hang_without_effect"}, Ambiguous(reason="TIMEOUT_AFTER_WRITE", message=""), 0),
         ({"fault": "effect_then_hang"}, Ambiguous(reason="TIMEOUT_AFTER_WRITE", message=""), 1),
-        ({"fault": "slow", "seconds": 1}, Ambiguous(reason="TIMEOUT_AFTER_WRITE", message=""), 0),
+        ({"fault": "slow", "seconds": 5}, Ambiguous(reason="TIMEOUT_AFTER_WRITE", message=""), 0),
         ({"fault": "late_effect", "seconds": 0}, Ambiguous(reason="TIMEOUT_AFTER_WRITE", message=""), 1),
         ({"fault": "late_effect", "answer": "reset"}, Ambiguous(reason="CONNECTION_LOST", message=""), 1),
         ({"fault": "garbage"}, Ambiguous(reason="UNREADABLE_ANSWER", message=""), 0),
