@@ -25,9 +25,9 @@ def test_every_module_has_a_test_file_of_its_name(root: Path, layer: str, servic
     assert sorted(module for module in modules if not any(_is_about(test, module) for test in tests)) == []
 
 
-def test_no_test_file_of_a_service_has_more_than_400_lines(root: Path, service: str) -> None:
-    tests = [test for tier in (root / "tests").iterdir() for test in (tier / f"{service}_service").rglob("test_*.py")]
-    assert tests
+def test_no_test_file_has_more_than_400_lines(root: Path) -> None:
+    tests = list((root / "tests").rglob("test_*.py"))
+    assert len(tests) > 200
     assert [str(test.relative_to(root)) for test in tests if len(test.read_text().splitlines()) > 400] == []
 
 

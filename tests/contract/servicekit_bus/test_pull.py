@@ -26,12 +26,6 @@ from tests.contract.servicekit_bus.pulling import (
 from topology import PUBLISH, publish_consumers, publish_subject
 
 
-@pytest.fixture
-async def stream(own_connection: Client) -> Client:
-    await ensure_stream(own_connection.jetstream(), WORK)
-    return own_connection
-
-
 async def test_every_message_is_delivered_once(stream: Client) -> None:
     collector = Acknowledger()
     async with pulling(stream, collector):

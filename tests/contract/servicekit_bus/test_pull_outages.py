@@ -14,11 +14,9 @@ from nats.aio.client import Client
 from devstack.servers.nats import EmbeddedNats
 from servicekit.bus.connection import ConnectionGone, connect
 from servicekit.bus.delivery import Delivery
-from servicekit.bus.streams import ensure_stream
 from testkit.eventually import eventually
 from tests.contract.servicekit_bus.pulling import (
     READER,
-    WORK,
     Acknowledger,
     Collector,
     has_consumer,
@@ -27,12 +25,6 @@ from tests.contract.servicekit_bus.pulling import (
     pulling,
     state_of,
 )
-
-
-@pytest.fixture
-async def stream(own_connection: Client) -> Client:
-    await ensure_stream(own_connection.jetstream(), WORK)
-    return own_connection
 
 
 async def test_delays_survive_a_restart_of_the_server(stream: Client, fresh_nats: EmbeddedNats) -> None:

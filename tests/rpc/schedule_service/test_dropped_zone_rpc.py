@@ -1,10 +1,8 @@
 """Zones that tzdata has dropped, over the wire: schedules and rules in them are shown, replaced and deleted."""
 
-from collections.abc import Awaitable
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 from sqlalchemy import text
 
@@ -30,7 +28,7 @@ from postflow.schedule.v1.schedule_service_pb2 import (
 )
 from servicekit.faults import Conflict, Fault, Refused
 from servicekit.pg.database import Database
-from servicekit.rpc import calling
+from testkit.refusals import fault_of
 
 Stub: TypeAlias = "Any"
 
@@ -95,12 +93,6 @@ def update_request(*paths: str, **fields: Any) -> UpdateScheduleRuleRequest:
     )
 
 
-async def refusal(call: Awaitable[object]) -> Fault:
-    with pytest.raises(Fault) as refused, calling():
-        await call
-    return refused.value
-
-
 def require_names_the_zone(refused: Fault, **names: str) -> None:
     assert isinstance(refused, Refused)
     assert refused.reason == "UNKNOWN_TIME_ZONE"
@@ -130,7 +122,7 @@ async def test_a_schedule_in_a_dropped_zone_has_no_times(stub: Stub, database: D
         stub.FindSlotTimes(FindSlotTimesRequest(organization_id="acme", social_account_id="page")),
         stub.CheckSendWindow(CheckSendWindowRequest(organization_id="acme", social_account_id="page")),
     ):
-        require_names_the_zone(await refusal(call), social_account_id="page")
+        require_names_the_zone(await fault_of(call), social_account_id="page")
 
 
 async def test_without_a_window_a_dropped_zone_does_not_matter(stub: Stub, database: Database) -> None:
@@ -145,7 +137,7 @@ async def test_a_schedule_in_a_dropped_zone_can_be_replaced(
 ) -> None:
     before = await put(stub)
     await drop_schedule(database)
-    assert isinstance(await refusal(put(stub, etag="stale")), Conflict)
+    assert isinstance(await fault_of(put(stub, etag="stale")), Conflict)
     after = await put(stub, etag=(await get(stub)).etag)
     assert (after.time_zone, after.version) == ("Europe/Berlin", before.version + 1)
     assert AccountScheduleChanged.FromString(announced[-1].payload).account_schedule == after
@@ -205,7 +197,7 @@ async def test_a_change_that_keeps_a_dropped_zone_is_refused(
     await drop_rule(database)
     before = await get_rule(stub)
     for request in (update_request(name="new"), update_request("start_date"), update_request("enabled", enabled=False)):
-        require_names_the_zone(await refusal(stub.UpdateScheduleRule(request)), schedule_rule_id="rule")
+        require_names_the_zone(await fault_of(stub.UpdateScheduleRule(request)), schedule_rule_id="rule")
     assert await get_rule(stub) == before
     assert len(announced) == 1
 

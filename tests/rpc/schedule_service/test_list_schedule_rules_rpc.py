@@ -1,6 +1,5 @@
 """Listing schedule rules over the wire."""
 
-from collections.abc import Awaitable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,8 +14,8 @@ from postflow.schedule.v1.schedule_service_pb2 import (
     ListScheduleRulesRequest,
     ListScheduleRulesResponse,
 )
-from servicekit.faults import Fault, InvalidRequest
-from servicekit.rpc import calling
+from servicekit.faults import InvalidRequest
+from testkit.refusals import fault_of, fields_at_fault
 
 if TYPE_CHECKING:
     from tests.rpc.schedule_service.conftest import RuleCalls
@@ -24,16 +23,6 @@ if TYPE_CHECKING:
 
 Stub: TypeAlias = "Any"
 MARCH = datetime(2026, 3, 1, 0, 0, tzinfo=UTC)
-
-
-async def refusal(call: Awaitable[object]) -> Fault:
-    with pytest.raises(Fault) as refused, calling():
-        await call
-    return refused.value
-
-
-def at_fault(fault: Fault) -> list[str]:
-    return [violation.field for violation in fault.violations]
 
 
 async def rule_pages(stub: Stub, size: int, **fields: Any) -> list[list[str]]:
@@ -86,7 +75,7 @@ async def test_a_bad_listing_is_refused_by_field(
 ) -> None:
     listing = ListScheduleRulesRequest(**({"organization_id": "acme"} | fields))
     for call in (stub.ListScheduleRules(listing), stub.ListRuleTargets(rules.targets_request(**fields))):
-        assert at_fault(await refusal(call)) == [field]
+        assert fields_at_fault(await fault_of(call)) == [field]
 
 
 async def test_a_token_is_valid_only_for_the_request_it_was_issued_for(stub: Stub, rules: "RuleCalls") -> None:
@@ -107,9 +96,9 @@ async def test_a_token_is_valid_only_for_the_request_it_was_issued_for(stub: Stu
         ),
         stub.ListRuleTargets(rules.targets_request(page_token=targets.next_page_token, horizon=Duration(seconds=60))),
     ):
-        fault = await refusal(call)
+        fault = await fault_of(call)
         assert isinstance(fault, InvalidRequest)
-        assert at_fault(fault) == ["page_token"]
+        assert fields_at_fault(fault) == ["page_token"]
     # The size may change on the way.
     assert (
         await stub.ListRuleTargets(rules.targets_request(page_token=targets.next_page_token, page_size=9))

@@ -1,6 +1,5 @@
 """The targets of schedule rules over the wire."""
 
-from collections.abc import Awaitable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,8 +21,8 @@ from postflow.schedule.v1.schedule_service_pb2 import (
     ListRuleTargetsRequest,
     ListRuleTargetsResponse,
 )
-from servicekit.faults import Fault, InvalidRequest
-from servicekit.rpc import calling
+from servicekit.faults import InvalidRequest
+from testkit.refusals import fault_of, fields_at_fault
 
 if TYPE_CHECKING:
     from tests.rpc.schedule_service.conftest import RuleCalls
@@ -31,16 +30,6 @@ if TYPE_CHECKING:
 
 Stub: TypeAlias = "Any"
 SUNDAY = WeeklySlot(day_of_week=DAY_OF_WEEK_SUNDAY, hour=2, minute=30)
-
-
-async def refusal(call: Awaitable[object]) -> Fault:
-    with pytest.raises(Fault) as refused, calling():
-        await call
-    return refused.value
-
-
-def at_fault(fault: Fault) -> list[str]:
-    return [violation.field for violation in fault.violations]
 
 
 async def test_a_target_says_what_draft_to_make(stub: Stub, rules: "RuleCalls") -> None:
@@ -147,9 +136,9 @@ async def test_a_bad_span_is_refused_by_field(
     stub: Stub, rules: "RuleCalls", fields: dict[str, Any], field: str
 ) -> None:
     await rules.create()
-    fault = await refusal(stub.ListRuleTargets(rules.targets_request(**fields)))
+    fault = await fault_of(stub.ListRuleTargets(rules.targets_request(**fields)))
     assert isinstance(fault, InvalidRequest)
-    assert set(at_fault(fault)) == {field}
+    assert set(fields_at_fault(fault)) == {field}
 
 
 async def test_a_brand_without_rules_has_no_targets(stub: Stub, rules: "RuleCalls") -> None:

@@ -1,6 +1,5 @@
 """Putting schedules and finding their times, over the wire."""
 
-from collections.abc import Awaitable
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
@@ -22,8 +21,8 @@ from postflow.schedule.v1.account_schedule_pb2 import (
     WeeklySlot,
 )
 from postflow.schedule.v1.schedule_service_pb2 import FindSlotTimesRequest, PutAccountScheduleRequest
-from servicekit.faults import Conflict, Fault, InvalidRequest, NotFound
-from servicekit.rpc import calling
+from servicekit.faults import Conflict, InvalidRequest, NotFound
+from testkit.refusals import fault_of
 
 Stub: TypeAlias = "Any"
 
@@ -48,12 +47,6 @@ def find(**fields: Any) -> FindSlotTimesRequest:
 
 def window(*days: int, **ends: LocalTime) -> SendWindow:
     return SendWindow(days_of_week=days, **ends)  # type: ignore[arg-type]
-
-
-async def refusal(call: Awaitable[object]) -> Fault:
-    with pytest.raises(Fault) as refused, calling():
-        await call
-    return refused.value
 
 
 async def test_slot_times_of_a_put_schedule_are_found(stub: Stub) -> None:
@@ -184,13 +177,13 @@ async def test_a_repeated_put_gets_the_same_answer(stub: Stub) -> None:
     first = await stub.PutAccountSchedule(put("r1"))
     await stub.PutAccountSchedule(put("r2", name="other"))
     assert await stub.PutAccountSchedule(put("r1")) == first
-    assert (await refusal(stub.PutAccountSchedule(put("r1", name="third")))).reason == "REQUEST_ID_REUSED"
+    assert (await fault_of(stub.PutAccountSchedule(put("r1", name="third")))).reason == "REQUEST_ID_REUSED"
 
 
 async def test_a_stale_etag_is_aborted_and_changes_nothing(stub: Stub, announced: list[Event]) -> None:
     first = (await stub.PutAccountSchedule(put())).account_schedule
     second = (await stub.PutAccountSchedule(put(name="other", etag=first.etag))).account_schedule
-    fault = await refusal(stub.PutAccountSchedule(put(name="third", etag=first.etag)))
+    fault = await fault_of(stub.PutAccountSchedule(put(name="third", etag=first.etag)))
     assert isinstance(fault, Conflict)
     assert fault.reason == "ETAG_MISMATCH"
     assert len(announced) == 2
@@ -206,14 +199,14 @@ async def test_output_only_fields_are_ignored(stub: Stub) -> None:
 async def test_an_account_without_a_schedule_is_not_found(stub: Stub) -> None:
     await stub.PutAccountSchedule(put())
     for request in (find(social_account_id="other"), find(organization_id="umbrella")):
-        fault = await refusal(stub.FindSlotTimes(request))
+        fault = await fault_of(stub.FindSlotTimes(request))
         assert isinstance(fault, NotFound)
         assert fault.reason == "SCHEDULE_NOT_FOUND"
 
 
 @pytest.mark.parametrize("zone", ["Europe/berlin", "localtime", "right/UTC", "../Europe/Berlin", "Factory", "EST5EDT4"])
 async def test_an_unknown_zone_is_named_with_its_field(stub: Stub, zone: str) -> None:
-    fault = await refusal(stub.PutAccountSchedule(put(time_zone=zone)))
+    fault = await fault_of(stub.PutAccountSchedule(put(time_zone=zone)))
     assert isinstance(fault, InvalidRequest)
     assert fault.reason == "UNKNOWN_TIME_ZONE"
     assert [violation.field for violation in fault.violations] == ["account_schedule.time_zone"]
@@ -221,7 +214,7 @@ async def test_an_unknown_zone_is_named_with_its_field(stub: Stub, zone: str) ->
 
 
 async def test_a_misspelt_zone_is_refused_with_the_right_spelling(stub: Stub) -> None:
-    assert "Europe/Berlin" in (await refusal(stub.PutAccountSchedule(put(time_zone="europe/berlin")))).message
+    assert "Europe/Berlin" in (await fault_of(stub.PutAccountSchedule(put(time_zone="europe/berlin")))).message
 
 
 @pytest.mark.parametrize(
@@ -288,7 +281,7 @@ async def test_a_misspelt_zone_is_refused_with_the_right_spelling(stub: Stub) ->
 async def test_a_bad_schedule_is_refused_by_field(
     stub: Stub, announced: list[Event], fields: dict[str, Any], at_fault: str
 ) -> None:
-    fault = await refusal(stub.PutAccountSchedule(put(**fields)))
+    fault = await fault_of(stub.PutAccountSchedule(put(**fields)))
     assert isinstance(fault, InvalidRequest)
     assert at_fault in [violation.field for violation in fault.violations]
     assert announced == []
@@ -312,13 +305,13 @@ async def test_a_bad_schedule_is_refused_by_field(
 )
 async def test_a_bad_search_is_refused_by_field(stub: Stub, fields: dict[str, Any], at_fault: str) -> None:
     await stub.PutAccountSchedule(put())
-    fault = await refusal(stub.FindSlotTimes(find(**fields)))
+    fault = await fault_of(stub.FindSlotTimes(find(**fields)))
     assert isinstance(fault, InvalidRequest)
     assert [violation.field for violation in fault.violations] == [at_fault]
 
 
 async def test_putting_without_a_schedule_is_refused(stub: Stub) -> None:
-    fault = await refusal(stub.PutAccountSchedule(PutAccountScheduleRequest(organization_id="acme")))
+    fault = await fault_of(stub.PutAccountSchedule(PutAccountScheduleRequest(organization_id="acme")))
     assert isinstance(fault, InvalidRequest)
     assert [violation.field for violation in fault.violations] == ["account_schedule"]
 

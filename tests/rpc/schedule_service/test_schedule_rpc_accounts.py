@@ -1,6 +1,5 @@
 """Reading, listing and deleting schedules, and asking for their windows, over the wire."""
 
-from collections.abc import Awaitable
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
@@ -28,10 +27,10 @@ from postflow.schedule.v1.schedule_service_pb2 import (
 )
 from schedule_service.entrypoints.events import routes
 from servicekit.clock import SystemClock
-from servicekit.faults import Conflict, Fault, InvalidRequest, NotFound, Refused
+from servicekit.faults import Conflict, InvalidRequest, NotFound, Refused
 from servicekit.messaging.consumer import Received
 from servicekit.pg.database import Database
-from servicekit.rpc import calling
+from testkit.refusals import fault_of
 
 Stub: TypeAlias = "Any"
 
@@ -55,12 +54,6 @@ def of(request: type, **fields: Any) -> Any:
 
 def page_of(**fields: Any) -> ListAccountSchedulesRequest:
     return ListAccountSchedulesRequest(**({"organization_id": "acme"} | fields))
-
-
-async def refusal(call: Awaitable[object]) -> Fault:
-    with pytest.raises(Fault) as refused, calling():
-        await call
-    return refused.value
 
 
 async def receive_slot(database: Database, account: str, schedule_time: datetime) -> None:
@@ -107,7 +100,7 @@ async def test_a_missing_foreign_or_deleted_schedule_is_not_found(
     await put(stub)
     if not names:
         await stub.DeleteAccountSchedule(of(DeleteAccountScheduleRequest))
-    fault = await refusal(getattr(stub, method)(of(request_type, **names)))
+    fault = await fault_of(getattr(stub, method)(of(request_type, **names)))
     assert isinstance(fault, NotFound)
     assert fault.reason == "SCHEDULE_NOT_FOUND"
     assert fault.metadata == {"social_account_id": names.get("social_account_id", "page")}
@@ -186,7 +179,7 @@ async def test_a_page_has_fifty_by_default_and_two_hundred_at_most(stub: Stub) -
     ],
 )
 async def test_a_bad_listing_is_refused_by_field(stub: Stub, fields: dict[str, Any], at_fault: str) -> None:
-    fault = await refusal(stub.ListAccountSchedules(page_of(**fields)))
+    fault = await fault_of(stub.ListAccountSchedules(page_of(**fields)))
     assert isinstance(fault, InvalidRequest)
     assert [violation.field for violation in fault.violations] == [at_fault]
 
@@ -197,7 +190,7 @@ async def test_a_page_token_is_valid_only_for_its_own_request(stub: Stub) -> Non
             await put(stub, account, organization)
     token = (await stub.ListAccountSchedules(page_of(page_size=1))).next_page_token
     other = page_of(organization_id="umbrella", page_size=1, page_token=token)
-    fault = await refusal(stub.ListAccountSchedules(other))
+    fault = await fault_of(stub.ListAccountSchedules(other))
     assert isinstance(fault, InvalidRequest)
     assert [violation.field for violation in fault.violations] == ["page_token"]
     resized = await stub.ListAccountSchedules(page_of(page_size=5, page_token=token))
@@ -214,7 +207,7 @@ async def test_a_repeated_deletion_is_announced_once(stub: Stub, announced: list
     assert await stub.DeleteAccountSchedule(request) == first
     events = [AccountScheduleChanged.FromString(event.payload) for event in announced]
     assert [(each.deleted, each.account_schedule.version) for each in events] == [(False, 1), (True, 2)]
-    fault = await refusal(stub.DeleteAccountSchedule(of(DeleteAccountScheduleRequest, request_id="r1", force=True)))
+    fault = await fault_of(stub.DeleteAccountSchedule(of(DeleteAccountScheduleRequest, request_id="r1", force=True)))
     assert isinstance(fault, InvalidRequest)
     assert fault.reason == "REQUEST_ID_REUSED"
 
@@ -230,7 +223,7 @@ async def test_one_request_id_serves_two_methods(stub: Stub) -> None:
 async def test_a_stale_etag_is_aborted_and_deletes_nothing(stub: Stub, announced: list[Event]) -> None:
     first = await put(stub)
     second = await put(stub, name="other")
-    fault = await refusal(stub.DeleteAccountSchedule(of(DeleteAccountScheduleRequest, etag=first.etag)))
+    fault = await fault_of(stub.DeleteAccountSchedule(of(DeleteAccountScheduleRequest, etag=first.etag)))
     assert isinstance(fault, Conflict)
     assert fault.reason == "ETAG_MISMATCH"
     assert (await stub.GetAccountSchedule(of(GetAccountScheduleRequest))).account_schedule == second
@@ -244,7 +237,7 @@ async def test_upcoming_slots_keep_a_schedule_unless_forced(
     schedule = await put(stub)
     tomorrow = (SystemClock().now() + timedelta(days=1)).replace(microsecond=0)
     await receive_slot(database, "page", tomorrow)
-    fault = await refusal(stub.DeleteAccountSchedule(of(DeleteAccountScheduleRequest, etag=schedule.etag)))
+    fault = await fault_of(stub.DeleteAccountSchedule(of(DeleteAccountScheduleRequest, etag=schedule.etag)))
     assert isinstance(fault, Refused)
     assert fault.reason == "SCHEDULE_HAS_SLOTS"
     assert fault.metadata == {
@@ -268,7 +261,7 @@ async def test_upcoming_slots_keep_a_schedule_unless_forced(
     ],
 )
 async def test_a_bad_deletion_is_refused_by_field(stub: Stub, fields: dict[str, Any], at_fault: str) -> None:
-    fault = await refusal(stub.DeleteAccountSchedule(of(DeleteAccountScheduleRequest, **fields)))
+    fault = await fault_of(stub.DeleteAccountSchedule(of(DeleteAccountScheduleRequest, **fields)))
     assert isinstance(fault, InvalidRequest)
     assert [violation.field for violation in fault.violations] == [at_fault]
 
@@ -332,6 +325,6 @@ async def test_the_window_can_be_checked_at_any_instant(stub: Stub, year: int) -
 )
 async def test_a_bad_window_check_is_refused_by_field(stub: Stub, fields: dict[str, Any], at_fault: str) -> None:
     await put(stub)
-    fault = await refusal(stub.CheckSendWindow(of(CheckSendWindowRequest, **fields)))
+    fault = await fault_of(stub.CheckSendWindow(of(CheckSendWindowRequest, **fields)))
     assert isinstance(fault, InvalidRequest)
     assert [violation.field for violation in fault.violations] == [at_fault]

@@ -1,6 +1,5 @@
 """Creating and reading schedule rules over the wire."""
 
-from collections.abc import Awaitable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -23,8 +22,8 @@ from postflow.schedule.v1.schedule_service_pb2 import (
     DeleteScheduleRuleRequest,
     ListScheduleRulesRequest,
 )
-from servicekit.faults import AlreadyExists, Fault, InvalidRequest, NotFound
-from servicekit.rpc import calling
+from servicekit.faults import AlreadyExists, InvalidRequest, NotFound
+from testkit.refusals import fault_of, fields_at_fault
 
 if TYPE_CHECKING:
     from tests.rpc.schedule_service.conftest import RuleCalls
@@ -34,16 +33,6 @@ Stub: TypeAlias = "Any"
 MONDAY = WeeklySlot(day_of_week=DAY_OF_WEEK_MONDAY, hour=9)
 SUNDAY = WeeklySlot(day_of_week=DAY_OF_WEEK_SUNDAY, hour=2, minute=30)
 MARCH = datetime(2026, 3, 1, 0, 0, tzinfo=UTC)
-
-
-async def refusal(call: Awaitable[object]) -> Fault:
-    with pytest.raises(Fault) as refused, calling():
-        await call
-    return refused.value
-
-
-def at_fault(fault: Fault) -> list[str]:
-    return [violation.field for violation in fault.violations]
 
 
 async def test_a_created_rule_can_be_read_and_listed(stub: Stub, rules: "RuleCalls") -> None:
@@ -176,36 +165,36 @@ async def test_every_change_is_announced(stub: Stub, rules: "RuleCalls", announc
 async def test_a_bad_rule_is_refused_by_field(
     stub: Stub, rules: "RuleCalls", fields: dict[str, Any], field: str
 ) -> None:
-    fault = await refusal(stub.CreateScheduleRule(rules.create_request(**fields)))
+    fault = await fault_of(stub.CreateScheduleRule(rules.create_request(**fields)))
     assert isinstance(fault, InvalidRequest)
-    assert at_fault(fault) == [field]
+    assert fields_at_fault(fault) == [field]
     assert fault.metadata["field"] == field
 
 
 async def test_a_rule_needs_a_time_zone(stub: Stub, rules: "RuleCalls") -> None:
-    fault = await refusal(stub.CreateScheduleRule(rules.create_request(time_zone="")))
+    fault = await fault_of(stub.CreateScheduleRule(rules.create_request(time_zone="")))
     assert fault.message == "schedule_rule.time_zone: is required"
     assert fault.reason == "INVALID_FIELD"
 
 
 async def test_an_unknown_zone_and_channel_have_their_own_reasons(stub: Stub, rules: "RuleCalls") -> None:
-    fault = await refusal(stub.CreateScheduleRule(rules.create_request(time_zone="europe/berlin")))
+    fault = await fault_of(stub.CreateScheduleRule(rules.create_request(time_zone="europe/berlin")))
     assert fault.reason == "UNKNOWN_TIME_ZONE"
     assert "Europe/Berlin" in fault.message
-    fault = await refusal(stub.CreateScheduleRule(rules.create_request(channels=["myspace"])))
+    fault = await fault_of(stub.CreateScheduleRule(rules.create_request(channels=["myspace"])))
     assert fault.reason == "UNKNOWN_CHANNEL"
     assert "linkedin_profile" in fault.message
 
 
 async def test_creating_without_a_rule_is_refused(stub: Stub) -> None:
-    fault = await refusal(stub.CreateScheduleRule(CreateScheduleRuleRequest(organization_id="acme")))
-    assert at_fault(fault) == ["schedule_rule"]
+    fault = await fault_of(stub.CreateScheduleRule(CreateScheduleRuleRequest(organization_id="acme")))
+    assert fields_at_fault(fault) == ["schedule_rule"]
 
 
 async def test_the_id_of_a_deleted_rule_cannot_be_used_again(stub: Stub, rules: "RuleCalls") -> None:
     await rules.create()
     for _ in range(2):
-        fault = await refusal(stub.CreateScheduleRule(rules.create_request()))
+        fault = await fault_of(stub.CreateScheduleRule(rules.create_request()))
         assert isinstance(fault, AlreadyExists)
         assert (fault.reason, fault.metadata) == ("SCHEDULE_RULE_EXISTS", {"schedule_rule_id": "r1"})
         await stub.DeleteScheduleRule(
@@ -231,7 +220,7 @@ async def test_a_repeated_request_gets_the_first_answer(stub: Stub, rules: "Rule
             DeleteScheduleRuleRequest(organization_id="acme", schedule_rule_id="other", request_id="q1")
         ),
     ):
-        assert (await refusal(call)).reason == "REQUEST_ID_REUSED"
+        assert (await fault_of(call)).reason == "REQUEST_ID_REUSED"
 
 
 async def test_an_unknown_deleted_or_foreign_rule_is_not_found(stub: Stub, rules: "RuleCalls") -> None:
@@ -244,6 +233,6 @@ async def test_an_unknown_deleted_or_foreign_rule_is_not_found(stub: Stub, rules
             stub.UpdateScheduleRule(rules.update_request("name", organization=organization, id=rule_id)),
             stub.DeleteScheduleRule(DeleteScheduleRuleRequest(organization_id=organization, schedule_rule_id=rule_id)),
         ):
-            fault = await refusal(call)
+            fault = await fault_of(call)
             assert isinstance(fault, NotFound)
             assert (fault.reason, fault.metadata) == ("SCHEDULE_RULE_NOT_FOUND", {"schedule_rule_id": rule_id})

@@ -1,6 +1,6 @@
 """Timers over the wire: a real server, a real stub, a real database."""
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,8 +15,9 @@ from postflow.schedule.v1 import timer_service_pb2 as messages
 from postflow.schedule.v1.schedule_events_pb2 import TimerFired
 from postflow.schedule.v1.timer_service_pb2_grpc import TimerServiceStub, add_TimerServiceServicer_to_server
 from schedule_service.main import timer_servicer
-from servicekit.faults import AlreadyExists, Conflict, Fault, InvalidRequest, LimitReached, NotFound, Refused
-from servicekit.rpc import RpcServer, calling, open_channel
+from servicekit.faults import AlreadyExists, Conflict, InvalidRequest, LimitReached, NotFound, Refused
+from servicekit.rpc import RpcServer, open_channel
+from testkit.refusals import fault_of
 
 if TYPE_CHECKING:
     from schedule_service.main import Parts
@@ -54,12 +55,6 @@ def listing(**fields: Any) -> messages.ListTimersRequest:
     return messages.ListTimersRequest(**({"organization_id": "acme"} | fields))
 
 
-async def refusal(call: Awaitable[object]) -> Fault:
-    with pytest.raises(Fault) as refused, calling():
-        await call
-    return refused.value
-
-
 async def test_a_timer_lives_through_all_of_its_calls(stub: Stub, announced: list[bus_pb2.Event]) -> None:
     made = (await stub.CreateTimer(create(payload=b"p", time_zone="Europe/Berlin"))).timer
     assert (made.cron, made.time_zone, made.state) == ("@daily", "Europe/Berlin", timer_pb2.TIMER_STATE_ACTIVE)
@@ -74,7 +69,7 @@ async def test_a_timer_lives_through_all_of_its_calls(stub: Stub, announced: lis
     assert TimerFired.FromString(event.payload).occurrence_key == "manual/r1"
     assert (await stub.ListTimers(listing())).timers == [fired.timer]
     await stub.DeleteTimer(named(messages.DeleteTimerRequest, etag=fired.timer.etag))
-    assert isinstance(await refusal(stub.GetTimer(named(messages.GetTimerRequest))), NotFound)
+    assert isinstance(await fault_of(stub.GetTimer(named(messages.GetTimerRequest))), NotFound)
 
 
 async def test_a_one_time_timer_shows_no_zone(stub: Stub) -> None:
@@ -125,14 +120,14 @@ async def test_a_repeated_request_gets_the_same_answer(stub: Stub) -> None:
     first = await stub.CreateTimer(create("", "r1"))
     await stub.PauseTimer(named(messages.PauseTimerRequest, first.timer.id))
     assert await stub.CreateTimer(create("", "r1")) == first
-    assert (await refusal(stub.CreateTimer(create("", "r1", topic="other")))).reason == "REQUEST_ID_REUSED"
+    assert (await fault_of(stub.CreateTimer(create("", "r1", topic="other")))).reason == "REQUEST_ID_REUSED"
     fire = named(messages.FireTimerRequest, first.timer.id, request_id="r2")
     assert await stub.FireTimer(fire) == await stub.FireTimer(fire)
 
 
 async def test_an_id_in_use_is_refused(stub: Stub) -> None:
     await stub.CreateTimer(create())
-    fault = await refusal(stub.CreateTimer(create()))
+    fault = await fault_of(stub.CreateTimer(create()))
     assert isinstance(fault, AlreadyExists)
     assert fault.reason == "TIMER_EXISTS"
 
@@ -143,7 +138,7 @@ async def test_an_organization_has_a_hundred_thousand_timers_at_most(stub: Stub,
         await connection.execute(_MANY, {"count": 99_998})
         await connection.execute(text("delete from timer_room"))
     await stub.CreateTimer(create("last"))
-    fault = await refusal(stub.CreateTimer(create("one-too-many")))
+    fault = await fault_of(stub.CreateTimer(create("one-too-many")))
     assert isinstance(fault, LimitReached)
     assert (fault.reason, fault.metadata) == ("TIMERS_PER_ORGANIZATION", {"limit": "100000"})
     await stub.DeleteTimer(named(messages.DeleteTimerRequest, "first"))
@@ -165,7 +160,7 @@ async def test_a_stale_etag_is_aborted(stub: Stub, method: str) -> None:
     first = (await stub.CreateTimer(create())).timer
     current = (await stub.PauseTimer(named(messages.PauseTimerRequest))).timer
     request = named(getattr(messages, f"{method}TimerRequest"), etag=first.etag)
-    fault = await refusal(getattr(stub, f"{method}Timer")(request))
+    fault = await fault_of(getattr(stub, f"{method}Timer")(request))
     assert isinstance(fault, Conflict)
     assert fault.reason == "ETAG_MISMATCH"
     assert (await stub.GetTimer(named(messages.GetTimerRequest))).timer == current
@@ -176,7 +171,7 @@ async def test_a_timer_of_another_organization_is_not_found(stub: Stub, method: 
     await stub.CreateTimer(create())
     request_type = getattr(messages, f"{method}TimerRequest")
     for request in (named(request_type, organization_id="umbrella"), named(request_type, "other")):
-        fault = await refusal(getattr(stub, f"{method}Timer")(request))
+        fault = await fault_of(getattr(stub, f"{method}Timer")(request))
         assert isinstance(fault, NotFound)
         assert (fault.reason, fault.metadata) == ("TIMER_NOT_FOUND", {"timer_id": request.timer_id})
 
@@ -234,26 +229,26 @@ def seconds(number: float) -> Duration:
     ],
 )
 async def test_a_bad_timer_is_refused_by_field(stub: Stub, fields: dict[str, Any], at_fault: str) -> None:
-    fault = await refusal(stub.CreateTimer(create(**fields)))
+    fault = await fault_of(stub.CreateTimer(create(**fields)))
     assert isinstance(fault, InvalidRequest)
     assert [violation.field for violation in fault.violations] == [at_fault]
     assert fault.metadata["field"] == at_fault
     assert len(fault.message) < 300
-    assert isinstance(await refusal(stub.GetTimer(named(messages.GetTimerRequest))), NotFound)
+    assert isinstance(await fault_of(stub.GetTimer(named(messages.GetTimerRequest))), NotFound)
 
 
 async def test_a_timer_says_when_it_fires(stub: Stub) -> None:
     request = create()
     request.timer.ClearField("schedule")
-    fault = await refusal(stub.CreateTimer(request))
+    fault = await fault_of(stub.CreateTimer(request))
     assert [violation.field for violation in fault.violations] == ["timer.schedule"]
-    missing = await refusal(stub.CreateTimer(messages.CreateTimerRequest(organization_id="acme")))
+    missing = await fault_of(stub.CreateTimer(messages.CreateTimerRequest(organization_id="acme")))
     assert [violation.field for violation in missing.violations] == ["timer"]
 
 
 async def test_the_parser_error_reaches_the_caller(stub: Stub) -> None:
-    assert "61 is above 59" in (await refusal(stub.CreateTimer(create(cron="61 * * * *")))).message
-    assert "Europe/Berlin" in (await refusal(stub.CreateTimer(create(time_zone="europe/berlin")))).message
+    assert "61 is above 59" in (await fault_of(stub.CreateTimer(create(cron="61 * * * *")))).message
+    assert "Europe/Berlin" in (await fault_of(stub.CreateTimer(create(time_zone="europe/berlin")))).message
 
 
 @pytest.mark.parametrize("field", ["organization_id", "timer_id", "request_id"])
@@ -261,7 +256,7 @@ async def test_the_parser_error_reaches_the_caller(stub: Stub) -> None:
 async def test_malformed_ids_are_refused_by_field(stub: Stub, method: str, field: str) -> None:
     request = create() if method == "Create" else named(getattr(messages, f"{method}TimerRequest"))
     setattr(request, field, "a/b")
-    fault = await refusal(getattr(stub, f"{method}Timer")(request))
+    fault = await fault_of(getattr(stub, f"{method}Timer")(request))
     assert [violation.field for violation in fault.violations] == [field]
 
 
@@ -340,7 +335,7 @@ async def test_every_call_answers_for_a_faulty_timer(stub: Stub, parts: "Parts")
     assert "Atlantis/Poseidonis" in faulty.fault
     assert await ids(stub) == [["a", "b"]]
     assert (await stub.FireTimer(named(messages.FireTimerRequest, "a"))).timer.fire_count == 1
-    refused = await refusal(stub.ResumeTimer(named(messages.ResumeTimerRequest, "a")))
+    refused = await fault_of(stub.ResumeTimer(named(messages.ResumeTimerRequest, "a")))
     assert isinstance(refused, Refused)
     assert (refused.reason, refused.message) == ("TIMER_FAULTY", faulty.fault)
     resting = (await stub.PauseTimer(named(messages.PauseTimerRequest, "a", etag=faulty.etag))).timer
@@ -372,7 +367,7 @@ async def test_a_page_of_large_timers_is_shorter_and_none_is_lost(stub: Stub) ->
     ],
 )
 async def test_a_bad_listing_is_refused_by_field(stub: Stub, fields: dict[str, Any], at_fault: str) -> None:
-    fault = await refusal(stub.ListTimers(listing(**fields)))
+    fault = await fault_of(stub.ListTimers(listing(**fields)))
     assert isinstance(fault, InvalidRequest)
     assert [violation.field for violation in fault.violations] == [at_fault]
 
@@ -382,5 +377,5 @@ async def test_a_page_token_is_valid_for_its_own_request(stub: Stub) -> None:
         await stub.CreateTimer(create(timer_id))
     token = (await stub.ListTimers(listing(page_size=1))).next_page_token
     for other in ({"topic": "drafts.generate"}, {"state": 1}, {"organization_id": "umbrella"}):
-        fault = await refusal(stub.ListTimers(listing(page_token=token, **other)))
+        fault = await fault_of(stub.ListTimers(listing(page_token=token, **other)))
         assert [violation.field for violation in fault.violations] == ["page_token"]

@@ -1,6 +1,5 @@
 """Changing schedule rules over the wire."""
 
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
@@ -18,8 +17,8 @@ from postflow.schedule.v1.schedule_service_pb2 import (
     DeleteScheduleRuleRequest,
     UpdateScheduleRuleRequest,
 )
-from servicekit.faults import Conflict, Fault
-from servicekit.rpc import calling
+from servicekit.faults import Conflict
+from testkit.refusals import fault_of, fields_at_fault
 
 if TYPE_CHECKING:
     from tests.rpc.schedule_service.conftest import RuleCalls
@@ -40,16 +39,6 @@ CHANGEABLE = [
     "asset_policy",
     "enabled",
 ]
-
-
-async def refusal(call: Awaitable[object]) -> Fault:
-    with pytest.raises(Fault) as refused, calling():
-        await call
-    return refused.value
-
-
-def at_fault(fault: Fault) -> list[str]:
-    return [violation.field for violation in fault.violations]
 
 
 async def test_the_mask_selects_fields_and_unset_ones_get_their_defaults(stub: Stub, rules: "RuleCalls") -> None:
@@ -100,8 +89,8 @@ async def test_every_field_that_can_be_changed_is_changed(stub: Stub, rules: "Ru
 @pytest.mark.parametrize("path", ["brand_id", "id", "etag", "version", "create_time", "tzdata_version"])
 async def test_other_fields_cannot_be_changed(stub: Stub, rules: "RuleCalls", path: str) -> None:
     before = await rules.create()
-    fault = await refusal(stub.UpdateScheduleRule(rules.update_request("name", path, brand_id="other", name="Other")))
-    assert at_fault(fault) == ["update_mask"]
+    fault = await fault_of(stub.UpdateScheduleRule(rules.update_request("name", path, brand_id="other", name="Other")))
+    assert fields_at_fault(fault) == ["update_mask"]
     assert ", ".join(CHANGEABLE) in fault.message
     assert await rules.get() == before
 
@@ -109,20 +98,22 @@ async def test_other_fields_cannot_be_changed(stub: Stub, rules: "RuleCalls", pa
 @pytest.mark.parametrize("paths", [["colour"], ["*"], ["start_time.hour"], ["weekly_slots.hour"], [""]])
 async def test_a_mask_of_unknown_fields_is_refused(stub: Stub, rules: "RuleCalls", paths: list[str]) -> None:
     await rules.create()
-    assert at_fault(await refusal(stub.UpdateScheduleRule(rules.update_request(*paths)))) == ["update_mask"]
+    assert fields_at_fault(await fault_of(stub.UpdateScheduleRule(rules.update_request(*paths)))) == ["update_mask"]
 
 
 async def test_a_mask_that_names_nothing_is_refused(stub: Stub, rules: "RuleCalls") -> None:
     await rules.create()
     without = UpdateScheduleRuleRequest(organization_id="acme", schedule_rule=ScheduleRule(id="r1"))
     for request in (rules.update_request(id="r1"), without):
-        fault = await refusal(stub.UpdateScheduleRule(request))
-        assert at_fault(fault) == ["update_mask"]
+        fault = await fault_of(stub.UpdateScheduleRule(request))
+        assert fields_at_fault(fault) == ["update_mask"]
         assert ", ".join(CHANGEABLE) in fault.message
 
 
 async def test_an_update_names_its_rule(stub: Stub, rules: "RuleCalls") -> None:
-    assert at_fault(await refusal(stub.UpdateScheduleRule(rules.update_request("name", id="")))) == ["schedule_rule.id"]
+    assert fields_at_fault(await fault_of(stub.UpdateScheduleRule(rules.update_request("name", id="")))) == [
+        "schedule_rule.id"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +132,7 @@ async def test_a_change_that_makes_a_bad_rule_is_refused(
     stub: Stub, rules: "RuleCalls", fields: dict[str, Any], field: str
 ) -> None:
     before = await rules.create(end_date="2026-12-31")
-    assert at_fault(await refusal(stub.UpdateScheduleRule(rules.update_request(**fields)))) == [field]
+    assert fields_at_fault(await fault_of(stub.UpdateScheduleRule(rules.update_request(**fields)))) == [field]
     assert await rules.get() == before
 
 
@@ -156,7 +147,7 @@ async def test_a_stale_etag_is_aborted_and_changes_nothing(
             DeleteScheduleRuleRequest(organization_id="acme", schedule_rule_id="r1", etag=first.etag)
         ),
     ):
-        fault = await refusal(call)
+        fault = await fault_of(call)
         assert isinstance(fault, Conflict)
         assert (fault.reason, fault.metadata) == ("ETAG_MISMATCH", {"schedule_rule_id": "r1"})
     assert await rules.get() == second

@@ -1,6 +1,6 @@
 """Zone changes over the wire: a real server, a real stub, a real database, and a zone that has really changed."""
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -31,9 +31,10 @@ from schedule_service.application.zone_changes.apply_zone_changes import Applied
 from schedule_service.entrypoints.admin_rpc import DEADLINES, ScheduleAdminServicer
 from schedule_service.main import admin_servicer, schedule_servicer, timer_servicer
 from servicekit.clock import SystemClock
-from servicekit.faults import Fault, InvalidRequest
+from servicekit.faults import InvalidRequest
 from servicekit.pg.database import Database
-from servicekit.rpc import RpcServer, calling, open_channel
+from servicekit.rpc import RpcServer, open_channel
+from testkit.refusals import fault_of
 from testkit.zones.compiled_zones import compiled_zone
 
 if TYPE_CHECKING:
@@ -93,12 +94,6 @@ async def went_back(database: Database) -> None:
 
 def listing(**fields: Any) -> messages.ListZoneChangesRequest:
     return messages.ListZoneChangesRequest(**fields)
-
-
-async def refusal(call: Awaitable[object]) -> Fault:
-    with pytest.raises(Fault) as refused, calling():
-        await call
-    return refused.value
 
 
 async def test_moved_times_are_listed_then_announced_until_none_is_left(
@@ -189,7 +184,7 @@ async def test_a_malformed_organization_is_refused(stubs: Stubs, organization_id
         stubs.admin.ListZoneChanges(listing(organization_id=organization_id)),
         stubs.admin.ApplyZoneChanges(messages.ApplyZoneChangesRequest(organization_id=organization_id)),
     ):
-        refused = await refusal(call)
+        refused = await fault_of(call)
         assert isinstance(refused, InvalidRequest)
         assert [violation.field for violation in refused.violations] == ["organization_id"]
 
@@ -206,9 +201,9 @@ async def test_a_token_is_valid_only_for_its_own_request(stubs: Stubs, database:
         listing(page_token="made up"),
         listing(page_token="x" * 1025),
     ):
-        refused = await refusal(stubs.admin.ListZoneChanges(request))
+        refused = await fault_of(stubs.admin.ListZoneChanges(request))
         assert [violation.field for violation in refused.violations] == ["page_token"]
-    refused = await refusal(stubs.admin.ListZoneChanges(listing(page_size=-1)))
+    refused = await fault_of(stubs.admin.ListZoneChanges(listing(page_size=-1)))
     assert [violation.field for violation in refused.violations] == ["page_size"]
     other_size = await stubs.admin.ListZoneChanges(listing(page_size=2, page_token=token))
     assert [change.id for change in other_size.zone_changes] == ["page-1", "page-2"]

@@ -1,8 +1,6 @@
 """The loop that completes withdrawals whose caller is gone."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,24 +8,13 @@ from sqlalchemy import text
 
 from drafts_service.application.complete_withdrawals import CompleteWithdrawals
 from drafts_service.domain.draft import PATIENCE, Change
-from drafts_service.domain.post_job import JobState, PostJob
-from drafts_service.domain.target import Target
-from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED, Draft
-from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
-from postflow.drafts.v1.drafts_service_pb2 import ApproveDraftResponse, UpdateDraftResponse
+from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED
 from servicekit.faults import Unavailable
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 from servicekit.pg.outbox import Outbox
 from testkit.database_clocks import ShiftedDatabaseClock
-
-Get = Callable[..., Awaitable[Draft]]
-Update = Callable[..., Coroutine[Any, Any, UpdateDraftResponse]]
-Approve = Callable[..., Coroutine[Any, Any, ApproveDraftResponse]]
-Announced = Callable[[], Awaitable[list[DraftSaved]]]
-ADraft = Callable[..., Awaitable[Draft]]
-
-NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+from tests.usecase.drafts_service.withdrawals import ADraft, Announced, Approve, Get, Update, out, pending
 
 
 @pytest.fixture
@@ -35,30 +22,6 @@ def complete_withdrawals(database: Database, publisher: Any, outbox: Outbox) -> 
     """Runs as if the callers' time were over."""
     clock = ShiftedDatabaseClock(PATIENCE)
     return CompleteWithdrawals(database=database, clock=clock, publisher=publisher, outbox=outbox)
-
-
-async def pending(database: Database, draft_id: str = "draft") -> int | None:
-    async with database.read() as connection:
-        found = await connection.execute(text("select withdraw_below from draft where id = :id"), {"id": draft_id})
-        below: int | None = found.scalar_one()
-        return below
-
-
-def out(account: str = "a") -> PostJob:
-    return PostJob(
-        organization_id="org",
-        id=f"draft-{account}",
-        draft_id="draft",
-        version=4,
-        target=Target(social_account_id=account, channel="facebook"),
-        state=JobState.PUBLISHED,
-        publish_time=NINE,
-        external_url="https://social.example/1",
-    )
-
-
-async def now_is(get_draft: Get) -> Draft:
-    return await get_draft()
 
 
 async def test_the_loop_takes_a_withdrawal_over_after_the_callers_time(
@@ -104,7 +67,7 @@ async def test_a_caller_that_hangs_up_leaves_the_draft_unchanged_and_free(
     assert await pending(database) is None
     saved = (await announced())[-1]
     assert (saved.revision, saved.approved, saved.content_digest) == (2, True, before.content_digest)
-    after = await now_is(get_draft)
+    after = await get_draft()
     assert (after.content.text, after.approved, after.etag) == ("old", True, before.etag)
     # The repeat, with the precondition of the first call, makes the change.
     answer = await update_draft(etag=before.etag, change=Change(text="new"), request_id="request")
@@ -160,7 +123,7 @@ async def test_the_loop_learns_which_posts_went_out_meanwhile(
         await update_draft(change=Change(text="new"))
     publisher.unreachable_for, publisher.published = set(), (out(),)
     await complete_withdrawals()
-    after = await now_is(get_draft)
+    after = await get_draft()
     assert (after.state, after.content.text) == (DRAFT_STATE_PUBLISHED, "old")
     assert await pending(database) is None
 
@@ -230,7 +193,7 @@ async def test_an_approval_during_a_pending_edit_stays(
     assert (approved.content.text, approved.approved) == ("new", True)
     publisher.unreachable_for = set()
     await complete_withdrawals()
-    after = await now_is(get_draft)
+    after = await get_draft()
     assert (after.content.text, after.approved, after.etag) == ("new", True, approved.etag)
     saved = (await announced())[-1]
     assert (saved.revision, saved.approved) == (3, True)

@@ -1,36 +1,20 @@
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import text
 
 from drafts_service.application.update_draft import INTENDED, WITHDRAWN
 from drafts_service.domain.draft import Change
-from drafts_service.domain.post_job import JobState, PostJob, PostJobEvent
+from drafts_service.domain.post_job import JobState, PostJobEvent
 from drafts_service.domain.target import Target
-from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED, Draft
-from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
-from postflow.drafts.v1.drafts_service_pb2 import ApproveDraftResponse, UpdateDraftResponse
+from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED
+from postflow.drafts.v1.drafts_service_pb2 import UpdateDraftResponse
 from servicekit import failpoints
 from servicekit.faults import Fault, Refused, Unavailable
 from servicekit.pg.database import Database
-
-Get = Callable[..., Awaitable[Draft]]
-Update = Callable[..., Coroutine[Any, Any, UpdateDraftResponse]]
-Approve = Callable[..., Coroutine[Any, Any, ApproveDraftResponse]]
-Announced = Callable[[], Awaitable[list[DraftSaved]]]
-ADraft = Callable[..., Awaitable[Draft]]
-
-NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
-
-
-async def pending(database: Database, draft_id: str = "draft") -> int | None:
-    async with database.read() as connection:
-        found = await connection.execute(text("select withdraw_below from draft where id = :id"), {"id": draft_id})
-        below: int | None = found.scalar_one()
-        return below
+from tests.usecase.drafts_service.withdrawals import NINE, ADraft, Announced, Approve, Get, Update, out, pending
 
 
 @pytest.fixture
@@ -41,23 +25,6 @@ def armed() -> Iterator[Callable[[str], None]]:
 
 def only_b() -> Change:
     return Change(targets=(Target(social_account_id="b", channel="facebook"),))
-
-
-def out(account: str = "a") -> PostJob:
-    return PostJob(
-        organization_id="org",
-        id=f"draft-{account}",
-        draft_id="draft",
-        version=4,
-        target=Target(social_account_id=account, channel="facebook"),
-        state=JobState.PUBLISHED,
-        publish_time=NINE,
-        external_url="https://social.example/1",
-    )
-
-
-async def now_is(get_draft: Get) -> Draft:
-    return await get_draft()
 
 
 @pytest.mark.parametrize("change", [Change(text="new"), only_b()], ids=["content", "targets"])
@@ -102,7 +69,7 @@ async def test_a_published_draft_is_not_changed_and_its_post_is_named(
             "publish_time": NINE.isoformat(),
         }
     assert publisher.asked == [("draft", 2)]  # the second refusal needs no call: the first answer was stored
-    after = await now_is(get_draft)
+    after = await get_draft()
     assert (after.content.text, after.approved, after.etag) == ("old", True, before.etag)
     assert after.state == DRAFT_STATE_PUBLISHED
     assert after.publish_time.ToDatetime(UTC) == NINE
@@ -124,13 +91,13 @@ async def test_an_event_of_a_post_known_from_an_answer_changes_nothing(
     publisher.published = (out(),)
     with pytest.raises(Refused):
         await update_draft(change=Change(text="new"))
-    known = await now_is(get_draft)
+    known = await get_draft()
     await reflect(a_job(JobState.READY, version=2), a_job(JobState.SENDING, version=3))
-    assert await now_is(get_draft) == known
+    assert await get_draft() == known
     await reflect(
         a_job(JobState.PUBLISHED, version=4, publish_time=NINE, external_url="https://social.example/1"),
     )
-    assert await now_is(get_draft) == known
+    assert await get_draft() == known
 
 
 async def test_every_edit_asks_publisher_until_no_older_text_is_in_flight(
@@ -158,7 +125,7 @@ async def test_a_post_that_goes_out_after_one_edit_refuses_the_next(
     with pytest.raises(Refused) as refusal:
         await update_draft(change=Change(text="newer"))
     assert refusal.value.reason == "DRAFT_PUBLISHED"
-    assert (await now_is(get_draft)).content.text == "new"
+    assert (await get_draft()).content.text == "new"
 
 
 async def test_an_edit_that_changes_nothing_names_the_jobs_in_flight(
@@ -188,7 +155,7 @@ async def test_the_draft_is_unchanged_while_publisher_is_down(
     assert (refusal.value.reason, refusal.value.retry_after) == ("WITHDRAW_PENDING", timedelta(seconds=2))
     assert refusal.value.metadata == {"draft_id": "draft", "revision": "2"}
     assert await pending(database) == 2
-    assert await now_is(get_draft) == before
+    assert await get_draft() == before
     assert len(await announced()) == 2
 
 
@@ -254,7 +221,7 @@ async def test_the_slower_of_two_edits_is_made_on_top_of_the_other(
     # Withdrawing below 2 is no longer enough: revision 2 has been approved meanwhile.
     assert publisher.asked == [("draft", 2), ("draft", 2), ("draft", 3)]
     assert (slow.result().draft.content.text, slow.result().draft.revision) == ("slow", 3)
-    after = await now_is(get_draft)
+    after = await get_draft()
     assert (after.content.text, after.approved) == ("slow", False)
     assert await pending(database) is None
 
@@ -270,7 +237,7 @@ async def test_only_one_of_two_edits_with_the_same_etag_is_made(
         await update_draft(etag=etag, change=Change(text="quick"))
         hold.set()
     assert slow.result() == "ETAG_MISMATCH"
-    assert (await now_is(get_draft)).content.text == "quick"
+    assert (await get_draft()).content.text == "quick"
     assert await pending(database) is None
 
 
@@ -294,7 +261,7 @@ async def test_an_edit_refused_after_the_withdrawal_leaves_the_draft_free(
         await approve_draft(approver="bob")
         hold.set()
     assert edit.result() == "ETAG_MISMATCH"
-    after = await now_is(get_draft)
+    after = await get_draft()
     assert (after.content.text, after.approved, after.revision) == ("new", True, 3)
     saved = (await announced())[-1]
     assert (saved.revision, saved.approved, saved.content_digest) == (3, True, after.content_digest)

@@ -12,28 +12,15 @@ from publisher_service.adapters.postgres.claim import claim
 from publisher_service.adapters.postgres.contents import lock_contents, save_contents
 from publisher_service.adapters.postgres.gates import set_connection
 from publisher_service.adapters.postgres.jobs import insert_jobs, lock_jobs
-from publisher_service.domain.account import AccountState, SocialAccount
 from publisher_service.domain.claim import Command, Judged, Lane, Verdict
-from publisher_service.domain.plan import SavedDraft
 from publisher_service.domain.post_job import JobState, PostJob, Target, job_id
 from servicekit.pg.database import Database
+from tests.usecase.publisher_service.replica import a_command, a_draft, an_account
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+LATE = NOW + timedelta(hours=1)
 PAGE = Target(social_account_id="page", channel="facebook")
-COMMAND = Command(
-    organization_id="acme",
-    draft_id="draft",
-    target=PAGE,
-    slot_id="slot",
-    slot_revision=1,
-    emission=1,
-    schedule_time=NOW,
-    not_after=NOW + timedelta(hours=1),
-    content_revision=1,
-    max_attempts=5,
-    target_month="2026-03-01",
-    traceparent="",
-)
+COMMAND = replace(a_command("draft", "page"), schedule_time=NOW, not_after=LATE, target_month="2026-03-01")
 JOB = PostJob(
     organization_id="acme",
     id=job_id("acme", "draft", PAGE),
@@ -60,32 +47,10 @@ FAILED = replace(
 @pytest.fixture
 async def database(database: Database) -> Database:
     """Has an approved draft and its connected account."""
-    account = SocialAccount(
-        organization_id="acme",
-        id="page",
-        provider="sandbox",
-        external_account_id="ext",
-        display_name="",
-        channels=("facebook",),
-        state=AccountState.CONNECTED,
-        version=1,
-        create_time=NOW,
-        update_time=NOW,
-    )
-    draft = SavedDraft(
-        organization_id="acme",
-        draft_id="draft",
-        version=1,
-        revision=1,
-        content=b"",
-        content_digest="digest",
-        approved=True,
-        targets=(PAGE,),
-    )
     async with database.transaction() as tx:
         await lock_contents(tx.connection, [("acme", "draft")])
-        await save_contents(tx.connection, [draft])
-        await insert_account(tx.connection, account, b"sealed")
+        await save_contents(tx.connection, [a_draft("draft", "page")])
+        await insert_account(tx.connection, an_account("page"), b"sealed")
         await set_connection(tx.connection, "acme", "page", provider="sandbox", connected=True, now=NOW)
         await tx.connection.execute(text("update account_gate set lined = false"))
     return database

@@ -1,14 +1,24 @@
 """Steps that tests of several use cases share."""
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from postflow.queue.v1.queue_slot_pb2 import QueueSlot
 from queue_service.domain.job import JobState
 from queue_service.domain.listing import Filter, Position
+from queue_service.domain.policy import Policy
 from queue_service.wire.slots import queue_slot
+from testkit.clocks import START
+
+LEAD = Policy().lead
+DUE = START + timedelta(minutes=10)
 
 if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue
+
+
+def seconds(count: float) -> timedelta:
+    return timedelta(seconds=count)
 
 
 async def drain(queue: "Queue") -> int:

@@ -13,18 +13,12 @@ from queue_service.domain.policy import Policy
 from servicekit import failpoints
 from testkit.clocks import START
 from testkit.readers import all_readers_held
-from tests.usecase.queue_service.steps import drain
+from tests.usecase.queue_service.steps import DUE, LEAD, drain, seconds
 
 if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue
 
 Make = Callable[[Policy], "Queue"]
-LEAD = Policy().lead
-DUE = START + timedelta(minutes=10)
-
-
-def seconds(count: float) -> timedelta:
-    return timedelta(seconds=count)
 
 
 async def test_a_slot_is_handed_over_when_the_lead_begins_not_before(queue: "Queue") -> None:

@@ -13,18 +13,12 @@ from queue_service.adapters.postgres import dispatch
 from queue_service.domain.job import JobState
 from queue_service.domain.policy import Policy
 from testkit.clocks import START
-from tests.usecase.queue_service.steps import drain
+from tests.usecase.queue_service.steps import DUE, LEAD, drain, seconds
 
 if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue
 
 Make = Callable[[Policy], "Queue"]
-LEAD = Policy().lead
-DUE = START + timedelta(minutes=10)
-
-
-def seconds(count: float) -> timedelta:
-    return timedelta(seconds=count)
 
 
 async def test_an_unanswered_command_is_repeated_at_growing_intervals(queue: "Queue") -> None:

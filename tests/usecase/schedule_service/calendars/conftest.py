@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import date, time, timedelta
+from datetime import time, timedelta
 from typing import Any
 
 import pytest
@@ -38,7 +38,7 @@ from schedule_service.application.calendars.put_account_schedule import PutAccou
 from schedule_service.application.calendars.update_schedule_rule import UpdateScheduleRule
 from schedule_service.domain.calendars.account_schedule import Timetable
 from schedule_service.domain.calendars.rule_targets import Span, TargetPage
-from schedule_service.domain.calendars.schedule_rule import AssetPolicy, Terms
+from schedule_service.domain.calendars.schedule_rule import Terms
 from schedule_service.domain.calendars.upcoming_slot import UpcomingSlot
 from schedule_service.wire import account_schedules
 from schedule_service.wire import schedule_rules as wire_rules
@@ -48,6 +48,7 @@ from servicekit.pg.ledger import RequestLedger, mutation
 from servicekit.pg.outbox import Outbox, OutboxRow
 from testkit.clocks import START
 from testkit.database_clocks import FrozenDatabaseClock
+from tests.usecase.schedule_service.calendars.terms import BY_RRULE, WEEKLY
 
 TIMETABLE = Timetable(
     name="Default queue",
@@ -61,29 +62,6 @@ TIMETABLE = Timetable(
     enabled=True,
     send_window=SendWindow(days=frozenset({0, 1, 6}), start=time(8, 30), end=None),
     min_spacing=timedelta(minutes=6),
-)
-WEEKLY = Terms(
-    name="Monday motivation",
-    time_zone=find_zone("America/New_York"),
-    weekly_slots=(WeeklySlot(day=0, hour=0, minute=0), WeeklySlot(day=6, hour=23, minute=59)),
-    rrule="",
-    start_time=None,
-    start_date=None,
-    end_date=date(2027, 12, 31),
-    excluded_dates=(date(2026, 12, 25), date(2027, 1, 1)),
-    channels=("facebook", "instagram_feed"),
-    category_id="memes",
-    asset_policy=AssetPolicy.REQUIRED,
-    enabled=True,
-)
-BY_RRULE = replace(
-    WEEKLY,
-    weekly_slots=(),
-    rrule="FREQ=MONTHLY;BYDAY=1TU",
-    start_time=time(23, 59),
-    start_date=date(2026, 3, 1),
-    end_date=None,
-    excluded_dates=(),
 )
 
 

@@ -2,17 +2,17 @@
 
 import asyncio
 from dataclasses import replace
-from datetime import UTC, date, datetime, time
+from datetime import UTC, datetime, time
 from typing import TYPE_CHECKING
 
 import pytest
 from sqlalchemy import text
 
-from civil.weekly import WeeklySlot
 from civil.zones import find_zone, tzdata_version
 from schedule_service.adapters.postgres.schedule_rules import find_rule
-from schedule_service.domain.calendars.schedule_rule import MOST_RULES, AssetPolicy, Terms
+from schedule_service.domain.calendars.schedule_rule import MOST_RULES, Terms
 from servicekit.faults import AlreadyExists, LimitReached
+from tests.usecase.schedule_service.calendars.terms import BY_RRULE, WEEKLY
 
 if TYPE_CHECKING:
     from tests.usecase.schedule_service.calendars.conftest import Rules
@@ -20,29 +20,6 @@ if TYPE_CHECKING:
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 """A Monday."""
-WEEKLY = Terms(
-    name="Monday motivation",
-    time_zone=find_zone("America/New_York"),
-    weekly_slots=(WeeklySlot(day=0, hour=0, minute=0), WeeklySlot(day=6, hour=23, minute=59)),
-    rrule="",
-    start_time=None,
-    start_date=None,
-    end_date=date(2027, 12, 31),
-    excluded_dates=(date(2026, 12, 25), date(2027, 1, 1)),
-    channels=("facebook", "instagram_feed"),
-    category_id="memes",
-    asset_policy=AssetPolicy.REQUIRED,
-    enabled=True,
-)
-BY_RRULE = replace(
-    WEEKLY,
-    weekly_slots=(),
-    rrule="FREQ=MONTHLY;BYDAY=1TU",
-    start_time=time(23, 59),
-    start_date=date(2026, 3, 1),
-    end_date=None,
-    excluded_dates=(),
-)
 
 
 @pytest.mark.parametrize("terms", [WEEKLY, BY_RRULE, replace(BY_RRULE, start_time=time(0), enabled=False)])

@@ -1,34 +1,17 @@
 """ApplyZoneChanges announces what has moved exactly once."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
-from civil.zones import tzdata_version, zone_data
-from schedule_service.domain.zone_changes.moved_times import MovedTime
-from schedule_service.domain.zone_changes.zone_change import Kind, ZoneChange
+from civil.zones import zone_data
+from schedule_service.domain.zone_changes.zone_change import Kind
+from tests.usecase.schedule_service.zone_changes.vancouver import BERLIN, MOVED, NEW, NOW, OLD, VANCOUVER, ids
 
 if TYPE_CHECKING:
     from tests.usecase.schedule_service.zone_changes.conftest import Drift
-
-
-OLD = "2024a"
-NEW = tzdata_version()
-NOW = datetime(2026, 10, 20, 12, 0, tzinfo=UTC)
-VANCOUVER = "America/Vancouver"
-BERLIN = "Europe/Berlin"
-# Monday 09:00 of the first winter without winter time.
-MOVED = MovedTime(
-    datetime(2026, 11, 2, 9, 0), datetime(2026, 11, 2, 17, 0, tzinfo=UTC), datetime(2026, 11, 2, 16, 0, tzinfo=UTC)
-)
-
-
-def ids(changes: Sequence[ZoneChange]) -> list[tuple[str, str, str]]:
-    return [(change.kind, *change.place) for change in changes]
 
 
 async def test_moved_rows_are_announced_once_and_the_rest_only_marked(drift: "Drift") -> None:

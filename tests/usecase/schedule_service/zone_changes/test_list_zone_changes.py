@@ -1,39 +1,23 @@
 """ListZoneChanges lists exactly what the current time zone data moves."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from civil.weekly import WeeklySlot
 from civil.windows import SendWindow
-from civil.zones import tzdata_version
 from schedule_service.adapters.postgres.account_schedules import save_schedule
 from schedule_service.adapters.postgres.timers import insert_timer
 from schedule_service.domain.calendars.account_schedule import deleted
 from schedule_service.domain.timers.timer_request import TimerRequest
 from schedule_service.domain.timers.timer_request import created as created_timer
 from schedule_service.domain.zone_changes.moved_times import MovedTime
-from schedule_service.domain.zone_changes.zone_change import Kind, ZoneChange
+from schedule_service.domain.zone_changes.zone_change import Kind
 from testkit.zones.compiled_zones import compiled_zone
+from tests.usecase.schedule_service.zone_changes.vancouver import BERLIN, MOVED, NEW, NOW, OLD, VANCOUVER, ids
 
 if TYPE_CHECKING:
     from tests.usecase.schedule_service.zone_changes.conftest import Drift
-
-
-OLD = "2024a"
-NEW = tzdata_version()
-NOW = datetime(2026, 10, 20, 12, 0, tzinfo=UTC)
-VANCOUVER = "America/Vancouver"
-BERLIN = "Europe/Berlin"
-# Monday 09:00 of the first winter without winter time.
-MOVED = MovedTime(
-    datetime(2026, 11, 2, 9, 0), datetime(2026, 11, 2, 17, 0, tzinfo=UTC), datetime(2026, 11, 2, 16, 0, tzinfo=UTC)
-)
-
-
-def ids(changes: Sequence[ZoneChange]) -> list[tuple[str, str, str]]:
-    return [(change.kind, *change.place) for change in changes]
 
 
 async def test_only_schedules_whose_times_move_are_listed(drift: "Drift") -> None:

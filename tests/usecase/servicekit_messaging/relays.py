@@ -1,0 +1,77 @@
+"""A relay with a stream in memory, and announcements that are numbers."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from google.protobuf.duration_pb2 import Duration
+from sqlalchemy import text
+
+from servicekit.ids import Uuid7Source
+from servicekit.messaging.relay import Relay
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database
+from servicekit.pg.outbox import Announcement, Outbox
+from testkit.broker import MemoryBroker
+from testkit.database_clocks import ShiftedDatabaseClock
+
+OLD_NOW = ShiftedDatabaseClock(-timedelta(minutes=5))
+
+
+class Announcer:
+    """Announces numbers; with `left=True` like a process that died before its relay published them."""
+
+    def __init__(self, database: Database, relay: Relay) -> None:
+        self._database = database
+        self._outbox = Outbox(Uuid7Source(), relay.offer)
+        self._left = Outbox(Uuid7Source(), lambda rows: None)
+
+    async def __call__(self, numbers: Iterable[int], *, left: bool = False, subject: str = "events.test.o.n") -> None:
+        clock, outbox = (OLD_NOW, self._left) if left else (DatabaseClock(), self._outbox)
+        async with self._database.transaction() as tx:
+            await outbox.append(
+                tx,
+                [
+                    Announcement(
+                        subject=subject,
+                        organization_id="o",
+                        aggregate_id=str(number),
+                        message=Duration(seconds=number),
+                    )
+                    for number in numbers
+                ],
+                now=await clock.now(tx.connection),
+            )
+
+
+def relay_of(database: Database, broker: MemoryBroker) -> Relay:
+    return Relay(
+        database=database,
+        clock=DatabaseClock(),
+        publisher=broker,
+        stream=broker,
+        connections=lambda: broker.connections,
+    )
+
+
+async def is_open(database: Database, rows: int) -> bool:
+    return await count_open(database) == rows
+
+
+async def count_open(database: Database) -> int:
+    async with database.read() as connection:
+        count: int = (
+            await connection.execute(text("select count(*) from outbox where stream_sequence is null"))
+        ).scalar_one()
+        return count
+
+
+async def all_marked(database: Database, of: int) -> bool:
+    async with database.read() as connection:
+        row = (
+            await connection.execute(text("select count(*) as all, count(stream_sequence) as marked from outbox"))
+        ).one()
+    return bool(row.all == row.marked == of)
+
+
+def numbers_in(broker: MemoryBroker) -> list[int]:
+    return [int(event.aggregate_id) for event in broker.events]
