@@ -1,4 +1,4 @@
-"""What tests of withdrawals share: how they call, what they look up, and a post that is out."""
+"""The parts that tests of withdrawals share: types of their fixtures, the pending revision, a post that is out."""
 
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC, datetime
