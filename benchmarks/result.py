@@ -1,7 +1,7 @@
 """A measured figure and its ratio to a baseline."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -15,6 +15,8 @@ class Result:
     unit: str
     baseline: float | None = None
     note: str = ""
+    of: str = ""
+    """The thing of which this is one of many figures: shown as a column of a table of its own, with `name` as a row."""
 
     @property
     def ratio(self) -> float | None:
@@ -24,14 +26,28 @@ class Result:
 def write(results: Sequence[Result], path: Path, *, keep_others: bool = False) -> None:
     """Writes the results as JSON; `keep_others` keeps rows of earlier runs that were not measured again."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    measured = {result.name for result in results}
+    measured = {(result.of, result.name) for result in results}
     others = json.loads(path.read_text()) if keep_others and path.exists() else []
-    rows = [row for row in others if row["name"] not in measured]
+    rows = [row for row in others if (row.get("of", ""), row["name"]) not in measured]
     rows += [asdict(result) | {"ratio": result.ratio} for result in results]
     path.write_text(json.dumps(rows, indent=2) + "\n")
 
 
 def table(results: Sequence[Result]) -> str:
+    """Returns the figures as text: those that stand alone, then a table for all things that have the same figures."""
+    alone = [result for result in results if not result.of]
+    tables = [_alone(alone)] if alone else []
+    tables += [_crossed(names, things) for names, things in _alike(results).items()]
+    return "\n\n".join(tables)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Returns the value below which that share of the values lies."""
+    ordered = sorted(values)
+    return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
+
+
+def _alone(results: Sequence[Result]) -> str:
     heads = ("measure", "value", "unit", "baseline", "ratio", "compared with")
     rows = [heads] + [
         (
@@ -44,16 +60,37 @@ def table(results: Sequence[Result]) -> str:
         )
         for result in results
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(heads))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    return _aligned(rows)
+
+
+def _alike(results: Iterable[Result]) -> Mapping[tuple[str, ...], Mapping[str, Mapping[str, Result]]]:
+    """Groups the things that have figures of the same names."""
+    things: dict[str, dict[str, Result]] = {}
+    for result in results:
+        if result.of:
+            things.setdefault(result.of, {})[result.name] = result
+    groups: dict[tuple[str, ...], dict[str, Mapping[str, Result]]] = {}
+    for thing, figures in things.items():
+        groups.setdefault(tuple(figures), {})[thing] = figures
+    return groups
+
+
+def _crossed(names: Sequence[str], things: Mapping[str, Mapping[str, Result]]) -> str:
+    units = {name: next(iter(things.values()))[name].unit for name in names}
+    heads = ("", *things, "")
+    return _aligned(
+        [
+            heads,
+            *((name, *(_number(figures[name].value) for figures in things.values()), units[name]) for name in names),
+        ]
     )
 
 
-def percentile(values: Sequence[float], share: float) -> float:
-    """Returns the value below which that share of the values lies."""
-    ordered = sorted(values)
-    return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
 
 
 def _number(value: float) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import calendars, floor, jobs, lines, outbox, pipeline, seed, timers
+from benchmarks import calendars, calls, floor, jobs, lines, outbox, pipeline, seed, timers
 from benchmarks.result import Result, table, write
 from devstack.stack import Stack
 from publisher_service.adapters.vault import Vault
@@ -42,6 +42,8 @@ def main() -> None:
     parser.add_argument(
         "--republish-rate", type=int, default=5000, help="lost events published again, a second (default 5,000)"
     )
+    parser.add_argument("--calls", type=int, default=2000, help="measured calls of each method (default 2,000)")
+    parser.add_argument("--statements", action="store_true", help="list the statements of each call")
     parser.add_argument("--out", type=Path, default=_OUT, help="the JSON file to write")
     arguments = parser.parse_args()
     if _HELP in arguments.parts:
@@ -111,6 +113,10 @@ async def _measure_pipeline(arguments: Namespace) -> list[Result]:
     return [*bare, *drained, *late, *added, *results]
 
 
+def _calls(arguments: Namespace) -> list[Result]:
+    return asyncio.run(calls.measure(arguments.calls, listing=arguments.statements))
+
+
 def _lines(arguments: Namespace) -> list[Result]:
     return asyncio.run(_measure_lines(arguments))
 
@@ -141,6 +147,7 @@ _PARTS: Mapping[str, _Part] = {
     "jobs": _Part("jobkit's runs a second on PostgreSQL, against bare SQL", _jobs),
     "timers": _Part("Schedule alone: timers due at once, lateness, slot times, the look for due timers", _timers),
     "outbox": _Part("the outbox of a lost stream: time to publish all again, delay of new events meanwhile", _outbox),
+    "calls": _Part("CPU of each call until its events have settled, against a call that does nothing", _calls),
     "pipeline": _Part("posts through all four services: rate, CPU and lateness, AddToQueue, idling", _pipeline),
     "lines": _Part("lateness of posts beside a backlog of one busy account", _lines),
 }

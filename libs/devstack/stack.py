@@ -46,6 +46,7 @@ class Stack:
         *,
         ports: Ports = FREE_PORTS,
         durable: bool = False,
+        postgres_options: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
         services: Sequence[str] = SERVICES,
         replicas: Mapping[str, int] | None = None,
@@ -58,10 +59,11 @@ class Stack:
     ) -> None:
         """Prepares a stack of `services`; starts nothing yet.
 
-        `environment` is for the services, and names servers to use instead of the embedded ones. `replicas` says how
-        many processes a service has, if not one; the second is called `queue-2`. A service named by `without` gets its
-        database and its address, and somebody else starts it. `respawn` restarts services that end by themselves,
-        `respawn_servers` PostgreSQL and NATS; `reset` begins with empty data.
+        `environment` is for the services, and names servers to use instead of the embedded ones. `postgres_options`
+        are further settings of the embedded PostgreSQL. `replicas` says how many processes a service has, if not one;
+        the second is called `queue-2`. A service named by `without` gets its database and its address, and somebody
+        else starts it. `respawn` restarts services that end by themselves, `respawn_servers` PostgreSQL and NATS;
+        `reset` begins with empty data.
         """
         self.state = StateFolder(state_dir)
         self._layout = Layout(ports, environment or {})
@@ -88,6 +90,7 @@ class Stack:
                 self.state.path / "postgres",
                 port=ports.postgres,
                 mode=Mode.DURABLE if durable else Mode.FAST,
+                options=postgres_options,
                 on_line=partial(self._on_line, "postgres"),
             )
         self.nats: EmbeddedNats | None = None

@@ -5,7 +5,7 @@ import json
 import os
 import secrets
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -74,8 +74,15 @@ class EmbeddedPostgres:
     """Runs PostgreSQL. The folder is locked while it runs: one process at a time can use it."""
 
     def __init__(
-        self, folder: Path, *, port: int = 0, mode: Mode = Mode.DURABLE, on_line: Callable[[str], None] | None = None
+        self,
+        folder: Path,
+        *,
+        port: int = 0,
+        mode: Mode = Mode.DURABLE,
+        options: Mapping[str, str] | None = None,
+        on_line: Callable[[str], None] | None = None,
     ) -> None:
+        """Prepares a server; `options` adds settings of the server, or replaces them."""
         self._folder = folder.absolute()
         self._cluster = self._folder / "cluster"
         self._data = self._cluster / "data"
@@ -83,6 +90,7 @@ class EmbeddedPostgres:
         self._wanted_port = port
         self.port = port
         self._mode = mode
+        self._options = options or {}
         self._on_line = on_line
         self._uid = unprivileged_uid()
         self._programs: Path | None = None
@@ -212,7 +220,7 @@ class EmbeddedPostgres:
         raise PortInUse("PostgreSQL", self.port)
 
     async def _launch(self) -> Child:
-        options = COMMON_OPTIONS | OPTIONS[self._mode] | {"port": str(self.port)}
+        options = {**COMMON_OPTIONS, **OPTIONS[self._mode], **self._options, "port": str(self.port)}
         settings = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
         # If we are killed, a test wants it gone at once; elsewhere it should end in order.
         death_signal = IMMEDIATE_SHUTDOWN if self._mode is Mode.FAST else FAST_SHUTDOWN

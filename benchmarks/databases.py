@@ -1,0 +1,44 @@
+"""Reads from the databases what they have written: WAL and events."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import asyncpg
+
+from devstack.stack import Stack
+
+
+class Databases:
+    """Connections of the benchmark's own, one to each service's database; their backends are no part of a figure."""
+
+    def __init__(self, connections: Mapping[str, "asyncpg.Connection"]) -> None:
+        self._connections = connections
+
+    @property
+    def backends(self) -> list[int]:
+        return [connection.get_server_pid() for connection in self._connections.values()]
+
+    async def wal(self) -> int:
+        """Returns the bytes of WAL that the whole server has ever written."""
+        connection = next(iter(self._connections.values()))
+        return int(await connection.fetchval("select pg_current_wal_insert_lsn() - '0/0'::pg_lsn"))
+
+    async def events(self) -> dict[str, int]:
+        """Returns how many rows each outbox has ever had, by the last position: rows of failed transactions count."""
+        return {service: await self.value(service, _EVENTS) for service in self._connections}
+
+    async def value(self, service: str, query: str) -> int:
+        return int(await self._connections[service].fetchval(query))
+
+
+_EVENTS = "select coalesce(max(position), 0) from outbox"
+
+
+@asynccontextmanager
+async def opened(stack: Stack) -> AsyncIterator[Databases]:
+    async with AsyncExitStack() as connections:
+        opened = {}
+        for service, url in stack.database_urls.items():
+            opened[service] = connection = await asyncpg.connect(url)
+            connections.push_async_callback(connection.close)
+        yield Databases(opened)

@@ -1,0 +1,74 @@
+"""Reads from the streams what went through them, and waits until all of it has been applied."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+
+import nats
+from nats.js import JetStreamContext
+
+from devstack.stack import Stack
+from postflow.ops.v1 import operations_service_pb2
+from postflow.ops.v1.operations_service_pb2_grpc import OperationsServiceStub
+
+if TYPE_CHECKING:
+    from postflow.ops.v1.operations_service_pb2_grpc import OperationsServiceAsyncStub
+from servicekit.rpc import open_channel
+from topology import EVENTS, PUBLISH
+
+_PERIOD = 0.05
+
+
+class Events:
+    def __init__(self, stream: JetStreamContext, services: Sequence["OperationsServiceAsyncStub"]) -> None:
+        self._stream = stream
+        self._services = services
+
+    async def envelopes(self) -> int:
+        """Returns how many messages EVENTS has ever had."""
+        return await self._messages(EVENTS.name)
+
+    async def commands(self) -> int:
+        """Returns how many messages PUBLISH has ever had."""
+        return await self._messages(PUBLISH.name)
+
+    async def settled(self, within: float = 60.0) -> None:
+        """Waits until every event is published and applied, also those that the applying has caused."""
+        async with asyncio.timeout(within):
+            quiet = 0
+            # Twice, because the consumers may announce something after the outboxes were looked at.
+            while quiet < 2:
+                quiet = quiet + 1 if await self._quiet() else 0
+                if not quiet:
+                    await asyncio.sleep(_PERIOD)
+
+    async def _quiet(self) -> bool:
+        # The streams first: asking them costs least.
+        return await self._applied() and await self._published() and await self._applied()
+
+    async def _applied(self) -> bool:
+        consumers = await self._stream.consumers_info(EVENTS.name)
+        return not any(consumer.num_pending or consumer.num_ack_pending for consumer in consumers)
+
+    async def _published(self) -> bool:
+        for service in self._services:
+            stats = await service.GetStats(operations_service_pb2.GetStatsRequest())
+            if stats.outbox.backlog:
+                return False
+        return True
+
+    async def _messages(self, stream: str) -> int:
+        return (await self._stream.stream_info(stream)).state.last_seq
+
+
+@asynccontextmanager
+async def opened(stack: Stack) -> AsyncIterator[Events]:
+    client = await nats.connect(stack.nats_url)
+    async with AsyncExitStack() as channels:
+        channels.push_async_callback(client.close)
+        services = [
+            OperationsServiceStub(await channels.enter_async_context(open_channel(target)))
+            for target in stack.targets.values()
+        ]
+        yield Events(client.jetstream(), services)
