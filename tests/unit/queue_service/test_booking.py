@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from civil.zones import find_zone
 from queue_service.domain.account import AccountQueue
-from queue_service.domain.booking import Place, book, check_exact_time
+from queue_service.domain.booking import Place, book, check_exact_time, next_sequence
 from queue_service.domain.draft import Draft, Target
 from queue_service.domain.slot import QueueSlot, SlotOrigin, SlotState, SlotTarget
 from servicekit.faults import InvalidField
@@ -113,3 +113,12 @@ def test_local_date_and_time_are_the_instant_in_the_zone(moment: datetime, time_
     assert slot.local_time
     local = datetime.combine(slot.local_date, slot.local_time, UTC)
     assert local - find_zone(time_zone).offset_at(instant) == instant
+
+
+@given(st.integers(min_value=0, max_value=2**62), st.datetimes(min_value=datetime(2020, 1, 1), timezones=st.just(UTC)))
+def test_a_sequence_follows_the_last_one_and_the_clock(last: int, now: datetime) -> None:
+    ticks = (now - datetime(1970, 1, 1, tzinfo=UTC)) // MICROSECOND
+    sequence = next_sequence(last, now)
+    assert sequence > last
+    assert sequence >= ticks
+    assert sequence in (last + 1, ticks)

@@ -1,5 +1,6 @@
 """A draft's targets and accounts, and why a call for some of them is refused."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -23,7 +24,7 @@ def sent(target: Target) -> PublishedTarget:
 
 
 def locked(*published: PublishedTarget, draft: Draft = DRAFT, queued: BlockingSlot | None = None) -> LockedDraft:
-    return LockedDraft(draft=draft, queued=queued, published=published)
+    return LockedDraft(draft=draft, live=(queued,) if queued else (), published=published)
 
 
 @pytest.mark.parametrize(("account", "targets"), [("page", (FEED, STORY)), ("bot", (NEWS,)), ("other", ())])
@@ -91,12 +92,12 @@ def test_a_draft_without_targets_is_refused(asked: list[str]) -> None:
     ],
 )
 def test_only_targets_that_have_not_been_sent_remain(published: tuple[Target, ...], left: tuple[Target, ...]) -> None:
-    assert locked(*map(sent, published)).unpublished(["page", "bot"]).targets == left
+    assert locked(*map(sent, published)).unpublished(DRAFT, ["page", "bot"]).targets == left
 
 
 def test_a_removed_target_that_was_sent_leaves_the_others() -> None:
     removed = Target(social_account_id="page", channel="facebook_reel", destination="")
-    assert locked(sent(removed)).unpublished(["page"]) == DRAFT
+    assert locked(sent(removed)).unpublished(DRAFT, ["page"]) == DRAFT
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_an_account_on_which_all_targets_were_sent_is_refused(
     published: tuple[Target, ...], account: str, channel: str
 ) -> None:
     with pytest.raises(Refused) as refused:
-        locked(*map(sent, published)).unpublished(["page", "bot"])
+        locked(*map(sent, published)).unpublished(DRAFT, ["page", "bot"])
     assert refused.value.reason == "DRAFT_PUBLISHED"
     assert refused.value.metadata == {
         "draft_id": "d1",
@@ -119,17 +120,36 @@ def test_an_account_on_which_all_targets_were_sent_is_refused(
 
 def test_an_account_removed_since_the_draft_was_read_is_refused() -> None:
     with pytest.raises(Refused) as refused:
-        locked().unpublished(["page", "removed"])
+        locked().unpublished(DRAFT, ["page", "removed"])
     assert refused.value.reason == "ACCOUNT_NOT_A_TARGET"
 
 
 @pytest.mark.parametrize("draft", [DRAFT, EMPTY])
 def test_a_draft_in_the_queue_is_refused_before_anything_else(draft: Draft) -> None:
     with pytest.raises(Refused) as refused:
-        locked(sent(NEWS), draft=draft, queued=QUEUED).unpublished(["page", "bot"])
+        locked(sent(NEWS), draft=draft, queued=QUEUED).unpublished(draft, ["page", "bot"])
     assert refused.value.reason == "ALREADY_QUEUED"
     assert refused.value.metadata == {
         "social_account_id": "page",
         "queue_slot_id": "s1",
         "schedule_time": "2026-03-02T09:30:00.000500Z",
     }
+
+
+def test_slots_and_sent_targets_on_other_accounts_do_not_matter() -> None:
+    known = locked(sent(FEED), sent(STORY), queued=QUEUED)
+    assert known.unpublished(DRAFT, ["bot"]) == DRAFT
+
+
+@pytest.mark.parametrize(("read", "known", "newer"), [(7, 8, 8), (8, 7, 8)])
+def test_the_newer_of_what_was_read_and_what_is_known_counts(read: int, known: int, newer: int) -> None:
+    of_known = locked(draft=replace(DRAFT, revision=known))
+    assert of_known.unpublished(replace(DRAFT, revision=read), ["page"]).revision == newer
+
+
+def test_a_draft_that_got_a_slot_is_queued_on_its_account() -> None:
+    known = locked().with_slots([QUEUED])
+    with pytest.raises(Refused) as refused:
+        known.unpublished(DRAFT, ["page"])
+    assert refused.value.metadata["queue_slot_id"] == "s1"
+    assert known.unpublished(DRAFT, ["bot"]) == DRAFT

@@ -67,6 +67,38 @@ def claim_names(horizon: datetime) -> dict[str, object]:
     }
 
 
+def new_slot(account: str) -> dict[str, object]:
+    time = START + timedelta(days=99)
+    return {
+        "queue_organization_ids": ["acme"],
+        "queue_account_ids": [account],
+        "first_times": [time],
+        "oldest_releases": [""],
+        "last_sequences": [1],
+        "queues": 1,
+        "now": START,
+        "organization_ids": ["acme"],
+        "ids": ["new"],
+        "draft_ids": ["new"],
+        "social_account_ids": [account],
+        "schedule_times": [time],
+        "origins": ["EXACT"],
+        "not_afters": [time],
+        "time_zones": [""],
+        "local_dates": [None],
+        "local_times": [None],
+        "content_revisions": [1],
+        "traceparents": [""],
+        "nominals": [None],
+        "tzdata_versions": [""],
+        "sequences": [1],
+        "target_organization_ids": ["acme"],
+        "slot_ids": ["new"],
+        "channels": ["facebook"],
+        "destinations": [""],
+    }
+
+
 STATEMENTS: dict[str, tuple[TextClause, dict[str, object]]] = {
     "next due": (dispatch._NEXT_DUE, {}),
     "next repeat": (dispatch._NEXT_REPEAT, {}),
@@ -86,10 +118,11 @@ STATEMENTS: dict[str, tuple[TextClause, dict[str, object]]] = {
     ),
     "unanswered": (dispatch._ADVANCE_UNANSWERED, {"now": START, "limit": 500}),
     "overdue": (dispatch._OVERDUE, {}),
-    "a draft and its slots": (
-        drafts._LOCK_DRAFT,
-        {"organization_id": "acme", "id": "page-7-3", "social_account_ids": ["page-7", "page-8"]},
+    "drafts and their slots": (
+        drafts._LOCK_DRAFTS,
+        {"organization_ids": ["acme"] * 2, "ids": ["page-7-3", "page-8-4"]},
     ),
+    "new slots": (slots._INSERT_SLOTS, new_slot("page-7")),
     "slots that get targets": (
         drafts._EXTEND_SLOTS,
         {"organization_ids": ["acme"] * 2, "ids": ["page-7-3", "page-8-4"], "now": START},
@@ -101,7 +134,7 @@ STATEMENTS: dict[str, tuple[TextClause, dict[str, object]]] = {
     "near": (
         slots._NEAR,
         {
-            "organization_id": "acme",
+            "organization_ids": ["acme"] * 8,
             "social_account_ids": ["page-7"] * 8,
             "schedule_times": [START + timedelta(days=2, hours=hour) for hour in range(8)],
             "spacing": timedelta(minutes=1),
@@ -110,7 +143,7 @@ STATEMENTS: dict[str, tuple[TextClause, dict[str, object]]] = {
     "counted": (
         slots._COUNTED,
         {
-            "organization_id": "acme",
+            "organization_ids": ["acme"],
             "social_account_ids": ["page-7"],
             "dates": [START.date()],
             "starts": [START + timedelta(days=2)],
@@ -197,13 +230,14 @@ async def test_settlement_finds_its_rows_by_their_keys(crowded: "Queue") -> None
         "search_from": some,
         "full_from": some,
         "full_until": some,
+        "accounts": DUE,
     }
     for statement in (
         settlement._LOCK_PROGRESS,
         settlement._LOCK_LIVE_PROGRESS,
         accounts._LOCK,
         settlement._SAVE_PROGRESS,
-        accounts._REOPEN_FRONTIERS,
+        accounts._SAVE_FRONTIERS,
         dispatch._REPEAT_SOON,
     ):
         names = {name: keys[name] for name in statement.compile().params}

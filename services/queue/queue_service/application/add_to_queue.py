@@ -14,17 +14,17 @@ from typing import Protocol
 
 from civil.zones import tzdata_version, zone_names
 from queue_service.adapters.postgres.accounts import (
-    advance_frontiers,
     find_queues,
     lock_or_add_queues,
+    save_frontiers,
     save_schedules,
 )
-from queue_service.adapters.postgres.drafts import lock_draft
+from queue_service.adapters.postgres.drafts import lock_drafts
 from queue_service.application.draft_finder import DraftFinder
 from queue_service.application.slot_mover import SlotMover
 from queue_service.application.slot_recorder import SlotRecorder
 from queue_service.application.time_search import search_times
-from queue_service.domain.account import AccountQueue
+from queue_service.domain.account import AccountKey, AccountQueue
 from queue_service.domain.booking import Place
 from queue_service.domain.draft import Draft
 from queue_service.domain.policy import Policy
@@ -35,6 +35,7 @@ from servicekit.faults import Fault, NotFound, Refused, Unavailable
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.ledger import Answer, Call, RequestLedger
+from servicekit.pg.outbox import current_traceparent
 
 _FEW_TIMES, _MANY_TIMES = 64, 1000
 _CHANGES = 20
@@ -57,7 +58,7 @@ class _Again(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reading:
     draft: Draft
-    times: Mapping[str, SlotTimes | Fault]
+    times: Mapping[AccountKey, SlotTimes | Fault]
 
 
 class Schedule(Protocol):
@@ -119,18 +120,19 @@ class AddToQueue:
             return found
         async with self._database.read() as connection:
             now = await self._clock.now(connection)
-            known = await find_queues(connection, order.organization_id, found.accounts)
+            accounts = [(order.organization_id, account) for account in found.accounts]
+            known = await find_queues(connection, accounts)
         async with asyncio.TaskGroup() as group:
             reads = {
                 account: group.create_task(
                     self._read_times(
                         order.organization_id,
-                        known.get(account, AccountQueue(social_account_id=account)),
+                        known.get(account, AccountQueue(social_account_id=account[1])),
                         now,
                         count,
                     )
                 )
-                for account in found.accounts
+                for account in accounts
             }
         return _Reading(draft=found.draft, times={account: read.result() for account, read in reads.items()})
 
@@ -164,25 +166,26 @@ class AddToQueue:
             return past
         if isinstance(reading, Fault):
             raise reading
-        queues = await self._lock_and_update(tx, order.organization_id, reading.times, now)
-        draft = (await lock_draft(tx.connection, reading.draft, list(queues))).unpublished(list(queues))
+        queues = await self._lock_and_update(tx, reading.times, now)
+        drafts = await lock_drafts(tx.connection, [reading.draft])
+        draft = drafts[reading.draft.key].unpublished(reading.draft, [account for _, account in reading.times])
         searches = _begin(queues, reading.times, now + self._policy.notice)
         if isinstance(searches, _Again):
             return searches
-        searches = await search_times(tx, order.organization_id, searches)
-        if again := await _give_up(tx, order.organization_id, searches):
+        searches = await search_times(tx, searches)
+        if again := await _give_up(tx, searches):
             return again
-        slots = await self._record(tx, draft, [self._place(search) for search in searches.values()], now)
-        await advance_frontiers(
-            tx.connection, order.organization_id, {account: search.taken() for account, search in searches.items()}
-        )
+        places = [self._place(search) for search in searches.values()]
+        slots = self._record.book(draft, places, traceparent=current_traceparent(), now=now)
+        await self._record.store(tx, slots, now)
+        await save_frontiers(tx.connection, {account: search.taken() for account, search in searches.items()})
         return await self._ledger.answer(tx, call, slots)
 
     async def _lock_and_update(
-        self, tx: Transaction, organization_id: str, times: Mapping[str, SlotTimes | Fault], now: datetime
-    ) -> Mapping[str, AccountQueue]:
+        self, tx: Transaction, times: Mapping[AccountKey, SlotTimes | Fault], now: datetime
+    ) -> Mapping[AccountKey, AccountQueue]:
         """Locks the accounts, saves their schedules from Schedule's answers, and moves their outdated slots."""
-        queues = await lock_or_add_queues(tx.connection, organization_id, list(times))
+        queues = await lock_or_add_queues(tx.connection, times)
         newer = [
             read.schedule
             for account, read in times.items()
@@ -190,8 +193,8 @@ class AddToQueue:
         ]
         if newer:
             await save_schedules(tx.connection, newer)
-            queues = await lock_or_add_queues(tx.connection, organization_id, list(times))
-        return await self._mover.bring_up_to_date(tx, organization_id, queues, now)
+            queues = await lock_or_add_queues(tx.connection, times)
+        return await self._mover.bring_up_to_date(tx, queues, now)
 
     def _place(self, search: Search) -> Place:
         assert search.found is not None
@@ -207,12 +210,12 @@ class AddToQueue:
 
 
 def _begin(
-    queues: Mapping[str, AccountQueue], times: Mapping[str, SlotTimes | Fault], earliest: datetime
-) -> Mapping[str, Search] | _Again:
+    queues: Mapping[AccountKey, AccountQueue], times: Mapping[AccountKey, SlotTimes | Fault], earliest: datetime
+) -> Mapping[AccountKey, Search] | _Again:
     """Checks under the locks whether what was read before locking is still current."""
-    searches: dict[str, Search] = {}
-    for account, read in times.items():
-        queue = queues[account]
+    searches: dict[AccountKey, Search] = {}
+    for key, read in times.items():
+        queue = queues[key]
         if isinstance(read, Fault):
             raise read
         if read.schedule_version > queue.schedule_version:
@@ -221,14 +224,15 @@ def _begin(
         if read.schedule_version < queue.schedule_version:
             return _Again.CHANGED
         if not queue.enabled:
+            account = queue.social_account_id
             raise _refused("SCHEDULE_DISABLED", f"the schedule of account {account} is disabled", account)
         if queue.time_zone not in zone_names():
             raise _zone_unknown(queue)
-        searches[account] = Search(queue=queue, times=read, earliest=earliest, frontier=queue.frontier)
+        searches[key] = Search(queue=queue, times=read, earliest=earliest, frontier=queue.frontier)
     return searches
 
 
-async def _give_up(tx: Transaction, organization_id: str, searches: Mapping[str, Search]) -> _Again | None:
+async def _give_up(tx: Transaction, searches: Mapping[AccountKey, Search]) -> _Again | None:
     """Returns why the call has to read again, if a search has found nothing.
 
     Stores the frontiers of those searches, so that no call searches the same times again.
@@ -236,14 +240,12 @@ async def _give_up(tx: Transaction, organization_id: str, searches: Mapping[str,
     unfinished = {account: search for account, search in searches.items() if search.found is None}
     if not unfinished:
         return None
-    for account, search in unfinished.items():
+    for (_, account), search in unfinished.items():
         if search.is_exhausted:
             raise _refused(
                 "HORIZON_EXHAUSTED", f"account {account} has no free slot within {HORIZON.days} days", account
             )
-    await advance_frontiers(
-        tx.connection, organization_id, {account: search.frontier for account, search in unfinished.items()}
-    )
+    await save_frontiers(tx.connection, {account: search.frontier for account, search in unfinished.items()})
     if any(search.start < search.times.after for search in unfinished.values()):
         return _Again.CHANGED
     return _Again.MORE_TIMES

@@ -1,20 +1,28 @@
-"""Giving a draft a time of the caller's choice on each account: on all accounts or on none."""
+"""Giving a draft a time of the caller's choice on each account: on all accounts or on none.
+
+Calls that arrive together share their statements. They are decided one after another, so the results are those of
+calls that came one by one.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from queue_service.adapters.postgres.accounts import lock_or_add_queues
-from queue_service.adapters.postgres.drafts import lock_draft
+from queue_service.adapters.postgres.drafts import lock_drafts
 from queue_service.adapters.postgres.slots import find_near
 from queue_service.application.draft_finder import DraftFinder, FoundDraft
 from queue_service.application.slot_mover import SlotMover
 from queue_service.application.slot_recorder import SlotRecorder
+from queue_service.domain.account import AccountKey, AccountQueue
 from queue_service.domain.booking import Place, check_exact_time
+from queue_service.domain.draft import DraftKey, LockedDraft
 from queue_service.domain.slot import QueueSlot, SlotOrigin
+from queue_service.domain.taken_times import TakenTimes
 from servicekit.faults import Fault, Refused
 from servicekit.pg.database import Transaction
 from servicekit.pg.ledger import Answer, Call, RequestLedger
+from servicekit.pg.outbox import current_traceparent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +31,34 @@ class ExactOrder:
     draft_id: str
     schedule_time: datetime
     social_account_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """An order with what was read for it, in the trace of its call."""
+
+    order: ExactOrder
+    found: FoundDraft
+    traceparent: str
+
+    @property
+    def accounts(self) -> list[AccountKey]:
+        return [(self.order.organization_id, account) for account in self.found.accounts]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Locked:
+    """Holds what the orders of a transaction have locked. Each order sees the slots of those before it."""
+
+    queues: dict[AccountKey, AccountQueue]
+    drafts: dict[DraftKey, LockedDraft]
+    taken: TakenTimes
+
+    def add(self, slots: Sequence[QueueSlot], draft: DraftKey) -> None:
+        self.taken.add(slots)
+        self.drafts[draft] = self.drafts[draft].with_slots(slot.as_blocking() for slot in slots)
+        for slot in slots:
+            self.queues[slot.account] = replace(self.queues[slot.account], last_sequence=slot.sequence)
 
 
 class ScheduleAt:
@@ -36,37 +72,62 @@ class ScheduleAt:
 
     async def __call__(self, call: Call[Sequence[QueueSlot], Answer], order: ExactOrder) -> Answer:
         found = await self._find_draft(order.organization_id, order.draft_id, order.social_account_ids)
-        return await self._ledger.once(call, lambda tx, now: self._schedule(tx, now, order, found))
+        traceparent = current_traceparent()
+
+        async def work(tx: Transaction, now: datetime) -> Sequence[QueueSlot]:
+            check_exact_time(order.schedule_time, now)
+            if isinstance(found, Fault):
+                raise found
+            asked = _Asked(order=order, found=found, traceparent=traceparent)
+            [answer] = await self._schedule(tx, [asked], now)
+            if isinstance(answer, Fault):
+                raise answer
+            return answer
+
+        return await self._ledger.once(call, work)
 
     async def _schedule(
-        self, tx: Transaction, now: datetime, order: ExactOrder, found: FoundDraft | Fault
-    ) -> Sequence[QueueSlot]:
-        check_exact_time(order.schedule_time, now)
-        if isinstance(found, Fault):
-            raise found
-        locked = await lock_or_add_queues(tx.connection, order.organization_id, found.accounts)
-        queues = await self._mover.bring_up_to_date(tx, order.organization_id, locked, now)
-        draft = (await lock_draft(tx.connection, found.draft, found.accounts)).unpublished(found.accounts)
-        await _refuse_taken(tx, order, found.accounts)
+        self, tx: Transaction, orders: Sequence[_Asked], now: datetime
+    ) -> list[Sequence[QueueSlot] | Fault]:
+        locked = await self._lock(tx, orders, now)
+        answers = [self._book(each, locked, now) for each in orders]
+        await self._record.store(tx, [slot for slots in answers if not isinstance(slots, Fault) for slot in slots], now)
+        return answers
+
+    async def _lock(self, tx: Transaction, orders: Sequence[_Asked], now: datetime) -> _Locked:
+        """Locks accounts before drafts, each in the order of their keys, as everywhere."""
+        accounts = {account for each in orders for account in each.accounts}
+        queues = await self._mover.bring_up_to_date(tx, await lock_or_add_queues(tx.connection, accounts), now)
+        drafts = await lock_drafts(tx.connection, [each.found.draft for each in orders])
+        times = [(account, each.order.schedule_time) for each in orders for account in each.accounts]
+        taken = TakenTimes(await find_near(tx.connection, times))
+        return _Locked(queues=dict(queues), drafts=drafts, taken=taken)
+
+    def _book(self, asked: _Asked, locked: _Locked, now: datetime) -> Sequence[QueueSlot] | Fault:
+        try:
+            draft = locked.drafts[asked.found.draft.key].unpublished(asked.found.draft, asked.found.accounts)
+            _refuse_taken(asked, locked.taken)
+        except Refused as refused:
+            return refused
         places = [
             Place(
-                queue=queues[account],
-                schedule_time=order.schedule_time,
+                queue=locked.queues[account],
+                schedule_time=asked.order.schedule_time,
                 origin=SlotOrigin.EXACT,
                 tzdata_version=self._mover.release,
             )
-            for account in found.accounts
+            for account in asked.accounts
         ]
-        return await self._record(tx, draft, places, now)
+        slots = self._record.book(draft, places, traceparent=asked.traceparent, now=now)
+        locked.add(slots, draft.key)
+        return slots
 
 
-async def _refuse_taken(tx: Transaction, order: ExactOrder, accounts: Sequence[str]) -> None:
-    near = await find_near(
-        tx.connection, order.organization_id, [(account, order.schedule_time) for account in accounts]
-    )
-    for blocking in near.values():
-        raise Refused(
-            "SLOT_TAKEN",
-            f"account {blocking.social_account_id} has a slot less than a minute away",
-            metadata=blocking.metadata,
-        )
+def _refuse_taken(asked: _Asked, taken: TakenTimes) -> None:
+    for account in asked.accounts:
+        if blocking := taken.blocking(account, asked.order.schedule_time):
+            raise Refused(
+                "SLOT_TAKEN",
+                f"account {blocking.social_account_id} has a slot less than a minute away",
+                metadata=blocking.metadata,
+            )

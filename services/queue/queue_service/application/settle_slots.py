@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from queue_service.adapters.postgres import settlement
-from queue_service.adapters.postgres.accounts import lock_queues, reopen_frontiers
+from queue_service.adapters.postgres.accounts import lock_queues, save_frontiers
 from queue_service.adapters.postgres.plans import pin_plans
 from queue_service.adapters.postgres.slots import find_slots
 from queue_service.domain.account import AccountQueue
@@ -69,7 +69,7 @@ class SettleSlots:
             )
             if reopened and reopened[1] > earliest:
                 frontiers[after.account] = frontiers.get(after.account, queue.frontier).reopened(*reopened)
-        await reopen_frontiers(tx.connection, frontiers)
+        await save_frontiers(tx.connection, frontiers)
 
     async def _announce(self, tx: Transaction, slots: Iterable[_Key], now: datetime) -> None:
         """Announces slots under their next revisions."""

@@ -9,8 +9,8 @@ from datetime import datetime
 from opentelemetry import metrics
 
 from queue_service.adapters.postgres import relocation
-from queue_service.adapters.postgres.accounts import lock_or_add_queues
-from queue_service.domain.account import AccountQueue
+from queue_service.adapters.postgres.accounts import lock_queues
+from queue_service.domain.account import AccountKey, AccountQueue
 from queue_service.domain.policy import Policy
 from queue_service.domain.relocation import Obstacle, OutdatedAccount, OutdatedSlot, Relocated, relocate
 from queue_service.wire.announcements import slot_moved
@@ -47,8 +47,8 @@ class SlotMover:
         self.release = release
 
     async def bring_up_to_date(
-        self, tx: Transaction, organization_id: str, queues: Mapping[str, AccountQueue], now: datetime
-    ) -> Mapping[str, AccountQueue]:
+        self, tx: Transaction, queues: Mapping[AccountKey, AccountQueue], now: datetime
+    ) -> Mapping[AccountKey, AccountQueue]:
         """Moves the outdated slots of locked accounts. Returns the accounts, read again.
 
         A call that adds a slot does this first: while slots are at outdated instants, taken times seem free.
@@ -57,13 +57,13 @@ class SlotMover:
             OutdatedAccount(
                 organization_id=organization_id, social_account_id=account, tzdata_version=queue.tzdata_version
             )
-            for account, queue in queues.items()
+            for (organization_id, account), queue in queues.items()
             if queue.slots_behind and queue.tzdata_version <= self.release
         ]
         if not behind:
             return queues
         await self.move_outdated(tx, behind, now)
-        return await lock_or_add_queues(tx.connection, organization_id, list(queues))
+        return await lock_queues(tx.connection, queues)
 
     async def move_outdated(self, tx: Transaction, accounts: Sequence[OutdatedAccount], now: datetime) -> None:
         """Moves the outdated slots of locked accounts."""

@@ -1,7 +1,6 @@
-"""Storing and announcing new slots of a draft in the caller's transaction; dispatch is woken after the commit."""
+"""Making, storing and announcing new slots in the caller's transaction; dispatch is woken after the commit."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from queue_service.adapters.postgres.slots import insert_slots
@@ -12,7 +11,7 @@ from queue_service.domain.slot import QueueSlot
 from queue_service.wire.announcements import slot_scheduled
 from servicekit.ids import IdSource
 from servicekit.pg.database import Transaction
-from servicekit.pg.outbox import Outbox, current_traceparent
+from servicekit.pg.outbox import Outbox
 
 
 class SlotRecorder:
@@ -23,21 +22,22 @@ class SlotRecorder:
         self._policy = policy
         self._on_slots = on_slots
 
-    async def __call__(self, tx: Transaction, draft: Draft, places: Iterable[Place], now: datetime) -> list[QueueSlot]:
-        """Records one slot of the draft for each place. The places' accounts are locked."""
-        booked = [
+    def book(self, draft: Draft, places: Iterable[Place], *, traceparent: str, now: datetime) -> list[QueueSlot]:
+        """Makes one slot of the draft for each place. The places' accounts are locked."""
+        return [
             book(
                 draft,
                 place,
                 slot_id=self._ids.new(),
                 not_after=place.schedule_time + self._policy.late_limit,
-                traceparent=current_traceparent(),
+                traceparent=traceparent,
                 now=now,
             )
             for place in places
         ]
-        sequences = await insert_slots(tx.connection, booked)
-        slots = [replace(slot, sequence=sequences[slot.id]) for slot in booked]
-        await self._outbox.append(tx, [slot_scheduled(slot) for slot in slots], now=now)
-        tx.after_commit(self._on_slots)
-        return slots
+
+    async def store(self, tx: Transaction, slots: Sequence[QueueSlot], now: datetime) -> None:
+        if slots:
+            await insert_slots(tx.connection, slots, now=now)
+            await self._outbox.append(tx, [slot_scheduled(slot) for slot in slots], now=now)
+            tx.after_commit(self._on_slots)

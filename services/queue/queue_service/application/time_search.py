@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from queue_service.adapters.postgres.slots import Day, count_slots, find_near
+from queue_service.domain.account import AccountKey
 from queue_service.domain.allocation import Occupancy, days_of
 from queue_service.domain.search import Search
 from servicekit.pg.database import Transaction
@@ -12,11 +13,11 @@ from servicekit.pg.database import Transaction
 _FIRST_WINDOW, _LARGEST_WINDOW = 8, 512
 
 
-async def search_times(tx: Transaction, organization_id: str, searches: Mapping[str, Search]) -> Mapping[str, Search]:
+async def search_times(tx: Transaction, searches: Mapping[AccountKey, Search]) -> Mapping[AccountKey, Search]:
     """Advances each account's search until it has found a time or has no more slot times to look at."""
     size = _FIRST_WINDOW
     while windows := {account: search.window(size) for account, search in searches.items() if search.can_continue}:
-        occupancy = await _occupancy(tx, organization_id, searches, windows)
+        occupancy = await _occupancy(tx, searches, windows)
         searches = {
             account: search.looked(windows[account], occupancy[account]) if account in windows else search
             for account, search in searches.items()
@@ -27,22 +28,21 @@ async def search_times(tx: Transaction, organization_id: str, searches: Mapping[
 
 async def _occupancy(
     tx: Transaction,
-    organization_id: str,
-    searches: Mapping[str, Search],
-    windows: Mapping[str, Sequence[datetime]],
-) -> Mapping[str, Occupancy]:
+    searches: Mapping[AccountKey, Search],
+    windows: Mapping[AccountKey, Sequence[datetime]],
+) -> Mapping[AccountKey, Occupancy]:
     wanted = [(account, time) for account, window in windows.items() for time in window]
-    near = await find_near(tx.connection, organization_id, wanted)
+    near = await find_near(tx.connection, wanted)
     filled = {account: {time for time in window if (account, time) in near} for account, window in windows.items()}
     capped = {account for account in windows if searches[account].queue.max_posts_per_day}
     days = [
-        Day(social_account_id=account, local_date=day, start=start, end=end)
+        Day(account=account, local_date=day, start=start, end=end)
         for account in capped
         for day, (start, end) in days_of(
             set(windows[account]) - filled[account], searches[account].queue.time_zone
         ).items()
     ]
-    counted = await count_slots(tx.connection, organization_id, days)
+    counted = await count_slots(tx.connection, days)
     return {
         account: Occupancy(
             filled=filled[account],

@@ -2,8 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeAlias
 
 from queue_service.domain.frontier import NOTHING_KNOWN, Frontier
+
+AccountKey: TypeAlias = tuple[str, str]
+"""An organization and one of its accounts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +28,8 @@ class AccountQueue:
     next_due_time: datetime | None = None
     tzdata_version: str = ""
     slots_behind: bool = False
+    # The greatest sequence of its slots.
+    last_sequence: int = 0
 
     def learns_from(self, announced: "AnnouncedSchedule") -> bool:
         return announced.version > self.schedule_version or announced.tzdata_version > self.tzdata_version

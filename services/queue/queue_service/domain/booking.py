@@ -1,7 +1,7 @@
 """Making a slot for a draft at a place in an account's queue."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from civil.zones import stored_zone
 from queue_service.domain.account import AccountQueue
@@ -11,6 +11,8 @@ from servicekit.faults import InvalidField
 
 # How far in the past an exact time may lie, because clocks differ and requests take time.
 _TOLERANCE = timedelta(minutes=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,14 @@ def check_exact_time(schedule_time: datetime, now: datetime) -> None:
         raise InvalidField("schedule_time", f"is more than {HORIZON.days} days ahead")
 
 
+def next_sequence(last: int, now: datetime) -> int:
+    """Returns the sequence of an account's next slot, after `last`.
+
+    Sequences keep growing when a clock steps back, and after a restore from a backup whose last sequence is too small.
+    """
+    return max(last + 1, (now - _EPOCH) // _MICROSECOND)
+
+
 def book(
     draft: Draft, place: Place, *, slot_id: str, not_after: datetime, traceparent: str, now: datetime
 ) -> QueueSlot:
@@ -49,6 +59,7 @@ def book(
         state=SlotState.SCHEDULED,
         origin=place.origin,
         revision=1,
+        sequence=next_sequence(place.queue.last_sequence, now),
         targets=tuple(SlotTarget(channel=target.channel, destination=target.destination) for target in targets),
         not_after=not_after,
         time_zone=zone.name if local else "",

@@ -1,10 +1,14 @@
 """Drafts as far as Queue needs them: their targets."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from queue_service.domain.slot import DRAFT_PUBLISHED, BlockingSlot
 from servicekit.faults import Refused
+
+DraftKey: TypeAlias = tuple[str, str]
+"""An organization and one of its drafts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +24,10 @@ class Draft:
     id: str
     revision: int
     targets: tuple[Target, ...]
+
+    @property
+    def key(self) -> DraftKey:
+        return self.organization_id, self.id
 
     def targets_on(self, social_account_id: str) -> tuple[Target, ...]:
         return tuple(target for target in self.targets if target.social_account_id == social_account_id)
@@ -56,40 +64,38 @@ class PublishedTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockedDraft:
-    """A draft with its newest targets, and its slots on the accounts of a call."""
+    """A draft as Queue knows it, with its live slots and the targets that have been sent, by account."""
 
     draft: Draft
-    # A live slot of the draft on one of the accounts, if there is one.
-    queued: BlockingSlot | None
-    published: tuple[PublishedTarget, ...]
+    live: tuple[BlockingSlot, ...] = ()
+    published: tuple[PublishedTarget, ...] = ()
 
-    def unpublished(self, accounts: Sequence[str]) -> Draft:
-        """Returns the draft with the targets still to be sent. Refuses an account that needs no slot."""
-        if self.queued:
-            raise Refused(
-                "ALREADY_QUEUED",
-                f"the draft already has a slot on account {self.queued.social_account_id}",
-                metadata=self.queued.metadata,
-            )
-        self.draft.accounts(accounts)
-        unpublished = self.draft.without({each.target for each in self.published})
-        for each in self.published:
+    def unpublished(self, read: Draft, accounts: Sequence[str]) -> Draft:
+        """Returns the newer of the two drafts with the targets that are still to be sent on the accounts.
+
+        Refuses an account that needs no slot. `read` is the draft as it was read before the lock.
+        """
+        for slot in self.live:
+            if slot.social_account_id in accounts:
+                raise Refused(
+                    "ALREADY_QUEUED",
+                    f"the draft already has a slot on account {slot.social_account_id}",
+                    metadata=slot.metadata,
+                )
+        draft = self.draft if self.draft.revision > read.revision else read
+        draft.accounts(accounts)
+        published = [each for each in self.published if each.target.social_account_id in accounts]
+        unpublished = draft.without({each.target for each in published})
+        for each in published:
             if not unpublished.targets_on(each.target.social_account_id):
-                raise self._is_published(each)
+                raise _is_published(draft, each)
         return unpublished
 
-    def _is_published(self, sent: PublishedTarget) -> Refused:
-        account = sent.target.social_account_id
-        return Refused(
-            DRAFT_PUBLISHED,
-            f"all targets of the draft on account {account} have been published",
-            metadata={
-                "draft_id": self.draft.id,
-                "social_account_id": account,
-                "post_job_id": sent.job_id,
-                "external_url": sent.external_url,
-            },
-        )
+    def with_slots(self, added: Iterable[BlockingSlot]) -> "LockedDraft":
+        return replace(self, live=(*self.live, *added))
+
+    def with_published(self, target: PublishedTarget) -> "LockedDraft":
+        return replace(self, published=(*self.published, target))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,3 +104,17 @@ class SavedDraft:
 
     draft: Draft
     version: int
+
+
+def _is_published(draft: Draft, sent: PublishedTarget) -> Refused:
+    account = sent.target.social_account_id
+    return Refused(
+        DRAFT_PUBLISHED,
+        f"all targets of the draft on account {account} have been published",
+        metadata={
+            "draft_id": draft.id,
+            "social_account_id": account,
+            "post_job_id": sent.job_id,
+            "external_url": sent.external_url,
+        },
+    )

@@ -81,7 +81,7 @@ class QueueSlot:
     state: SlotState
     origin: SlotOrigin
     revision: int
-    # The newer of two slots of a draft on an account has the greater one. The database assigns it on insert.
+    # The newer of two slots of a draft on an account has the greater one. It is assigned under the account's lock.
     sequence: int = 0
     targets: tuple[SlotTarget, ...]
     not_after: datetime
@@ -98,3 +98,10 @@ class QueueSlot:
     # The wall-clock time of the weekly slot, and the tzdata release that turned it into `schedule_time`.
     nominal: datetime | None = None
     tzdata_version: str = ""
+
+    @property
+    def account(self) -> tuple[str, str]:
+        return self.organization_id, self.social_account_id
+
+    def as_blocking(self) -> BlockingSlot:
+        return BlockingSlot(slot_id=self.id, social_account_id=self.social_account_id, schedule_time=self.schedule_time)

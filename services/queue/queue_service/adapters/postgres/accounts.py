@@ -4,13 +4,13 @@ A row's lock serialises all changes to the slots of its account. Accounts are lo
 order of their keys, so two writers never deadlock.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import Row, text
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_service.domain.account import AccountQueue, AnnouncedSchedule
+from queue_service.domain.account import AccountKey, AccountQueue, AnnouncedSchedule
 from queue_service.domain.frontier import EPOCH, Frontier
 
 # A new schedule, or new time zone data, gives other slot times, so the search starts from the beginning. During a
@@ -39,48 +39,40 @@ _SAVE_SCHEDULES = text("""
 
 _QUEUE = """
     q.organization_id, q.social_account_id, q.schedule_version, q.time_zone, q.max_posts_per_day, q.enabled,
-    q.search_from, q.full_from, q.full_until, q.next_due_time, q.tzdata_version, q.slots_behind
+    q.search_from, q.full_from, q.full_until, q.next_due_time, q.tzdata_version, q.slots_behind, q.last_sequence
 """
-_OF_ORGANIZATION = f"""
-    select {_QUEUE} from account_queue q
-    where q.organization_id = :organization_id and q.social_account_id = any(cast(:social_account_ids as text[]))
-    order by q.social_account_id
-"""
-_FIND = text(_OF_ORGANIZATION)
-_LOCK_OF_ORGANIZATION = text(f"{_OF_ORGANIZATION} for update")
-_ADD = text("""
-    insert into account_queue (organization_id, social_account_id, schedule_version, time_zone, max_posts_per_day,
-        enabled, search_from, full_from, full_until)
-    select :organization_id, id, 0, '', 0, false, :epoch, :epoch, :epoch
-    from unnest(cast(:social_account_ids as text[])) as id
-    on conflict do nothing
-""")
-# Joins, because the keys belong to many organizations. Only pinned plans make this a lookup of each key.
-_LOCK = text(f"""
+# LATERAL with FOR UPDATE, or OFFSET 0, leaves only a lookup of each key, however small the table was when the plan was
+# made. The rows are locked in the order of the arrays.
+_OF_KEYS = f"""
     select {_QUEUE}
     from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]))
         as u (organization_id, social_account_id)
-    join account_queue q
-        on q.organization_id = u.organization_id and q.social_account_id = u.social_account_id
-    order by q.organization_id, q.social_account_id
-    for update of q
+    cross join lateral (
+        select * from account_queue a
+        where a.organization_id = u.organization_id and a.social_account_id = u.social_account_id %s
+    ) as q
+"""
+_FIND = text(_OF_KEYS % "offset 0")
+_LOCK = text(_OF_KEYS % "for update")
+_ADD = text("""
+    insert into account_queue (organization_id, social_account_id, schedule_version, time_zone, max_posts_per_day,
+        enabled, search_from, full_from, full_until)
+    select u.*, 0, '', 0, false, :epoch, :epoch, :epoch
+    from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[])) as u
+    on conflict do nothing
 """)
 
-# An RPC does not pin plans, so these statements use `= any(...)`: a join might be planned as a scan of all accounts.
-_ADVANCE_FRONTIERS = text("""
-    update account_queue set
-        search_from = (cast(:search_from as timestamptz[]))[array_position(cast(:ids as text[]), social_account_id)],
-        full_from = (cast(:full_from as timestamptz[]))[array_position(cast(:ids as text[]), social_account_id)],
-        full_until = (cast(:full_until as timestamptz[]))[array_position(cast(:ids as text[]), social_account_id)]
-    where organization_id = :organization_id and social_account_id = any(cast(:ids as text[]))
-""")
-_REOPEN_FRONTIERS = text("""
+# A LIMIT that is unknown to the planner makes it expect a single row, and so look up each key.
+_SAVE_FRONTIERS = text("""
     update account_queue q set
         search_from = r.search_from, full_from = r.full_from, full_until = r.full_until
-    from unnest(
-        cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:search_from as timestamptz[]),
-        cast(:full_from as timestamptz[]), cast(:full_until as timestamptz[])
-    ) as r (organization_id, social_account_id, search_from, full_from, full_until)
+    from (
+        select * from unnest(
+            cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:search_from as timestamptz[]),
+            cast(:full_from as timestamptz[]), cast(:full_until as timestamptz[])
+        ) as r (organization_id, social_account_id, search_from, full_from, full_until)
+        limit :accounts
+    ) as r
     where q.organization_id = r.organization_id and q.social_account_id = r.social_account_id
 """)
 
@@ -103,79 +95,68 @@ async def save_schedules(connection: AsyncConnection, announced: Iterable[Announ
     )
 
 
-async def find_queues(
-    connection: AsyncConnection, organization_id: str, social_account_ids: Sequence[str]
-) -> dict[str, AccountQueue]:
-    names = {"organization_id": organization_id, "social_account_ids": list(social_account_ids)}
-    return {row.social_account_id: _account_queue(row) for row in await connection.execute(_FIND, names)}
+async def find_queues(connection: AsyncConnection, keys: Collection[AccountKey]) -> dict[AccountKey, AccountQueue]:
+    return _account_queues(await connection.execute(_FIND, _names(keys)))
 
 
 async def lock_or_add_queues(
-    connection: AsyncConnection, organization_id: str, social_account_ids: Sequence[str]
-) -> dict[str, AccountQueue]:
+    connection: AsyncConnection, keys: Collection[AccountKey]
+) -> dict[AccountKey, AccountQueue]:
     """Locks the accounts' rows and inserts those that are missing."""
-    names = {"organization_id": organization_id, "social_account_ids": sorted(social_account_ids)}
-    rows = (await connection.execute(_LOCK_OF_ORGANIZATION, names)).all()
-    if len(rows) < len(social_account_ids):
-        await connection.execute(_ADD, names | {"epoch": EPOCH})
-        rows = (await connection.execute(_LOCK_OF_ORGANIZATION, names)).all()
-    return {row.social_account_id: _account_queue(row) for row in rows}
+    queues = await lock_queues(connection, keys)
+    if len(queues) < len(keys):
+        await connection.execute(_ADD, _names(keys) | {"epoch": EPOCH})
+        queues = await lock_queues(connection, keys)
+    return queues
 
 
-async def lock_queues(
-    connection: AsyncConnection, keys: Collection[tuple[str, str]]
-) -> dict[tuple[str, str], AccountQueue]:
-    """Locks the existing rows of accounts, given by organization and id. The transaction has pinned its plans."""
-    if not keys:
-        return {}
+async def lock_queues(connection: AsyncConnection, keys: Collection[AccountKey]) -> dict[AccountKey, AccountQueue]:
+    """Locks the existing rows of accounts."""
+    return _account_queues(await connection.execute(_LOCK, _names(keys))) if keys else {}
+
+
+async def save_frontiers(connection: AsyncConnection, frontiers: Mapping[AccountKey, Frontier]) -> None:
+    """Stores the frontiers of locked accounts, that a search has reached or that times which are free again reopen."""
+    if frontiers:
+        await connection.execute(_SAVE_FRONTIERS, _names(frontiers) | _stretches(frontiers))
+
+
+def _names(keys: Iterable[AccountKey]) -> dict[str, Any]:
+    """Returns the keys as arrays, in the order in which accounts are locked."""
     ordered = sorted(keys)
-    names = {
+    return {
         "organization_ids": [organization for organization, _ in ordered],
         "social_account_ids": [account for _, account in ordered],
     }
-    result = await connection.execute(_LOCK, names)
-    return {(row.organization_id, row.social_account_id): _account_queue(row) for row in result}
 
 
-async def advance_frontiers(
-    connection: AsyncConnection, organization_id: str, frontiers: Mapping[str, Frontier]
-) -> None:
-    """Stores the frontiers that a search has reached, by account. The rows are locked."""
-    names = {"organization_id": organization_id, "ids": list(frontiers)}
-    await connection.execute(_ADVANCE_FRONTIERS, names | _stretches(frontiers.values()))
-
-
-async def reopen_frontiers(connection: AsyncConnection, frontiers: Mapping[tuple[str, str], Frontier]) -> None:
-    """Stores frontiers that were moved back because times are free again, by organization and account.
-
-    The rows are locked, and the transaction has pinned its plans.
-    """
-    if not frontiers:
-        return
-    names = {
-        "organization_ids": [organization for organization, _ in frontiers],
-        "social_account_ids": [account for _, account in frontiers],
-    }
-    await connection.execute(_REOPEN_FRONTIERS, names | _stretches(frontiers.values()))
-
-
-def _stretches(frontiers: Collection[Frontier]) -> dict[str, Any]:
+def _stretches(by_account: Mapping[AccountKey, Frontier]) -> dict[str, Any]:
+    frontiers = [by_account[key] for key in sorted(by_account)]
     return {
         "search_from": [frontier.search_from for frontier in frontiers],
         "full_from": [frontier.full_from for frontier in frontiers],
         "full_until": [frontier.full_until for frontier in frontiers],
+        "accounts": len(frontiers),
     }
 
 
-def _account_queue(row: Row[Any]) -> AccountQueue:
-    return AccountQueue(
-        social_account_id=row.social_account_id,
-        schedule_version=row.schedule_version,
-        time_zone=row.time_zone,
-        max_posts_per_day=row.max_posts_per_day,
-        enabled=row.enabled,
-        frontier=Frontier(search_from=row.search_from, full_from=row.full_from, full_until=row.full_until),
-        next_due_time=row.next_due_time,
-        tzdata_version=row.tzdata_version,
-        slots_behind=row.slots_behind,
-    )
+def _account_queues(rows: Iterable[Any]) -> dict[AccountKey, AccountQueue]:
+    # By position: reading a column by name costs several times as much, and the calls of many posts read these.
+    return {
+        (organization_id, account): AccountQueue(
+            social_account_id=account,
+            schedule_version=version,
+            time_zone=time_zone,
+            max_posts_per_day=cap,
+            enabled=enabled,
+            frontier=Frontier(search_from=search_from, full_from=full_from, full_until=full_until),
+            next_due_time=next_due_time,
+            tzdata_version=tzdata_version,
+            slots_behind=slots_behind,
+            last_sequence=last_sequence,
+        )
+        for (
+            organization_id, account, version, time_zone, cap, enabled, search_from, full_from, full_until,
+            next_due_time, tzdata_version, slots_behind, last_sequence,
+        ) in rows
+    }  # fmt: skip

@@ -2,15 +2,15 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Row, text
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_service.adapters.postgres.plans import pin_plans
-from queue_service.domain.draft import Draft, LockedDraft, PublishedTarget, SavedDraft, Target
+from queue_service.domain.draft import Draft, DraftKey, LockedDraft, PublishedTarget, SavedDraft, Target
 from queue_service.domain.slot import BlockingSlot
 
 _FIND_DRAFT = text("select revision, targets from draft where organization_id = :organization_id and id = :id")
@@ -74,28 +74,31 @@ _EXTEND_SLOTS = text("""
     returning s.organization_id, s.id
 """)
 
-# Locks the draft's row against saves until the slot is committed. A target that a save adds is therefore either in the
-# row already, or the save sees the slot.
-_LOCK_DRAFT = text("""
-    with known as materialized (
-        select revision, targets from draft where organization_id = :organization_id and id = :id for share
-    )
-    select known.revision, known.targets, found.*
-    from (select) as once
-    left join known on true
+# Locks the drafts' rows against saves until the slots are committed, in the order of the arrays. A target that a save
+# adds is therefore either in the row already, or the save sees the slot. LATERAL with FOR SHARE or OFFSET 0 leaves only
+# lookups by key, however small the tables were when the plan was made.
+_LOCK_DRAFTS = text("""
+    select u.organization_id, u.id, known.revision, known.targets, found.*
+    from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as u (organization_id, id)
+    cross join lateral (
+        select d.revision, d.targets from draft d
+        where d.organization_id = u.organization_id and d.id = u.id for share
+    ) as known
     left join lateral (
         select s.id as slot_id, s.social_account_id, s.schedule_time,
             s.state in ('SCHEDULED', 'DISPATCHED') as is_live, t.channel, t.destination, t.post_job_id, t.external_url
         from slot s join slot_target t on t.organization_id = s.organization_id and t.slot_id = s.id
-        where s.organization_id = :organization_id and s.draft_id = :id
-            and s.social_account_id = any(cast(:social_account_ids as text[]))
+        where s.organization_id = u.organization_id and s.draft_id = u.id
             and (s.state in ('SCHEDULED', 'DISPATCHED') or t.job_state = 'PUBLISHED')
+        order by s.social_account_id, t.channel, t.destination offset 0
     ) as found on true
-    order by found.social_account_id, found.channel, found.destination
 """)
-_ADD_DRAFT = text("""
+_ADD_DRAFTS = text("""
     insert into draft (organization_id, id, version, revision, approved, targets)
-    values (:organization_id, :id, 0, :revision, false, cast(:targets as jsonb))
+    select u.organization_id, u.id, 0, u.revision, false, u.targets
+    from unnest(
+        cast(:organization_ids as text[]), cast(:ids as text[]), cast(:revisions as bigint[]), cast(:targets as jsonb[])
+    ) as u (organization_id, id, revision, targets)
     on conflict do nothing
 """)
 
@@ -107,26 +110,22 @@ async def find_draft(connection: AsyncConnection, organization_id: str, draft_id
     return Draft(organization_id=organization_id, id=draft_id, revision=row.revision, targets=_decoded(row.targets))
 
 
-async def lock_draft(connection: AsyncConnection, draft: Draft, accounts: Sequence[str]) -> LockedDraft:
-    """Locks the draft's row against saves, and inserts it when its announcement has not arrived yet.
+async def lock_drafts(connection: AsyncConnection, drafts: Iterable[Draft]) -> dict[DraftKey, LockedDraft]:
+    """Locks the drafts' rows against saves, and inserts those whose announcements have not arrived yet.
 
-    The caller holds the accounts' locks, so their slots stay as they are.
+    The slots are only those of accounts whose locks the caller holds: others may change.
     """
-    names = {"organization_id": draft.organization_id, "id": draft.id, "social_account_ids": list(accounts)}
-    rows = (await connection.execute(_LOCK_DRAFT, names)).all()
-    while rows[0].revision is None:
-        learned = {"revision": draft.revision, "targets": _encoded(draft.targets)}
-        await connection.execute(_ADD_DRAFT, learned | {"organization_id": draft.organization_id, "id": draft.id})
-        rows = (await connection.execute(_LOCK_DRAFT, names)).all()
-    found = [row for row in rows if row.slot_id]
-    known = rows[0]
-    return LockedDraft(
-        draft=replace(draft, revision=known.revision, targets=_decoded(known.targets))
-        if known.revision > draft.revision
-        else draft,
-        queued=next((_blocking(row) for row in found if row.is_live), None),
-        published=tuple(_published(row) for row in found if not row.is_live),
-    )
+    unique = {draft.key: draft for draft in sorted(drafts, key=attrgetter("key"))}
+    names = {"organization_ids": [key[0] for key in unique], "ids": [key[1] for key in unique]}
+    locked = _locked(await connection.execute(_LOCK_DRAFTS, names))
+    while len(locked) < len(unique):
+        learned = {
+            "revisions": [draft.revision for draft in unique.values()],
+            "targets": [_encoded(draft.targets) for draft in unique.values()],
+        }
+        await connection.execute(_ADD_DRAFTS, names | learned)
+        locked = _locked(await connection.execute(_LOCK_DRAFTS, names))
+    return locked
 
 
 async def save_drafts(connection: AsyncConnection, drafts: Iterable[SavedDraft]) -> None:
@@ -159,13 +158,24 @@ async def extend_slots(
     return [(row.organization_id, row.id) for row in await connection.execute(_EXTEND_SLOTS, names)]
 
 
-def _blocking(row: Row[Any]) -> BlockingSlot:
-    return BlockingSlot(slot_id=row.slot_id, social_account_id=row.social_account_id, schedule_time=row.schedule_time)
+def _locked(rows: Iterable[Any]) -> dict[DraftKey, LockedDraft]:
+    found: dict[DraftKey, LockedDraft] = {}
+    for organization_id, draft_id, revision, targets, slot_id, account, time, is_live, *of_target in rows:
+        key = (organization_id, draft_id)
+        if key not in found:
+            known = Draft(organization_id=organization_id, id=draft_id, revision=revision, targets=_decoded(targets))
+            found[key] = LockedDraft(draft=known)
+        if is_live:
+            slot = BlockingSlot(slot_id=slot_id, social_account_id=account, schedule_time=time)
+            found[key] = found[key].with_slots([slot])
+        elif slot_id:
+            found[key] = found[key].with_published(_published(account, *of_target))
+    return found
 
 
-def _published(row: Row[Any]) -> PublishedTarget:
-    target = Target(social_account_id=row.social_account_id, channel=row.channel, destination=row.destination)
-    return PublishedTarget(target=target, job_id=row.post_job_id, external_url=row.external_url)
+def _published(account: str, channel: str, destination: str, job_id: str, external_url: str) -> PublishedTarget:
+    target = Target(social_account_id=account, channel=channel, destination=destination)
+    return PublishedTarget(target=target, job_id=job_id, external_url=external_url)
 
 
 def _decoded(targets: Iterable[Sequence[str]]) -> tuple[Target, ...]:

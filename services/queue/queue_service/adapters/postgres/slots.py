@@ -1,5 +1,6 @@
 """Statements on `slot` and `slot_target`, except for the hot path, which is in `dispatch` and `settlement`."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -9,18 +10,20 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_service.adapters.postgres.rows import by_slot
+from queue_service.domain.account import AccountKey
 from queue_service.domain.job import JobState
 from queue_service.domain.listing import Filter, Position
 from queue_service.domain.slot import COUNTED, SPACING, BlockingSlot, QueueSlot, SlotOrigin, SlotState, SlotTarget
 
 # LIMIT makes each of these an index lookup: without it the planner may join with all live slots of the organization.
 _NEAR = text("""
-    select wanted.social_account_id, wanted.schedule_time as wanted_time, near.id, near.schedule_time
-    from unnest(cast(:social_account_ids as text[]), cast(:schedule_times as timestamptz[]))
-        as wanted (social_account_id, schedule_time)
+    select wanted.organization_id, wanted.social_account_id, wanted.schedule_time, near.id, near.schedule_time
+    from unnest(
+        cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:schedule_times as timestamptz[])
+    ) as wanted (organization_id, social_account_id, schedule_time)
     cross join lateral (
         select s.id, s.schedule_time from slot s
-        where s.organization_id = :organization_id and s.social_account_id = wanted.social_account_id
+        where s.organization_id = wanted.organization_id and s.social_account_id = wanted.social_account_id
             and s.state in ('SCHEDULED', 'DISPATCHED')
             and s.schedule_time > wanted.schedule_time - cast(:spacing as interval)
             and s.schedule_time < wanted.schedule_time + cast(:spacing as interval)
@@ -28,61 +31,57 @@ _NEAR = text("""
     ) as near
 """)
 _COUNTED = text("""
-    select day.social_account_id, day.local_date, found.slots
-    from unnest(cast(:social_account_ids as text[]), cast(:dates as date[]), cast(:starts as timestamptz[]),
-        cast(:ends as timestamptz[])) as day (social_account_id, local_date, day_start, day_end)
+    select day.organization_id, day.social_account_id, day.local_date, found.slots
+    from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:dates as date[]),
+        cast(:starts as timestamptz[]), cast(:ends as timestamptz[]))
+        as day (organization_id, social_account_id, local_date, day_start, day_end)
     cross join lateral (
         select count(*) as slots from slot s
-        where s.organization_id = :organization_id and s.social_account_id = day.social_account_id
+        where s.organization_id = day.organization_id and s.social_account_id = day.social_account_id
             and s.state = any(cast(:states as text[]))
             and s.schedule_time >= day.day_start and s.schedule_time < day.day_end
     ) as found
 """)
 
-# The caller holds the locks of the accounts, so no claim overlooks a slot and the sequences of an account grow. They
-# keep growing when a clock steps back, and after a restore from a backup whose last sequence is too small.
+# The caller holds the locks of the accounts, so no claim overlooks a slot and the sequences of an account grow. A LIMIT
+# that is unknown to the planner makes it expect a single row, and so look up each account.
 _INSERT_SLOTS = text("""
-    with numbered as (
-        update account_queue set
-            next_due_time = least(
-                next_due_time,
-                (cast(:schedule_times as timestamptz[]))[
-                    array_position(cast(:social_account_ids as text[]), social_account_id)
-                ]
-            ),
+    with queued as (
+        update account_queue q set
+            next_due_time = least(q.next_due_time, filled.first_time),
             -- Computed with older time zone data than Schedule has announced meanwhile.
-            slots_behind = slots_behind or (time_zone <> '' and tzdata_version > (cast(:tzdata_versions as text[]))[
-                array_position(cast(:social_account_ids as text[]), social_account_id)
-            ]),
-            last_sequence = greatest(last_sequence + 1, cast(extract(epoch from cast(:now as timestamptz)) * 1000000
-                as bigint))
-        where organization_id = :organization_id and social_account_id = any(cast(:social_account_ids as text[]))
-        returning social_account_id, last_sequence
-    ),
-    added as (
-        insert into slot (organization_id, id, draft_id, social_account_id, schedule_time, state, origin, revision,
-            emission, not_after, time_zone, local_date, local_time, content_revision, traceparent, create_time,
-            update_time, nominal_local_time, tzdata_version, sequence)
-        select :organization_id, s.id, :draft_id, s.social_account_id, s.schedule_time, 'SCHEDULED', :origin, 1, 0,
-            s.not_after, s.time_zone, s.local_date, s.local_time, :content_revision, :traceparent, :now, :now,
-            s.nominal, nullif(s.tzdata_version, ''), n.last_sequence
-        from unnest(
-            cast(:ids as text[]), cast(:social_account_ids as text[]), cast(:schedule_times as timestamptz[]),
-            cast(:not_afters as timestamptz[]), cast(:time_zones as text[]), cast(:local_dates as date[]),
-            cast(:local_times as time[]), cast(:nominals as timestamp[]), cast(:tzdata_versions as text[])
-        ) as s (id, social_account_id, schedule_time, not_after, time_zone, local_date, local_time, nominal,
-            tzdata_version)
-        join numbered n on n.social_account_id = s.social_account_id
-        returning id, sequence
+            slots_behind = q.slots_behind or (q.time_zone <> '' and q.tzdata_version > filled.oldest_release),
+            last_sequence = filled.last_sequence
+        from (
+            select * from unnest(
+                cast(:queue_organization_ids as text[]), cast(:queue_account_ids as text[]),
+                cast(:first_times as timestamptz[]), cast(:oldest_releases as text[]), cast(:last_sequences as bigint[])
+            ) as f (organization_id, social_account_id, first_time, oldest_release, last_sequence)
+            limit :queues
+        ) as filled
+        where q.organization_id = filled.organization_id and q.social_account_id = filled.social_account_id
     ),
     targeted as (
         insert into slot_target (organization_id, slot_id, channel, destination, post_job_id, job_version, external_url,
             error_message)
-        select :organization_id, slot_id, channel, destination, '', 0, '', ''
-        from unnest(cast(:slot_ids as text[]), cast(:channels as text[]), cast(:destinations as text[]))
-            as t (slot_id, channel, destination)
+        select organization_id, slot_id, channel, destination, '', 0, '', ''
+        from unnest(cast(:target_organization_ids as text[]), cast(:slot_ids as text[]), cast(:channels as text[]),
+            cast(:destinations as text[])) as t (organization_id, slot_id, channel, destination)
     )
-    select id, sequence from added
+    insert into slot (organization_id, id, draft_id, social_account_id, schedule_time, state, origin, revision,
+        emission, not_after, time_zone, local_date, local_time, content_revision, traceparent, create_time,
+        update_time, nominal_local_time, tzdata_version, sequence)
+    select s.organization_id, s.id, s.draft_id, s.social_account_id, s.schedule_time, 'SCHEDULED', s.origin, 1, 0,
+        s.not_after, s.time_zone, s.local_date, s.local_time, s.content_revision, s.traceparent, :now, :now,
+        s.nominal, nullif(s.tzdata_version, ''), s.sequence
+    from unnest(
+        cast(:organization_ids as text[]), cast(:ids as text[]), cast(:draft_ids as text[]),
+        cast(:social_account_ids as text[]), cast(:schedule_times as timestamptz[]), cast(:origins as text[]),
+        cast(:not_afters as timestamptz[]), cast(:time_zones as text[]), cast(:local_dates as date[]),
+        cast(:local_times as time[]), cast(:content_revisions as bigint[]), cast(:traceparents as text[]),
+        cast(:nominals as timestamp[]), cast(:tzdata_versions as text[]), cast(:sequences as bigint[])
+    ) as s (organization_id, id, draft_id, social_account_id, schedule_time, origin, not_after, time_zone, local_date,
+        local_time, content_revision, traceparent, nominal, tzdata_version, sequence)
 """)
 
 _SLOT = """
@@ -137,69 +136,74 @@ _LIST_OF_DRAFT = text(f"""
 class Day:
     """A local day of an account, from its first instant to the first of the next day."""
 
-    social_account_id: str
+    account: AccountKey
     local_date: date
     start: datetime
     end: datetime
 
 
 async def find_near(
-    connection: AsyncConnection, organization_id: str, times: Sequence[tuple[str, datetime]]
-) -> dict[tuple[str, datetime], BlockingSlot]:
+    connection: AsyncConnection, times: Sequence[tuple[AccountKey, datetime]]
+) -> dict[tuple[AccountKey, datetime], BlockingSlot]:
     """Returns a live slot less than a minute away for each (account, time) that has one."""
     if not times:
         return {}
     result = await connection.execute(
         _NEAR,
         {
-            "organization_id": organization_id,
-            "social_account_ids": [account for account, _ in times],
+            "organization_ids": [organization for (organization, _), _ in times],
+            "social_account_ids": [account for (_, account), _ in times],
             "schedule_times": [time for _, time in times],
             "spacing": SPACING,
         },
     )
     return {
-        (row.social_account_id, row.wanted_time): BlockingSlot(
-            slot_id=row.id, social_account_id=row.social_account_id, schedule_time=row.schedule_time
-        )
-        for row in result
+        ((organization, account), wanted): BlockingSlot(slot_id=slot, social_account_id=account, schedule_time=time)
+        for organization, account, wanted, slot, time in result
     }
 
 
-async def count_slots(
-    connection: AsyncConnection, organization_id: str, days: Sequence[Day]
-) -> dict[tuple[str, date], int]:
+async def count_slots(connection: AsyncConnection, days: Sequence[Day]) -> dict[tuple[AccountKey, date], int]:
     """Counts the slots of each day that use up its cap."""
     if not days:
         return {}
     result = await connection.execute(
         _COUNTED,
         {
-            "organization_id": organization_id,
-            "social_account_ids": [day.social_account_id for day in days],
+            "organization_ids": [day.account[0] for day in days],
+            "social_account_ids": [day.account[1] for day in days],
             "dates": [day.local_date for day in days],
             "starts": [day.start for day in days],
             "ends": [day.end for day in days],
             "states": sorted(COUNTED),
         },
     )
-    return {(row.social_account_id, row.local_date): row.slots for row in result}
+    return {((organization, account), day): slots for organization, account, day, slots in result}
 
 
-async def insert_slots(connection: AsyncConnection, slots: Sequence[QueueSlot]) -> dict[str, int]:
-    """Inserts slots of one draft, one per account; the accounts are locked. Returns their sequences by slot id."""
-    first = slots[0]
-    targets = [(slot.id, target) for slot in slots for target in slot.targets]
-    result = await connection.execute(
+async def insert_slots(connection: AsyncConnection, slots: Sequence[QueueSlot], *, now: datetime) -> None:
+    """Inserts new slots; the accounts are locked, and the slots of each have growing sequences."""
+    targets = [(slot, target) for slot in slots for target in slot.targets]
+    queues = defaultdict[AccountKey, list[QueueSlot]](list)
+    for slot in slots:
+        queues[slot.account].append(slot)
+    await connection.execute(
         _INSERT_SLOTS,
         {
-            "organization_id": first.organization_id,
-            "draft_id": first.draft_id,
-            "origin": first.origin,
-            "content_revision": first.content_revision,
-            "traceparent": first.traceparent,
-            "now": first.create_time,
+            "queue_organization_ids": [organization for organization, _ in queues],
+            "queue_account_ids": [account for _, account in queues],
+            "first_times": [min(slot.schedule_time for slot in new) for new in queues.values()],
+            "oldest_releases": [min(slot.tzdata_version for slot in new) for new in queues.values()],
+            "last_sequences": [new[-1].sequence for new in queues.values()],
+            "queues": len(queues),
+            "now": now,
+            "organization_ids": [slot.organization_id for slot in slots],
             "ids": [slot.id for slot in slots],
+            "draft_ids": [slot.draft_id for slot in slots],
+            "origins": [slot.origin for slot in slots],
+            "content_revisions": [slot.content_revision for slot in slots],
+            "traceparents": [slot.traceparent for slot in slots],
+            "sequences": [slot.sequence for slot in slots],
             "social_account_ids": [slot.social_account_id for slot in slots],
             "schedule_times": [slot.schedule_time for slot in slots],
             "not_afters": [slot.not_after for slot in slots],
@@ -208,12 +212,12 @@ async def insert_slots(connection: AsyncConnection, slots: Sequence[QueueSlot]) 
             "local_times": [slot.local_time for slot in slots],
             "nominals": [slot.nominal for slot in slots],
             "tzdata_versions": [slot.tzdata_version for slot in slots],
-            "slot_ids": [slot_id for slot_id, _ in targets],
+            "target_organization_ids": [slot.organization_id for slot, _ in targets],
+            "slot_ids": [slot.id for slot, _ in targets],
             "channels": [target.channel for _, target in targets],
             "destinations": [target.destination for _, target in targets],
         },
     )
-    return {row.id: row.sequence for row in result}
 
 
 async def find_slots(connection: AsyncConnection, keys: Sequence[tuple[str, str]]) -> list[QueueSlot]:
