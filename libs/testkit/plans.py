@@ -1,23 +1,23 @@
 """Plans of statements, node by node, and what statements read when they run."""
 
 import json
-import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CursorResult, TextClause
+from sqlalchemy import TextClause, event
 from sqlalchemy.dialects.postgresql.asyncpg import dialect
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from servicekit.pg.database import Database
+from servicekit.pg.session import Row, Statement
 
 READ_PER_ROW = 4
 """Rows that a statement may read for each row that it is about: the row, its index entry, and the odd neighbour."""
 
 
 class Explaining:
-    """A connection that explains each statement before it runs it: its own text, prepared, with the generic plan."""
+    """A connection or session that explains each statement before it runs it: prepared, with the generic plan."""
 
     def __init__(self, connection: AsyncConnection, *, growing: Set[str]) -> None:
         """`growing` are the tables that no statement may scan."""
@@ -25,18 +25,40 @@ class Explaining:
         self._growing = growing
         self.read: list[tuple[str, dict[str, Any]]] = []
 
-    async def execute(self, statement: TextClause, values: Mapping[str, object] | None = None) -> CursorResult[Any]:
-        names: list[str] = []
+    @property
+    def connection(self) -> "Explaining":
+        """Stands in for a session's connection, through which it runs some statements with SQLAlchemy."""
+        return self
 
-        def numbered(found: re.Match[str]) -> str:
-            if found[1] not in names:
-                names.append(found[1])
-            return f"${names.index(found[1]) + 1}"
+    async def execute(self, statement: Any, values: Mapping[str, object] | None = None) -> Any:
+        """Stands in for both kinds of `execute`: that of SQLAlchemy's connection and that of a session."""
+        await self._explain(statement.text, values or {})
+        if isinstance(statement, Statement):
+            status = await (await self._driver()).execute(statement.sql, *statement.arguments(values or {}))
+            return int(status.rpartition(" ")[2])
+        return await self._connection.execute(statement, values or {})
 
-        values = values or {}
-        prepared = re.sub(r"(?<![:\w]):([a-z_]+)", numbered, statement.text)
-        await self._connection.exec_driver_sql(f"prepare explained as {prepared}")
-        arguments = f"({', '.join(_literal(values[each]) for each in names)})" if names else ""
+    async def fetch(self, statement: Statement, values: Mapping[str, object] | None = None) -> list[Row]:
+        await self._explain(statement.text, values or {})
+        arguments = statement.arguments(values or {})
+        rows: list[Row] = await (await self._driver()).fetch(statement.sql, *arguments, record_class=Row)
+        return rows
+
+    async def fetch_row(self, statement: Statement, values: Mapping[str, object] | None = None) -> Row | None:
+        rows = await self.fetch(statement, values)
+        return rows[0] if rows else None
+
+    async def fetch_value(self, statement: Statement, values: Mapping[str, object] | None = None) -> Any:
+        row = await self.fetch_row(statement, values)
+        return row[0] if row else None
+
+    async def _driver(self) -> Any:
+        return (await self._connection.get_raw_connection()).driver_connection
+
+    async def _explain(self, text: str, values: Mapping[str, object]) -> None:
+        prepared = Statement(text)
+        await self._connection.exec_driver_sql(f"prepare explained as {prepared.sql}")
+        arguments = f"({', '.join(map(_literal, prepared.arguments(values)))})" if prepared.names else ""
         async with self._connection.begin_nested() as what_it_writes:
             explained = await self._connection.exec_driver_sql(
                 f"explain (analyze, format json) execute explained{arguments}"
@@ -45,8 +67,7 @@ class Explaining:
             await what_it_writes.rollback()
         (top,) = json.loads(plan) if isinstance(plan, str) else plan
         await self._connection.exec_driver_sql("deallocate explained")
-        self.read.append((statement.text, top["Plan"]))
-        return await self._connection.execute(statement, values)
+        self.read.append((text, top["Plan"]))
 
     def check(self, rows: int) -> None:
         """Asserts that every statement so far read no more than these rows, and their neighbours."""
@@ -62,10 +83,24 @@ class Explaining:
                 assert seen <= READ_PER_ROW * rows, f"{seen} rows: {where}"
 
 
-async def planned(database: Database, statement: TextClause) -> list[dict[str, Any]]:
+def listen(database: Database, heard: Callable[[str, Sequence[Any]], None]) -> None:
+    """Has `heard` called with each statement and its values, whether SQLAlchemy runs it or a session."""
+
+    def cold(_connection: object, _cursor: object, statement: str, values: Any, *_: object) -> None:
+        heard(statement, values)
+
+    event.listen(database.engine.sync_engine, "before_cursor_execute", cold)
+    database.listeners.append(heard)
+
+
+async def planned(database: Database, statement: TextClause | Statement) -> list[dict[str, Any]]:
     """Returns the nodes of the statement's generic plan, which services use for all values."""
-    compiled = statement.compile(dialect=dialect())  # type: ignore[no-untyped-call]
-    values = ", ".join("null" for _ in compiled.params)
+    if isinstance(statement, Statement):
+        compiled, parameters = statement.sql, len(statement.names)
+    else:
+        clause = statement.compile(dialect=dialect())  # type: ignore[no-untyped-call]
+        compiled, parameters = str(clause), len(clause.params)
+    values = ", ".join(["null"] * parameters)
     async with database.read() as connection:
         raw: Any = (await connection.get_raw_connection()).driver_connection
         await raw.execute(f"prepare statement as {compiled}")

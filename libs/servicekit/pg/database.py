@@ -2,21 +2,23 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import TypeVar
 
 import asyncpg
 from sqlalchemy import URL, event
 from sqlalchemy.engine import ExceptionContext, make_url
-from sqlalchemy.exc import DBAPIError, DisconnectionError
+from sqlalchemy.exc import DBAPIError, DisconnectionError, EmulatedDBAPIException
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from servicekit.pg.errors import is_refused_write, is_rerunnable
+from servicekit.pg.session import Listener, Session
 
 T = TypeVar("T")
+S = TypeVar("S", bound=Session)
 
 _RERUNS = 6
 
@@ -31,11 +33,21 @@ _SESSION = {
 }
 
 
-class Transaction:
+class RolledBack(Exception):
+    """PostgreSQL answered COMMIT with a rollback: a statement had failed, and the work went on regardless."""
+
+
+class Transaction(Session):
     """An open transaction. Callbacks of `after_commit` run only once its COMMIT has been confirmed."""
 
-    def __init__(self, connection: AsyncConnection) -> None:
-        self.connection = connection
+    def __init__(
+        self,
+        pooled: PoolProxiedConnection,
+        engine: AsyncEngine,
+        lost: Callable[[], None],
+        listeners: Sequence[Listener],
+    ) -> None:
+        super().__init__(pooled, engine, lost, listeners)
         self._before_commit: list[Callable[[], Awaitable[None]]] = []
         self._after_commit: list[Callable[[], None]] = []
 
@@ -43,16 +55,26 @@ class Transaction:
         """Has `work` done last in the transaction: for locks that many wait for."""
         self._before_commit.append(work)
 
-    async def end(self) -> None:
-        for work in self._before_commit:
-            await work()
-
     def after_commit(self, callback: Callable[[], None]) -> None:
         self._after_commit.append(callback)
 
-    def committed(self) -> None:
+    async def begin(self) -> None:
+        # At once: SQLAlchemy would begin with the first statement of its own, and those before it would not be inside.
+        await self._command("BEGIN")
+
+    async def commit(self) -> None:
+        for work in self._before_commit:
+            await work()
+        if await self._command("COMMIT") != "COMMIT":
+            raise RolledBack
         for callback in self._after_commit:
             callback()
+
+    async def rollback(self) -> None:
+        """Ends the transaction if it is still open. A connection that is lost or hangs has ended it, too."""
+        if self.is_in_transaction:
+            with suppress(ConnectionError, TimeoutError):
+                await self._command("ROLLBACK")
 
 
 class Database:
@@ -82,18 +104,45 @@ class Database:
         readers = _engine(async_url(url), self.reader_count, read_only, patience)
         event.listen(readers.sync_engine, "handle_error", _refuse_write)
         self._readers = readers.execution_options(isolation_level="AUTOCOMMIT")
-        losses = _Losses()
+        self.listeners: list[Listener] = []
+        self._losses = _Losses()
         for engine in (self.engine, readers):
-            losses.watch(engine)
+            self._losses.watch(engine)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
-        async with self.engine.connect() as connection:
-            async with connection.begin():
-                transaction = Transaction(connection)
+        async with self._held(Transaction, self._autocommit) as transaction:
+            await transaction.begin()
+            try:
                 yield transaction
-                await transaction.end()
-            transaction.committed()
+                await transaction.commit()
+            except BaseException:
+                await transaction.rollback()
+                raise
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[Session]:
+        """Yields a session in which each statement commits by itself, without BEGIN and COMMIT."""
+        async with self._held(Session, self._autocommit) as session:
+            yield session
+
+    @asynccontextmanager
+    async def read_session(self) -> AsyncIterator[Session]:
+        """Yields a session for single queries, as `read()` does."""
+        async with self._held(_ReadSession, self._readers) as session:
+            yield session
+
+    @asynccontextmanager
+    async def _held(self, kind: type[S], engine: AsyncEngine) -> AsyncIterator[S]:
+        try:
+            pooled = await engine.raw_connection()
+        except EmulatedDBAPIException as error:
+            raise error.driver_exception from None
+        session = kind(pooled, engine, self._losses.of(pooled), self.listeners)
+        try:
+            yield session
+        finally:
+            await session.release()
 
     async def run(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Runs `work` in a transaction, and repeats it if PostgreSQL resolved a deadlock against it."""
@@ -101,7 +150,7 @@ class Database:
             try:
                 async with self.transaction() as transaction:
                     return await work(transaction)
-            except DBAPIError as error:
+            except (DBAPIError, asyncpg.PostgresError) as error:
                 if not is_rerunnable(error) or rerun == _RERUNS - 1:
                     raise
             await asyncio.sleep(random.uniform(0, 0.005 * 2**rerun))
@@ -118,7 +167,7 @@ class Database:
 
     @asynccontextmanager
     async def statement(self) -> AsyncIterator[AsyncConnection]:
-        """Yields a connection on which each statement commits by itself, without BEGIN and COMMIT."""
+        """Yields SQLAlchemy's connection, on which each statement commits by itself, without BEGIN and COMMIT."""
         async with self._autocommit.connect() as connection:
             yield connection
 
@@ -152,8 +201,17 @@ class _Losses:
         # A statement that is cancelled is a disconnect, too, but it costs only its own connection.
         if not (context.is_disconnect and context.invalidate_pool_on_disconnect):
             return
+        if context.connection:
+            self._lost(context.connection.info[_Losses])
+
+    def of(self, pooled: PoolProxiedConnection) -> Callable[[], None]:
+        """Returns what to call when this connection turns out to be lost."""
+        age = pooled.info[_Losses]
+        return lambda: self._lost(age)
+
+    def _lost(self, age: int) -> None:
         # The other connections of the same age fail as well: that is one loss.
-        if context.connection and context.connection.info[_Losses] == self._count:
+        if age == self._count:
             self._count += 1
 
 
@@ -165,7 +223,14 @@ def _engine(url: URL, pool_size: int, settings: Mapping[str, str], command_timeo
         pool_timeout=10,
         pool_use_lifo=True,
         hide_parameters=True,
-        connect_args={"server_settings": settings, "timeout": 5, "command_timeout": command_timeout},
+        connect_args={
+            "server_settings": settings,
+            "timeout": 5,
+            "command_timeout": command_timeout,
+            # The driver would forget long statements at once, and the others after five minutes.
+            "max_cacheable_statement_size": 0,
+            "max_cached_statement_lifetime": 0,
+        },
     )
     event.listen(engine.sync_engine, "handle_error", _forget_rows)
     return engine
@@ -188,7 +253,18 @@ class WriteInRead(Exception):
 
 def _refuse_write(context: ExceptionContext) -> None:
     if is_refused_write(context.original_exception):
-        raise WriteInRead("Database.read() cannot write: use statement() or a transaction") from None
+        raise _write_in_read() from None
+
+
+def _write_in_read() -> WriteInRead:
+    return WriteInRead("a read cannot write: use statement(), session() or a transaction")
+
+
+class _ReadSession(Session):
+    async def _failed(self, error: BaseException) -> None:
+        await super()._failed(error)
+        if is_refused_write(error):
+            raise _write_in_read() from None
 
 
 def _forget_rows(context: ExceptionContext) -> None:

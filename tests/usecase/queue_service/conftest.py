@@ -1,13 +1,13 @@
 """Queue's use cases on a real database, among fakes of Schedule, Drafts, Publisher and the stream."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import text
 
 from civil.weekly import WeeklySlot
 from civil.zones import tzdata_version
@@ -46,6 +46,7 @@ from servicekit.pg.outbox import Outbox, OutboxRow
 from servicekit.timestamps import timestamp
 from testkit.database_clocks import FrozenDatabaseClock
 from testkit.eventually import eventually
+from testkit.plans import listen
 from tests.usecase.queue_service.fakes import (
     FakeAccounts,
     FakeDrafts,
@@ -368,7 +369,7 @@ class Statements:
         self.texts: list[str] = []
         self.elements = 0
 
-    def __call__(self, _connection: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
+    def __call__(self, statement: str, parameters: Sequence[Any]) -> None:
         self.texts.append(statement)
         self.elements += sum(len(each) for each in parameters if isinstance(each, list))
 
@@ -380,5 +381,5 @@ class Statements:
 @pytest.fixture
 def statements(database: Database) -> Statements:
     counted = Statements()
-    event.listen(database.engine.sync_engine, "before_cursor_execute", counted)
+    listen(database, counted)
     return counted

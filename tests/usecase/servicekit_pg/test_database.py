@@ -1,6 +1,7 @@
 import asyncio
 from datetime import timedelta
 
+import asyncpg
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, IntegrityError
@@ -8,6 +9,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction, WriteInRead, async_url
 from servicekit.pg.errors import is_rerunnable, is_transient, sqlstate
+from servicekit.pg.session import ConnectionLost
 
 
 @pytest.fixture
@@ -69,7 +71,7 @@ async def test_a_refused_commit_calls_nothing_back(counters: Database) -> None:
             await tx.connection.execute(text("insert into once values ('x'), ('x')"))
             tx.after_commit(lambda: heard.append("committed"))
 
-    with pytest.raises(IntegrityError):
+    with pytest.raises(asyncpg.UniqueViolationError):
         await insert_twice()
     assert not heard
 
@@ -85,7 +87,7 @@ async def test_a_commit_without_an_answer_calls_nothing_back(counters: Database)
             async with counters.read() as other:
                 await other.execute(text("select pg_terminate_backend(:pid, 5000)"), {"pid": pid})
 
-    with pytest.raises(DBAPIError) as caught:
+    with pytest.raises(ConnectionLost) as caught:
         await lose_the_connection()
     assert is_transient(caught.value)
     assert not heard
