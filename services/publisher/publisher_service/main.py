@@ -4,10 +4,9 @@ import asyncio
 import sys
 from functools import partial
 
-import aiohttp
-
 from postflow.publisher.v1.publisher_service_pb2_grpc import add_PublisherServiceServicer_to_server
 from postflow.publisher.v1.social_account_service_pb2_grpc import add_SocialAccountServiceServicer_to_server
+from publisher_service.adapters.providers.http_origin import HttpOrigin
 from publisher_service.adapters.providers.provider import Providers
 from publisher_service.adapters.providers.sandbox import SandboxAdapter
 from publisher_service.adapters.vault import Vault, read_keys
@@ -77,7 +76,7 @@ async def compose(settings: Settings) -> Process:
         },
         consumers=[pipeline, events],
         loops=[look_ups, *_loops(parts, pipeline, look_ups, count_jobs)],
-        closers={"providers": parts.http.close},
+        closers={"providers": parts.sandbox.close},
     )
 
 
@@ -89,12 +88,8 @@ class _Parts:
         self.backbone = Backbone("publisher", settings, migrations=MIGRATIONS)
         self.steady = SteadyClock(self.backbone.system)
         self.vault = Vault(read_keys(settings.credentials_key, settings.credentials_keys_file))
-        self.http = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=settings.senders * 2), cookie_jar=aiohttp.DummyCookieJar()
-        )
-        self.providers = Providers(
-            [SandboxAdapter(self.http, settings.sandbox_url, settings.limits)], self.backbone.system
-        )
+        self.sandbox = HttpOrigin(settings.sandbox_url, connections=settings.senders * 2)
+        self.providers = Providers([SandboxAdapter(self.sandbox, settings.limits)], self.backbone.system)
         self.late = LateEvidence(self.backbone.outbox)
         self.wake_up = WakeUp()
         self.due_now, self.connection_changed = asyncio.Event(), asyncio.Event()

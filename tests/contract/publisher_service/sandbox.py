@@ -1,9 +1,11 @@
 """The post that tests send to the sandbox provider, and the limits of its adapter."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 from publisher_service.adapters.providers.adapter import Limits, Post
+from publisher_service.adapters.providers.sandbox import SandboxAdapter
 
 TOKEN = "sandbox-canary-91b7"
 POST = Post(
@@ -15,6 +17,7 @@ POST = Post(
     idempotency_key="job-1",
 )
 LIMITS = Limits(request_timeout=timedelta(seconds=1))
+AdapterAt = Callable[..., SandboxAdapter]
 
 
 def message_of(outcome: Any) -> str:

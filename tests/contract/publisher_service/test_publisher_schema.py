@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-import aiohttp
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
@@ -15,6 +14,7 @@ from publisher_service.adapters.postgres.contents import lock_contents, save_con
 from publisher_service.adapters.postgres.jobs import lock_jobs
 from publisher_service.adapters.postgres.tables import metadata
 from publisher_service.adapters.providers.adapter import Adapter, Limits
+from publisher_service.adapters.providers.http_origin import HttpOrigin
 from publisher_service.adapters.providers.sandbox import SandboxAdapter
 from publisher_service.domain.account import AccountState, SocialAccount
 from publisher_service.domain.claim import Command, Lane, Verdict
@@ -250,10 +250,8 @@ async def test_the_claim_takes_exactly_what_may_be_sent(database: Database, stat
 
 
 async def test_every_provider_offers_only_known_channels() -> None:
-    async with aiohttp.ClientSession() as session:
-        providers: list[Adapter] = [
-            SandboxAdapter(session, "http://127.0.0.1:1", Limits(request_timeout=timedelta(seconds=1)))
-        ]
+    limits = Limits(request_timeout=timedelta(seconds=1))
+    providers: list[Adapter] = [SandboxAdapter(HttpOrigin("http://127.0.0.1:1", connections=1), limits)]
     for provider in providers:
         assert provider.channels
         assert set(provider.channels) <= set(channels.KNOWN), provider.name

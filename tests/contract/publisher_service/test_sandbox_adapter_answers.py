@@ -5,13 +5,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-import aiohttp
 import pytest
 
 from devstack.sandbox.client import SandboxClient
 from devstack.sandbox.provider import Sandbox
 from publisher_service.adapters.providers.adapter import Limits, ProviderDown
-from publisher_service.adapters.providers.sandbox import SandboxAdapter
 from publisher_service.domain.outcome import (
     Accepted,
     Ambiguous,
@@ -21,14 +19,14 @@ from publisher_service.domain.outcome import (
     RateLimited,
     Rejected,
 )
-from tests.contract.publisher_service.sandbox import LIMITS, POST, TOKEN
+from tests.contract.publisher_service.sandbox import POST, TOKEN, AdapterAt
 
 
-async def test_a_redirect_is_not_followed(session: aiohttp.ClientSession, sandbox: Sandbox) -> None:
+async def test_a_redirect_is_not_followed(adapter_at: AdapterAt, sandbox: Sandbox) -> None:
     paths: list[str] = []
     moved = f"HTTP/1.1 307 Moved\r\nLocation: {sandbox.url}/v1/accounts/a/posts\r\nContent-Length: 0\r\n\r\n".encode()
     async with answering(moved, paths=paths) as url:
-        provider = SandboxAdapter(session, url, LIMITS)
+        provider = adapter_at(url)
         assert await provider.send(POST) == Ambiguous(reason="HTTP_307", message="the sandbox answered 307")
         assert await provider.look(POST) == NoProof(message="the look-up answered 307")
         with pytest.raises(ProviderDown):
@@ -37,37 +35,37 @@ async def test_a_redirect_is_not_followed(session: aiohttp.ClientSession, sandbo
     assert SandboxClient(sandbox.url, sandbox.path).ledger() == []
 
 
-async def test_an_answer_in_several_packets_is_read_in_full(session: aiohttp.ClientSession) -> None:
+async def test_an_answer_in_several_packets_is_read_in_full(adapter_at: AdapterAt) -> None:
     head = b"HTTP/1.1 201 Created\r\nContent-Length: 33\r\n\r\n"
     async with answering(head, b'{"id": "sp-1", ', b'"url": "http://x"}') as url:
-        seen = await SandboxAdapter(session, url, LIMITS).send(POST)
+        seen = await adapter_at(url).send(POST)
     assert isinstance(seen, Accepted)
 
 
 @pytest.mark.parametrize("status", ["201 Created", "400 Bad Request"])
-async def test_an_endless_answer_is_cut_off(session: aiohttp.ClientSession, status: str) -> None:
+async def test_an_endless_answer_is_cut_off(adapter_at: AdapterAt, status: str) -> None:
     head = f"HTTP/1.1 {status}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
     piece = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
     async with answering(head, *[piece] * 50) as url:
-        seen = await SandboxAdapter(session, url, Limits(request_timeout=timedelta(seconds=20))).send(POST)
+        seen = await adapter_at(url, Limits(request_timeout=timedelta(seconds=20))).send(POST)
     expected = Ambiguous if status.startswith("201") else Rejected
     assert isinstance(seen, expected)
 
 
-async def test_a_long_message_of_the_provider_is_truncated(session: aiohttp.ClientSession) -> None:
+async def test_a_long_message_of_the_provider_is_truncated(adapter_at: AdapterAt) -> None:
     body = b'{"error": {"code": "' + b"c" * 900 + b'", "message": "' + b"m" * 900 + b'"}}'
     head = f"HTTP/1.1 400 Bad Request\r\nContent-Length: {len(body)}\r\n\r\n".encode()
     async with answering(head + body) as url:
-        seen = await SandboxAdapter(session, url, LIMITS).send(POST)
+        seen = await adapter_at(url).send(POST)
     assert seen == Rejected(reason="C" * 64, message="m" * 500)
 
 
 @pytest.mark.parametrize("bad", ["\\u0000", "\\ud800", "\\udc00\\ud800"])
-async def test_text_that_cannot_be_stored_is_no_id_and_is_replaced(session: aiohttp.ClientSession, bad: str) -> None:
+async def test_text_that_cannot_be_stored_is_no_id_and_is_replaced(adapter_at: AdapterAt, bad: str) -> None:
     async def answered(status: str, body: str) -> tuple[Outcome, Finding]:
         head = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n"
         async with answering((head + body).encode()) as url:
-            provider = SandboxAdapter(session, url, LIMITS)
+            provider = adapter_at(url)
             return await provider.send(POST), await provider.look(POST)
 
     sent, _ = await answered("201 Created", f'{{"id": "sp-{bad}", "url": "http://x"}}')
@@ -86,18 +84,18 @@ async def test_text_that_cannot_be_stored_is_no_id_and_is_replaced(session: aioh
         assert shown.encode()
 
 
-async def test_a_retry_after_of_zero_waits_one_second(session: aiohttp.ClientSession) -> None:
+async def test_a_retry_after_of_zero_waits_one_second(adapter_at: AdapterAt) -> None:
     async with answering(b"HTTP/1.1 429 Slow\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n") as url:
-        seen = await SandboxAdapter(session, url, LIMITS).send(POST)
+        seen = await adapter_at(url).send(POST)
     assert isinstance(seen, RateLimited)
     assert seen.retry_after == timedelta(seconds=1)
 
 
 @pytest.mark.parametrize("header", ["soon", "-1", "Wed, 21 Oct 2065 07:28:00 GMT", "١٢"])
-async def test_an_unreadable_retry_after_waits_the_default_time(session: aiohttp.ClientSession, header: str) -> None:
+async def test_an_unreadable_retry_after_waits_the_default_time(adapter_at: AdapterAt, header: str) -> None:
     head = f"HTTP/1.1 429 Slow\r\nRetry-After: {header}\r\nContent-Length: 0\r\n\r\n".encode()
     async with answering(head) as url:
-        seen = await SandboxAdapter(session, url, LIMITS).send(POST)
+        seen = await adapter_at(url).send(POST)
     assert isinstance(seen, RateLimited)
     assert seen.retry_after == timedelta(seconds=5)
 

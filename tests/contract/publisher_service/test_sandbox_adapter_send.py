@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import aiohttp
 import pytest
 
 from devstack.sandbox.client import SandboxClient
@@ -27,7 +26,7 @@ from publisher_service.domain.outcome import (
     Rejected,
 )
 from testkit.eventually import eventually
-from tests.contract.publisher_service.sandbox import LIMITS, POST, TOKEN, message_of
+from tests.contract.publisher_service.sandbox import POST, TOKEN, AdapterAt, message_of
 
 Rule = dict[str, object]
 
@@ -145,18 +144,16 @@ async def test_a_refusal_while_the_first_request_is_running_is_ambiguous(
     assert seen.reason == "IN_PROGRESS"
 
 
-async def test_a_refused_connection_has_sent_nothing(
-    session: aiohttp.ClientSession, free_port: Callable[[], int]
-) -> None:
-    provider = SandboxAdapter(session, f"http://127.0.0.1:{free_port()}", LIMITS)
+async def test_a_refused_connection_has_sent_nothing(adapter_at: AdapterAt, free_port: Callable[[], int]) -> None:
+    provider = adapter_at(f"http://127.0.0.1:{free_port()}")
     assert (await _not_sent(provider)).reason == "CONNECTION_REFUSED"
     with pytest.raises(ProviderDown):
         await provider.verify("ext-page", TOKEN)
     assert isinstance(await provider.look(POST), NoProof)
 
 
-async def test_an_unknown_host_name_has_sent_nothing(session: aiohttp.ClientSession) -> None:
-    await _not_sent(SandboxAdapter(session, "http://nobody.invalid:1", Limits(request_timeout=timedelta(seconds=5))))
+async def test_an_unknown_host_name_has_sent_nothing(adapter_at: AdapterAt) -> None:
+    await _not_sent(adapter_at("http://nobody.invalid:1", Limits(request_timeout=timedelta(seconds=5))))
 
 
 @pytest.mark.parametrize("name", ["a/../b", "a?b=c", "a#b", "ä ö", "urn:li:person:1", "a%2Fb", "@chat"])

@@ -2,7 +2,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import timedelta
 
-import aiohttp
 import grpc
 import pytest
 
@@ -17,6 +16,7 @@ from postflow.publisher.v1.social_account_service_pb2_grpc import (
     add_SocialAccountServiceServicer_to_server,
 )
 from publisher_service.adapters.providers.adapter import Limits
+from publisher_service.adapters.providers.http_origin import HttpOrigin
 from publisher_service.adapters.providers.provider import Providers
 from publisher_service.adapters.providers.sandbox import SandboxAdapter
 from publisher_service.adapters.vault import Vault
@@ -48,9 +48,10 @@ async def channel(database: Database, sandbox: Sandbox) -> AsyncIterator[grpc.ai
     """A plain channel to a publisher server, without retries."""
     ids = Uuid7Source()
     async with AsyncExitStack() as stack:
-        session = await stack.enter_async_context(aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()))
+        origin = HttpOrigin(sandbox.url, connections=8)
+        stack.push_async_callback(origin.close)
         limits = Limits(request_timeout=timedelta(milliseconds=500))
-        providers = Providers([SandboxAdapter(session, sandbox.url, limits)], SystemClock())
+        providers = Providers([SandboxAdapter(origin, limits)], SystemClock())
         ledger = RequestLedger(database, DatabaseClock())
         connect = ConnectAccount(
             database=database,

@@ -4,13 +4,11 @@ import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypeGuard
-from urllib.parse import quote
-
-import aiohttp
-from yarl import URL
+from urllib.parse import quote, urlencode
 
 import channels
 from publisher_service.adapters.providers.adapter import CredentialsRefused, Limits, Post, ProviderDown
+from publisher_service.adapters.providers.http_origin import Answer, ConnectionLost, HttpOrigin, NotConnected
 from publisher_service.adapters.providers.texts import is_name, storable
 from publisher_service.domain.outcome import (
     Absent,
@@ -26,7 +24,6 @@ from publisher_service.domain.outcome import (
     Rejected,
 )
 
-_LONGEST_ANSWER = 64 * 1024
 _RETRY_AFTER = timedelta(seconds=5)
 _SHORTEST_RETRY_AFTER = timedelta(seconds=1)
 _LONGEST_RETRY_AFTER = timedelta(hours=24)
@@ -36,86 +33,70 @@ class SandboxAdapter:
     name = "sandbox"
     channels = channels.KNOWN
 
-    def __init__(self, session: aiohttp.ClientSession, url: str, limits: Limits) -> None:
+    def __init__(self, origin: HttpOrigin, limits: Limits) -> None:
         self.limits = limits
-        self._session = session
-        self._url = url.rstrip("/")
-        self._timeout = aiohttp.ClientTimeout(total=limits.request_timeout.total_seconds())
+        self._origin = origin
 
     async def verify(self, external_account_id: str, access_token: str) -> None:
         try:
-            async with self._session.get(
-                self._account(external_account_id),
-                headers={"Authorization": f"Bearer {access_token}"},
-                timeout=self._timeout,
-                allow_redirects=False,
-            ) as response:
-                if response.status in (401, 403, 404):
-                    raise CredentialsRefused(f"the sandbox answered {response.status}")
-                if response.status != 200:
-                    raise ProviderDown(f"the sandbox answered {response.status}")
-        except (aiohttp.ClientError, TimeoutError) as error:
+            answer = await self._origin.get(
+                _account(external_account_id),
+                {"Authorization": f"Bearer {access_token}"},
+                timeout=self.limits.request_timeout,
+            )
+        except (NotConnected, ConnectionLost, TimeoutError) as error:
             raise ProviderDown(type(error).__name__) from None
+        if answer.status in (401, 403, 404):
+            raise CredentialsRefused(f"the sandbox answered {answer.status}")
+        if answer.status != 200:
+            raise ProviderDown(f"the sandbox answered {answer.status}")
 
     async def send(self, post: Post) -> Outcome:
         body = json.dumps({"channel": post.channel, "destination": post.destination, "text": post.text})
+        headers = {
+            "Authorization": f"Bearer {post.access_token}",
+            "Idempotency-Key": post.idempotency_key,
+            "Content-Type": "application/json",
+        }
         try:
-            async with self._session.post(
-                self._account(post.external_account_id, "/posts"),
-                data=body.encode(),
-                headers={
-                    "Authorization": f"Bearer {post.access_token}",
-                    "Idempotency-Key": post.idempotency_key,
-                    "Content-Type": "application/json",
-                },
-                timeout=self._timeout,
-                allow_redirects=False,
-            ) as response:
-                return _classify(response.status, response.headers, await _body(response))
-        except aiohttp.ClientConnectorError as error:
-            # Refused, no such host, or TLS failed: not one byte of the request has left.
-            return NotSent(
-                reason="CONNECTION_REFUSED", message=f"the sandbox cannot be reached: {type(error).__name__}"
+            answer = await self._origin.post(
+                f"{_account(post.external_account_id)}/posts",
+                headers,
+                body.encode(),
+                timeout=self.limits.request_timeout,
             )
+        except NotConnected as error:
+            return NotSent(reason="CONNECTION_REFUSED", message=f"the sandbox cannot be reached: {error}")
         except TimeoutError:
             return Ambiguous(reason="TIMEOUT_AFTER_WRITE", message="the sandbox did not answer in time")
-        except aiohttp.ClientError as error:
-            return Ambiguous(reason="CONNECTION_LOST", message=f"the connection broke: {type(error).__name__}")
+        except ConnectionLost as error:
+            return Ambiguous(reason="CONNECTION_LOST", message=f"the connection broke: {error}")
+        return _classify(answer)
 
     async def look(self, post: Post) -> Finding:
+        wanted = urlencode({"account": post.external_account_id, "idempotency_key": post.idempotency_key})
         try:
-            async with self._session.get(
-                f"{self._url}/v1/posts",
-                params={"account": post.external_account_id, "idempotency_key": post.idempotency_key},
-                headers={"Authorization": f"Bearer {post.access_token}"},
-                timeout=self._timeout,
-                allow_redirects=False,
-            ) as response:
-                if response.status == 401:
-                    return AuthRefused(message="the sandbox refused the credentials")
-                if response.status != 200:
-                    return NoProof(message=f"the look-up answered {response.status}")
-                return _found(_object(await _body(response)))
-        except (aiohttp.ClientError, TimeoutError) as error:
+            answer = await self._origin.get(
+                f"/v1/posts?{wanted}",
+                {"Authorization": f"Bearer {post.access_token}"},
+                timeout=self.limits.request_timeout,
+            )
+        except (NotConnected, ConnectionLost, TimeoutError) as error:
             return NoProof(message=f"the look-up failed: {type(error).__name__}")
-
-    def _account(self, external_account_id: str, rest: str = "") -> URL:
-        """Returns the address of an account. The id is one segment of the path; `..` can never be connected."""
-        return URL(f"{self._url}/v1/accounts/{quote(external_account_id, safe='')}{rest}", encoded=True)
-
-
-async def _body(response: aiohttp.ClientResponse) -> bytes:
-    """Returns the whole body; nothing if it is longer than any proper answer."""
-    answer = bytearray()
-    async for chunk in response.content.iter_any():
-        answer += chunk
-        if len(answer) > _LONGEST_ANSWER:
-            return b""
-    return bytes(answer)
+        if answer.status == 401:
+            return AuthRefused(message="the sandbox refused the credentials")
+        if answer.status != 200:
+            return NoProof(message=f"the look-up answered {answer.status}")
+        return _found(_object(answer.body))
 
 
-def _classify(status: int, headers: Mapping[str, str], answer: bytes) -> Outcome:
-    body = _object(answer)
+def _account(external_account_id: str) -> str:
+    """Returns the path of an account. The id is one segment of it; `..` can never be connected."""
+    return f"/v1/accounts/{quote(external_account_id, safe='')}"
+
+
+def _classify(answer: Answer) -> Outcome:
+    status, body = answer.status, _object(answer.body)
     if status in (200, 201):
         external_id, url = body.get("id"), body.get("url")
         if _is_name(external_id) and isinstance(url, str):
@@ -127,7 +108,7 @@ def _classify(status: int, headers: Mapping[str, str], answer: bytes) -> Outcome
     if status == 401:
         return AuthRefused(message=message)
     if status == 429:
-        return RateLimited(message=message, retry_after=_retry_after(headers))
+        return RateLimited(message=message, retry_after=_retry_after(answer.headers))
     reason = _reason(body, status)
     # In progress, or already out under this key: the refusal of a repeat says nothing about the first request.
     repeat = status == 409 or reason == "IDEMPOTENCY_KEY_REUSED"
@@ -171,7 +152,7 @@ def _time(value: object) -> datetime | None:
 
 
 def _retry_after(headers: Mapping[str, str]) -> timedelta:
-    text = headers.get("Retry-After", "")
+    text = headers.get("retry-after", "")
     asked = timedelta(seconds=int(text)) if text.isascii() and text.isdigit() and len(text) < 7 else _RETRY_AFTER
     return min(max(asked, _SHORTEST_RETRY_AFTER), _LONGEST_RETRY_AFTER)
 
