@@ -8,7 +8,7 @@ from google.protobuf import json_format, message_factory
 from google.protobuf.descriptor import FieldDescriptor, MethodDescriptor
 from google.protobuf.message import Message
 
-from postflow.drafts.v1 import drafts_service_pb2
+from postflow.drafts.v1 import draft_targets_service_pb2, drafts_service_pb2
 from postflow.ops.v1 import operations_service_pb2
 from postflow.publisher.v1 import publisher_service_pb2, social_account_service_pb2
 from postflow.queue.v1 import queue_service_pb2
@@ -24,6 +24,7 @@ SERVED_BY = {
     "postflow.schedule.v1": "schedule",
 }
 FILES = (
+    draft_targets_service_pb2,
     drafts_service_pb2,
     operations_service_pb2,
     publisher_service_pb2,
@@ -39,8 +40,12 @@ METHODS: Mapping[str, MethodDescriptor] = {
     for service in file.DESCRIPTOR.services_by_name.values()
     for method in service.methods
 }
-# Operators act for all organizations, unless they name one.
-ACROSS_ORGANIZATIONS = frozenset(name for name in METHODS if "ScheduleAdminService/" in name or "Operations" in name)
+# Operators and other services act for all organizations, unless they name one.
+ACROSS_ORGANIZATIONS = frozenset(
+    name
+    for name in METHODS
+    if "ScheduleAdminService/" in name or "Operations" in name or "DraftTargetsService/" in name
+)
 TOMORROW = (SystemClock().now() + timedelta(days=1)).isoformat()
 TARGET = {"social_account_id": "page", "channel": "facebook"}
 DRAFT = {"id": "d1", "content": {"text": "hello"}, "targets": [TARGET]}
@@ -84,6 +89,9 @@ VALID: Mapping[str, Mapping[str, object]] = {
     "postflow.drafts.v1.DraftsService/GetDraft": {"draft_id": "d1"},
     "postflow.drafts.v1.DraftsService/UpdateDraft": {"draft": DRAFT, "update_mask": "content.text"},
     "postflow.drafts.v1.DraftsService/ApproveDraft": {"draft_id": "d1"},
+    "postflow.drafts.v1.DraftTargetsService/FindDraftTargets": {
+        "drafts": [{"organization_id": "org-bad", "draft_id": "d1"}],
+    },
     "postflow.publisher.v1.PublisherService/GetPostJob": {"post_job_id": "j1"},
     "postflow.publisher.v1.PublisherService/ListPostJobs": {},
     "postflow.publisher.v1.PublisherService/WithdrawContent": {"draft_id": "d1", "below_revision": "2"},

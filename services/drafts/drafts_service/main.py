@@ -7,6 +7,7 @@ from drafts_service.application.account_obstacles import AccountDirectory, Accou
 from drafts_service.application.approve_draft import ApproveDraft
 from drafts_service.application.complete_withdrawals import CompleteWithdrawals
 from drafts_service.application.create_draft import CreateDraft
+from drafts_service.application.find_draft_targets import FindDraftTargets
 from drafts_service.application.get_draft import GetDraft
 from drafts_service.application.give_up_edit import ContentWithdrawer
 from drafts_service.application.keep_accounts import KeepAccounts
@@ -16,6 +17,7 @@ from drafts_service.entrypoints.events import CONSUMER, routes
 from drafts_service.entrypoints.loops import loops
 from drafts_service.entrypoints.rpc import DraftsServicer
 from drafts_service.settings import Settings
+from postflow.drafts.v1.draft_targets_service_pb2_grpc import add_DraftTargetsServiceServicer_to_server
 from postflow.drafts.v1.drafts_service_pb2_grpc import add_DraftsServiceServicer_to_server
 from servicekit.backbone import Backbone
 from servicekit.ids import IdSource
@@ -46,7 +48,10 @@ async def compose(settings: Settings) -> Process:
         database=backbone.database, clock=backbone.clock, publisher=publisher, outbox=backbone.outbox
     )
     return backbone.process(
-        servicers=[(add_DraftsServiceServicer_to_server, drafts)],
+        servicers=[
+            (add_DraftsServiceServicer_to_server, drafts),
+            (add_DraftTargetsServiceServicer_to_server, drafts),
+        ],
         operations=backbone.operations(events),
         consumers=[events],
         loops=loops(complete_withdrawals=complete_withdrawals, withdraw_period=settings.withdraw_period),
@@ -63,6 +68,7 @@ def servicer(
     return DraftsServicer(
         create=CreateDraft(ids=ids, ledger=ledger, outbox=outbox, obstacles=obstacles),
         get=GetDraft(database=database, obstacles=obstacles),
+        find_targets=FindDraftTargets(database),
         update=UpdateDraft(
             database=database, clock=clock, ledger=ledger, outbox=outbox, publisher=publisher, obstacles=obstacles
         ),

@@ -6,12 +6,13 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from drafts_service.domain.account import Account, AccountState, Obstacles, state_reason
 from drafts_service.domain.content import Body, ChannelText, Content
-from drafts_service.domain.draft import Change, Draft, DraftView, UpdatedDraft
+from drafts_service.domain.draft import Change, Draft, DraftKey, DraftTargets, DraftView, UpdatedDraft
 from drafts_service.domain.post_job import JobState, PostJob, PostJobEvent, shown_targets
 from drafts_service.domain.target import Target
 from drafts_service.domain.withdrawal import WithdrawalAnswer
 from postflow.bus.v1 import bus_pb2
-from postflow.drafts.v1 import draft_pb2, drafts_events_pb2
+from postflow.drafts.v1 import draft_pb2, draft_targets_service_pb2, drafts_events_pb2
+from postflow.drafts.v1.draft_targets_service_pb2 import FindDraftTargetsRequest, FindDraftTargetsResponse
 from postflow.drafts.v1.drafts_service_pb2 import (
     ApproveDraftResponse,
     CreateDraftResponse,
@@ -170,6 +171,28 @@ def get_draft_response(view: DraftView) -> GetDraftResponse:
 
 def update_draft_response(updated: UpdatedDraft) -> UpdateDraftResponse:
     return UpdateDraftResponse(draft=draft_message(updated), in_flight_post_job_ids=updated.in_flight)
+
+
+def draft_keys(request: FindDraftTargetsRequest) -> list[DraftKey]:
+    """Returns the drafts that a request names, of one tenant if it names that."""
+    tenant = request.organization_id
+    return [
+        (each.organization_id, each.draft_id) for each in request.drafts if not tenant or each.organization_id == tenant
+    ]
+
+
+def find_draft_targets_response(drafts: Iterable[DraftTargets]) -> FindDraftTargetsResponse:
+    return FindDraftTargetsResponse(
+        drafts=[
+            draft_targets_service_pb2.DraftTargets(
+                organization_id=draft.key[0],
+                draft_id=draft.key[1],
+                revision=draft.revision,
+                targets=map(_target_message, draft.targets),
+            )
+            for draft in drafts
+        ]
+    )
 
 
 def approve_draft_response(view: DraftView) -> ApproveDraftResponse:

@@ -7,6 +7,7 @@ import pytest
 
 from drafts_service.adapters.publisher_client import AccountClient, PublisherClient
 from drafts_service.main import servicer
+from postflow.drafts.v1.draft_targets_service_pb2_grpc import add_DraftTargetsServiceServicer_to_server
 from postflow.drafts.v1.drafts_service_pb2_grpc import DraftsServiceStub, add_DraftsServiceServicer_to_server
 from servicekit.ids import Uuid7Source
 from servicekit.pg.database import Database
@@ -42,7 +43,14 @@ async def channel(
         drafts = servicer(
             database, ids=ids, outbox=Outbox(ids, lambda rows: None), publisher=to_publisher, directory=directory
         )
-        server = RpcServer(listen="127.0.0.1:0", servicers=[(add_DraftsServiceServicer_to_server, drafts)], ids=ids)
+        server = RpcServer(
+            listen="127.0.0.1:0",
+            servicers=[
+                (add_DraftsServiceServicer_to_server, drafts),
+                (add_DraftTargetsServiceServicer_to_server, drafts),
+            ],
+            ids=ids,
+        )
         await server.start()
         stack.push_async_callback(server.stop, 0.0)
         yield await stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{server.port}"))

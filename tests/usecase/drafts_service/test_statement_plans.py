@@ -42,9 +42,20 @@ JOBS = ("organization_id", "draft_id")
         (drafts._FIND, "draft", {DRAFT}),
         (accounts._FIND, "social_account", {DRAFT}),
         (drafts._FIND, "social_account", {DRAFT}),
+        (drafts._TARGETS, "draft", {DRAFT}),
         (drafts._CLAIM_WITHDRAWALS, "draft", {DRAFT, ("withdraw_due_time",)}),
     ],
-    ids=["lock", "standings", "reflect", "jobs", "get", "accounts", "accounts of a draft", "due withdrawals"],
+    ids=[
+        "lock",
+        "standings",
+        "reflect",
+        "jobs",
+        "get",
+        "accounts",
+        "accounts of a draft",
+        "targets",
+        "due withdrawals",
+    ],
 )
 async def test_each_row_is_found_by_its_whole_key_in_a_generic_plan(
     small: Database, statement: TextClause, table: str, keys: set[tuple[str, ...]]

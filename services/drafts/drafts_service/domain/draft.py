@@ -149,6 +149,15 @@ def approved(draft: Draft, *, approver: str, now: datetime) -> Draft:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftTargets:
+    """A draft without its content."""
+
+    key: DraftKey
+    revision: int
+    targets: tuple[Target, ...]
+
+
 def require_draft(draft: Draft | None, key: DraftKey) -> Draft:
     """Raises NotFound for None. A draft of another organization is indistinguishable from one that does not exist."""
     if draft is None:

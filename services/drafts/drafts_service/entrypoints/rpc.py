@@ -7,17 +7,31 @@ import grpc
 from drafts_service import wire
 from drafts_service.application.approve_draft import ApproveDraft
 from drafts_service.application.create_draft import CreateDraft
+from drafts_service.application.find_draft_targets import FindDraftTargets
 from drafts_service.application.get_draft import GetDraft
 from drafts_service.application.update_draft import UpdateDraft
 from postflow.drafts.v1 import drafts_service_pb2 as pb
+from postflow.drafts.v1.draft_targets_service_pb2 import FindDraftTargetsRequest, FindDraftTargetsResponse
+from postflow.drafts.v1.draft_targets_service_pb2_grpc import DraftTargetsServiceServicer
 from postflow.drafts.v1.drafts_service_pb2_grpc import DraftsServiceServicer
 from servicekit.pg.ledger import mutation
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
-class DraftsServicer(DraftsServiceServicer):
-    def __init__(self, *, create: CreateDraft, get: GetDraft, update: UpdateDraft, approve: ApproveDraft) -> None:
+class DraftsServicer(DraftsServiceServicer, DraftTargetsServiceServicer):
+    """Both services, because both read and write the same drafts."""
+
+    def __init__(
+        self,
+        *,
+        create: CreateDraft,
+        get: GetDraft,
+        update: UpdateDraft,
+        approve: ApproveDraft,
+        find_targets: FindDraftTargets,
+    ) -> None:
+        self._find_targets = find_targets
         self._create = create
         self._get = get
         self._update = update
@@ -34,6 +48,9 @@ class DraftsServicer(DraftsServiceServicer):
     async def GetDraft(self, request: pb.GetDraftRequest, context: Context) -> pb.GetDraftResponse:
         view = await self._get(organization_id=request.organization_id, draft_id=request.draft_id)
         return wire.get_draft_response(view)
+
+    async def FindDraftTargets(self, request: FindDraftTargetsRequest, context: Context) -> FindDraftTargetsResponse:
+        return wire.find_draft_targets_response(await self._find_targets(wire.draft_keys(request)))
 
     async def UpdateDraft(self, request: pb.UpdateDraftRequest, context: Context) -> pb.UpdateDraftResponse:
         return await self._update(

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from drafts_service.domain.account import AccountState, obstacle_of
 from drafts_service.domain.content import Body
-from drafts_service.domain.draft import Approval, Draft, DraftKey, Withdrawal
+from drafts_service.domain.draft import Approval, Draft, DraftKey, DraftTargets, Withdrawal
 from drafts_service.domain.post_job import DraftState, FoldedState
 from drafts_service.domain.target import Target
 
@@ -66,6 +66,14 @@ _LOCK_SEVERAL = text("""
         where draft.organization_id = wanted.organization_id and draft.id = wanted.id for update
     ) as here
 """)
+_TARGETS = text("""
+    select wanted.organization_id, wanted.id, here.revision, here.targets
+    from unnest(cast(:organizations as text[]), cast(:ids as text[])) as wanted (organization_id, id)
+    cross join lateral (
+        select revision, targets from draft
+        where draft.organization_id = wanted.organization_id and draft.id = wanted.id offset 0
+    ) as here
+""")
 _LOCK_ABSENT = text("""
     select pg_advisory_xact_lock(hashtextextended(name, 0)) from unnest(cast(:names as text[])) as name
 """)
@@ -80,6 +88,14 @@ async def lock_draft(connection: AsyncConnection, organization_id: str, draft_id
     """Returns the draft and locks it until the end of the transaction."""
     row = (await connection.execute(_LOCK, {"organization_id": organization_id, "id": draft_id})).one_or_none()
     return _draft(row) if row else None
+
+
+async def find_targets(connection: AsyncConnection, keys: Collection[DraftKey]) -> list[DraftTargets]:
+    """Returns those of the drafts that exist."""
+    return [
+        DraftTargets(key=(organization_id, draft_id), revision=revision, targets=_targets(targets))
+        for organization_id, draft_id, revision, targets in await connection.execute(_TARGETS, key_arrays(keys))
+    ]
 
 
 async def insert_draft(connection: AsyncConnection, draft: Draft) -> bool:
