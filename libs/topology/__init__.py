@@ -81,8 +81,12 @@ class StreamSettings(ProcessSettings):
         )
 
 
-def events_subject(context: str, organization_id: str, aggregate: str) -> str:
-    return f"events.{context}.{organization_id}.{aggregate}"
+def events_subject(context: str, aggregate: str) -> str:
+    """Returns the subject of an aggregate's events, of all organizations: what shares a subject shares messages.
+
+    Earlier releases named the organization before the aggregate. The filters of consumers match both.
+    """
+    return f"events.{context}.{aggregate}"
 
 
 def publish_subject(organization_id: str, social_account_id: str) -> str:

@@ -96,7 +96,7 @@ def decoded_body(body: Body) -> Content:
 
 def draft_saved(draft: Draft) -> Announcement:
     return Announcement(
-        subject=events_subject("drafts", draft.organization_id, "draft"),
+        subject=events_subject("drafts", "draft"),
         organization_id=draft.organization_id,
         aggregate_id=draft.id,
         message=drafts_events_pb2.DraftSaved(

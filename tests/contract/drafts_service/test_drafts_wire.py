@@ -70,7 +70,7 @@ def test_an_announcement_carries_the_content_of_its_digest(content: Content, tar
     assert sha256(saved.content).hexdigest() == saved.content_digest
     assert wire.content(draft_pb2.DraftContent.FromString(saved.content)) == content
     assert wire.targets(saved.targets) == targets
-    assert (announcement.subject, announcement.aggregate_id) == ("events.drafts.org.draft", "draft")
+    assert (announcement.subject, announcement.aggregate_id) == ("events.drafts.draft", "draft")
 
 
 @pytest.mark.parametrize("state", DraftState)

@@ -59,7 +59,7 @@ def _envelope(*messages: Message) -> bytes:
 
 
 async def _announce(js: JetStreamContext, *messages: Message) -> None:
-    await js.publish(events_subject("drafts", "acme", "d1"), _envelope(*messages))
+    await js.publish(events_subject("drafts", "d1"), _envelope(*messages))
 
 
 async def test_an_empty_server_has_no_streams(fresh_nats: EmbeddedNats) -> None:
@@ -127,12 +127,12 @@ async def test_held_commands_are_shown_with_their_time(js: JetStreamContext, fre
 
 async def test_what_cannot_be_read_is_named_without_harm(js: JetStreamContext, fresh_nats: EmbeddedNats) -> None:
     await ensure_stream(js, EVENTS)
-    await js.publish("events.drafts.acme.d1", b"\xff\xff")
+    await js.publish("events.drafts.d1", b"\xff\xff")
     unknown = Event(type="postflow.drafts.v1.OfANewerRelease", organization_id="evil\x1b[2J")
-    await js.publish("events.drafts.acme.d1", Envelope(events=[unknown]).SerializeToString())
+    await js.publish("events.drafts.d1", Envelope(events=[unknown]).SerializeToString())
     code, lines, _ = await _streams(fresh_nats.url)
     assert code == 0
-    assert lines[-2].endswith("cannot be read, 2 bytes on events.drafts.acme.d1")
+    assert lines[-2].endswith("cannot be read, 2 bytes on events.drafts.d1")
     assert lines[-1].endswith("OfANewerRelease organization_id='evil\\x1b[2J'")
 
 

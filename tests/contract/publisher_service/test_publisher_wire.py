@@ -120,7 +120,7 @@ def test_a_post_job_survives_the_wire_in_every_state(job: PostJob) -> None:
     assert changed.organization_id == "org"
     assert PostJobEventKind.Name(changed.kind) == f"POST_JOB_EVENT_KIND_{kind_of(job.state)}"
     assert PostJobState.Name(changed.post_job.state) == f"POST_JOB_STATE_{job.state}"
-    assert (announcement.subject, announcement.aggregate_id) == ("events.publisher.org.post_job", job.id)
+    assert (announcement.subject, announcement.aggregate_id) == ("events.publisher.post_job", job.id)
     assert changed.post_job == post_job(job)
     for field in fields(PostJob):
         if field.name not in NOT_SHOWN:
@@ -305,7 +305,7 @@ def test_an_account_is_announced_without_its_credentials() -> None:
     gone = account_disconnected(replace(account, state=AccountState.DISCONNECTED), "the token was refused")
     assert isinstance(connected.message, SocialAccountConnected)
     assert isinstance(gone.message, SocialAccountDisconnected)
-    assert connected.subject == gone.subject == "events.publisher.org.social_account"
+    assert connected.subject == gone.subject == "events.publisher.social_account"
     assert connected.message.social_account == social_account(account)
     assert gone.message.error_message == "the token was refused"
     assert not {"credentials", "access_token"} & set(connected.message.social_account.DESCRIPTOR.fields_by_name)

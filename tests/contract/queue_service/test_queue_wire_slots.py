@@ -107,7 +107,7 @@ def test_the_announcement_of_a_slot_is_unchanged() -> None:
     expected.not_after.FromDatetime(NOW + timedelta(days=1))
     expected.content_revision = SLOT.content_revision
     assert announced.message == expected
-    assert (announced.subject, announced.aggregate_id) == ("events.queue.acme.slot", "s1")
+    assert (announced.subject, announced.aggregate_id) == ("events.queue.slot", "s1")
     assert announced.traceparent == "00-0123-01"
 
 
@@ -141,7 +141,7 @@ def test_a_moved_slot_is_announced_with_all_its_fields() -> None:
             targets=(("facebook", "42"), ("x", "")),
         )
     )
-    assert (announced.subject, announced.aggregate_id) == ("events.queue.acme.slot", "s1")
+    assert (announced.subject, announced.aggregate_id) == ("events.queue.slot", "s1")
     assert (announced.organization_id, announced.traceparent) == ("acme", "00-0123-01")
     expected = SlotMoved.FromString(SLOT_MOVED)
     expected.slot_sequence = 7

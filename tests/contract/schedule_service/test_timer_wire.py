@@ -103,7 +103,7 @@ def test_a_firing_is_announced_with_all_its_fields() -> None:
     )
     announced = wire.timer_fired(fired)
     assert (announced.subject, announced.organization_id, announced.aggregate_id) == (
-        "events.schedule.acme.timer",
+        "events.schedule.timer",
         "acme",
         "nightly",
     )

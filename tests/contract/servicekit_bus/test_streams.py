@@ -324,8 +324,8 @@ async def test_the_streams_of_the_product_can_be_created(js: JetStreamContext) -
         await ensure_stream(js, stream)
     await ensure_consumer(js, event_consumer("drafts", "publisher", "schedule", "queue"))
     await ensure_consumer(js, event_consumer("queue", "publisher"))
-    await js.publish("events.publisher.org.post_job", b"")
-    await js.publish("events.drafts.org.draft", b"")
+    await js.publish("events.publisher.post_job", b"")
+    await js.publish("events.drafts.draft", b"")
     infos = {info.name: info.num_pending for info in await js.consumers_info("EVENTS")}
     assert infos == {"drafts-events": 1, "queue-events": 1}
 

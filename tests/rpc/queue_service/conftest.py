@@ -183,7 +183,7 @@ class Rig:
         await self.publish(context, Envelope(events=[event]).SerializeToString())
 
     async def publish(self, context: str, payload: bytes) -> None:
-        await self.nats.jetstream().publish(events_subject(context, ORG, "thing"), payload)
+        await self.nats.jetstream().publish(events_subject(context, "thing"), payload)
 
     async def report(self, command: PublishCommand, state: int, version: int) -> None:
         changed = PostJobChanged(organization_id=ORG)

@@ -76,7 +76,7 @@ async def test_a_new_slot_is_announced(rig: "Rig") -> None:
         return [
             SlotScheduled.FromString(event.payload)
             for subject, _, payload in await rig.messages(EVENTS.name)
-            if subject == "events.queue.acme.slot"
+            if subject == "events.queue.slot"
             for event in Envelope.FromString(payload).events
         ]
 
@@ -105,7 +105,7 @@ async def test_a_slot_moves_with_new_time_zone_data(rig: "Rig") -> None:
         return [
             SlotMoved.FromString(event.payload)
             for subject, _, payload in await rig.messages(EVENTS.name)
-            if subject == "events.queue.acme.slot"
+            if subject == "events.queue.slot"
             for event in Envelope.FromString(payload).events
             if event.type == "postflow.queue.v1.SlotMoved"
         ]

@@ -100,7 +100,7 @@ async def tell(url: str, message: Message) -> None:
     )
     client = await nats.connect(url)
     try:
-        subject = events_subject("queue", "acme", "slot")
+        subject = events_subject("queue", "slot")
         await client.jetstream().publish(subject, bus_pb2.Envelope(events=[event]).SerializeToString())
     finally:
         await client.close()
@@ -128,7 +128,7 @@ async def announced(url: str) -> list[AccountSchedule]:
     async def first_payload() -> bytes:
         if (await client.jetstream().stream_info(EVENTS.name)).state.messages == 0:
             return b""
-        message = await client.jetstream().get_last_msg(EVENTS.name, "events.schedule.acme.account_schedule")
+        message = await client.jetstream().get_last_msg(EVENTS.name, "events.schedule.account_schedule")
         return message.data or b""
 
     try:

@@ -203,7 +203,7 @@ class Rig:
             for message in messages
         ]
         envelope = bus_pb2.Envelope(events=events).SerializeToString()
-        await self.client.jetstream().publish(events_subject(context, organization, aggregate), envelope)
+        await self.client.jetstream().publish(events_subject(context, aggregate), envelope)
 
     async def go(self, draft: str, *, account: str = "page", due: datetime | None = None, revision: int = 1) -> str:
         """Announces a slot together with its command."""

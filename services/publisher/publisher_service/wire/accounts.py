@@ -87,7 +87,7 @@ def _about(
     message: publisher_events_pb2.SocialAccountConnected | publisher_events_pb2.SocialAccountDisconnected,
 ) -> Announcement:
     return Announcement(
-        subject=events_subject("publisher", account.organization_id, "social_account"),
+        subject=events_subject("publisher", "social_account"),
         organization_id=account.organization_id,
         aggregate_id=account.id,
         message=message,

@@ -58,7 +58,7 @@ def commands_accepted(organization_id: str, accepted: Sequence[tuple[Command, in
         for command, version in accepted
     ]
     return Announcement(
-        subject=events_subject("publisher", organization_id, "command"),
+        subject=events_subject("publisher", "command"),
         organization_id=organization_id,
         aggregate_id=commands[0].post_job_id,
         message=publisher_events_pb2.CommandsAccepted(organization_id=organization_id, commands=commands),

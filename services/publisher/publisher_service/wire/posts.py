@@ -95,7 +95,7 @@ def post_job_changed(job: PostJob, kind: EventKind | None = None) -> Announcemen
         organization_id=job.organization_id, kind=_KINDS[kind or kind_of(job.state)], post_job=post_job(job)
     )
     return Announcement(
-        subject=events_subject("publisher", job.organization_id, "post_job"),
+        subject=events_subject("publisher", "post_job"),
         organization_id=job.organization_id,
         aggregate_id=job.id,
         message=message,

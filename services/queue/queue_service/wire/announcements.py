@@ -13,7 +13,7 @@ from topology import events_subject
 
 def slot_scheduled(slot: QueueSlot) -> Announcement:
     return Announcement(
-        subject=events_subject("queue", slot.organization_id, "slot"),
+        subject=events_subject("queue", "slot"),
         organization_id=slot.organization_id,
         aggregate_id=slot.id,
         message=queue_events_pb2.SlotScheduled(
@@ -37,7 +37,7 @@ def slot_scheduled(slot: QueueSlot) -> Announcement:
 def slot_moved(slot: MovedSlot) -> Announcement:
     """Announces a slot moved by new time zone data, the only thing that moves slots."""
     return Announcement(
-        subject=events_subject("queue", slot.organization_id, "slot"),
+        subject=events_subject("queue", "slot"),
         organization_id=slot.organization_id,
         aggregate_id=slot.id,
         message=queue_events_pb2.SlotMoved(

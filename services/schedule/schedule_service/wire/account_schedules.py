@@ -71,7 +71,7 @@ def delete_account_schedule_response(_: None) -> DeleteAccountScheduleResponse:
 
 def account_schedule_changed(schedule: AccountSchedule) -> Announcement:
     return Announcement(
-        subject=events_subject("schedule", schedule.organization_id, "account_schedule"),
+        subject=events_subject("schedule", "account_schedule"),
         organization_id=schedule.organization_id,
         aggregate_id=schedule.social_account_id,
         message=schedule_events_pb2.AccountScheduleChanged(

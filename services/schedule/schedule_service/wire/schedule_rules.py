@@ -88,7 +88,7 @@ def delete_schedule_rule_response(_: None) -> DeleteScheduleRuleResponse:
 
 def schedule_rule_changed(rule: ScheduleRule) -> Announcement:
     return Announcement(
-        subject=events_subject("schedule", rule.organization_id, "schedule_rule"),
+        subject=events_subject("schedule", "schedule_rule"),
         organization_id=rule.organization_id,
         aggregate_id=rule.id,
         message=schedule_events_pb2.ScheduleRuleChanged(

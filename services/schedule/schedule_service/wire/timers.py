@@ -101,7 +101,7 @@ def delete_timer_response(_: None) -> DeleteTimerResponse:
 
 def timer_fired(fired: Fired) -> Announcement:
     return Announcement(
-        subject=events_subject("schedule", fired.organization_id, "timer"),
+        subject=events_subject("schedule", "timer"),
         organization_id=fired.organization_id,
         aggregate_id=fired.timer_id,
         message=schedule_events_pb2.TimerFired(

@@ -33,7 +33,7 @@ async def test_a_deleted_schedule_is_announced_as_deleted(schedules: "Schedules"
     assert last.version == 2
     assert last.update_time.ToDatetime(UTC) > START + timedelta(hours=2)
     assert without_edition(last) == without_edition(schedule)
-    assert schedules.announced.subjects[1] == "events.schedule.acme.account_schedule"
+    assert schedules.announced.subjects[1] == "events.schedule.account_schedule"
 
 
 async def test_a_second_deletion_finds_no_schedule(schedules: "Schedules") -> None:

@@ -34,7 +34,7 @@ async def test_a_new_schedule_is_stored_and_announced_in_full(schedules: "Schedu
     assert schedule.min_spacing == Duration(seconds=360)
     assert schedule.tzdata_version == tzdata_version()
     assert schedules.announced.schedules == [schedule]
-    assert schedules.announced.subjects == ["events.schedule.acme.account_schedule"]
+    assert schedules.announced.subjects == ["events.schedule.account_schedule"]
     assert await schedules.get() == schedule
 
 

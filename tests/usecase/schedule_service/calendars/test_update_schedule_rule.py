@@ -16,7 +16,7 @@ async def test_every_change_is_announced_in_full(rules: "Rules") -> None:
     created = await rules.create()
     updated = await rules.update(name="Other")
     await rules.delete()
-    assert rules.announced.subjects == ["events.schedule.acme.schedule_rule"] * 3
+    assert rules.announced.subjects == ["events.schedule.schedule_rule"] * 3
     first, second, third = rules.announced.events
     assert (first.schedule_rule, first.deleted) == (created, False)
     assert (second.schedule_rule, second.deleted) == (updated, False)

@@ -44,7 +44,7 @@ class Fired:
             (event,) = bus_pb2.Envelope.FromString(row.payload).events
             fired = TimerFired.FromString(event.payload)
             assert event.type == TimerFired.DESCRIPTOR.full_name
-            assert row.subject == f"events.schedule.{fired.organization_id}.timer"
+            assert row.subject == "events.schedule.timer"
             assert (event.organization_id, event.aggregate_id) == (fired.organization_id, fired.timer_id)
             self.events.append(fired)
 
