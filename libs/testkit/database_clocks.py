@@ -16,6 +16,9 @@ class FrozenDatabaseClock(DatabaseClock):
         self._tick = tick
 
     async def now(self, connection: AsyncConnection) -> datetime:
+        return self.shown(self.moment)
+
+    def shown(self, moment: datetime) -> datetime:
         self.moment += self._tick
         return self.moment
 
@@ -26,5 +29,5 @@ class ShiftedDatabaseClock(DatabaseClock):
     def __init__(self, shift: timedelta) -> None:
         self._shift = shift
 
-    async def now(self, connection: AsyncConnection) -> datetime:
-        return await super().now(connection) + self._shift
+    def shown(self, moment: datetime) -> datetime:
+        return moment + self._shift

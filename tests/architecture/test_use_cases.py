@@ -15,6 +15,7 @@ TRANSACTIONS = {
     "self._database.statement",
     "self._database.transaction",
     "self._ledger.once",
+    "self._together",
 }
 
 Parsed = Mapping[str, ast.Module]

@@ -20,6 +20,10 @@ class DatabaseClock:
     async def now(self, connection: AsyncConnection) -> datetime:
         moment = (await connection.execute(_NOW)).scalar_one()
         assert isinstance(moment, datetime)
+        return self.shown(moment)
+
+    def shown(self, moment: datetime) -> datetime:
+        """Returns what this clock shows when the database's shows `moment`, which a statement read with its rows."""
         return moment
 
 

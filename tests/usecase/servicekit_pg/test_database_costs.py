@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import TextClause, text
 
 from servicekit.messaging import eras, relay
-from servicekit.pg import housekeeping
+from servicekit.pg import housekeeping, ledger
 from servicekit.pg.database import Database
 
 ROWS = 20_000
@@ -60,6 +60,7 @@ async def _pages(database: Database, statement: TextClause, **parameters: object
         (eras._NEWEST, {"era_times": [STREAM, LONG_AGO], "kept": [2**62, 10], "at_most": ROWS // 100}),
         (eras._LOST, {"era_time": STREAM, "healed": ROWS, "limit": 1000}),
         (eras._LOST, {"era_time": STREAM, "healed": 100, "limit": 1000}),
+        (ledger._LOOK_EACH, {"organizations": ["", "o"], "methods": ["", "M"], "requests": ["1", "2"]}),
         (housekeeping._BY_AGE["inbox"], {"cutoff": LONG_AGO}),
         (housekeeping._BY_AGE["request_ledger"], {"cutoff": LONG_AGO}),
         (housekeeping._BY_AGE["redriven_letters"], {"cutoff": LONG_AGO}),
