@@ -20,6 +20,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from servicekit.faults import Fault, InvalidField
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
+from servicekit.pg.session import Row as HotRow
+from servicekit.pg.session import Statement
 
 Result = TypeVar("Result")
 """The result of a use case: a value of the domain."""
@@ -43,7 +45,7 @@ _ANSWER = text("""
 """)
 # The clock is read with it, also if no call has an id. LATERAL with OFFSET 0 leaves only an index look-up per id,
 # no matter what the planner believes of the table.
-_LOOK_EACH = text("""
+_LOOK_EACH = Statement("""
     select clock.now, found.ordinal, found.request_digest, found.response
     from (select clock_timestamp() as now) as clock
     left join (
@@ -59,7 +61,7 @@ _LOOK_EACH = text("""
 """)
 # Waits for a transaction that is about to commit the same id. A row without an answer belongs to a flow of several
 # transactions, which has ended early.
-_STORE_EACH = text("""
+_STORE_EACH = Statement("""
     insert into request_ledger (organization_id, method, request_id, request_digest, response, create_time)
     select organization_id, method, request_id, request_digest, response, cast(:now as timestamptz)
     from unnest(cast(:organizations as text[]), cast(:methods as text[]), cast(:requests as text[]),
@@ -196,7 +198,7 @@ class RequestLedger:
     async def _look_each(self, tx: Transaction, calls: _Calls) -> tuple[datetime, _Outcomes]:
         """Returns the time, and the outcome of each call that was answered before."""
         named = [(place, call) for place, call in calls.items() if call.request_id]
-        rows = (await tx.connection.execute(_LOOK_EACH, _keys([call for _, call in named]))).all()
+        rows = await tx.fetch(_LOOK_EACH, _keys([call for _, call in named]))
         outcomes: _Outcomes = {}
         for row in rows:
             if row.ordinal is not None:
@@ -214,7 +216,7 @@ class RequestLedger:
         answered = sorted(named.keys() - refused.keys(), key=lambda place: _key(named[place]))
         if not answered:
             return
-        stored = await tx.connection.execute(
+        stored = await tx.execute(
             _STORE_EACH,
             _keys([named[place] for place in answered])
             | {
@@ -223,7 +225,7 @@ class RequestLedger:
                 "now": now,
             },
         )
-        if stored.rowcount < len(answered):
+        if stored < len(answered):
             raise _Overtaken
 
     async def look(self, connection: AsyncConnection, call: Call[Result, Answer]) -> Answer | None:
@@ -256,14 +258,14 @@ class RequestLedger:
         return answer
 
 
-def _stored(row: Row[Any], call: Call[Result, Answer]) -> Answer | None:
+def _stored(row: Row[Any] | HotRow, call: Call[Result, Answer]) -> Answer | None:
     """Returns the stored answer, or None if an earlier transaction of the call has not stored one yet."""
     if row.request_digest != call.request_digest:
         raise InvalidField("request_id", "was used for another request", reason="REQUEST_ID_REUSED")
     return None if row.response is None else call.decode(row.response)
 
 
-def _past(row: Row[Any], call: Call[Result, Answer]) -> Answer | Fault | None:
+def _past(row: HotRow, call: Call[Result, Answer]) -> Answer | Fault | None:
     try:
         return _stored(row, call)
     except InvalidField as reused:

@@ -10,6 +10,7 @@ from sqlalchemy import TextClause, text
 from servicekit.messaging import eras, relay
 from servicekit.pg import housekeeping, ledger
 from servicekit.pg.database import Database
+from servicekit.pg.session import Statement
 
 ROWS = 20_000
 MOST_PAGES = 60
@@ -38,7 +39,7 @@ async def full(database: Database) -> Database:
     return database
 
 
-async def _pages(database: Database, statement: TextClause, **parameters: object) -> int:
+async def _pages(database: Database, statement: TextClause | Statement, **parameters: object) -> int:
     """Returns how many pages the statement reads, by PostgreSQL's own count."""
     async with database.transaction() as tx:
         explained = await tx.connection.execute(
@@ -68,7 +69,7 @@ async def _pages(database: Database, statement: TextClause, **parameters: object
     ],
 )
 async def test_periodic_queries_read_few_pages(
-    full: Database, statement: TextClause, parameters: dict[str, object]
+    full: Database, statement: TextClause | Statement, parameters: dict[str, object]
 ) -> None:
     assert await _pages(full, statement, **parameters) < MOST_PAGES
 

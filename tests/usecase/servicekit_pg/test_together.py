@@ -13,11 +13,12 @@ from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.errors import is_transient, sqlstate
 from servicekit.pg.ledger import RequestLedger
+from servicekit.pg.session import Statement
 from servicekit.pg.together import Together
 from testkit.calls import call
 from testkit.database_clocks import FrozenDatabaseClock
 
-ADD = text("""
+ADD = Statement("""
     insert into inbox (consumer, event_id, receive_time)
     select 'c', name, :now from unnest(cast(:names as text[])) as name on conflict do nothing returning event_id
 """)
@@ -61,7 +62,7 @@ class _Names:
             await self.before(tx, names)
         if "broken" in names:
             raise LookupError
-        added = {row.event_id for row in await tx.connection.execute(ADD, {"names": names, "now": now})}
+        added = {row.event_id for row in await tx.fetch(ADD, {"names": names, "now": now})}
         if self.after:
             await self.after(tx, names)
         return [
@@ -215,7 +216,7 @@ async def test_the_work_of_the_second_process_is_undone(names: _Names, replica: 
     def twin(names: _Names) -> Together[str, str]:
         async def draw(tx: Transaction, asked: Sequence[str], now: datetime) -> Sequence[str]:
             name = drawn.pop()
-            await tx.connection.execute(ADD, {"names": [name], "now": now})
+            await tx.fetch(ADD, {"names": [name], "now": now})
             if len(drawn) >= 3:
                 await both_are_done.wait()
             return [name]
