@@ -76,7 +76,7 @@ async def _methods(
     await made(ACCOUNTS, CALLERS, posts.connect)
     await made(everything, CALLERS, queued.create)
     await made(everything, CALLERS, queued.approve)
-    await site.streams.settled()
+    await site.streams.settled(_nothing)
     answers = DraftsServiceStub(empty)
     request = drafts_service_pb2.GetDraftRequest(organization_id="org-0", draft_id="draft-0")
     yield Method(NOTHING, lambda _: answers.GetDraft(request), times=_TIMES_NOTHING)
@@ -103,14 +103,13 @@ class _Site:
     async def cost(self, method: Method, calls: int) -> Cost:
         print(f"measuring: {method.name}", file=sys.stderr, flush=True)
         await made(_COUNTED, CALLERS, method.call)
-        await self.streams.settled()
+        await self.streams.settled(_nothing)
         counted = await self._counted(method)
         before = await self._written()
         cpu, began = self._processes.cpu(), time.perf_counter()
         await made(calls * method.times, CALLERS, method.call, first=2 * _COUNTED)
         elapsed = time.perf_counter() - began
-        await self.streams.settled()
-        used = self._processes.since(cpu)
+        used = await self.streams.settled(lambda: self._processes.since(cpu))
         items = calls * method.times * method.items
         announced, envelopes, wal = ((b - a) / items for a, b in zip(before, await self._written(), strict=True))
         return Cost(
@@ -127,7 +126,7 @@ class _Site:
     async def _counted(self, method: Method) -> Counted:
         await self._log.begin(self._postgres)
         await made(_COUNTED, CALLERS, method.call, first=_COUNTED)
-        await self.streams.settled()
+        await self.streams.settled(_nothing)
         counted = await self._log.end(self._postgres)
         items = _COUNTED * method.items
         self.texts[method.name] = {text: times / items for text, times in counted.texts.most_common()}
@@ -160,6 +159,10 @@ async def _channels(stack: Stack) -> AsyncIterator[Mapping[str, grpc.aio.Channel
             service: await channels.enter_async_context(grpc.aio.insecure_channel(target))
             for service, target in stack.targets.items()
         }
+
+
+def _nothing() -> None:
+    pass
 
 
 def _list(texts: Mapping[str, Mapping[str, float]]) -> None:

@@ -47,7 +47,7 @@ def results(costs: Sequence[Cost]) -> list[Result]:
 
 
 def _headline(name: str, value: float, floor: float, *, target: float) -> Result:
-    return Result(name=name, value=value, unit="us CPU", baseline=floor, note=f"{NOTHING}; target {target:g}, at most")
+    return Result(name=name, value=value, unit="us CPU", baseline=floor, note=NOTHING, target=target)
 
 
 def _figures(cost: Cost, floor: float) -> Iterator[Result]:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
 
 import asyncpg
 
@@ -27,8 +28,12 @@ class Databases:
         """Returns how many rows each outbox has ever had, by the last position: rows of failed transactions count."""
         return {service: await self.value(service, _EVENTS) for service in self._connections}
 
-    async def value(self, service: str, query: str) -> int:
-        return int(await self._connections[service].fetchval(query))
+    async def value(self, service: str, query: str, *values: object) -> int:
+        return int(await self._connections[service].fetchval(query, *values))
+
+    async def time(self, service: str, query: str) -> datetime:
+        time: datetime = await self._connections[service].fetchval(query)
+        return time
 
 
 _EVENTS = "select coalesce(max(position), 0) from outbox"

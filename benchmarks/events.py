@@ -1,9 +1,9 @@
 """Reads from the streams what went through them, and waits until all of it has been applied."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import nats
 from nats.js import JetStreamContext
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from postflow.ops.v1.operations_service_pb2_grpc import OperationsServiceAsyncStub
 from servicekit.rpc import open_channel
 from topology import EVENTS, PUBLISH
+
+T = TypeVar("T")
 
 _PERIOD = 0.05
 
@@ -33,19 +35,33 @@ class Events:
         """Returns how many messages PUBLISH has ever had."""
         return await self._messages(PUBLISH.name)
 
-    async def settled(self, within: float = 60.0) -> None:
-        """Waits until every event is published and applied, also those that the applying has caused."""
+    async def drained(self, commands: float, snapshot: Callable[[], T], *, within: float) -> T:
+        """Waits until PUBLISH has had so many messages, none is left, and their events are applied."""
         async with asyncio.timeout(within):
-            quiet = 0
-            # Twice, because the consumers may announce something after the outboxes were looked at.
-            while quiet < 2:
-                quiet = quiet + 1 if await self._quiet() else 0
-                if not quiet:
-                    await asyncio.sleep(_PERIOD)
+            while not await self._taken(commands):  # noqa: ASYNC110 - the server tells no event
+                await asyncio.sleep(_PERIOD)
+        return await self.settled(snapshot, within=within)
+
+    async def settled(self, snapshot: Callable[[], T], *, within: float = 60.0) -> T:
+        """Waits until every event is published and applied, also those that the applying has caused.
+
+        Returns a snapshot of that moment, taken before the services are asked whether it has come.
+        """
+        async with asyncio.timeout(within):
+            while True:
+                if await self._applied():
+                    taken, envelopes = snapshot(), await self.envelopes()
+                    # Twice, because the consumers may announce something after the outboxes were looked at.
+                    if await self._quiet() and await self._quiet() and await self.envelopes() == envelopes:
+                        return taken
+                await asyncio.sleep(_PERIOD)
 
     async def _quiet(self) -> bool:
-        # The streams first: asking them costs least.
-        return await self._applied() and await self._published() and await self._applied()
+        return await self._published() and await self._applied()
+
+    async def _taken(self, commands: float) -> bool:
+        state = (await self._stream.stream_info(PUBLISH.name)).state
+        return state.last_seq >= commands and state.messages == 0
 
     async def _applied(self) -> bool:
         consumers = await self._stream.consumers_info(EVENTS.name)

@@ -2,14 +2,15 @@
 
 import asyncio
 import time
+from dataclasses import dataclass
 
 import asyncpg
 
-from benchmarks.result import Result
 from benchmarks.usage import cpu_seconds
 from devstack.servers.postgres import EmbeddedPostgres
 from servicekit.clock import SystemClock
 
+_ROUNDS = 3
 _BATCH = 500
 _CLAIM = """
     update floor_job set state = 1 where id = any(array(
@@ -19,7 +20,20 @@ _CLAIM = """
 _ACKNOWLEDGE = "update floor_job set state = 2 where id = any($1::bigint[])"
 
 
-async def measure(postgres: EmbeddedPostgres, jobs: int) -> list[Result]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    per_second: float
+    cpu: float
+    """Microseconds of one job."""
+
+
+async def measure(postgres: EmbeddedPostgres, jobs: int) -> Floor:
+    """Returns the best of three rounds: what disturbs a round makes it only worse."""
+    rounds = [await _round(postgres, jobs) for _ in range(_ROUNDS)]
+    return Floor(per_second=max(each.per_second for each in rounds), cpu=min(each.cpu for each in rounds))
+
+
+async def _round(postgres: EmbeddedPostgres, jobs: int) -> Floor:
     url = await postgres.create_database("benchmark_floor")
     connections = [await asyncpg.connect(url) for _ in range(2)]
     await connections[0].execute("create table floor_job (id bigint primary key, due_time timestamptz, state int)")
@@ -36,10 +50,7 @@ async def measure(postgres: EmbeddedPostgres, jobs: int) -> list[Result]:
     for connection in connections:
         await connection.close()
     await postgres.drop_database("benchmark_floor")
-    return [
-        Result(name="floor: bare SQL claim and acknowledge", value=jobs / elapsed, unit="jobs/s"),
-        Result(name="floor: CPU per job", value=used / jobs * 1e6, unit="us"),
-    ]
+    return Floor(per_second=jobs / elapsed, cpu=used / jobs * 1e6)
 
 
 async def _drain(connection: "asyncpg.Connection") -> None:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import nats
 
-from benchmarks import pipeline, seed
+from benchmarks import lateness, seed
 from benchmarks.result import Result, percentile
 from devstack.stack import Stack
 from postflow.queue.v1 import publish_command_pb2
@@ -23,13 +23,13 @@ async def measure(stack: Stack, seeder: seed.Seeder, *, backlog: int, seconds: i
     await stack.sandbox.faults({"fault": "slow", "seconds": _SECONDS_PER_SEND, "account": _BUSY})
     busy = _posts_of_one_account(backlog)
     await seeder.accounts(busy[:1])
-    alone = await pipeline.late_by(stack, await _scheduled(stack, seeder, "alone", seconds))
+    alone = await lateness.late_by(stack, await _scheduled(stack, seeder, "alone", seconds))
     due = await _scheduled(stack, seeder, "beside", seconds)
     # The backlog comes due after the first posts that are measured.
     middle = min(due.values()) + timedelta(seconds=seconds / 5)
     await seeder.jobs(busy, middle)
     await _command(stack, busy, middle)
-    beside = await pipeline.late_by(stack, due)
+    beside = await lateness.late_by(stack, due)
     return [
         Result(name="lateness p99, nothing else due", value=_p99(alone), unit="ms"),
         Result(
@@ -93,7 +93,7 @@ async def _scheduled(stack: Stack, seeder: seed.Seeder, prefix: str, seconds: in
     """Schedules posts at a steady rate, one account each."""
     wanted = seed.posts(_PER_SECOND * seconds, prefix)
     await seeder.accounts(wanted)
-    return await pipeline.scheduled_ahead(stack, wanted, prefix, per_second=_PER_SECOND)
+    return await lateness.scheduled_ahead(stack, wanted, prefix, per_second=_PER_SECOND)
 
 
 def _p99(late: Sequence[float]) -> float:

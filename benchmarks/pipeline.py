@@ -1,262 +1,101 @@
-"""Measures posts through all four services: rate, cost, lateness, and the cost of idling."""
+"""Measures what a post costs from its due time on: a drain of each size, on a stack of its own, against the floor."""
 
-import asyncio
-import time
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+import sys
+from collections.abc import Iterator, Sequence
 
-import asyncpg
-from grpc.aio import Channel
+from benchmarks import floor, sites
+from benchmarks.drain import Drained, drain
+from benchmarks.floor import Floor
+from benchmarks.profiles import Profiler
+from benchmarks.result import Result
+from benchmarks.wal import Written
 
-from benchmarks import seed
-from benchmarks.result import Result, percentile
-from benchmarks.usage import cpu_seconds, memory_mb, resident_mb
-from devstack.stack import Stack
-from postflow.drafts.v1 import draft_pb2, drafts_service_pb2
-from postflow.drafts.v1.drafts_service_pb2_grpc import DraftsServiceStub
-from postflow.publisher.v1 import social_account_service_pb2
-from postflow.publisher.v1.social_account_service_pb2_grpc import SocialAccountServiceStub
-from postflow.queue.v1 import queue_service_pb2
-from postflow.queue.v1.queue_service_pb2_grpc import QueueServiceStub
-from postflow.schedule.v1 import account_schedule_pb2, schedule_service_pb2
-from postflow.schedule.v1.schedule_service_pb2_grpc import ScheduleServiceStub
-from postflow.target.v1 import target_pb2
-from servicekit.clock import SystemClock
-from servicekit.rpc import open_channel
-
-_SERVICES = ("schedule", "queue", "drafts", "publisher")
-_DRAIN_LIMIT = 180.0
-_clock = SystemClock()
+_FLOOR_JOBS = 100_000
+_LEAST = 0.005
+"""Tables with fewer writes per post are not shown."""
 
 
-class Parts:
-    """The processes of a stack, with the CPU time and memory of each."""
-
-    def __init__(self, stack: Stack) -> None:
-        assert stack.postgres is not None
-        assert stack.nats is not None
-        self._pids = {name: stack.pid(name) for name in (*_SERVICES, "sandbox")}
-        self._pids |= {"postgresql": stack.postgres.pid, "nats": stack.nats.pid}
-
-    def cpu(self) -> dict[str, float]:
-        return {name: cpu_seconds(pid) for name, pid in self._pids.items()}
-
-    def memory(self) -> tuple[float, float]:
-        """Returns megabytes with shared pages counted once, and by resident set size.
-
-        PostgreSQL, whose processes share most pages, is counted the first way in both.
-        """
-        shared = sum(memory_mb(pid) for pid in self._pids.values())
-        single = sum(resident_mb(pid) for name, pid in self._pids.items() if name != "postgresql")
-        return shared, single + memory_mb(self._pids["postgresql"])
+async def measure(sizes: Sequence[int], profiler: Profiler) -> list[Result]:
+    measured: list[tuple[Floor, Drained]] = []
+    for size in sizes:
+        async with sites.running() as running:
+            print(f"measuring: the floor, then {size:,} posts due at once", file=sys.stderr, flush=True)
+            bare = await floor.measure(running.postgres, _FLOOR_JOBS)
+            measured.append((bare, await drain(running, size, profiler)))
+    return results(measured)
 
 
-async def drain(stack: Stack, seeder: seed.Seeder, count: int, floor: Mapping[str, float]) -> list[Result]:
-    """Measures posts that are all due at once, one account each."""
-    wanted = seed.posts(count, "drain")
-    due = _clock.now() - timedelta(seconds=1)
-    await seeder.accounts(wanted)
-    await seeder.scheduled(wanted, due)
-    parts = Parts(stack)
-    before = parts.cpu()
-    await seeder.release(due)
-    await _finished(stack, count)
-    used = {name: (seconds - before[name]) / count * 1e6 for name, seconds in parts.cpu().items()}
-    elapsed = await _elapsed(stack)
-    spent_on_post = sum(spent for name, spent in used.items() if name != "sandbox")
-    return [
-        Result(
-            name=f"{count:,} posts due at once",
-            value=count / elapsed,
-            unit="posts/s",
-            baseline=3000,
-            note="target, at least",
-        ),
-        Result(
-            name=f"{count:,} posts due at once, against the floor",
-            value=count / elapsed,
-            unit="posts/s",
-            baseline=floor["floor: bare SQL claim and acknowledge"],
-            note="bare SQL claim and acknowledge",
-        ),
-        Result(
-            name="CPU per post, services + PostgreSQL + NATS",
-            value=spent_on_post,
-            unit="us",
-            baseline=500,
-            note="target, at most",
-        ),
-        Result(
-            name="CPU per post, against the floor",
-            value=spent_on_post,
-            unit="us",
-            baseline=floor["floor: CPU per job"],
-            note="bare SQL",
-        ),
-        *(Result(name=f"CPU per post: {name}", value=spent, unit="us") for name, spent in used.items()),
-    ]
-
-
-async def lateness(stack: Stack, per_second: int, seconds: int) -> list[Result]:
-    """Measures posts at a steady rate, made by RPC half a minute ahead; the provider's clock says how late they are."""
-    wanted = seed.posts(per_second * seconds, "drain")  # the accounts exist, the drafts are new
-    due = await scheduled_ahead(stack, wanted, "late", per_second=per_second)
-    late = await late_by(stack, due)
-    at = f"at {per_second}/s"
-    return [
-        Result(name=f"lateness p50 {at}", value=percentile(late, 0.5), unit="ms"),
-        Result(name=f"lateness p99 {at}", value=percentile(late, 0.99), unit="ms", baseline=20, note="target, at most"),
-        Result(name=f"lateness max {at}", value=max(late), unit="ms"),
-        Result(name=f"earliest {at}", value=min(late), unit="ms", note="must not be under -50"),
-    ]
-
-
-async def scheduled_ahead(
-    stack: Stack, wanted: Sequence[seed.Post], prefix: str, *, per_second: int
-) -> dict[str, datetime]:
-    """Creates and schedules drafts for the accounts of these posts by RPC; returns when each is due, by id."""
-    start = _clock.now() + timedelta(seconds=20 + len(wanted) / 60)
-    due = {f"{prefix}-{number}": start + timedelta(seconds=number / per_second) for number in range(len(wanted))}
-    async with open_channel(stack.targets["drafts"]) as drafts, open_channel(stack.targets["queue"]) as queue:
-        calls = _Calls(drafts, queue)
-        room = asyncio.Semaphore(8)
-
-        async def make(name: str, post: seed.Post) -> None:
-            async with room:
-                await calls.draft(post.organization_id, name, post.account_id)
-                await calls.schedule_at(post.organization_id, name, due[name])
-
-        async with asyncio.TaskGroup() as group:
-            for name, post in zip(due, wanted, strict=True):
-                group.create_task(make(name, post))
-    assert _clock.now() < start, "the posts were made too slowly to be in time"
-    return due
-
-
-async def late_by(stack: Stack, due: Mapping[str, datetime]) -> list[float]:
-    """Waits until all posts are out; returns the milliseconds between the due time of each and its effect."""
-    await asyncio.sleep((max(due.values()) - _clock.now()).total_seconds() + 3)
-    sent = {
-        entry["text"]: datetime.fromisoformat(entry["time"])
-        for entry in stack.sandbox.effects()
-        if entry["text"] in due
-    }
-    assert len(sent) == len(due), f"{len(due) - len(sent)} posts have not gone out"
-    return [(sent[name] - due[name]).total_seconds() * 1000 for name in due]
-
-
-async def add_to_queue(stack: Stack, calls_made: int) -> list[Result]:
-    accounts = 20
-    took: list[float] = []
-    async with (
-        open_channel(stack.targets["schedule"]) as schedule,
-        open_channel(stack.targets["drafts"]) as drafts,
-        open_channel(stack.targets["queue"]) as queue,
-        open_channel(stack.targets["publisher"]) as publisher,
-    ):
-        calls = _Calls(drafts, queue)
-        for number in range(accounts):
-            await SocialAccountServiceStub(publisher).ConnectAccount(_connection(f"queue-account-{number}"))
-            await ScheduleServiceStub(schedule).PutAccountSchedule(_schedule(f"queue-account-{number}"))
-        for number in range(calls_made):
-            await calls.draft("org-0", f"add-{number}", f"queue-account-{number % accounts}")
-        for number in range(calls_made):
-            began = time.perf_counter()
-            await calls.queue.AddToQueue(
-                queue_service_pb2.AddToQueueRequest(
-                    organization_id="org-0", draft_id=f"add-{number}", request_id=f"add-{number}"
-                )
-            )
-            took.append((time.perf_counter() - began) * 1000)
-    return [
-        Result(name="AddToQueue p50", value=percentile(took, 0.5), unit="ms", baseline=15, note="target, at most"),
-        Result(name="AddToQueue p99", value=percentile(took, 0.99), unit="ms"),
-    ]
-
-
-async def idle(stack: Stack, seconds: float) -> list[Result]:
-    parts = Parts(stack)
-    before = parts.cpu()
-    await asyncio.sleep(seconds)
-    used = {name: (spent - before[name]) / seconds * 100 for name, spent in parts.cpu().items()}
-    shared, resident = parts.memory()
-    return [
-        Result(
-            name="idle CPU, whole stack",
-            value=sum(used.values()),
-            unit="% of a core",
-            baseline=3,
-            note="target, at most",
-        ),
-        *(Result(name=f"idle CPU: {name}", value=share, unit="% of a core") for name, share in used.items()),
-        Result(name="idle memory, whole stack", value=resident, unit="MB", baseline=800, note="target, at most"),
-        Result(name="idle memory, shared pages once", value=shared, unit="MB"),
-    ]
-
-
-class _Calls:
-    def __init__(self, drafts: Channel, queue: Channel) -> None:
-        self.drafts = DraftsServiceStub(drafts)
-        self.queue = QueueServiceStub(queue)
-
-    async def draft(self, organization: str, draft: str, account: str) -> None:
-        """Creates and approves a draft. Its text is its id, which identifies it in the provider's ledger."""
-        target = target_pb2.Target(social_account_id=account, channel="facebook")
-        await self.drafts.CreateDraft(
-            drafts_service_pb2.CreateDraftRequest(
-                organization_id=organization,
-                draft_id=draft,
-                draft=draft_pb2.Draft(content=draft_pb2.DraftContent(text=draft), targets=[target]),
+def results(measured: Sequence[tuple[Floor, Drained]]) -> list[Result]:
+    """Returns the ratios to the floor, what each size costs in detail, and how the cost grows with the size."""
+    first, last = measured[0][1], measured[-1][1]
+    found = [_headline(bare, drained) for bare, drained in measured]
+    if first is not last:
+        found.append(
+            Result(
+                name=f"CPU per post, {last.posts:,} due at once",
+                value=last.total,
+                unit="us",
+                baseline=first.total,
+                note=f"{first.posts:,} due at once",
+                target=1.05,
             )
         )
-        await self.drafts.ApproveDraft(
-            drafts_service_pb2.ApproveDraftRequest(organization_id=organization, draft_id=draft)
-        )
-
-    async def schedule_at(self, organization: str, draft: str, due: datetime) -> None:
-        request = queue_service_pb2.ScheduleAtRequest(organization_id=organization, draft_id=draft)
-        request.schedule_time.FromDatetime(due)
-        await self.queue.ScheduleAt(request)
+    for bare, drained in measured:
+        found += _figures(bare, drained)
+    for _, drained in measured:
+        found += _tables(drained.written, drained.posts, "" if drained is first else f", {drained.posts:,} posts")
+    return found
 
 
-def _connection(account: str) -> social_account_service_pb2.ConnectAccountRequest:
-    return social_account_service_pb2.ConnectAccountRequest(
-        organization_id="org-0",
-        social_account_id=account,
-        provider="sandbox",
-        external_account_id=f"org-0.{account}",
-        credentials=social_account_service_pb2.Credentials(access_token="sandbox-token"),  # noqa: S106 - the sandbox's
+def _headline(bare: Floor, drained: Drained) -> Result:
+    return Result(
+        name=f"CPU per post, {drained.posts:,} due at once, against the floor",
+        value=drained.total,
+        unit="us",
+        baseline=bare.cpu,
+        note="bare SQL claim and acknowledge",
+        target=45,
     )
 
 
-def _schedule(account: str) -> schedule_service_pb2.PutAccountScheduleRequest:
-    days = account_schedule_pb2.DayOfWeek.keys()[1:]
-    slots = [
-        account_schedule_pb2.WeeklySlot(day_of_week=day, hour=hour, minute=0) for day in days for hour in range(8, 20)
-    ]
-    schedule = account_schedule_pb2.AccountSchedule(
-        social_account_id=account, time_zone="America/New_York", weekly_slots=slots
-    )
-    return schedule_service_pb2.PutAccountScheduleRequest(organization_id="org-0", account_schedule=schedule)
+def _figures(bare: Floor, drained: Drained) -> Iterator[Result]:
+    def figure(name: str, value: float, unit: str) -> Result:
+        return Result(of=f"{drained.posts:,} posts", name=name, value=value, unit=unit)
+
+    written, posts = drained.written, drained.posts
+    yield figure("rate", drained.per_second, "posts a second")
+    yield figure("CPU per post", drained.total, "us")
+    yield from (figure(f"CPU: {name}", spent, "us") for name, spent in drained.cpu.items())
+    yield figure("CPU: sandbox, not counted", drained.sandbox, "us")
+    yield figure("floor: CPU per job", bare.cpu, "us")
+    yield figure("floor: rate", bare.per_second, "jobs a second")
+    yield figure("commands", drained.counted.commands, "messages of PUBLISH per post")
+    yield figure("events", drained.counted.events, "rows of Publisher's outbox per post")
+    yield figure("envelopes", drained.counted.envelopes, "messages of EVENTS per post")
+    yield figure("WAL", written.bytes.total() / posts, "bytes per post")
+    yield from (figure(f"WAL: {name}", size / posts, "bytes per post") for name, size in sorted(written.bytes.items()))
+    for name, commits in sorted(written.commits.items()):
+        yield figure(f"posts per transaction: {name}", posts / commits, "posts per commit that wrote")
+    versions = written.inserted.total() + written.updated.total() + written.hot.total()
+    yield figure("row versions", versions / posts, "per post")
+    yield figure("index entries", written.entries.total() / posts, "per post")
+    yield figure("HOT share", _hot_share(written.updated.total(), written.hot.total()), "of the updates")
 
 
-async def _finished(stack: Stack, count: int) -> None:
-    """Waits until Queue and Drafts show every post as published."""
-    deadline = time.monotonic() + _DRAIN_LIMIT
-    for service, table in (("queue", "slot"), ("drafts", "draft")):
-        connection = await asyncpg.connect(stack.database_urls[service])
-        while await connection.fetchval(f"select count(*) from {table} where state = 'PUBLISHED'") < count:  # noqa: S608
-            assert time.monotonic() < deadline, f"{service} has not seen every post published"
-            await asyncio.sleep(0.05)
-        await connection.close()
+def _tables(written: Written, posts: int, suffix: str) -> Iterator[Result]:
+    kinds = (written.inserted, written.updated, written.hot, written.deleted, written.locked, written.entries)
+    for relation in sorted({each for kind in kinds for each in kind}):
+        inserted, updated, hot, deleted, locked, entries = (kind[relation] / posts for kind in kinds)
+        if max(inserted, updated, hot, deleted, locked, entries) < _LEAST:
+            continue
+        of = ".".join(relation) + suffix
+        yield Result(of=of, name="inserts", value=inserted, unit="per post")
+        yield Result(of=of, name="updates", value=updated + hot, unit="per post")
+        yield Result(of=of, name="HOT share", value=_hot_share(updated, hot), unit="")
+        yield Result(of=of, name="deletes", value=deleted, unit="per post")
+        yield Result(of=of, name="row locks", value=locked, unit="per post")
+        yield Result(of=of, name="index entries", value=entries, unit="per post")
 
 
-async def _elapsed(stack: Stack) -> float:
-    """Returns the seconds from Publisher's first claim to the last change of a draft, by the database's clock."""
-    publisher = await asyncpg.connect(stack.database_urls["publisher"])
-    first = await publisher.fetchval("select min(start_time) from attempt")
-    await publisher.close()
-    drafts = await asyncpg.connect(stack.database_urls["drafts"])
-    last = await drafts.fetchval("select max(update_time) from draft")
-    await drafts.close()
-    return float((last - first).total_seconds())
+def _hot_share(updated: float, hot: float) -> float:
+    return hot / (updated + hot) if updated + hot else 0.0

@@ -15,8 +15,16 @@ class Result:
     unit: str
     baseline: float | None = None
     note: str = ""
+    target: float | None = None
+    """The most that the ratio may be, or the value if there is no baseline. A figure with a target is a headline."""
     of: str = ""
-    """The thing of which this is one of many figures: shown as a column of a table of its own, with `name` as a row."""
+    """The thing of which this is one of many figures: these are shown in a table of their own."""
+
+    @property
+    def meets_target(self) -> bool:
+        """Tells of a headline whether it is where it should be."""
+        found = self.value if self.ratio is None else self.ratio
+        return self.target is None or found <= self.target
 
     @property
     def ratio(self) -> float | None:
@@ -48,7 +56,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def _alone(results: Sequence[Result]) -> str:
-    heads = ("measure", "value", "unit", "baseline", "ratio", "compared with")
+    heads = ("measure", "value", "unit", "baseline", "ratio", "at most", "", "compared with")
     rows = [heads] + [
         (
             result.name,
@@ -56,6 +64,8 @@ def _alone(results: Sequence[Result]) -> str:
             result.unit,
             "" if result.baseline is None else _number(result.baseline),
             "" if result.ratio is None else f"{result.ratio:.{3 if result.ratio < 0.1 else 2}f}",
+            "" if result.target is None else f"{result.target:g}",
+            "" if result.meets_target else "missed",
             result.note,
         )
         for result in results
@@ -76,14 +86,17 @@ def _alike(results: Iterable[Result]) -> Mapping[tuple[str, ...], Mapping[str, M
 
 
 def _crossed(names: Sequence[str], things: Mapping[str, Mapping[str, Result]]) -> str:
+    """Returns the longer one of figures and things as rows."""
     units = {name: next(iter(things.values()))[name].unit for name in names}
-    heads = ("", *things, "")
-    return _aligned(
-        [
-            heads,
-            *((name, *(_number(figures[name].value) for figures in things.values()), units[name]) for name in names),
+    if len(things) > len(names):
+        heads: list[Sequence[str]] = [("", *names), ("", *units.values())]
+        rows = [(thing, *(_number(figures[name].value) for name in names)) for thing, figures in things.items()]
+    else:
+        heads = [("", *things, "")]
+        rows = [
+            (name, *(_number(figures[name].value) for figures in things.values()), unit) for name, unit in units.items()
         ]
-    )
+    return _aligned([*heads, *rows])
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -5,21 +5,15 @@ The ratio compares a value with a floor that was measured in the same run, with 
 
 import argparse
 import asyncio
-import base64
-import secrets
 import sys
-import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import calendars, calls, floor, jobs, lines, outbox, pipeline, seed, timers
+from benchmarks import calendars, calls, idling, jobs, lateness, lines, outbox, pipeline, sites, timers
+from benchmarks.profiles import Profiler
 from benchmarks.result import Result, table, write
-from devstack.stack import Stack
-from publisher_service.adapters.vault import Vault
-from servicekit.clock import SystemClock
-from servicekit.run.settings import Secret
 
 _OUT = Path(__file__).parent / "out" / "latest.json"
 
@@ -34,10 +28,17 @@ def main() -> None:
     )
     # Not by `choices`, which would refuse an empty list.
     parser.add_argument("parts", nargs="*", type=_part, metavar="part", help="a part to measure (default: all of them)")
-    parser.add_argument("--posts", type=int, default=10_000, help="posts that are due at once (default 10,000)")
+    parser.add_argument(
+        "--posts",
+        type=_sizes,
+        default=[10_000],
+        help="posts that are due at once (default 10000); 10000,60000 measures both, and how the cost grows",
+    )
+    parser.add_argument("--profile", action="store_true", help="write flame graphs of the services (pipeline, calls)")
     parser.add_argument("--timers", type=int, default=10_000, help="timers that are due at once (default 10,000)")
-    parser.add_argument("--rate", type=int, default=50, help="posts a second in the lateness run (default 50)")
+    parser.add_argument("--rate", type=int, default=100, help="posts a second in the lateness run (default 100)")
     parser.add_argument("--seconds", type=int, default=20, help="length of each lateness run (default 20)")
+    parser.add_argument("--idle", type=int, default=30, help="seconds for which idling is measured (default 30)")
     parser.add_argument("--events", type=int, default=100_000, help="events that the stream has lost (default 100,000)")
     parser.add_argument(
         "--republish-rate", type=int, default=5000, help="lost events published again, a second (default 5,000)"
@@ -67,6 +68,13 @@ def _listing() -> str:
     return "\n".join(f"  {name:{width}}  {part.measures}" for name, part in _PARTS.items())
 
 
+def _sizes(text: str) -> list[int]:
+    try:
+        return [int(size) for size in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of numbers, such as 10000,60000") from None
+
+
 def _part(name: str) -> str:
     if name not in _PARTS and name != _HELP:
         raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(_PARTS)}")
@@ -84,7 +92,7 @@ def _timers(arguments: Namespace) -> list[Result]:
 
 
 def _pipeline(arguments: Namespace) -> list[Result]:
-    return asyncio.run(_measure_pipeline(arguments))
+    return asyncio.run(pipeline.measure(arguments.posts, Profiler(wanted=arguments.profile)))
 
 
 def _jobs(_: Namespace) -> list[Result]:
@@ -92,29 +100,24 @@ def _jobs(_: Namespace) -> list[Result]:
     return asyncio.run(jobs.measure(10_000))
 
 
-async def _measure_pipeline(arguments: Namespace) -> list[Result]:
-    """Runs a stack of its own in a temporary folder."""
-    key = base64.b64encode(secrets.token_bytes(32)).decode()
-    environment = {"POSTFLOW_PUBLISHER_CREDENTIALS_KEY": key, "POSTFLOW_LOG_LEVEL": "WARNING"}
-    with tempfile.TemporaryDirectory(prefix="postflow-bench-") as folder:
-        async with Stack(Path(folder), durable=True, environment=environment) as stack:
-            assert stack.postgres is not None
-            seeder = seed.Seeder(stack.database_urls, Vault([("default", Secret(key))]), SystemClock().now())
-            _announce("idle")
-            results = await pipeline.idle(stack, 15)
-            _announce("floor")
-            bare = await floor.measure(stack.postgres, 100_000)
-            _announce("posts due at once")
-            drained = await pipeline.drain(stack, seeder, arguments.posts, {one.name: one.value for one in bare})
-            _announce("lateness")
-            late = await pipeline.lateness(stack, arguments.rate, arguments.seconds)
-            _announce("AddToQueue")
-            added = await pipeline.add_to_queue(stack, 300)
-    return [*bare, *drained, *late, *added, *results]
-
-
 def _calls(arguments: Namespace) -> list[Result]:
     return asyncio.run(calls.measure(arguments.calls, listing=arguments.statements))
+
+
+def _lateness(arguments: Namespace) -> list[Result]:
+    return asyncio.run(_measure_lateness(arguments))
+
+
+async def _measure_lateness(arguments: Namespace) -> list[Result]:
+    async with sites.running() as site:
+        _announce("lateness, AddToQueue")
+        late = await lateness.measure(site.stack, site.seeder, arguments.rate, arguments.seconds)
+        return [*late, *await lateness.add_to_queue(site.stack, 300)]
+
+
+def _idle(arguments: Namespace) -> list[Result]:
+    _announce("idling, and the start of make run")
+    return asyncio.run(idling.measure(arguments.idle))
 
 
 def _lines(arguments: Namespace) -> list[Result]:
@@ -122,14 +125,9 @@ def _lines(arguments: Namespace) -> list[Result]:
 
 
 async def _measure_lines(arguments: Namespace) -> list[Result]:
-    """Runs a stack of its own in a temporary folder."""
-    key = base64.b64encode(secrets.token_bytes(32)).decode()
-    environment = {"POSTFLOW_PUBLISHER_CREDENTIALS_KEY": key, "POSTFLOW_LOG_LEVEL": "WARNING"}
-    with tempfile.TemporaryDirectory(prefix="postflow-bench-") as folder:
-        async with Stack(Path(folder), durable=True, environment=environment) as stack:
-            seeder = seed.Seeder(stack.database_urls, Vault([("default", Secret(key))]), SystemClock().now())
-            _announce("lateness beside the backlog of a busy account")
-            return await lines.measure(stack, seeder, backlog=arguments.posts, seconds=arguments.seconds)
+    async with sites.running() as site:
+        _announce("lateness beside the backlog of a busy account")
+        return await lines.measure(site.stack, site.seeder, backlog=arguments.posts[0], seconds=arguments.seconds)
 
 
 def _outbox(arguments: Namespace) -> list[Result]:
@@ -148,7 +146,11 @@ _PARTS: Mapping[str, _Part] = {
     "timers": _Part("Schedule alone: timers due at once, lateness, slot times, the look for due timers", _timers),
     "outbox": _Part("the outbox of a lost stream: time to publish all again, delay of new events meanwhile", _outbox),
     "calls": _Part("CPU of each call until its events have settled, against a call that does nothing", _calls),
-    "pipeline": _Part("posts through all four services: rate, CPU and lateness, AddToQueue, idling", _pipeline),
+    "idle": _Part("CPU and memory of a stack that idles, and the start of make run", _idle),
+    "pipeline": _Part(
+        "posts due at once through all four services: CPU against bare SQL, WAL, rows, events", _pipeline
+    ),
+    "lateness": _Part("lateness of posts at a steady rate; AddToQueue", _lateness),
     "lines": _Part("lateness of posts beside a backlog of one busy account", _lines),
 }
 

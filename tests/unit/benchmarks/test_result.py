@@ -48,3 +48,21 @@ def test_a_percentile_is_one_of_the_values() -> None:
     assert percentile([3, 1, 2], 0.5) == 2
     assert percentile([3, 1, 2], 0.99) == 3
     assert percentile([3, 1, 2], 1.0) == 3
+
+
+def test_more_things_than_figures_are_rows() -> None:
+    figures = [Result(of=thing, name="writes", value=1, unit="per post") for thing in ("a", "b")]
+    assert [line.split() for line in table(figures).splitlines()] == [
+        ["writes"],
+        ["per", "post"],
+        ["a", "1.00"],
+        ["b", "1.00"],
+    ]
+
+
+def test_a_headline_that_misses_its_target_says_so() -> None:
+    headline = Result(name="x", value=100, unit="us", baseline=2, target=45, note="floor")
+    assert not headline.meets_target
+    assert table([headline]).splitlines()[1].split() == ["x", "100", "us", "2.00", "50.00", "45", "missed", "floor"]
+    assert Result(name="x", value=44, unit="us", target=45).meets_target
+    assert Result(name="x", value=44, unit="us").meets_target
