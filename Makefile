@@ -5,10 +5,10 @@ READY := $(VENV)/.ready
 RUN   := env -u PYTHONDONTWRITEBYTECODE PYTHONTZPATH= $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo psql streams fmt test faults lint check proto client bench clean again
+.PHONY: help run demo psql streams fmt test faults lint check proto client bench bench-plot clean again
 
 help:            ## print this help
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 run: $(READY)    ## run PostFlow until Ctrl-C (ARGS=--reset wipes its data, ARGS="--without queue" leaves one out)
 	@exec $(RUN)/python -m devstack up $(ARGS)
@@ -47,6 +47,9 @@ client: $(READY) ## build the wheel of stubs for programs that call PostFlow, in
 
 bench: $(READY)  ## run the benchmarks, or a part of them (ARGS=calendar); writes benchmarks/out/latest.json
 	@exec $(RUN)/python -m benchmarks.run $(ARGS)
+
+bench-plot: $(READY) ## plot benchmarks/history.jsonl; writes benchmarks/out/history.svg
+	@exec $(RUN)/python -m benchmarks.plot $(ARGS)
 
 clean:           ## remove the virtual environment and caches (never the data in .postflow)
 	rm -rf $(VENV) .tools .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -21,6 +21,7 @@ from benchmarks.costs import NOTHING, Cost, results
 from benchmarks.databases import Databases
 from benchmarks.events import Events
 from benchmarks.processes import SANDBOX, Processes
+from benchmarks.profiles import Profiler
 from benchmarks.result import Result
 from benchmarks.statements import OPTIONS, Counted, StatementLog
 from devstack.health import serving
@@ -48,7 +49,7 @@ class Method(NamedTuple):
     """Items of each call: the figures are per item."""
 
 
-async def measure(calls: int, *, listing: bool = False) -> list[Result]:
+async def measure(calls: int, profiler: Profiler, *, listing: bool = False) -> list[Result]:
     """Runs a stack of its own; `listing` prints the statements of each call to stderr."""
     log = StatementLog()
     with tempfile.TemporaryDirectory(prefix="postflow-bench-") as folder:
@@ -60,7 +61,7 @@ async def measure(calls: int, *, listing: bool = False) -> list[Result]:
             _channels(stack) as channels,
             grpc.aio.insecure_channel(target) as empty,
         ):
-            site = _Site(stack, Processes.of(stack, others={nothing.NAME: pid}), stored, streams, log)
+            site = _Site(stack, Processes.of(stack, others={nothing.NAME: pid}), stored, streams, log, profiler)
             costs = [await site.cost(method, calls) async for method in _methods(site, channels, empty, calls)]
     if listing:
         _list(site.texts)
@@ -91,9 +92,16 @@ class _Site:
     """A running stack and what is read of it."""
 
     def __init__(
-        self, stack: Stack, processes: Processes, stored: Databases, streams: Events, log: StatementLog
+        self,
+        stack: Stack,
+        processes: Processes,
+        stored: Databases,
+        streams: Events,
+        log: StatementLog,
+        profiler: Profiler,
     ) -> None:
         assert stack.postgres is not None
+        self._stack, self._profiler = stack, profiler
         self.streams = streams
         self.texts: dict[str, Mapping[str, float]] = {}
         """How often each statement is executed per item, by method."""
@@ -106,10 +114,11 @@ class _Site:
         await self.streams.settled(_nothing)
         counted = await self._counted(method)
         before = await self._written()
-        cpu, began = self._processes.cpu(), time.perf_counter()
-        await made(calls * method.times, CALLERS, method.call, first=2 * _COUNTED)
-        elapsed = time.perf_counter() - began
-        used = await self.streams.settled(lambda: self._processes.since(cpu))
+        async with self._profiler.recording(self._stack, f"calls-{method.name}".replace(" ", "-")):
+            cpu, began = self._processes.cpu(), time.perf_counter()
+            await made(calls * method.times, CALLERS, method.call, first=2 * _COUNTED)
+            elapsed = time.perf_counter() - began
+            used = await self.streams.settled(lambda: self._processes.since(cpu))
         items = calls * method.times * method.items
         announced, envelopes, wal = ((b - a) / items for a, b in zip(before, await self._written(), strict=True))
         return Cost(

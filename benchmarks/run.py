@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import calendars, calls, idling, jobs, lateness, lines, outbox, pipeline, sites, timers
+from benchmarks import calendars, calls, history, idling, jobs, lateness, lines, outbox, pipeline, sites, timers
 from benchmarks.profiles import Profiler
 from benchmarks.result import Result, table, write
+from servicekit.clock import SystemClock
 
 _OUT = Path(__file__).parent / "out" / "latest.json"
 
@@ -45,17 +46,22 @@ def main() -> None:
     )
     parser.add_argument("--calls", type=int, default=2000, help="measured calls of each method (default 2,000)")
     parser.add_argument("--statements", action="store_true", help="list the statements of each call")
+    parser.add_argument("--history", action="store_true", help="add this run to benchmarks/history.jsonl")
     parser.add_argument("--out", type=Path, default=_OUT, help="the JSON file to write")
     arguments = parser.parse_args()
     if _HELP in arguments.parts:
         parser.print_help()
         return
+    if arguments.history and arguments.profile:
+        parser.error("a profile slows the services down: such a run is no part of the history")
     results = [
         result for name, part in _PARTS.items() if name in (arguments.parts or _PARTS) for result in part.run(arguments)
     ]
     print(table(results))
     write(results, arguments.out, keep_others=bool(arguments.parts))
     print(f"\nwritten to {arguments.out}")
+    if arguments.history:
+        history.append(results, SystemClock().now().date().isoformat())
 
 
 class _Part(NamedTuple):
@@ -101,7 +107,7 @@ def _jobs(_: Namespace) -> list[Result]:
 
 
 def _calls(arguments: Namespace) -> list[Result]:
-    return asyncio.run(calls.measure(arguments.calls, listing=arguments.statements))
+    return asyncio.run(calls.measure(arguments.calls, Profiler(wanted=arguments.profile), listing=arguments.statements))
 
 
 def _lateness(arguments: Namespace) -> list[Result]:

@@ -11,7 +11,7 @@ def box(name: str, depth: int, start: int, samples: int) -> str:
 GRAPH = "".join(
     [
         box("all", 0, 0, 100),
-        box("main", 1, 0, 100),
+        box("serve", 1, 0, 100),
         box("send", 2, 0, 60),
         box("encode&lt;T&gt;", 3, 10, 20),
         box("encode&lt;T&gt;", 4, 15, 10),
@@ -23,12 +23,17 @@ GRAPH = "".join(
 
 def test_own_time_is_what_no_called_function_has() -> None:
     own, _ = dearest(GRAPH, 10)
-    assert own == [("encode<T>", 0.45), ("send", 0.4), ("main", 0.1), ("settle", 0.05)]
+    assert own == [("encode<T>", 0.45), ("send", 0.4), ("serve", 0.1), ("settle", 0.05)]
 
 
 def test_a_function_that_calls_itself_counts_once() -> None:
     _, inclusive = dearest(GRAPH, 10)
-    assert inclusive == [("main", 1.0), ("send", 0.6), ("encode<T>", 0.45), ("settle", 0.3)]
+    assert inclusive == [("serve", 1.0), ("send", 0.6), ("encode<T>", 0.45), ("settle", 0.3)]
+
+
+def test_what_every_process_begins_with_is_not_shown_as_dear() -> None:
+    graph = box("all", 0, 0, 9) + box("main (queue_service/main.py:46)", 1, 0, 9) + box("work (a.py:1)", 2, 0, 9)
+    assert dearest(graph, 10)[1] == [("work (a.py:1)", 1.0)]
 
 
 def test_only_the_dearest_are_returned() -> None:
