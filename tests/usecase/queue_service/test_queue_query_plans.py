@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import TextClause, text
 
-from queue_service.adapters.postgres import accounts, dispatch, drafts, relocation, settlement, slots
+from queue_service.adapters.postgres import accounts, connections, dispatch, drafts, relocation, settlement, slots
 from queue_service.adapters.postgres.plans import pin_plans
 from queue_service.domain.command import ANSWERED_DELAY, LONGEST_DELAY, OVERDUE_GRACE, REPEAT_DELAYS
 from testkit.clocks import START
@@ -122,6 +122,8 @@ STATEMENTS: dict[str, tuple[TextClause, dict[str, object]]] = {
         drafts._LOCK_DRAFTS,
         {"organization_ids": ["acme"] * 2, "ids": ["page-7-3", "page-8-4"]},
     ),
+    "drafts": (drafts._FIND_DRAFTS, {"organization_ids": ["acme"] * 2, "ids": ["page-7-3", "page-8-4"]}),
+    "connected accounts": (connections._CONNECTED, {"organization_ids": ["acme"] * 2, "ids": ["page-7", "page-8"]}),
     "new slots": (slots._INSERT_SLOTS, new_slot("page-7")),
     "slots that get targets": (
         drafts._EXTEND_SLOTS,

@@ -22,12 +22,11 @@ class AccountCheck:
 
         While Publisher is down nothing is refused: a post that cannot be sent is shown as BLOCKED.
         """
+        unknown = [account for account in accounts if account not in connected]
+        if not unknown:
+            return None
         async with asyncio.TaskGroup() as group:
-            asked = [
-                group.create_task(self._refusal(organization_id, account))
-                for account in accounts
-                if account not in connected
-            ]
+            asked = [group.create_task(self._refusal(organization_id, account)) for account in unknown]
         return next((refusal for each in asked if (refusal := each.result())), None)
 
     async def _refusal(self, organization_id: str, account: str) -> Refused | None:

@@ -1,14 +1,23 @@
-"""Finding the draft that a call schedules, and checking its accounts, before the transaction."""
+"""Finding the draft that a call schedules, and checking its accounts, before the transaction.
+
+Calls that are in flight at the same time share the statements.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
+from operator import itemgetter
 from typing import Protocol
 
-from queue_service.adapters.postgres import connections, drafts
+from queue_service.adapters.postgres.connections import find_connected
+from queue_service.adapters.postgres.drafts import find_drafts
 from queue_service.application.account_check import AccountCheck
-from queue_service.domain.draft import Draft
+from queue_service.domain.account import AccountKey
+from queue_service.domain.draft import Draft, DraftKey
 from servicekit.faults import DeadlineExceeded, Fault, Unavailable
+from servicekit.gathering import Gathering
 from servicekit.pg.database import Database
+from servicekit.run.transient import is_transient
 
 
 class Drafts(Protocol):
@@ -28,6 +37,10 @@ class DraftFinder:
         self._database = database
         self._drafts = drafts
         self._check_accounts = check_accounts
+        self._known = Gathering[DraftKey, Draft | None](self._read_drafts, share=itemgetter(0), is_shared=_is_down)
+        self._connected = Gathering[Sequence[AccountKey], frozenset[str]](
+            self._read_connected, share=lambda accounts: accounts[0][0], is_shared=_is_down
+        )
 
     async def __call__(self, organization_id: str, draft_id: str, asked: Sequence[str]) -> FoundDraft | Fault:
         """Returns faults instead of raising them: a repeated request gets its first answer, even if this fails now."""
@@ -36,8 +49,7 @@ class DraftFinder:
             accounts = draft.accounts(asked)
         except Fault as fault:
             return fault
-        async with self._database.read() as connection:
-            connected = await connections.find_connected(connection, organization_id, accounts)
+        connected = await self._connected([(organization_id, account) for account in accounts])
         refusal = await self._check_accounts(organization_id, accounts, connected=connected)
         return refusal or FoundDraft(draft=draft, accounts=accounts)
 
@@ -47,8 +59,7 @@ class DraftFinder:
         Drafts may have a change that has not been announced here yet, and only Drafts knows all accounts. While it is
         down, the table is used.
         """
-        async with self._database.read() as connection:
-            known = await drafts.find_draft(connection, organization_id, draft_id)
+        known = await self._known((organization_id, draft_id))
         is_enough = known is not None and known.has_all(asked)
         if known and asked and is_enough:
             return known
@@ -58,3 +69,18 @@ class DraftFinder:
             if known and is_enough:
                 return known
             raise
+
+    async def _read_drafts(self, keys: Sequence[DraftKey]) -> list[Draft | None]:
+        async with self._database.read() as connection:
+            known = await find_drafts(connection, set(keys))
+        return [known.get(key) for key in keys]
+
+    async def _read_connected(self, asked: Sequence[Sequence[AccountKey]]) -> list[frozenset[str]]:
+        """Returns for each call those of its accounts that Publisher has announced as connected."""
+        async with self._database.read() as connection:
+            connected = await find_connected(connection, set(chain.from_iterable(asked)))
+        return [frozenset(key[1] for key in keys if key in connected) for keys in asked]
+
+
+def _is_down(_items: object, error: BaseException) -> bool:
+    return is_transient(error)

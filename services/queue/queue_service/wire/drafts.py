@@ -1,7 +1,9 @@
 """Drafts, as Drafts answers and announces them."""
 
-from postflow.drafts.v1 import draft_pb2, drafts_events_pb2
-from queue_service.domain.draft import Draft, SavedDraft
+from collections.abc import Iterable
+
+from postflow.drafts.v1 import draft_pb2, draft_targets_service_pb2, drafts_events_pb2
+from queue_service.domain.draft import Draft, DraftKey, SavedDraft
 from queue_service.wire.required import required
 from queue_service.wire.targets import targets
 
@@ -10,6 +12,26 @@ def draft(organization_id: str, message: draft_pb2.Draft) -> Draft:
     return Draft(
         organization_id=organization_id, id=message.id, revision=message.revision, targets=targets(message.targets)
     )
+
+
+def draft_names(keys: Iterable[DraftKey]) -> list[draft_targets_service_pb2.DraftName]:
+    return [
+        draft_targets_service_pb2.DraftName(organization_id=organization, draft_id=draft)
+        for organization, draft in keys
+    ]
+
+
+def drafts_by_key(messages: Iterable[draft_targets_service_pb2.DraftTargets]) -> dict[DraftKey, Draft]:
+    drafts = (
+        Draft(
+            organization_id=each.organization_id,
+            id=each.draft_id,
+            revision=each.revision,
+            targets=targets(each.targets),
+        )
+        for each in messages
+    )
+    return {each.key: each for each in drafts}
 
 
 def saved_draft(message: drafts_events_pb2.DraftSaved) -> SavedDraft:

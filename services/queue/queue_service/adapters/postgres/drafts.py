@@ -1,7 +1,7 @@
 """Statements on `draft`: the targets of the drafts that Drafts has announced, as far as slots need them."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
@@ -13,7 +13,14 @@ from queue_service.adapters.postgres.plans import pin_plans
 from queue_service.domain.draft import Draft, DraftKey, LockedDraft, PublishedTarget, SavedDraft, Target
 from queue_service.domain.slot import BlockingSlot
 
-_FIND_DRAFT = text("select revision, targets from draft where organization_id = :organization_id and id = :id")
+_FIND_DRAFTS = text("""
+    select u.organization_id, u.id, known.revision, known.targets
+    from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as u (organization_id, id)
+    cross join lateral (
+        select d.revision, d.targets from draft d
+        where d.organization_id = u.organization_id and d.id = u.id offset 0
+    ) as known
+""")
 
 # Versions decide, not the order of arrival. The live slots of a saved draft get its revision, because commands name the
 # newest revision known. Nothing reads `approved`; the column stays until a migration drops it.
@@ -103,11 +110,14 @@ _ADD_DRAFTS = text("""
 """)
 
 
-async def find_draft(connection: AsyncConnection, organization_id: str, draft_id: str) -> Draft | None:
-    row = (await connection.execute(_FIND_DRAFT, {"organization_id": organization_id, "id": draft_id})).one_or_none()
-    if row is None:
-        return None
-    return Draft(organization_id=organization_id, id=draft_id, revision=row.revision, targets=_decoded(row.targets))
+async def find_drafts(connection: AsyncConnection, keys: Collection[DraftKey]) -> dict[DraftKey, Draft]:
+    names = {"organization_ids": [key[0] for key in keys], "ids": [key[1] for key in keys]}
+    return {
+        (organization_id, draft_id): Draft(
+            organization_id=organization_id, id=draft_id, revision=revision, targets=_decoded(targets)
+        )
+        for organization_id, draft_id, revision, targets in await connection.execute(_FIND_DRAFTS, names)
+    }
 
 
 async def lock_drafts(connection: AsyncConnection, drafts: Iterable[Draft]) -> dict[DraftKey, LockedDraft]:
