@@ -94,8 +94,10 @@ def decoded_body(body: Body) -> Content:
     return content(draft_pb2.DraftContent.FromString(body.encoded))
 
 
-def draft_saved(draft: Draft) -> Announcement:
+def draft_saved(draft: Draft, traceparent: str = "") -> Announcement:
+    """Returns the announcement; it gets the current trace unless another one is given."""
     return Announcement(
+        traceparent=traceparent,
         subject=events_subject("drafts", "draft"),
         organization_id=draft.organization_id,
         aggregate_id=draft.id,

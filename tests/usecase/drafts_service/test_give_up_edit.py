@@ -50,7 +50,7 @@ def give_up(database: Database, outbox: Outbox, stored: Stored) -> GiveUp:
 
     async def after(answer: WithdrawalAnswer) -> Draft:
         async def work(tx: Transaction) -> None:
-            draft = await lock_draft(tx.connection, *KEY)
+            draft = await lock_draft(tx, KEY)
             assert draft
             jobs = await find_jobs(tx.connection, *KEY)
             now = await DatabaseClock().now(tx.connection)

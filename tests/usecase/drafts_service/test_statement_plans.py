@@ -9,6 +9,7 @@ from drafts_service.adapters.postgres import accounts, drafts, post_jobs
 from drafts_service.domain.post_job import JobState, PostJobEvent
 from postflow.drafts.v1.draft_pb2 import Draft
 from servicekit.pg.database import Database
+from servicekit.pg.session import Statement
 from testkit.plans import planned
 
 
@@ -39,6 +40,10 @@ JOBS = ("organization_id", "draft_id")
         (post_jobs._STANDINGS, "post_job", {JOBS}),
         (post_jobs._REFLECT, "draft", {DRAFT}),
         (post_jobs._JOBS_OF_DRAFT, "post_job", {JOBS}),
+        (post_jobs._JOBS_OF_DRAFTS, "post_job", {JOBS}),
+        (drafts._LOCK, "draft", {DRAFT}),
+        (drafts._LOCK, "social_account", {DRAFT}),
+        (drafts._APPROVE, "draft", {DRAFT}),
         (drafts._FIND, "draft", {DRAFT}),
         (accounts._FIND, "social_account", {DRAFT}),
         (drafts._FIND, "social_account", {DRAFT}),
@@ -50,6 +55,10 @@ JOBS = ("organization_id", "draft_id")
         "standings",
         "reflect",
         "jobs",
+        "jobs of several",
+        "lock whole drafts",
+        "accounts of whole drafts",
+        "approve",
         "get",
         "accounts",
         "accounts of a draft",
@@ -58,7 +67,7 @@ JOBS = ("organization_id", "draft_id")
     ],
 )
 async def test_each_row_is_found_by_its_whole_key_in_a_generic_plan(
-    small: Database, statement: TextClause, table: str, keys: set[tuple[str, ...]]
+    small: Database, statement: TextClause | Statement, table: str, keys: set[tuple[str, ...]]
 ) -> None:
     nodes = await planned(small, statement)
     scans = [node for node in nodes if node.get("Relation Name") == table and "Scan" in node["Node Type"]]

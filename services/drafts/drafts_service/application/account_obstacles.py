@@ -1,13 +1,17 @@
 """Finds what keeps an account's targets from being sent: from events, or else by one question to Publisher."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from drafts_service.adapters.postgres.accounts import find_obstacles, save_accounts
 from drafts_service.domain.account import Account, Obstacles, absent, obstacle_of
 from servicekit.faults import Unavailable
+from servicekit.gathering import Gathering
 from servicekit.pg.database import Database
+
+_Asked = tuple[str, Collection[str]]
+"""An organization, and ids of its accounts."""
 
 
 class AccountDirectory(Protocol):
@@ -17,17 +21,27 @@ class AccountDirectory(Protocol):
 
 
 class AccountObstacles:
+    """Callers that ask at the same time are answered by one query."""
+
     def __init__(self, *, database: Database, directory: AccountDirectory) -> None:
         self._database = database
         self._directory = directory
+        self._known: Gathering[_Asked, Obstacles] = Gathering(self._find_known, share=lambda asked: asked[0])
 
     async def find(self, organization_id: str, account_ids: Collection[str]) -> Obstacles:
         """Returns the obstacles of these accounts; leaves out an unknown one if Publisher does not answer in time."""
-        async with self._database.read() as connection:
-            known = await find_obstacles(connection, organization_id, account_ids)
-        if unknown := set(account_ids) - known.keys():
-            known |= await self._ask_publisher(organization_id, unknown)
-        return known
+        known = await self._known((organization_id, account_ids))
+        unknown = set(account_ids) - known.keys()
+        return {**known, **await self._ask_publisher(organization_id, unknown)} if unknown else known
+
+    async def _find_known(self, asked: Sequence[_Asked]) -> Sequence[Obstacles]:
+        keys = {(organization_id, account_id) for organization_id, ids in asked for account_id in ids}
+        async with self._database.read_session() as session:
+            known = await find_obstacles(session, keys)
+        return [
+            {each: known[organization_id, each] for each in ids if (organization_id, each) in known}
+            for organization_id, ids in asked
+        ]
 
     async def _ask_publisher(self, organization_id: str, account_ids: Collection[str]) -> Obstacles:
         async with asyncio.TaskGroup() as group:

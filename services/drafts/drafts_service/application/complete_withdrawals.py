@@ -63,7 +63,7 @@ class CompleteWithdrawals:
 
     async def _end(self, tx: Transaction, key: DraftKey, answer: WithdrawalAnswer | None) -> None:
         now = await self._clock.now(tx.connection)
-        draft = await lock_draft(tx.connection, *key)
+        draft = await lock_draft(tx, key)
         if draft is None or draft.withdrawal is None:
             return
         if answer is None:

@@ -127,7 +127,7 @@ class UpdateDraft:
         past = await self._ledger.recall(tx, call, now=now)
         if past is not None:
             return _Answered(answer=past)
-        before = require_draft(await lock_draft(tx.connection, *edit.key), edit.key)
+        before = require_draft(await lock_draft(tx, edit.key), edit.key)
         jobs = await find_jobs(tx.connection, *edit.key)
         try:
             after = _after(before, jobs, edit, answer, now)

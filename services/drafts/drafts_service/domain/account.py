@@ -8,6 +8,9 @@ from typing import assert_never
 from drafts_service.domain.post_job import OPEN, PostJob
 from drafts_service.domain.target import Target
 
+AccountKey = tuple[str, str]
+"""Organization and account id."""
+
 
 class AccountState(StrEnum):
     CONNECTED = "CONNECTED"

@@ -57,6 +57,10 @@ class Draft:
     obstacles: Obstacles = field(default_factory=dict, compare=False)  # of its accounts, as of the read
 
     @property
+    def key(self) -> DraftKey:
+        return self.organization_id, self.id
+
+    @property
     def may_be_out(self) -> bool:
         """True if any text may be in flight or out, so Publisher has to withdraw it before it is replaced."""
         return self.exposed or self.approval is not None

@@ -5,14 +5,15 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from drafts_service.domain.account import Account, AccountState, Obstacle, obstacle_of
+from drafts_service.domain.account import Account, AccountKey, AccountState, Obstacle, obstacle_of
+from servicekit.pg.session import Session, Statement
 
-_FIND = text("""
-    select account.id, account.state
-    from unnest(cast(:ids as text[])) as wanted (id)
+_FIND = Statement("""
+    select wanted.organization_id, wanted.id, account.state
+    from unnest(cast(:organizations as text[]), cast(:ids as text[])) as wanted (organization_id, id)
     cross join lateral (
-        select id, state from social_account
-        where social_account.organization_id = :organization_id and social_account.id = wanted.id offset 0
+        select state from social_account
+        where social_account.organization_id = wanted.organization_id and social_account.id = wanted.id offset 0
     ) as account
 """)
 # One row per account, because a statement cannot update a row twice; ordered, so that batches do not deadlock.
@@ -27,13 +28,13 @@ _SAVE = text("""
 """)
 
 
-async def find_obstacles(
-    connection: AsyncConnection, organization_id: str, account_ids: Collection[str]
-) -> dict[str, Obstacle]:
+async def find_obstacles(session: Session, keys: Collection[AccountKey]) -> dict[AccountKey, Obstacle]:
     """Returns the obstacle of each account that is known here."""
-    names = {"organization_id": organization_id, "ids": sorted(account_ids)}
-    rows = await connection.execute(_FIND, names)
-    return {account_id: obstacle_of(AccountState(state)) for account_id, state in rows}
+    names = {"organizations": [key[0] for key in keys], "ids": [key[1] for key in keys]}
+    return {
+        (organization_id, account_id): obstacle_of(AccountState(state))
+        for organization_id, account_id, state in await session.fetch(_FIND, names)
+    }
 
 
 async def save_accounts(connection: AsyncConnection, accounts: Sequence[Account]) -> None:

@@ -1,11 +1,11 @@
 """The SQL of drafts."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, text
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from drafts_service.domain.account import AccountState, obstacle_of
@@ -13,30 +13,62 @@ from drafts_service.domain.content import Body
 from drafts_service.domain.draft import Approval, Draft, DraftKey, DraftTargets, Withdrawal
 from drafts_service.domain.post_job import DraftState, FoldedState
 from drafts_service.domain.target import Target
+from servicekit.pg.database import Transaction
+from servicekit.pg.session import Statement
 
-_SELECT = """
-    select organization_id, id, content, content_digest, targets, revision, version, edit_version,
-        approved_digest, approve_time, approver, withdraw_below, withdraw_due_time, exposed,
-        state, schedule_time, publish_time, create_time, update_time,
-        (
-            select jsonb_object_agg(account.id, account.state)
-            from jsonb_array_elements(draft.targets) as target
-            cross join lateral (
-                select id, state from social_account
-                where social_account.organization_id = draft.organization_id
-                    and social_account.id = target.value ->> 0 offset 0
-            ) as account
-        ) as accounts
-    from draft where organization_id = :organization_id and id = :id
+_COLUMNS = """
+    organization_id, id, content, content_digest, targets, revision, version, edit_version,
+    approved_digest, approve_time, approver, withdraw_below, withdraw_due_time, exposed,
+    state, schedule_time, publish_time, create_time, update_time
 """
-_FIND = text(_SELECT)
-_LOCK = text(f"{_SELECT} for update")
-_INSERT = text("""
+_ACCOUNTS = """
+    (
+        select jsonb_object_agg(account.id, account.state)
+        from jsonb_array_elements(draft.targets) as target
+        cross join lateral (
+            select id, state from social_account
+            where social_account.organization_id = draft.organization_id
+                and social_account.id = target.value ->> 0 offset 0
+        ) as account
+    ) as accounts
+"""
+_FIND = text(f"select {_COLUMNS}, {_ACCOUNTS} from draft where organization_id = :organization_id and id = :id")
+# See _LOCK_SEVERAL.
+_LOCK = Statement(f"""
+    select here.*
+    from unnest(cast(:organizations as text[]), cast(:ids as text[])) as wanted (organization_id, id)
+    cross join lateral (
+        select {_COLUMNS}, {_ACCOUNTS} from draft
+        where draft.organization_id = wanted.organization_id and draft.id = wanted.id for update
+    ) as here
+""")
+# A caller's id may have post jobs already, and must then not be created while such a job is stored (see `lock_drafts`).
+# The lock of an id is taken before its row is inserted, both in the order of the arrays. A name that is null locks
+# nothing. OFFSET 0 keeps the planner from taking the locks elsewhere.
+_INSERT = Statement("""
     insert into draft (organization_id, id, content, content_digest, targets, revision, version, edit_version,
-        state, schedule_time, publish_time, create_time, update_time)
-    values (:organization_id, :id, :content, :content_digest, cast(:targets as jsonb), :revision, :version,
-        :edit_version, :state, :schedule_time, :publish_time, :create_time, :update_time)
+        state, create_time, update_time)
+    select organization_id, id, content, content_digest, cast(targets as jsonb), 1, 1, 1, 'DRAFT', :now, :now
+    from (
+        select one.*, pg_advisory_xact_lock(hashtextextended(one.name, 0)) as locked
+        from unnest(cast(:organizations as text[]), cast(:ids as text[]), cast(:names as text[]),
+            cast(:contents as bytea[]), cast(:digests as text[]), cast(:targets as text[]))
+            as one (organization_id, id, name, content, content_digest, targets)
+        offset 0
+    ) as one
     on conflict do nothing
+    returning organization_id, id
+""")
+_APPROVE = Statement("""
+    update draft set approved_digest = content_digest, approve_time = :now, approver = one.approver,
+        version = one.version, edit_version = one.edit_version, update_time = :now
+    from (
+        select * from unnest(cast(:organizations as text[]), cast(:ids as text[]), cast(:approvers as text[]),
+            cast(:versions as bigint[]), cast(:edit_versions as bigint[]))
+            as one (organization_id, id, approver, version, edit_version)
+        limit :count
+    ) as one
+    where draft.organization_id = one.organization_id and draft.id = one.id
 """)
 _SAVE = text("""
     update draft set content = :content, content_digest = :content_digest, targets = cast(:targets as jsonb),
@@ -84,10 +116,15 @@ async def find_draft(connection: AsyncConnection, organization_id: str, draft_id
     return _draft(row) if row else None
 
 
-async def lock_draft(connection: AsyncConnection, organization_id: str, draft_id: str) -> Draft | None:
+async def lock_draft(tx: Transaction, key: DraftKey) -> Draft | None:
     """Returns the draft and locks it until the end of the transaction."""
-    row = (await connection.execute(_LOCK, {"organization_id": organization_id, "id": draft_id})).one_or_none()
-    return _draft(row) if row else None
+    return (await lock_whole_drafts(tx, [key])).get(key)
+
+
+async def lock_whole_drafts(tx: Transaction, keys: Collection[DraftKey]) -> dict[DraftKey, Draft]:
+    """Returns those of the drafts that exist, and locks them until the end of the transaction."""
+    drafts = map(_draft, await tx.fetch(_LOCK, key_arrays(keys)))
+    return {draft.key: draft for draft in drafts}
 
 
 async def find_targets(connection: AsyncConnection, keys: Collection[DraftKey]) -> list[DraftTargets]:
@@ -98,9 +135,41 @@ async def find_targets(connection: AsyncConnection, keys: Collection[DraftKey]) 
     ]
 
 
-async def insert_draft(connection: AsyncConnection, draft: Draft) -> bool:
-    """Returns False if the id is in use."""
-    return (await connection.execute(_INSERT, _columns(draft))).rowcount == 1
+async def insert_drafts(tx: Transaction, drafts: Collection[Draft], *, given: Container[DraftKey]) -> set[DraftKey]:
+    """Inserts new drafts, and returns the keys of those whose id was not in use.
+
+    Locks the ids in `given`, which callers have chosen: their post jobs, if any, do not change from here on.
+    """
+    ordered = sorted(drafts, key=lambda draft: draft.key)
+    rows = await tx.fetch(
+        _INSERT,
+        {
+            "organizations": [draft.organization_id for draft in ordered],
+            "ids": [draft.id for draft in ordered],
+            "names": [_name(draft.key) if draft.key in given else None for draft in ordered],
+            "contents": [draft.body.encoded for draft in ordered],
+            "digests": [draft.body.digest for draft in ordered],
+            "targets": [_encoded(draft.targets) for draft in ordered],
+            "now": ordered[0].create_time,
+        },
+    )
+    return {(organization_id, draft_id) for organization_id, draft_id in rows}
+
+
+async def save_approvals(tx: Transaction, drafts: Sequence[Draft], *, now: datetime) -> None:
+    """Saves drafts that this transaction has locked and, at `now`, approved; nothing else of them has changed."""
+    await tx.execute(
+        _APPROVE,
+        {
+            "organizations": [draft.organization_id for draft in drafts],
+            "ids": [draft.id for draft in drafts],
+            "approvers": [draft.approval.approver if draft.approval else "" for draft in drafts],
+            "versions": [draft.version for draft in drafts],
+            "edit_versions": [draft.edit_version for draft in drafts],
+            "count": len(drafts),
+            "now": now,
+        },
+    )
 
 
 async def save_draft(connection: AsyncConnection, draft: Draft) -> None:
@@ -127,9 +196,7 @@ async def lock_drafts(connection: AsyncConnection, keys: Collection[DraftKey]) -
 
 async def lock_absent_drafts(connection: AsyncConnection, keys: Collection[DraftKey]) -> None:
     """Serializes the creation of a draft with the storage of events that already name its id."""
-    await connection.execute(
-        _LOCK_ABSENT, {"names": sorted(f"draft {organization} {key}" for organization, key in keys)}
-    )
+    await connection.execute(_LOCK_ABSENT, {"names": [_name(key) for key in sorted(keys)]})
 
 
 def key_arrays(keys: Collection[DraftKey]) -> dict[str, list[str]]:
@@ -150,7 +217,7 @@ def _columns(draft: Draft) -> dict[str, object]:
         "id": draft.id,
         "content": draft.body.encoded,
         "content_digest": draft.body.digest,
-        "targets": json.dumps([[each.social_account_id, each.channel, each.destination] for each in draft.targets]),
+        "targets": _encoded(draft.targets),
         "revision": draft.revision,
         "version": draft.version,
         "edit_version": draft.edit_version,
@@ -168,25 +235,38 @@ def _columns(draft: Draft) -> dict[str, object]:
     }
 
 
-def _draft(row: Row[Any]) -> Draft:
+def _draft(row: Iterable[Any]) -> Draft:
+    # Unpacked, because each attribute of a row costs as much as four columns.
+    (
+        organization_id, draft_id, content, digest, targets, revision, version, edit_version,
+        approved_digest, approve_time, approver, withdraw_below, withdraw_due_time, exposed,
+        state, schedule_time, publish_time, create_time, update_time, accounts,
+    ) = row  # fmt: skip
     return Draft(
-        organization_id=row.organization_id,
-        id=row.id,
-        body=Body(encoded=row.content, digest=row.content_digest),
-        targets=_targets(row.targets),
-        create_time=row.create_time,
-        update_time=row.update_time,
-        approval=Approval(digest=row.approved_digest, time=row.approve_time, approver=row.approver)
-        if row.approved_digest
-        else None,
-        revision=row.revision,
-        version=row.version,
-        edit_version=row.edit_version,
-        withdrawal=Withdrawal(below=row.withdraw_below, due=row.withdraw_due_time) if row.withdraw_below else None,
-        exposed=row.exposed,
-        folded=FoldedState(state=DraftState(row.state), schedule_time=row.schedule_time, publish_time=row.publish_time),
-        obstacles={account_id: obstacle_of(AccountState(state)) for account_id, state in (row.accounts or {}).items()},
+        organization_id=organization_id,
+        id=draft_id,
+        body=Body(encoded=content, digest=digest),
+        targets=_targets(targets),
+        create_time=create_time,
+        update_time=update_time,
+        approval=Approval(digest=approved_digest, time=approve_time, approver=approver) if approved_digest else None,
+        revision=revision,
+        version=version,
+        edit_version=edit_version,
+        withdrawal=Withdrawal(below=withdraw_below, due=withdraw_due_time) if withdraw_below else None,
+        exposed=exposed,
+        folded=FoldedState(state=DraftState(state), schedule_time=schedule_time, publish_time=publish_time),
+        obstacles={account_id: obstacle_of(AccountState(state)) for account_id, state in (accounts or {}).items()},
     )
+
+
+def _name(key: DraftKey) -> str:
+    """Returns the name under which the id of a missing draft is locked."""
+    return f"draft {key[0]} {key[1]}"
+
+
+def _encoded(targets: Sequence[Target]) -> str:
+    return json.dumps([[each.social_account_id, each.channel, each.destination] for each in targets])
 
 
 def _targets(rows: Sequence[Sequence[str]]) -> tuple[Target, ...]:

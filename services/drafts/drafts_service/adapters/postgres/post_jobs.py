@@ -1,5 +1,6 @@
 """The SQL of post jobs as Publisher has announced them, and of the draft states folded from them."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -11,6 +12,9 @@ from drafts_service.adapters.postgres.drafts import key_arrays
 from drafts_service.domain.draft import DraftKey
 from drafts_service.domain.post_job import DraftState, FoldedState, JobState, PostJob, PostJobEvent, Standing
 from drafts_service.domain.target import Target
+from servicekit.pg.database import Transaction
+from servicekit.pg.session import Row as HotRow
+from servicekit.pg.session import Statement
 
 # A dict is several times cheaper than calling the enum, and a batch has hundreds of jobs.
 _JOB_STATES: Mapping[str, JobState] = {state.value: state for state in JobState}
@@ -29,13 +33,21 @@ _UNLESS_OLDER = """
 _JOBS_OF_DRAFT = text(f"""
     select {_COLUMNS} from post_job where organization_id = :organization_id and draft_id = :draft_id
 """)
+# LATERAL with OFFSET 0: see the plans in `drafts`.
+_JOBS_OF_DRAFTS = Statement(f"""
+    select job.*
+    from unnest(cast(:organizations as text[]), cast(:ids as text[])) as wanted (organization_id, draft_id)
+    cross join lateral (
+        select {_COLUMNS} from post_job
+        where post_job.organization_id = wanted.organization_id and post_job.draft_id = wanted.draft_id offset 0
+    ) as job
+""")
 _SAVE_JOB = text(f"""
     insert into post_job ({_COLUMNS})
     values (:organization_id, :draft_id, :id, :version, :social_account_id, :channel, :destination,
         :state, :state_reason, :schedule_time, :publish_time, :external_url, :error_message)
     {_UNLESS_OLDER}
 """)
-# LATERAL with OFFSET 0: see the plans in `drafts`.
 _STANDINGS = text("""
     select job.*
     from unnest(cast(:organizations as text[]), cast(:ids as text[])) as wanted (organization_id, draft_id)
@@ -86,6 +98,15 @@ _REFLECT = text(f"""
 async def find_jobs(connection: AsyncConnection, organization_id: str, draft_id: str) -> list[PostJob]:
     rows = await connection.execute(_JOBS_OF_DRAFT, {"organization_id": organization_id, "draft_id": draft_id})
     return [_job(row) for row in rows]
+
+
+async def find_jobs_of(tx: Transaction, keys: Collection[DraftKey]) -> dict[DraftKey, list[PostJob]]:
+    """Returns the jobs of each of these drafts that has any."""
+    found: defaultdict[DraftKey, list[PostJob]] = defaultdict(list)
+    for row in await tx.fetch(_JOBS_OF_DRAFTS, key_arrays(keys)):
+        job = _job(row)
+        found[job.organization_id, job.draft_id].append(job)
+    return found
 
 
 async def save_jobs(connection: AsyncConnection, jobs: Sequence[PostJob]) -> None:
@@ -177,7 +198,7 @@ async def reflect(
     return [DraftState(state) for (state,) in result]
 
 
-def _job(row: Row[Any]) -> PostJob:
+def _job(row: Row[Any] | HotRow) -> PostJob:
     return PostJob(
         organization_id=row.organization_id,
         id=row.id,
