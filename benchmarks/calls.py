@@ -77,7 +77,7 @@ async def _methods(
     await made(ACCOUNTS, CALLERS, posts.connect)
     await made(everything, CALLERS, queued.create)
     await made(everything, CALLERS, queued.approve)
-    await site.streams.settled(_nothing)
+    await site.streams.settled(lambda: None)
     answers = DraftsServiceStub(empty)
     request = drafts_service_pb2.GetDraftRequest(organization_id="org-0", draft_id="draft-0")
     yield Method(NOTHING, lambda _: answers.GetDraft(request), times=_TIMES_NOTHING)
@@ -111,7 +111,7 @@ class _Site:
     async def cost(self, method: Method, calls: int) -> Cost:
         print(f"measuring: {method.name}", file=sys.stderr, flush=True)
         await made(_COUNTED, CALLERS, method.call)
-        await self.streams.settled(_nothing)
+        await self.streams.settled(lambda: None)
         counted = await self._counted(method)
         before = await self._written()
         async with self._profiler.recording(self._stack, f"calls-{method.name}".replace(" ", "-")):
@@ -135,7 +135,7 @@ class _Site:
     async def _counted(self, method: Method) -> Counted:
         await self._log.begin(self._postgres)
         await made(_COUNTED, CALLERS, method.call, first=_COUNTED)
-        await self.streams.settled(_nothing)
+        await self.streams.settled(lambda: None)
         counted = await self._log.end(self._postgres)
         items = _COUNTED * method.items
         self.texts[method.name] = {text: times / items for text, times in counted.texts.most_common()}
@@ -168,10 +168,6 @@ async def _channels(stack: Stack) -> AsyncIterator[Mapping[str, grpc.aio.Channel
             service: await channels.enter_async_context(grpc.aio.insecure_channel(target))
             for service, target in stack.targets.items()
         }
-
-
-def _nothing() -> None:
-    pass
 
 
 def _list(texts: Mapping[str, Mapping[str, float]]) -> None:

@@ -11,7 +11,20 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import calendars, calls, history, idling, jobs, lateness, lines, outbox, pipeline, sites, timers
+from benchmarks import (
+    calendars,
+    calls,
+    history,
+    idling,
+    jobs,
+    lateness,
+    lines,
+    outbox,
+    overload,
+    pipeline,
+    sites,
+    timers,
+)
 from benchmarks.profiles import Profiler
 from benchmarks.result import Result, table, write
 from servicekit.clock import SystemClock
@@ -40,6 +53,12 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=100, help="posts a second in the lateness run (default 100)")
     parser.add_argument("--seconds", type=int, default=20, help="length of each lateness run (default 20)")
     parser.add_argument("--idle", type=int, default=30, help="seconds for which idling is measured (default 30)")
+    parser.add_argument(
+        "--backlog", type=int, default=60_000, help="posts due while Publisher is away (default 60,000)"
+    )
+    parser.add_argument("--stopped", type=float, default=60.0, help="seconds for which it is away (default 60)")
+    parser.add_argument("--slow-posts", type=int, default=4_000, help="posts of a slow provider (default 4,000)")
+    parser.add_argument("--answer-seconds", type=float, default=2.0, help="seconds until it answers (default 2)")
     parser.add_argument("--events", type=int, default=100_000, help="events that the stream has lost (default 100,000)")
     parser.add_argument(
         "--republish-rate", type=int, default=5000, help="lost events published again, a second (default 5,000)"
@@ -110,6 +129,16 @@ def _calls(arguments: Namespace) -> list[Result]:
     return asyncio.run(calls.measure(arguments.calls, Profiler(wanted=arguments.profile), listing=arguments.statements))
 
 
+def _overload(arguments: Namespace) -> list[Result]:
+    load = overload.Load(
+        posts=arguments.backlog,
+        stopped=arguments.stopped,
+        slow_posts=arguments.slow_posts,
+        answer_seconds=arguments.answer_seconds,
+    )
+    return asyncio.run(overload.measure(load))
+
+
 def _lateness(arguments: Namespace) -> list[Result]:
     return asyncio.run(_measure_lateness(arguments))
 
@@ -156,6 +185,7 @@ _PARTS: Mapping[str, _Part] = {
     "pipeline": _Part(
         "posts due at once through all four services: CPU against bare SQL, WAL, rows, events", _pipeline
     ),
+    "overload": _Part("commands and events per post while Publisher is away, or its provider is slow", _overload),
     "lateness": _Part("lateness of posts at a steady rate; AddToQueue", _lateness),
     "lines": _Part("lateness of posts beside a backlog of one busy account", _lines),
 }
