@@ -58,19 +58,28 @@ class ScriptedServer:
 async def scripted(*scripts: Serve, tls: SSLContext | None = None) -> AsyncIterator[ScriptedServer]:
     """Serves the first connection by the first script, and so on; the last serves the others. Each ends by closing."""
     server = ScriptedServer()
+    serving: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        serving.add(task)
         script = scripts[min(server.connections, len(scripts) - 1)]
         server.connections += 1
         try:
             await script(Wire(server, reader, writer))
-        except (ConnectionError, asyncio.IncompleteReadError):
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
             server.ended += 1
             writer.close()
+            serving.discard(task)
 
     listening = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
     async with listening:
         server.port = listening.sockets[0].getsockname()[1]
         yield server
+        for task in serving:
+            task.cancel()
+        if serving:
+            await asyncio.wait(serving)
