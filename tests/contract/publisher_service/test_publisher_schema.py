@@ -237,7 +237,7 @@ async def test_the_claim_takes_exactly_what_may_be_sent(database: Database, stat
         await save_contents(tx.connection, [draft])
         await insert_account(tx.connection, account, b"sealed")
         await tx.connection.execute(text("insert into account_gate values ('acme', 'page', true, null, 'sandbox')"))
-        judged = await claim(tx.connection, [command], [LANE], now=NOW, sender="test/1")
+        judged = await claim(tx, [command], [LANE], now=NOW, sender="test/1")
         (after,) = await lock_jobs(tx.connection, [("acme", command.post_job_id)])
     may = JobState.SENDING in TRANSITIONS[state]
     assert (judged[0].verdict is Verdict.CLAIMED) == may

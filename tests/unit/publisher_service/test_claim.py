@@ -15,10 +15,10 @@ def test_a_command_names_the_job_of_its_target() -> None:
 
 def test_the_command_of_a_job_repeats_its_slot_and_revision() -> None:
     job = replace(sending(JobState.READY), slot_sequence=7, slot_revision=2, wanted_revision=3, max_attempts=4)
-    repeated = command_of(job, from_line=True)
+    repeated = command_of(job)
     assert (repeated.slot_id, repeated.slot_sequence, repeated.slot_revision) == ("slot-1", 7, 2)
     assert (repeated.schedule_time, repeated.not_after) == (NOW, LATER)
-    assert (repeated.content_revision, repeated.max_attempts, repeated.from_line) == (3, 4, True)
+    assert (repeated.content_revision, repeated.max_attempts) == (3, 4)
 
 
 def test_nobody_waits_for_the_answer_to_the_command_of_a_job() -> None:

@@ -66,7 +66,7 @@ async def claimed(database: Database, job: PostJob, command: Command, *, room: i
 
 async def judged(database: Database, command: Command, *, room: int, tx: Any) -> tuple[Judged, PostJob]:
     lane = Lane(provider="sandbox", room=room, lease=timedelta(seconds=15))
-    verdicts = await claim(tx.connection, [command], [lane], now=NOW, sender="test/1")
+    verdicts = await claim(tx, [command], [lane], now=NOW, sender="test/1")
     (after,) = await lock_jobs(tx.connection, [("acme", command.post_job_id)])
     return verdicts[0], after
 

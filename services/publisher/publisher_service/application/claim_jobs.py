@@ -131,8 +131,8 @@ class ClaimJobs:
         heads = await first_in_lines(tx.connection, accounts) if accounts else []
         waited_for = {job.account_key for job in heads}
         await mark_lines_empty(tx.connection, [account for account in accounts if account not in waited_for])
-        commands = [command_of(job, from_line=True) for job in heads]
-        judged = await self._judge(tx, commands, lanes, now, name) if commands else {}
+        commands = [command_of(job) for job in heads]
+        judged = await self._judge(tx, commands, lanes, now, name, from_line=True) if commands else {}
         claimed = [
             (commands[index], each.claimed) for index, each in sorted(judged.items()) if each.claimed is not None
         ]
@@ -140,7 +140,14 @@ class ClaimJobs:
         return Turns(claimed=claimed, more=bool(claimed) or has_left)
 
     async def _judge(
-        self, tx: Transaction, commands: Sequence[Command], lanes: Sequence[Lane], now: datetime, name: "_Name"
+        self,
+        tx: Transaction,
+        commands: Sequence[Command],
+        lanes: Sequence[Lane],
+        now: datetime,
+        name: "_Name",
+        *,
+        from_line: bool = False,
     ) -> dict[int, Judged]:
         """Claims what may be sent, and records why the rest may not.
 
@@ -148,12 +155,11 @@ class ClaimJobs:
         accounts as of its beginning and locks later: an approval or a connection in between has found no job to
         release. Nothing can come between the second look and the commit.
         """
-        judged = await claim(tx.connection, commands, lanes, now=now, sender=name.sender)
+        judge = partial(claim, tx, lanes=lanes, now=now, sender=name.sender, from_line=from_line)
+        judged = await judge(commands)
         doubted = [index for index, each in judged.items() if each.verdict in DOUBTED]
         if doubted:
-            again = await claim(
-                tx.connection, [commands[index] for index in doubted], lanes, now=now, sender=name.sender
-            )
+            again = await judge([commands[index] for index in doubted])
             judged |= {doubted[index]: each for index, each in again.items()}
         name.claimed = [each.key for each in judged.values() if each.claimed is not None]
         if any(each.verdict is not Verdict.CLAIMED for each in judged.values()):

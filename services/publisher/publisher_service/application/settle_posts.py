@@ -133,7 +133,7 @@ class SettlePosts:
             )
             for each, event in zip(settlements, events, strict=True)
         ]
-        settled = await record_settlements(tx.connection, rows, now=now)
+        settled = await record_settlements(tx, rows, now=now)
         positions = settled.positions
         if settled.wakes:
             tx.after_commit(self._wake_lines)

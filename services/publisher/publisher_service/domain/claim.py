@@ -29,8 +29,6 @@ class Command:
     slot_sequence: int = 0
     # Empty if the sender did not know the time zone: the job keeps its month.
     target_month: str = ""
-    # The account's line asks, because it has its turn.
-    from_line: bool = False
     # Computed once: it is a digest, and needed several times.
     post_job_id: str = field(init=False, compare=False)
 
@@ -111,7 +109,7 @@ class Judged:
         return self.organization_id, self.id
 
 
-def command_of(job: PostJob, *, from_line: bool = False) -> Command:
+def command_of(job: PostJob) -> Command:
     """Returns the command of a job that has its times, as the job itself repeats it."""
     assert job.schedule_time is not None
     assert job.not_after is not None
@@ -129,5 +127,4 @@ def command_of(job: PostJob, *, from_line: bool = False) -> Command:
         max_attempts=job.max_attempts,
         target_month=job.target_month,
         traceparent=job.traceparent,
-        from_line=from_line,
     )

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, text
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from publisher_service.domain.claim import Claimed, Command, Judged, Lane, Verdict
 from publisher_service.domain.post_job import JobState, PostJob
+from servicekit.pg.session import Row, Session, Statement
 
-_CLAIM = text("""
+_VERDICTS: Mapping[str, Verdict] = {verdict.value: verdict for verdict in Verdict}
+
+_CLAIM = Statement("""
     with taken as materialized (
         select
             c.ordinal,
@@ -27,47 +27,41 @@ _CLAIM = text("""
             c.content_revision as wanted_revision,
             c.max_attempts as command_max_attempts,
             c.traceparent as command_traceparent,
-            c.from_line,
-            j.organization_id, j.id, j.draft_id, j.social_account_id, j.state, j.state_reason, j.version, j.run,
-            j.slot_sequence, j.slot_id, j.slot_revision, j.next_action_time, j.attempts, j.fence, j.in_doubt,
+            j.organization_id, j.id, j.draft_id, j.social_account_id, j.state, j.state_reason, j.version,
+            j.slot_sequence, j.slot_id, j.slot_revision, j.next_action_time, j.fence, j.in_doubt,
             j.content_revision as sent_revision, j.withdrawn_below, j.create_time,
             -- The run has ended: the command begins the next one. What a job becomes is computed here and nowhere else.
-            e.ended, r.next_run, r.spent,
-            r.spent + 1 as next_attempt,
-            j.id || '-' || r.next_run as next_key,
-            j.version + 1 as next_version,
-            j.fence + 1 as next_fence,
+            e.ended,
+            case when e.ended then j.run + 1 else j.run end as next_run,
+            case when e.ended then 0 else j.attempts end as spent,
             coalesce(nullif(c.target_month, ''), j.target_month) as next_month,
             (j.state_reason, j.slot_id, j.slot_revision, j.not_after)
                 is not distinct from ('IN_LINE', c.slot_id, c.slot_revision, c.not_after) as stands_in_line,
-            g.connected, g.open_job_id, g.lined, g.resume_time
+            g.connected, g.open_job_id is not null or g.resume_time > :now or (g.lined and not :from_line) as is_busy
         from unnest(
-            cast(:organization_ids as text[]), cast(:ids as text[]), cast(:social_account_ids as text[]),
-            cast(:slot_sequences as bigint[]), cast(:slot_ids as text[]), cast(:slot_revisions as bigint[]),
-            cast(:schedule_times as timestamptz[]), cast(:not_afters as timestamptz[]),
-            cast(:content_revisions as bigint[]), cast(:max_attempts as integer[]), cast(:traceparents as text[]),
-            cast(:target_months as text[]), cast(:from_lines as boolean[])
-        ) with ordinality as c (organization_id, id, social_account_id, slot_sequence, slot_id, slot_revision,
-            schedule_time, not_after, content_revision, max_attempts, traceparent, target_month, from_line, ordinal)
+            cast(:organization_ids as text[]), cast(:ids as text[]), cast(:slot_sequences as bigint[]),
+            cast(:slot_ids as text[]), cast(:slot_revisions as bigint[]), cast(:schedule_times as timestamptz[]),
+            cast(:not_afters as timestamptz[]), cast(:content_revisions as bigint[]), cast(:max_attempts as integer[]),
+            cast(:traceparents as text[]), cast(:target_months as text[])
+        ) with ordinality as c (organization_id, id, slot_sequence, slot_id, slot_revision, schedule_time, not_after,
+            content_revision, max_attempts, traceparent, target_month, ordinal)
         join post_job j on j.organization_id = c.organization_id and j.id = c.id
         cross join lateral (select j.state in ('FAILED', 'MISSED', 'CANCELED') as ended) e
-        cross join lateral (
-            select case when e.ended then j.run + 1 else j.run end as next_run,
-                case when e.ended then 0 else j.attempts end as spent
-        ) r
         -- Lateral, so that both columns always are index conditions: for a join the planner may use one of them.
         cross join lateral (
             select gate.connected, gate.open_job_id, gate.lined, gate.resume_time from account_gate gate
-            where gate.organization_id = c.organization_id and gate.social_account_id = c.social_account_id
+            where gate.organization_id = j.organization_id and gate.social_account_id = j.social_account_id
             for no key update skip locked
         ) g
         for update of j skip locked
     ),
     looked_at as materialized (
         select
-            t.*, b.revision, b.content, b.content_digest, s.provider, s.external_account_id, s.credentials,
-            coalesce((cast(:rooms as integer[]))[array_position(cast(:providers as text[]), s.provider)], 0) as room,
-            (cast(:lease_ends as timestamptz[]))[array_position(cast(:providers as text[]), s.provider)] as lease_end,
+            t.ordinal, t.command_slot_sequence, t.command_slot_id, t.command_slot_revision, t.command_time,
+            t.command_not_after, t.wanted_revision, t.command_max_attempts, t.command_traceparent,
+            t.organization_id, t.id, t.draft_id, t.social_account_id, t.version, t.next_action_time, t.fence,
+            t.in_doubt, t.withdrawn_below, t.create_time, t.ended, t.next_run, t.spent, t.next_month, t.stands_in_line,
+            b.revision, b.content, b.content_digest, s.provider, s.external_account_id, s.credentials,
             case
                 when t.state not in ('PENDING', 'SCHEDULED', 'READY', 'SENDING', 'WAITING', 'BLOCKED', 'UNKNOWN',
                     'PUBLISHED', 'FAILED', 'MISSED', 'CANCELED', 'NEEDS_ATTENTION') then 'UNREADABLE'
@@ -89,15 +83,18 @@ _CLAIM = text("""
                 -- A resend was approved when it was sent first; only its withdrawal forbids it.
                 when not k.approved and b.revision = k.revision then 'NOT_APPROVED'
                 when not t.connected or s.id is null then 'ACCOUNT_NOT_CONNECTED'
-                when t.open_job_id is not null or t.resume_time > :now or (t.lined and not t.from_line)
-                    then 'ACCOUNT_BUSY'
+                when t.is_busy then 'ACCOUNT_BUSY'
                 else 'CLAIMED'
             end as opinion
         from taken t
         left join content k on k.organization_id = t.organization_id and k.draft_id = t.draft_id
         left join social_account s on s.organization_id = t.organization_id and s.id = t.social_account_id
-        left join kept_content kept on t.in_doubt and kept.organization_id = t.organization_id
-            and kept.post_job_id = t.id and kept.revision = t.sent_revision
+        -- Lateral, so that a run that is not in doubt, as nearly all are, looks nothing up.
+        left join lateral (
+            select sent.content, sent.content_digest from kept_content sent
+            where t.in_doubt and sent.organization_id = t.organization_id and sent.post_job_id = t.id
+                and sent.revision = t.sent_revision
+        ) kept on true
         -- A run in doubt sends the very bytes that may be out already, even if the draft has changed since. If a newer
         -- revision has the same bytes, that revision is sent.
         cross join lateral (
@@ -112,20 +109,34 @@ _CLAIM = text("""
             ) as i (newest)
         ) b
     ),
-    -- One post of an account at a time, the earliest first, and no more of a provider than there is room for.
+    -- One post of an account at a time, the earliest first, and no more of a provider than there is room for. The rows
+    -- that are sorted here are narrow: to sort wide ones cost a tenth of the statement.
     in_turn as materialized (
-        select l.*,
-            case when l.opinion = 'CLAIMED' and row_number() over (
-                partition by l.organization_id, l.social_account_id, l.opinion order by l.command_time, l.id
-            ) > 1 then 'ACCOUNT_BUSY' else l.opinion end as opinion_in_turn
-        from looked_at l
+        select ordinal, provider, row_number() over (partition by provider order by ordinal) as place
+        from (
+            select ordinal, provider, row_number() over (
+                partition by organization_id, social_account_id order by command_time, id
+            ) as turn
+            from looked_at where opinion = 'CLAIMED'
+        ) as waiting
+        where turn = 1
     ),
     judged as materialized (
-        select i.*,
-            case when i.opinion_in_turn = 'CLAIMED' and row_number() over (
-                partition by i.provider, i.opinion_in_turn order by i.ordinal
-            ) > i.room then 'PROVIDER_BUSY' else i.opinion_in_turn end as verdict
-        from in_turn i
+        select l.*,
+            case
+                when opinion <> 'CLAIMED' then opinion
+                when ordinal = any (cast((
+                    select array_agg(f.ordinal) from in_turn f
+                    join unnest(cast(:providers as text[]), cast(:rooms as integer[])) as lane (provider, room)
+                        on lane.provider = f.provider and f.place <= lane.room
+                ) as bigint[])) then 'CLAIMED'
+                when ordinal = any (cast((select array_agg(ordinal) from in_turn) as bigint[])) then 'PROVIDER_BUSY'
+                else 'ACCOUNT_BUSY'
+            end as verdict,
+            l.version + 1 as next_version, l.fence + 1 as next_fence, l.spent + 1 as next_attempt,
+            l.id || '-' || l.next_run as next_key,
+            (cast(:lease_ends as timestamptz[]))[array_position(cast(:providers as text[]), provider)] as lease_end
+        from looked_at l
     ),
     claimed as (
         update post_job j set
@@ -181,29 +192,35 @@ _CLAIM = text("""
         from gates w
         where g.organization_id = w.organization_id and g.social_account_id = w.social_account_id
     )
-    select ordinal, verdict, organization_id, id, w.is_lined,
+    select ordinal, verdict, w.is_lined,
         case when verdict = 'CLAIMED' or w.is_lined then next_version else version end as version, next_action_time,
-        draft_id, next_run, next_attempt, next_fence, next_key, next_month, in_doubt, revision, withdrawn_below,
-        create_time, lease_end, provider, external_account_id, credentials, content, content_digest
+        next_run, next_attempt, next_fence, next_key, next_month, in_doubt, revision, withdrawn_below, create_time,
+        lease_end, provider, external_account_id, credentials, content, content_digest
     from judged
     cross join lateral (select verdict in ('ACCOUNT_BUSY', 'PROVIDER_BUSY') and not stands_in_line as is_lined) w
 """)
 
 
 async def claim(
-    connection: AsyncConnection, commands: Sequence[Command], lanes: Sequence[Lane], *, now: datetime, sender: str
+    session: Session,
+    commands: Sequence[Command],
+    lanes: Sequence[Lane],
+    *,
+    now: datetime,
+    sender: str,
+    from_line: bool = False,
 ) -> dict[int, Judged]:
     """Returns the verdicts by the index of the command; a command whose job is absent or locked has none.
 
-    No two commands may name the same job. `sender` names this claim on its attempts.
+    No two commands may name the same job. `sender` names this claim on its attempts; with `from_line` the lines of the
+    accounts ask, because they have their turn.
     """
     leases = {lane.provider: lane.lease for lane in lanes}
-    result = await connection.execute(
+    rows = await session.fetch(
         _CLAIM,
         {
             "organization_ids": [each.organization_id for each in commands],
             "ids": [each.post_job_id for each in commands],
-            "social_account_ids": [each.target.social_account_id for each in commands],
             "slot_sequences": [each.slot_sequence for each in commands],
             "slot_ids": [each.slot_id for each in commands],
             "slot_revisions": [each.slot_revision for each in commands],
@@ -213,7 +230,7 @@ async def claim(
             "max_attempts": [each.max_attempts for each in commands],
             "traceparents": [each.traceparent for each in commands],
             "target_months": [each.target_month for each in commands],
-            "from_lines": [each.from_line for each in commands],
+            "from_line": from_line,
             "providers": [lane.provider for lane in lanes],
             "rooms": [lane.room for lane in lanes],
             "lease_ends": [now + lane.lease for lane in lanes],
@@ -221,57 +238,62 @@ async def claim(
             "now": now,
         },
     )
-    return {row.ordinal - 1: _judged(row, commands[row.ordinal - 1], leases, now) for row in result}
+    return {row[0] - 1: _judged(row, commands[row[0] - 1], leases, now) for row in rows}
 
 
-def _judged(row: Row[Any], command: Command, leases: Mapping[str, timedelta], now: datetime) -> Judged:
-    verdict = Verdict(row.verdict)
+def _judged(row: Row, command: Command, leases: Mapping[str, timedelta], now: datetime) -> Judged:
+    _, verdict, is_lined, version, next_action_time, *attempt = row
     return Judged(
-        verdict=verdict,
-        organization_id=row.organization_id,
-        id=row.id,
-        version=row.version,
-        next_action_time=row.next_action_time,
-        is_lined=row.is_lined,
-        claimed=_claimed(row, command, leases[row.provider], now) if verdict is Verdict.CLAIMED else None,
+        verdict=_VERDICTS[verdict],
+        organization_id=command.organization_id,
+        id=command.post_job_id,
+        version=version,
+        next_action_time=next_action_time,
+        is_lined=is_lined,
+        claimed=_claimed(attempt, version, command, leases, now) if verdict == Verdict.CLAIMED else None,
     )
 
 
-def _claimed(row: Row[Any], command: Command, lease: timedelta, now: datetime) -> Claimed:
+def _claimed(
+    attempt: list[Any], version: int, command: Command, leases: Mapping[str, timedelta], now: datetime
+) -> Claimed:
+    """Returns the attempt with its job as it is stored: what the statement has computed, and what it took over."""
+    run, number, fence, key, month, in_doubt, revision, withdrawn_below, create_time, lease_end, *send = attempt
+    provider, external_account_id, credentials, content, content_digest = send
     job = PostJob(
-        organization_id=row.organization_id,
-        id=row.id,
-        draft_id=row.draft_id,
+        organization_id=command.organization_id,
+        id=command.post_job_id,
+        draft_id=command.draft_id,
         target=command.target,
         state=JobState.SENDING,
-        version=row.version,
-        run=row.next_run,
+        version=version,
+        run=run,
         slot_sequence=command.slot_sequence,
         slot_id=command.slot_id,
         slot_revision=command.slot_revision,
         schedule_time=command.schedule_time,
         not_after=command.not_after,
-        next_action_time=row.lease_end,
+        next_action_time=lease_end,
         max_attempts=command.max_attempts,
-        attempts=row.next_attempt,
-        fence=row.next_fence,
-        in_doubt=row.in_doubt,
-        content_revision=row.revision,
+        attempts=number,
+        fence=fence,
+        in_doubt=in_doubt,
+        content_revision=revision,
         wanted_revision=command.content_revision,
-        withdrawn_below=row.withdrawn_below,
+        withdrawn_below=withdrawn_below,
         last_attempt_time=now,
-        target_month=row.next_month,
+        target_month=month,
         traceparent=command.traceparent,
-        create_time=row.create_time,
+        create_time=create_time,
         update_time=now,
     )
     return Claimed(
         job=job,
-        provider=row.provider,
-        external_account_id=row.external_account_id,
-        credentials=row.credentials,
-        content=row.content,
-        content_digest=row.content_digest,
-        idempotency_key=row.next_key,
-        lease=lease,
+        provider=provider,
+        external_account_id=external_account_id,
+        credentials=credentials,
+        content=content,
+        content_digest=content_digest,
+        idempotency_key=key,
+        lease=leases[provider],
     )

@@ -8,13 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from publisher_service.domain.settlement import Settlement
 from servicekit.pg.outbox import INSERT
+from servicekit.pg.session import Session, Statement
 
-_SETTLE = text(f"""
+_SETTLE = Statement(f"""
     with result as materialized (
         select * from unnest(
             cast(:organization_ids as text[]), cast(:ids as text[]), cast(:fences as bigint[]),
@@ -97,10 +95,10 @@ class Settled:
     wakes: bool
 
 
-async def record_settlements(connection: AsyncConnection, rows: Sequence[SettleRow], *, now: datetime) -> Settled:
+async def record_settlements(session: Session, rows: Sequence[SettleRow], *, now: datetime) -> Settled:
     """Writes jobs, attempts, gates, activity and events; skips a row whose attempt is no longer the open one."""
     jobs = [row.settlement.job for row in rows]
-    result = await connection.execute(
+    stored = await session.fetch(
         _SETTLE,
         {
             "organization_ids": [job.organization_id for job in jobs],
@@ -132,5 +130,5 @@ async def record_settlements(connection: AsyncConnection, rows: Sequence[SettleR
             "now": now,
         },
     )
-    stored = result.all()
-    return Settled(positions={row.event_id: row.position for row in stored}, wakes=any(row.wakes for row in stored))
+    positions = {event_id: position for position, event_id, _ in stored}
+    return Settled(positions=positions, wakes=any(wakes for _, _, wakes in stored))
