@@ -23,6 +23,7 @@ from nats.js.api import (
     StorageType,
     StreamConfig,
     StreamInfo,
+    StreamState,
 )
 from nats.js.errors import APIError, BadRequestError, NotFoundError
 
@@ -106,6 +107,13 @@ async def ensure_stream(js: JetStreamContext, spec: StreamSpec) -> StreamInfo:
         found = await _correct(js, f"STREAM.UPDATE.{spec.name}", f"stream {spec.name}", config, flaws)
     info: StreamInfo = StreamInfo.from_response(found)
     return info
+
+
+async def removed_messages(js: JetStreamContext, stream: str) -> StreamState:
+    """Returns the state of a stream with the sequences removed between its first and its last message."""
+    found = await _ask(js, f"STREAM.INFO.{stream}", {"deleted_details": True})
+    state: StreamState = StreamInfo.from_response(found).state
+    return state
 
 
 async def ensure_consumer(js: JetStreamContext, spec: ConsumerSpec, *, evict: bool = True) -> None:

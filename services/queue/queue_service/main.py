@@ -12,6 +12,7 @@ from civil.zones import tzdata_version
 from postflow.queue.v1.queue_service_pb2_grpc import add_QueueServiceServicer_to_server
 from queue_service.adapters.command_stream import CommandStream
 from queue_service.adapters.drafts_client import DraftsClient
+from queue_service.adapters.event_stream import EventStream
 from queue_service.adapters.publisher_client import PublisherClient
 from queue_service.adapters.schedule_client import ScheduleClient
 from queue_service.application.account_check import AccountCheck
@@ -21,6 +22,7 @@ from queue_service.application.draft_finder import DraftFinder
 from queue_service.application.follow_drafts import FollowDrafts
 from queue_service.application.hand_over import HandOver
 from queue_service.application.list_queue_slots import ListQueueSlots
+from queue_service.application.outstanding import Outstanding
 from queue_service.application.recover_commands import RecoverCommands
 from queue_service.application.schedule_at import ScheduleAt
 from queue_service.application.settle_slots import SettleSlots
@@ -70,7 +72,16 @@ async def compose(settings: Settings) -> Process:
         operations=backbone.operations(consumer, numbers=watch_overdue.numbers),
         consumers=[consumer],
         loops=loops(
-            hand_over=HandOver(database=database, clock=clock, commands=commands, policy=policy, wake=new_slots),
+            hand_over=HandOver(
+                database=database,
+                clock=clock,
+                commands=commands,
+                outstanding=Outstanding(
+                    database=database, commands=commands, answers=EventStream(backbone.nats, CONSUMER)
+                ),
+                policy=policy,
+                wake=new_slots,
+            ),
             recover_commands=RecoverCommands(
                 database=database, clock=clock, commands=commands, policy=policy, wake=wake_repeat
             ),

@@ -28,6 +28,7 @@ from queue_service.application.follow_drafts import FollowDrafts
 from queue_service.application.follow_schedules import follow_schedules
 from queue_service.application.hand_over import HandOver
 from queue_service.application.list_queue_slots import ListQueueSlots
+from queue_service.application.outstanding import Outstanding
 from queue_service.application.schedule_at import ExactOrder, ScheduleAt
 from queue_service.application.settle_slots import SettleSlots
 from queue_service.application.slot_mover import SlotMover
@@ -49,6 +50,7 @@ from testkit.eventually import eventually
 from testkit.plans import listen
 from tests.usecase.queue_service.fakes import (
     FakeAccounts,
+    FakeAnswers,
     FakeDrafts,
     FakeSchedule,
     FakeStream,
@@ -137,8 +139,18 @@ class Queue:
         self.list = ListQueueSlots(database)
         self.settle_slots = SettleSlots(policy, outbox)
         self.follow_drafts = FollowDrafts(outbox)
-        self.hand_over = HandOver(
-            database=database, clock=self.clock, commands=self.stream, policy=policy, wake=asyncio.Event()
+        self.answers = FakeAnswers()
+        self.hand_over = self.handing_over()
+
+    def handing_over(self) -> HandOver:
+        """Returns the loops of another process, or of this one after a restart."""
+        return HandOver(
+            database=self.database,
+            clock=self.clock,
+            commands=self.stream,
+            outstanding=Outstanding(database=self.database, commands=self.stream, answers=self.answers),
+            policy=self.policy,
+            wake=asyncio.Event(),
         )
 
     def catching_up(self, release: str) -> CatchUp:

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from civil.weekly import Occurrence, WeeklySlot, occurrences
 from civil.zones import find_zone, tzdata_version
 from queue_service.domain.account import AccountQueue, AnnouncedSchedule
-from queue_service.domain.command import Command
+from queue_service.domain.command import Command, SentCommand
 from queue_service.domain.draft import Draft
 from queue_service.domain.slot_times import SlotTimes
-from queue_service.domain.stream import Room
+from queue_service.domain.stream import Hearing, Holding, Room
 from servicekit.faults import Fault, NotFound
 
 
@@ -100,20 +100,51 @@ class FakeAccounts:
 
 @dataclass
 class FakeStream:
-    """Stores commands, except those of the drafts in `loses`. Has room for `limit`, and none for those in `filled`."""
+    """Stores commands, except those of the drafts in `loses`. Has room for `limit`, and none for those in `filled`.
+
+    It holds what was sent until it is taken.
+    """
 
     limit: int = 10_000
     filled: frozenset[str] = frozenset()
     sent: list[Command] = field(default_factory=list)
     loses: set[str] = field(default_factory=set)
+    sequences: dict[Command, int] = field(default_factory=dict)
+    stored: list[SentCommand] = field(default_factory=list)
+    first_sequence: int = 1
 
     async def room(self) -> Room:
         return Room(self.limit, self.filled)
 
     async def send(self, commands: Sequence[Command]) -> list[Command]:
-        self.sent += [each for each in commands if each.draft_id not in self.loses]
+        for each in commands:
+            if each.draft_id not in self.loses:
+                self.sequences[each] = len(self.sequences) + 1
+                self.sent.append(each)
+                place = (each.organization_id, each.slot_id, each.emission, each.channel, each.destination)
+                self.stored.append(SentCommand(*place, self.sequences[each]))
         return [each for each in commands if each.draft_id in self.loses]
+
+    def take_stored(self) -> list[SentCommand]:
+        stored, self.stored = self.stored, []
+        return stored
+
+    async def holding(self) -> Holding | None:
+        held = {self.sequences[each] for each in self.sent}
+        last = len(self.sequences)
+        return Holding(1, last, set(range(1, last + 1)) - held)
 
     def taken(self) -> list[Command]:
         taken, self.sent = self.sent, []
         return taken
+
+
+@dataclass
+class FakeAnswers:
+    """The stream of events: Queue has heard all of them, unless a test says otherwise."""
+
+    last: int = 0
+    heard: int | None = None
+
+    async def hearing(self) -> Hearing | None:
+        return Hearing(self.last, self.last if self.heard is None else self.heard)

@@ -67,11 +67,12 @@ async def test_a_slot_that_never_ends_is_repeated_more_rarely_and_shown(
     await queue.at("d1", DUE)
     queue.now = DUE
     await queue.hand_over.dispatch()
-    latest, times = DUE + queue.policy.late_limit, []
+    latest, times, commands = DUE + queue.policy.late_limit, [], queue.stream.taken()
     while queue.now < latest + timedelta(days=3):
         [row] = await queue.rows("select next_emit_at from slot")
         queue.now = row.next_emit_at
         await queue.hand_over.repeat()
+        queue.stream.taken()
         times.append(queue.now)
     before, after = [at for at in times if at < latest], [at for at in times if at >= latest]
     assert len(before) < 24 * 12 + 10
@@ -83,7 +84,7 @@ async def test_a_slot_that_never_ends_is_repeated_more_rarely_and_shown(
     assert len(warnings) == 1
     async with queue.database.read() as connection:
         assert await dispatch.find_overdue(connection) == dispatch.Overdue(slots=1, oldest=latest)
-    await queue.settle(*(queue.report(each, JobState.MISSED, 3) for each in queue.stream.taken()[:2]))
+    await queue.settle(*(queue.report(each, JobState.MISSED, 3) for each in commands))
     async with queue.database.read() as connection:
         assert await dispatch.find_overdue(connection) == dispatch.Overdue(slots=0, oldest=None)
     queue.now += timedelta(days=1)
@@ -146,6 +147,7 @@ async def test_nothing_is_repeated_into_a_full_stream(queue: "Queue") -> None:
     await queue.at("d1", DUE)
     queue.now = DUE
     await queue.hand_over.dispatch()
+    queue.stream.taken()
     queue.now = DUE + seconds(4)
     queue.stream.limit = 0
     assert not await queue.hand_over.repeat()
@@ -157,7 +159,8 @@ async def test_two_sweeps_never_send_the_same_copy(make_queue: Make) -> None:
     queues = [make_queue(Policy(batch=9)) for _ in range(3)]
     await queues[0].fill([f"a{index}" for index in range(100)], START, timedelta(minutes=1), 1)
     for queue in queues:
-        queue.now = START
+        queue.now, queue.stream = START, queues[0].stream
+        queue.hand_over = queue.handing_over()
     await drain(queues[0])
     queues[0].stream.taken()
 
@@ -170,6 +173,6 @@ async def test_two_sweeps_never_send_the_same_copy(make_queue: Make) -> None:
     async with asyncio.TaskGroup() as group:
         for queue in queues:
             group.create_task(work(queue))
-    sent = Counter((each.slot_id, each.emission) for queue in queues for each in queue.stream.sent)
+    sent = Counter((each.slot_id, each.emission) for each in queues[0].stream.sent)
     assert len(sent) == 100
     assert set(sent.values()) == {1}

@@ -99,17 +99,23 @@ def new_slot(account: str) -> dict[str, object]:
     }
 
 
+_KEYS: dict[str, object] = {
+    "organization_ids": ["acme"] * 2,
+    "ids": ["waiting-1-0", "waiting-2-0"],
+    "emissions": [1] * 2,
+}
+_PAUSES: dict[str, object] = {"now": START, "answered_delay": ANSWERED_DELAY, "longest_delay": LONGEST_DELAY}
 STATEMENTS: dict[str, tuple[TextClause, dict[str, object]]] = {
     "next due": (dispatch._NEXT_DUE, {}),
     "next repeat": (dispatch._NEXT_REPEAT, {}),
     "due accounts": (dispatch._LOCK_DUE, {"horizon": HORIZON, "pool": 2000, "limit": 500, "filled": ["big"]}),
     "claim": (dispatch._CLAIM, claim_names(HORIZON)),
+    "due repeats": (dispatch._DUE_REPEATS, {"until": START + timedelta(seconds=4), "limit": 100_000}),
     "repeats": (
         dispatch._CLAIM_REPEATS,
         {
+            **_KEYS,
             "now": START + timedelta(seconds=4),
-            "limit": 500,
-            "filled": ["big"],
             "delays": list(REPEAT_DELAYS),
             "answered_delay": ANSWERED_DELAY,
             "longest_delay": LONGEST_DELAY,
@@ -117,6 +123,24 @@ STATEMENTS: dict[str, tuple[TextClause, dict[str, object]]] = {
         },
     ),
     "unanswered": (dispatch._ADVANCE_UNANSWERED, {"now": START, "limit": 500}),
+    "unanswered targets": (
+        dispatch._UNANSWERED_TARGETS,
+        {"organization_ids": ["acme"] * 2, "ids": ["waiting-1-0", "waiting-2-0"], "answered": ["READY"]},
+    ),
+    "places in line": (
+        dispatch._PLACES,
+        {"organization_ids": ["acme"] * 2, "ids": ["page-7-50", "page-8-50"], "ended": ["PUBLISHED", "SCHEDULED"]},
+    ),
+    "put off": (dispatch._PUT_OFF, _KEYS | _PAUSES),
+    "lines": (
+        dispatch._ADVANCE_LINES,
+        {
+            "organization_ids": ["acme"],
+            "social_account_ids": ["waiting-1"],
+            "now": START,
+            "answered_delay": ANSWERED_DELAY,
+        },
+    ),
     "overdue": (dispatch._OVERDUE, {}),
     "drafts and their slots": (
         drafts._LOCK_DRAFTS,

@@ -11,11 +11,11 @@ from nats.js.api import StreamInfo
 from nats.js.errors import NotFoundError
 from opentelemetry import metrics
 
-from queue_service.domain.command import Command
-from queue_service.domain.stream import NO_ROOM, Room, StreamMark
+from queue_service.domain.command import Command, SentCommand
+from queue_service.domain.stream import NO_ROOM, Holding, Room, StreamMark
 from queue_service.wire.commands import publish_command
 from servicekit.bus.publisher import Publisher
-from servicekit.bus.streams import StreamSpec, ensure_stream
+from servicekit.bus.streams import StreamSpec, ensure_stream, removed_messages
 from servicekit.run import is_transient
 from servicekit.run.loops import backoff
 from servicekit.run.zeros import from_zero
@@ -28,6 +28,10 @@ _LOOK_TIMEOUT = 2.0
 _WARN_PERIOD = 60.0
 # Upper bound of the bytes that a command occupies in a stream with a byte limit; 450 were measured.
 _COMMAND_BYTES = 1024
+
+# Lists of more removed messages than this are not asked for: megabytes. It takes hundreds of thousands of posts to be
+# sent while the oldest command stays; until that one goes, commands behind it count as held.
+_MOST_REMOVED = 500_000
 
 _UNBOUNDED = 1_000_000_000
 
@@ -94,7 +98,9 @@ class CommandStream:
         self._checked_at = float("-inf")
         self._connections = -1
         self._mark: StreamMark | None = None
+        self._first = 0
         self._losses = 0
+        self._stored: list[SentCommand] = []
         self._refusals = 0
         self._again_at = float("-inf")
         self._hold: Hold | None = None
@@ -137,6 +143,18 @@ class CommandStream:
         answers = await self._publisher.publish([publish_command(each, self._max_attempts) for each in commands])
         missing = [each for each, answer in zip(commands, answers, strict=True) if answer is None]
         stored = [answer.sequence for answer in answers if answer is not None and not answer.duplicate]
+        self._stored += [
+            SentCommand(
+                each.organization_id,
+                each.slot_id,
+                each.emission,
+                each.channel,
+                each.destination,
+                answer.sequence,
+            )
+            for each, answer in zip(commands, answers, strict=True)
+            if answer is not None
+        ]
         if before and stored:
             # The stream has assigned this sequence before: it has lost its tail, and new commands take its place.
             self._losses += min(stored) <= before.last_sequence
@@ -144,6 +162,33 @@ class CommandStream:
         self._count(each for each, answer in zip(commands, answers, strict=True) if answer is not None)
         self._answered(missing)
         return missing
+
+    def take_stored(self) -> list[SentCommand]:
+        """Returns where the stream has stored the commands sent since the last call."""
+        stored, self._stored = self._stored, []
+        return stored
+
+    async def holding(self) -> Holding | None:
+        """Returns which commands the stream holds; None while it is unreachable."""
+        if not self._connection.is_connected:
+            return None
+        js = self._connection.jetstream(timeout=_LOOK_TIMEOUT)
+        try:
+            state = (await js.stream_info(PUBLISH.name)).state
+            if 0 < (state.num_deleted or 0) <= _MOST_REMOVED:
+                state = await removed_messages(js, PUBLISH.name)
+        except NotFoundError:
+            return None
+        except Exception as error:
+            if not is_transient(error):
+                raise
+            return None
+        return Holding(state.first_seq, state.last_seq, frozenset(state.deleted or ()))
+
+    @property
+    def first_sequence(self) -> int:
+        """The first sequence that the stream holds, as last seen; 0 before that."""
+        return self._first
 
     def _count(self, stored: Iterable[Command]) -> None:
         added = Counter(each.organization_id for each in stored)
@@ -198,6 +243,7 @@ class CommandStream:
     def _update_counts(self, info: StreamInfo, before: StreamMark | None) -> None:
         """Records the result of a check. `info` may lack commands stored after the mark `before` was taken."""
         self._held = info.state.messages
+        self._first = info.state.first_seq
         _outstanding.set(self._held)
         self._room = _room_of(info)
         self._held_by = None

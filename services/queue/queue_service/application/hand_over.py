@@ -1,7 +1,8 @@
 """Dispatching slots to Publisher a little ahead of their time, and repeating their commands until they are answered.
 
 Slots are claimed and committed first, then their commands are sent: the slot's row is the outbox of its commands. If a
-command is lost after the commit, it is repeated, because the slot still lacks a durable answer.
+command is lost after the commit, it is repeated, because the slot still lacks a durable answer. A command that waits in
+the stream, or whose post waits in a line that moves, is not repeated: a backlog makes no copies.
 """
 
 import asyncio
@@ -12,9 +13,20 @@ from typing import Protocol
 
 from opentelemetry import metrics, trace
 from opentelemetry.trace import SpanKind
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_service.adapters.postgres import dispatch
-from queue_service.domain.command import UNSTORED_DELAY, Command
+from queue_service.adapters.postgres.stream import count_losses
+from queue_service.application.outstanding import EARLY, Outstanding
+from queue_service.domain.command import (
+    ANSWERED_DELAY,
+    LONGEST_DELAY,
+    UNSTORED_DELAY,
+    Command,
+    DueSlot,
+    PlaceInLine,
+    last_in_lines,
+)
 from queue_service.domain.policy import Policy
 from queue_service.domain.stream import Room
 from servicekit import failpoints
@@ -23,12 +35,15 @@ from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.run.telemetry import linked_trace
 from servicekit.run.zeros import from_zero
+from topology import PUBLISH
 
 CLAIMED = failpoints.declare("queue.dispatch.claimed")
 PUBLISHED = failpoints.declare("queue.dispatch.published")
 
 # The pause before slots are claimed again that are due, but were locked elsewhere or too many for the stream.
 _SOON = timedelta(milliseconds=250)
+# The pause between looks at a backlog, for each command in it: 10,000 are looked at every 4 s, which takes 20 ms.
+_LOOK_PAUSE = timedelta(microseconds=400)
 
 _log = logging.getLogger(__name__)
 _tracer = trace.get_tracer(__name__)
@@ -59,15 +74,25 @@ class Commands(Protocol):
 
 class HandOver:
     def __init__(
-        self, *, database: Database, clock: DatabaseClock, commands: Commands, policy: Policy, wake: asyncio.Event
+        self,
+        *,
+        database: Database,
+        clock: DatabaseClock,
+        commands: Commands,
+        outstanding: Outstanding,
+        policy: Policy,
+        wake: asyncio.Event,
     ) -> None:
         """`wake` is set when `dispatch` should run next."""
         self._database = database
         self._clock = clock
         self._commands = commands
+        self._outstanding = outstanding
         self._policy = policy
         self._wake = wake
         self._alarm: asyncio.TimerHandle | None = None
+        self._looked_at: datetime | None = None
+        self._look_again: datetime | None = None
         _repeated.add(0)
 
     async def dispatch(self) -> bool:
@@ -86,47 +111,93 @@ class HandOver:
         return False
 
     async def repeat(self) -> bool:
-        """Repeats a batch of commands whose answer is overdue. Returns whether to call again at once."""
+        """Repeats a batch of commands that are lost, or whose answer is. Returns whether to call again at once."""
+        await self._outstanding.save()
         async with self._database.statement() as connection:
             now = await self._clock.now(connection)
             due = await dispatch.next_repeat_time(connection)
-        if due is None or due > now:
+        if due is None or due > now + EARLY or self._has_just_looked(due, now):
             return False
         room = await self._commands.room()
         if not room.size:
             return False
+        slots, losses = await self._lost(now)
+        self._looked_at, self._look_again = due, now + self._outstanding.held * _LOOK_PAUSE
+        chosen = [each for each in slots if each.organization_id not in room.filled]
+        if not chosen:
+            return False
+        return await self._send_again(chosen[: min(room.size, self._policy.batch)], losses, now)
+
+    async def _lost(self, now: datetime) -> tuple[list[DueSlot], int]:
+        """Returns the slots whose commands have to be repeated now, and how often the stream has lost commands."""
+        async with self._database.statement() as connection:
+            losses = await count_losses(connection, PUBLISH.name)
+            near = await dispatch.find_due_repeats(connection, until=now + EARLY)
+            waiting = [each for each in near if each.is_answered and each.next_emit_at <= now < each.not_after]
+            standing = await self._standing(connection, waiting, now) if waiting else set[DueSlot]()
+        unanswered = [each for each in near if not each.is_answered and now < each.not_after]
+        lost = standing | set(await self._outstanding.lost(unanswered, losses=losses, now=now))
+        return [each for each in near if each.next_emit_at <= now and (each in lost or each.not_after <= now)], losses
+
+    async def _standing(self, connection: AsyncConnection, slots: Sequence[DueSlot], now: datetime) -> set[DueSlot]:
+        """Returns the answered slots whose line stands still, or has passed them over, and puts off the others."""
+        places = await dispatch.find_places(connection, slots)
+        in_turn = [each for each in places if each.is_in_turn(now)]
+        if in_turn:
+            await self._put_off(connection, in_turn, now)
+        if standing := {each.account for each in places if not each.moves(now)}:
+            await dispatch.advance_lines(connection, standing, now=now)
+        return {each.slot for each in places} - {each.slot for each in in_turn}
+
+    @staticmethod
+    async def _put_off(connection: AsyncConnection, places: Sequence[PlaceInLine], now: datetime) -> None:
+        """Puts off the slots, the last of each line for a short time only: it notices when the line stands still."""
+        last = last_in_lines(places)
+        others = list({each.slot for each in places} - set(last))
+        await dispatch.put_off(connection, last, now=now, longest=ANSWERED_DELAY)
+        if others:
+            await dispatch.put_off(connection, others, now=now, longest=LONGEST_DELAY)
+
+    async def _send_again(self, slots: Sequence[DueSlot], losses: int, now: datetime) -> bool:
+        """Sends the next copies, unless another process does. Returns whether there were any."""
 
         async def claim_repeats(tx: Transaction) -> tuple[list[Command], set[tuple[str, str]]]:
-            return await dispatch.claim_repeats(tx.connection, now=now, room=room, policy=self._policy)
+            return await dispatch.claim_repeats(tx.connection, slots, now=now)
 
         commands, overdue = await self._database.run(claim_repeats)
         _warn_of(overdue, commands)
         _repeated.add(len(commands))
-        await self._send(commands, now)
+        await self._send(commands, now, losses)
         return bool(commands)
+
+    def _has_just_looked(self, due: datetime, now: datetime) -> bool:
+        """Returns whether the same slots were looked at shortly before. A backlog is looked at the less, the longer."""
+        return self._look_again is not None and now < self._look_again and self._looked_at == due
 
     async def _claim_and_send(self, now: datetime, horizon: datetime) -> bool:
         room = await self._commands.room()
         if not room.size:
             return False
 
-        async def claim(tx: Transaction) -> list[Command]:
-            return await dispatch.claim(tx.connection, now=now, horizon=horizon, room=room, policy=self._policy)
+        async def claim(tx: Transaction) -> tuple[list[Command], int]:
+            commands = await dispatch.claim(tx.connection, now=now, horizon=horizon, room=room, policy=self._policy)
+            return commands, await count_losses(tx.connection, PUBLISH.name) if commands else 0
 
-        commands = await self._database.run(claim)
+        commands, losses = await self._database.run(claim)
         if commands:
             await failpoint(CLAIMED)
             _batches.record(len(commands))
             late = now - min(each.schedule_time for each in commands)
             _lateness.record(max(late.total_seconds(), 0.0))
-            await self._send(commands, now)
+            await self._send(commands, now, losses)
             await failpoint(PUBLISHED)
         return bool(commands)
 
-    async def _send(self, commands: Sequence[Command], now: datetime) -> None:
+    async def _send(self, commands: Sequence[Command], now: datetime, losses: int) -> None:
         origins = (each.traceparent for each in commands if each.traceparent)
         with linked_trace(_tracer, "queue hand over", origins, kind=SpanKind.PRODUCER):
             missing = await self._commands.send(commands)
+        self._outstanding.add_stored(missing, losses=losses)
         if missing:
             at = now + UNSTORED_DELAY
             await self._database.run(lambda tx: dispatch.repeat_soon(tx.connection, missing, at=at))

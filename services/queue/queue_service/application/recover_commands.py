@@ -10,6 +10,7 @@ from typing import Protocol
 from opentelemetry import metrics
 
 from queue_service.adapters.postgres.dispatch import advance_unanswered
+from queue_service.adapters.postgres.sent_commands import delete_all_sent
 from queue_service.adapters.postgres.stream import KnownStream, find_stream, save_loss, save_mark, save_recovery
 from queue_service.domain.policy import Policy
 from queue_service.domain.stream import StreamMark
@@ -98,6 +99,7 @@ class RecoverCommands:
         if newest is None or newest.losses != known.losses:
             return newest.losses if newest else 0, False
         await save_loss(tx.connection, PUBLISH.name, mark)
+        await delete_all_sent(tx.connection)
         return known.losses + 1, True
 
     async def _advance(self) -> int:

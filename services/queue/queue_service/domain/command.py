@@ -2,9 +2,11 @@
 
 The stream may lose any command, so the commands of a dispatched slot are repeated until Publisher has given a durable
 answer for each target. After that they are repeated only every few minutes, in case the report of the end was lost.
+A command that the stream still holds is not lost: Publisher has not come to it. Nor is a post that waits in a line of
+its account while the line moves.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -47,12 +49,83 @@ class Command(NamedTuple):
     time_zone: str
 
 
+class SentCommand(NamedTuple):
+    """Where the stream has stored a copy of a command."""
+
+    organization_id: str
+    slot_id: str
+    emission: int
+    channel: str
+    destination: str
+    sequence: int
+
+    @property
+    def copy_key(self) -> tuple[str, str, int]:
+        return self.organization_id, self.slot_id, self.emission
+
+
+class SentBatch(NamedTuple):
+    """Commands that were sent together. `losses` counts the losses of the stream before that."""
+
+    id: int
+    losses: int
+    first_sequence: int
+    last_sequence: int
+    commands: Sequence[SentCommand]
+
+
+class DueSlot(NamedTuple):
+    """A dispatched slot whose commands may have to be repeated."""
+
+    organization_id: str
+    slot_id: str
+    emission: int
+    next_emit_at: datetime
+    not_after: datetime
+    is_answered: bool
+
+    @property
+    def copy_key(self) -> tuple[str, str, int]:
+        return self.organization_id, self.slot_id, self.emission
+
+
+class PlaceInLine(NamedTuple):
+    """A slot whose post waits at Publisher, and when the slots next to it in its account's line have ended."""
+
+    slot: DueSlot
+    social_account_id: str
+    schedule_time: datetime
+    update_time: datetime
+    # When the last one before it ended, and the first one after it; None if none has.
+    moved_time: datetime | None
+    overtaken_time: datetime | None
+
+    @property
+    def account(self) -> tuple[str, str]:
+        return self.slot.organization_id, self.social_account_id
+
+    def moves(self, now: datetime) -> bool:
+        """Returns whether posts before it have been sent lately."""
+        return self.moved_time is not None and self.moved_time > now - ANSWERED_DELAY
+
+    def is_in_turn(self, now: datetime) -> bool:
+        """Returns whether the line moves towards the slot and has not passed it: its post waits as it should."""
+        is_overtaken = self.overtaken_time is not None and self.overtaken_time > self.update_time
+        return self.moves(now) and not is_overtaken
+
+
 class Addressee(Protocol):
     @property
     def job_state(self) -> JobState | str | None: ...
 
 
 A = TypeVar("A", bound=Addressee)
+
+
+def last_in_lines(places: Iterable[PlaceInLine]) -> list[DueSlot]:
+    """Returns the last slot of each account: it sees whether the line moves until the line has ended."""
+    last = {each.account: each for each in sorted(places, key=lambda each: each.schedule_time)}
+    return [each.slot for each in last.values()]
 
 
 def still_wanted(targets: Sequence[A]) -> Sequence[A]:

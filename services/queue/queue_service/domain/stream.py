@@ -1,5 +1,6 @@
-"""The stream of publish commands as dispatch sees it."""
+"""The streams as dispatch sees them: PUBLISH, which carries the commands, and EVENTS, which carries the answers."""
 
+from collections.abc import Set
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -27,3 +28,26 @@ class StreamMark(NamedTuple):
         """Returns whether it is another stream now, or its last sequence is lower than before."""
         is_another = abs(self.create_time - before.create_time) > ROUNDING
         return is_another or self.last_sequence < before.last_sequence
+
+
+class Holding(NamedTuple):
+    """The messages that a stream holds: all from the first to the last, except those removed in between."""
+
+    first_sequence: int
+    last_sequence: int
+    removed: Set[int] = frozenset()
+
+    def holds(self, sequence: int) -> bool:
+        return self.first_sequence <= sequence <= self.last_sequence and sequence not in self.removed
+
+
+class Hearing(NamedTuple):
+    """The last sequence of EVENTS, and the one up to which Queue has applied the events that it consumes."""
+
+    last_sequence: int
+    heard_sequence: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Returns whether Queue has applied every event that is stored."""
+        return self.heard_sequence >= self.last_sequence

@@ -5,9 +5,9 @@ index bound must not be volatile. Rows are found by key from one materialized li
 because that is quadratic in the batch. Plans are pinned.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import text
@@ -22,10 +22,17 @@ from queue_service.domain.command import (
     OVERDUE_GRACE,
     REPEAT_DELAYS,
     Command,
+    DueSlot,
+    PlaceInLine,
     still_wanted,
 )
+from queue_service.domain.job import ANSWERED
 from queue_service.domain.policy import Policy
+from queue_service.domain.slot import LIVE, SlotState
 from queue_service.domain.stream import Room
+
+# More slots than this are never due for a repeat at a time, unless an operator allows as many outstanding commands.
+_MOST_DUE = 100_000
 
 _NEXT_DUE = text("select min(next_due_time) from account_queue where next_due_time is not null")
 _NEXT_REPEAT = text("select min(next_emit_at) from slot where next_emit_at is not null")
@@ -112,12 +119,22 @@ _CLAIM = text(f"""
     from claimed c join slot_target t on t.organization_id = c.organization_id and t.slot_id = c.id
 """)
 
+# Reads the slots whose commands wait for Publisher again and again, instead of writing to each when to look next. They
+# are not more than the outstanding commands.
+_DUE_REPEATS = text("""
+    select organization_id, id, emission, next_emit_at, not_after, is_answered from slot
+    where next_emit_at <= :until order by next_emit_at limit :limit
+""")
+
 _CLAIM_REPEATS = text(f"""
     with due as materialized (
-        select organization_id, id from slot
-        where next_emit_at <= :now and organization_id <> all(cast(:filled as text[]))
-        order by next_emit_at limit :limit
-        for update skip locked
+        select s.organization_id, s.id
+        from unnest(cast(:organization_ids as text[]), cast(:ids as text[]), cast(:emissions as integer[]))
+            with ordinality as u (organization_id, id, emission, ordinal)
+        join slot s on s.organization_id = u.organization_id and s.id = u.id
+        where s.emission = u.emission and s.next_emit_at <= :now
+        order by u.ordinal
+        for update of s skip locked
     ),
     claimed as (
         update slot s set
@@ -138,6 +155,65 @@ _CLAIM_REPEATS = text(f"""
     )
     select {_COMMAND}, c.overdue_time = :now as is_new_overdue
     from claimed c join slot_target t on t.organization_id = c.organization_id and t.slot_id = c.id
+""")
+
+# The targets of slots that have not been answered.
+_UNANSWERED_TARGETS = text("""
+    select t.organization_id, t.slot_id, t.channel, t.destination
+    from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as u (organization_id, id)
+    join slot_target t on t.organization_id = u.organization_id and t.slot_id = u.id
+    where t.job_state is null or t.job_state <> all(cast(:answered as text[]))
+""")
+
+# When the slots next to these in the lines of their accounts have ended: the last one before, the first one after.
+# LIMIT makes each an index lookup.
+_PLACES = text("""
+    select u.ordinal, s.social_account_id, s.schedule_time, s.update_time, before.update_time as moved_time,
+        after.update_time as overtaken_time
+    from unnest(cast(:organization_ids as text[]), cast(:ids as text[]))
+        with ordinality as u (organization_id, id, ordinal)
+    join slot s on s.organization_id = u.organization_id and s.id = u.id
+    cross join lateral (
+        select max(neighbor.update_time) as update_time
+        from unnest(cast(:ended as text[])) as e (state)
+        cross join lateral (
+            select p.update_time from slot p
+            where p.organization_id = s.organization_id and p.social_account_id = s.social_account_id
+                and p.state = e.state and p.schedule_time < s.schedule_time
+            order by p.schedule_time desc, p.id desc limit 1
+        ) as neighbor
+    ) as before
+    cross join lateral (
+        select max(neighbor.update_time) as update_time
+        from unnest(cast(:ended as text[])) as e (state)
+        cross join lateral (
+            select p.update_time from slot p
+            where p.organization_id = s.organization_id and p.social_account_id = s.social_account_id
+                and p.state = e.state and p.schedule_time > s.schedule_time
+            order by p.schedule_time, p.id limit 1
+        ) as neighbor
+    ) as after
+    order by u.ordinal
+""")
+
+# The longer a post has waited, the longer the next pause, up to a bound.
+_PUT_OFF = text("""
+    update slot s set
+        next_emit_at = :now + least(greatest(:now - s.update_time, cast(:answered_delay as interval)), :longest_delay)
+    from unnest(cast(:organization_ids as text[]), cast(:ids as text[]), cast(:emissions as integer[]))
+        as u (organization_id, id, emission)
+    where s.organization_id = u.organization_id and s.id = u.id and s.emission = u.emission
+        and s.state = 'DISPATCHED' and s.is_answered and s.next_emit_at <= :now
+""")
+
+# A line that stands still may be lost as a whole: then its other posts need not wait for the ends of their pauses.
+_ADVANCE_LINES = text("""
+    update slot s set next_emit_at = :now
+    from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]))
+        as u (organization_id, social_account_id)
+    where s.organization_id = u.organization_id and s.social_account_id = u.social_account_id
+        and s.state = 'DISPATCHED' and s.is_answered
+        and s.next_emit_at > cast(:now as timestamptz) + cast(:answered_delay as interval)
 """)
 
 # Makes repeats due in their old order: what was due sooner gets an earlier instant, and all instants lie before now.
@@ -213,23 +289,77 @@ async def next_repeat_time(connection: AsyncConnection) -> datetime | None:
     return found
 
 
+async def find_due_repeats(connection: AsyncConnection, *, until: datetime) -> list[DueSlot]:
+    """Returns the slots whose commands are due for a repeat until then, the longest due first."""
+    result = await connection.execute(_DUE_REPEATS, {"until": until, "limit": _MOST_DUE})
+    return [DueSlot(*row) for row in result]
+
+
+async def find_unanswered_targets(
+    connection: AsyncConnection, slots: Sequence[DueSlot]
+) -> set[tuple[str, str, str, str]]:
+    """Returns organization, slot, channel and destination of each target without an answer."""
+    names = _keys(slots) | {"answered": sorted(ANSWERED)}
+    del names["emissions"]
+    return {tuple(row) for row in await connection.execute(_UNANSWERED_TARGETS, names)}
+
+
+async def find_places(connection: AsyncConnection, slots: Sequence[DueSlot]) -> list[PlaceInLine]:
+    """Returns how the lines of the slots' accounts have moved around each slot."""
+    names = _keys(slots) | {"ended": sorted(frozenset(SlotState) - LIVE)}
+    del names["emissions"]
+    return [
+        PlaceInLine(
+            slot=slots[row.ordinal - 1],
+            social_account_id=row.social_account_id,
+            schedule_time=row.schedule_time,
+            update_time=row.update_time,
+            moved_time=row.moved_time,
+            overtaken_time=row.overtaken_time,
+        )
+        for row in await connection.execute(_PLACES, names)
+    ]
+
+
+async def put_off(connection: AsyncConnection, slots: Sequence[DueSlot], *, now: datetime, longest: timedelta) -> None:
+    """Puts off the repeats of slots that wait as they should, by `longest` at most."""
+    names = {"now": now, "answered_delay": ANSWERED_DELAY, "longest_delay": longest}
+    await connection.execute(_PUT_OFF, _keys(slots) | names)
+
+
+async def advance_lines(connection: AsyncConnection, accounts: Collection[tuple[str, str]], *, now: datetime) -> None:
+    """Makes the answered slots of the accounts due that were put off for long."""
+    ordered = sorted(accounts)
+    await pin_plans(connection)
+    await connection.execute(
+        _ADVANCE_LINES,
+        {
+            "organization_ids": [organization for organization, _ in ordered],
+            "social_account_ids": [account for _, account in ordered],
+            "now": now,
+            "answered_delay": ANSWERED_DELAY,
+        },
+    )
+
+
 async def claim_repeats(
-    connection: AsyncConnection, *, now: datetime, room: Room, policy: Policy
+    connection: AsyncConnection, slots: Sequence[DueSlot], *, now: datetime
 ) -> tuple[list[Command], set[tuple[str, str]]]:
-    """Returns the next copies of commands whose answer is overdue, and the slots that have just become overdue."""
+    """Returns the next copies of the slots' commands, and the slots that have just become overdue.
+
+    Slots of which another process has sent that copy meanwhile get none.
+    """
     await pin_plans(connection)
     names = {
         "now": now,
-        "limit": min(room.size, policy.batch),
-        "filled": list(room.filled),
         "delays": list(REPEAT_DELAYS),
         "answered_delay": ANSWERED_DELAY,
         "longest_delay": LONGEST_DELAY,
         "grace": OVERDUE_GRACE,
     }
-    slots = by_slot(await connection.execute(_CLAIM_REPEATS, names))
-    overdue = {(slot.organization_id, slot.id) for slot, *_ in slots if slot.is_new_overdue}
-    return _commands(slots), overdue
+    found = by_slot(await connection.execute(_CLAIM_REPEATS, _keys(slots) | names))
+    overdue = {(slot.organization_id, slot.id) for slot, *_ in found if slot.is_new_overdue}
+    return _commands(found), overdue
 
 
 async def repeat_soon(connection: AsyncConnection, commands: Iterable[Command], *, at: datetime) -> None:
@@ -257,6 +387,14 @@ async def advance_unanswered(connection: AsyncConnection, *, now: datetime, limi
 async def find_overdue(connection: AsyncConnection) -> Overdue:
     row = (await connection.execute(_OVERDUE)).one()
     return Overdue(slots=row.slots, oldest=row.oldest)
+
+
+def _keys(slots: Sequence[DueSlot]) -> dict[str, Any]:
+    return {
+        "organization_ids": [slot.organization_id for slot in slots],
+        "ids": [slot.slot_id for slot in slots],
+        "emissions": [slot.emission for slot in slots],
+    }
 
 
 def _commands(slots: Iterable[Sequence[Any]]) -> list[Command]:

@@ -24,6 +24,7 @@ _SAVE_LOSS = text("""
         create_time = :create_time, last_sequence = :last_sequence, losses = losses + 1, is_recovering = true
     where name = :name
 """)
+_LOSSES = text("select losses from publish_stream where name = :name")
 _SAVE_RECOVERY = text("update publish_stream set is_recovering = false where name = :name and losses = :losses")
 
 
@@ -43,6 +44,11 @@ async def find_stream(connection: AsyncConnection, name: str, *, lock: bool = Fa
         return None
     mark = StreamMark(row.create_time, row.last_sequence)
     return KnownStream(mark=mark, losses=row.losses, is_recovering=row.is_recovering)
+
+
+async def count_losses(connection: AsyncConnection, name: str) -> int:
+    """Returns how often the stream has lost commands."""
+    return (await connection.execute(_LOSSES, {"name": name})).scalar_one_or_none() or 0
 
 
 async def save_mark(connection: AsyncConnection, name: str, mark: StreamMark) -> None:

@@ -1,12 +1,14 @@
 """Queue's tables as the code knows them. The migrations create them; a test compares the two."""
 
 from sqlalchemy import (
+    ARRAY,
     BigInteger,
     Boolean,
     Column,
     Date,
     DateTime,
     ForeignKeyConstraint,
+    Identity,
     Index,
     Integer,
     MetaData,
@@ -168,6 +170,24 @@ publish_stream = Table(
     Column("losses", BigInteger, nullable=False),
     Column("is_recovering", Boolean, nullable=False),
     PrimaryKeyConstraint("name"),
+)
+
+# Where the stream PUBLISH has stored commands: a row per batch, written once.
+sent_commands = Table(
+    "sent_commands",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    # How often the stream had lost commands before these were sent.
+    Column("losses", BigInteger, nullable=False),
+    Column("first_sequence", BigInteger, nullable=False),
+    Column("last_sequence", BigInteger, nullable=False),
+    # One element per command.
+    Column("organization_ids", ARRAY(Text), nullable=False),
+    Column("slot_ids", ARRAY(Text), nullable=False),
+    Column("emissions", ARRAY(Integer), nullable=False),
+    Column("channels", ARRAY(Text), nullable=False),
+    Column("destinations", ARRAY(Text), nullable=False),
+    Column("sequences", ARRAY(BigInteger), nullable=False),
 )
 
 slot_target = Table(
