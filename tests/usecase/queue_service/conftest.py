@@ -42,7 +42,7 @@ from queue_service.domain.settlement import JobReport
 from queue_service.wire.slots import add_to_queue_response, schedule_at_response
 from servicekit.ids import Uuid7Source
 from servicekit.pg.database import Database
-from servicekit.pg.ledger import RequestLedger, mutation
+from servicekit.pg.ledger import Call, RequestLedger, mutation
 from servicekit.pg.outbox import Outbox, OutboxRow
 from servicekit.timestamps import timestamp
 from testkit.database_clocks import FrozenDatabaseClock
@@ -120,7 +120,7 @@ class Queue:
         self.offered: list[OutboxRow] = []
         self.new_slots = asyncio.Event()
         outbox = Outbox(Uuid7Source(), self.offered.extend)
-        ledger = RequestLedger(database, self.clock)
+        self.ledger = ledger = RequestLedger(database, self.clock)
         find_draft = DraftFinder(database=database, drafts=self.drafts, check_accounts=AccountCheck(self.accounts))
         mover = SlotMover(outbox=outbox, policy=policy, release=tzdata_version())
         record = SlotRecorder(outbox=outbox, ids=Uuid7Source(), policy=policy, on_slots=self.new_slots.set)
@@ -134,7 +134,7 @@ class Queue:
             record=record,
             policy=policy,
         )
-        self._at = ScheduleAt(ledger=ledger, find_draft=find_draft, mover=mover, record=record)
+        self.schedule_at = ScheduleAt(ledger=ledger, find_draft=find_draft, mover=mover, record=record)
         self.catch_up = self.catching_up(tzdata_version())
         self.list = ListQueueSlots(database)
         self.settle_slots = SettleSlots(policy, outbox)
@@ -253,6 +253,14 @@ class Queue:
     async def at(
         self, draft_id: str, moment: datetime, *accounts: str, request_id: str = "", organization_id: str = ORG
     ) -> list[QueueSlot]:
+        call = self.call_at(draft_id, moment, *accounts, request_id=request_id, organization_id=organization_id)
+        order = self.exact_order(draft_id, moment, *accounts, organization_id=organization_id)
+        return list((await self.schedule_at(call, order)).queue_slots)
+
+    @staticmethod
+    def call_at(
+        draft_id: str, moment: datetime, *accounts: str, request_id: str = "", organization_id: str = ORG
+    ) -> Call[Any, ScheduleAtResponse]:
         request = ScheduleAtRequest(
             organization_id=organization_id,
             draft_id=draft_id,
@@ -260,11 +268,13 @@ class Queue:
             social_account_ids=accounts,
             request_id=request_id,
         )
-        order = ExactOrder(
+        return mutation(request, ScheduleAtResponse, schedule_at_response)
+
+    @staticmethod
+    def exact_order(draft_id: str, moment: datetime, *accounts: str, organization_id: str = ORG) -> ExactOrder:
+        return ExactOrder(
             organization_id=organization_id, draft_id=draft_id, schedule_time=moment, social_account_ids=accounts
         )
-        answer = await self._at(mutation(request, ScheduleAtResponse, schedule_at_response), order)
-        return list(answer.queue_slots)
 
     # what it has stored
 

@@ -13,7 +13,7 @@ from queue_service.adapters.postgres.connections import find_connected
 from queue_service.adapters.postgres.drafts import find_drafts
 from queue_service.application.account_check import AccountCheck
 from queue_service.domain.account import AccountKey
-from queue_service.domain.draft import Draft, DraftKey
+from queue_service.domain.draft import Draft, DraftKey, KnownDraft
 from servicekit.faults import DeadlineExceeded, Fault, Unavailable
 from servicekit.gathering import Gathering
 from servicekit.pg.database import Database
@@ -37,40 +37,44 @@ class DraftFinder:
         self._database = database
         self._drafts = drafts
         self._check_accounts = check_accounts
-        self._known = Gathering[DraftKey, Draft | None](self._read_drafts, share=itemgetter(0), is_shared=_is_down)
+        self._known = Gathering[DraftKey, KnownDraft | None](
+            self._read_drafts, share=itemgetter(0), is_shared=_is_down, at_once=1
+        )
         self._connected = Gathering[Sequence[AccountKey], frozenset[str]](
-            self._read_connected, share=lambda accounts: accounts[0][0], is_shared=_is_down
+            self._read_connected, share=lambda accounts: accounts[0][0], is_shared=_is_down, at_once=1
         )
 
     async def __call__(self, organization_id: str, draft_id: str, asked: Sequence[str]) -> FoundDraft | Fault:
         """Returns faults instead of raising them: a repeated request gets its first answer, even if this fails now."""
+        known = await self._known((organization_id, draft_id))
         try:
-            draft = await self._find(organization_id, draft_id, asked)
+            draft = await self._find((organization_id, draft_id), asked, known.draft if known else None)
             accounts = draft.accounts(asked)
         except Fault as fault:
             return fault
-        connected = await self._connected([(organization_id, account) for account in accounts])
+        connected = known.connected if known else frozenset()
+        if unclear := [(organization_id, account) for account in accounts if account not in connected]:
+            connected |= await self._connected(unclear)
         refusal = await self._check_accounts(organization_id, accounts, connected=connected)
         return refusal or FoundDraft(draft=draft, accounts=accounts)
 
-    async def _find(self, organization_id: str, draft_id: str, asked: Sequence[str]) -> Draft:
+    async def _find(self, key: DraftKey, asked: Sequence[str], known: Draft | None) -> Draft:
         """Reads the draft from Queue's own table if that has the accounts asked for, else from Drafts.
 
         Drafts may have a change that has not been announced here yet, and only Drafts knows all accounts. While it is
         down, the table is used.
         """
-        known = await self._known((organization_id, draft_id))
         is_enough = known is not None and known.has_all(asked)
         if known and asked and is_enough:
             return known
         try:
-            return await self._drafts.get_draft(organization_id, draft_id, is_optional=is_enough)
+            return await self._drafts.get_draft(*key, is_optional=is_enough)
         except (Unavailable, DeadlineExceeded):
             if known and is_enough:
                 return known
             raise
 
-    async def _read_drafts(self, keys: Sequence[DraftKey]) -> list[Draft | None]:
+    async def _read_drafts(self, keys: Sequence[DraftKey]) -> list[KnownDraft | None]:
         async with self._database.read() as connection:
             known = await find_drafts(connection, set(keys))
         return [known.get(key) for key in keys]

@@ -23,6 +23,7 @@ from servicekit.faults import Fault, Refused
 from servicekit.pg.database import Transaction
 from servicekit.pg.ledger import Answer, Call, RequestLedger
 from servicekit.pg.outbox import current_traceparent
+from servicekit.pg.together import Together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,16 +35,25 @@ class ExactOrder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class ReadOrder:
     """An order with what was read for it, in the trace of its call."""
 
     order: ExactOrder
+    found: FoundDraft | Fault
+    traceparent: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """An order that may be carried out if its times are free."""
+
+    schedule_time: datetime
     found: FoundDraft
     traceparent: str
 
     @property
     def accounts(self) -> list[AccountKey]:
-        return [(self.order.organization_id, account) for account in self.found.accounts]
+        return [(self.found.draft.organization_id, account) for account in self.found.accounts]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,67 +75,78 @@ class ScheduleAt:
     def __init__(
         self, *, ledger: RequestLedger, find_draft: DraftFinder, mover: SlotMover, record: SlotRecorder
     ) -> None:
-        self._ledger = ledger
         self._find_draft = find_draft
         self._mover = mover
         self._record = record
+        self._together = Together(ledger, self.schedule)
 
     async def __call__(self, call: Call[Sequence[QueueSlot], Answer], order: ExactOrder) -> Answer:
+        return await self._together(call, await self.read(order))
+
+    async def read(self, order: ExactOrder) -> ReadOrder:
         found = await self._find_draft(order.organization_id, order.draft_id, order.social_account_ids)
-        traceparent = current_traceparent()
+        return ReadOrder(order=order, found=found, traceparent=current_traceparent())
 
-        async def work(tx: Transaction, now: datetime) -> Sequence[QueueSlot]:
-            check_exact_time(order.schedule_time, now)
-            if isinstance(found, Fault):
-                raise found
-            asked = _Asked(order=order, found=found, traceparent=traceparent)
-            [answer] = await self._schedule(tx, [asked], now)
-            if isinstance(answer, Fault):
-                raise answer
-            return answer
-
-        return await self._ledger.once(call, work)
-
-    async def _schedule(
-        self, tx: Transaction, orders: Sequence[_Asked], now: datetime
+    async def schedule(
+        self, tx: Transaction, orders: Sequence[ReadOrder], now: datetime
     ) -> list[Sequence[QueueSlot] | Fault]:
-        locked = await self._lock(tx, orders, now)
-        answers = [self._book(each, locked, now) for each in orders]
+        """Returns the slots or the refusal of each order."""
+        checked = [_checked(each, now) for each in orders]
+        wanted = [each for each in checked if isinstance(each, _Wanted)]
+        booked = iter(await self._book_all(tx, wanted, now) if wanted else [])
+        return [next(booked) if isinstance(each, _Wanted) else each for each in checked]
+
+    async def _book_all(
+        self, tx: Transaction, wanted: Sequence[_Wanted], now: datetime
+    ) -> list[Sequence[QueueSlot] | Fault]:
+        locked = await self._lock(tx, wanted, now)
+        answers = [self._book(each, locked, now) for each in wanted]
         await self._record.store(tx, [slot for slots in answers if not isinstance(slots, Fault) for slot in slots], now)
         return answers
 
-    async def _lock(self, tx: Transaction, orders: Sequence[_Asked], now: datetime) -> _Locked:
+    async def _lock(self, tx: Transaction, wanted: Sequence[_Wanted], now: datetime) -> _Locked:
         """Locks accounts before drafts, each in the order of their keys, as everywhere."""
-        accounts = {account for each in orders for account in each.accounts}
+        accounts = {account for each in wanted for account in each.accounts}
         queues = await self._mover.bring_up_to_date(tx, await lock_or_add_queues(tx.connection, accounts), now)
-        drafts = await lock_drafts(tx.connection, [each.found.draft for each in orders])
-        times = [(account, each.order.schedule_time) for each in orders for account in each.accounts]
+        drafts = await lock_drafts(tx.connection, [each.found.draft for each in wanted])
+        times = [(account, each.schedule_time) for each in wanted for account in each.accounts]
         taken = TakenTimes(await find_near(tx.connection, times))
         return _Locked(queues=dict(queues), drafts=drafts, taken=taken)
 
-    def _book(self, asked: _Asked, locked: _Locked, now: datetime) -> Sequence[QueueSlot] | Fault:
+    def _book(self, wanted: _Wanted, locked: _Locked, now: datetime) -> Sequence[QueueSlot] | Fault:
+        found = wanted.found
         try:
-            draft = locked.drafts[asked.found.draft.key].unpublished(asked.found.draft, asked.found.accounts)
-            _refuse_taken(asked, locked.taken)
+            draft = locked.drafts[found.draft.key].unpublished(found.draft, found.accounts)
+            _refuse_taken(wanted, locked.taken)
         except Refused as refused:
             return refused
         places = [
             Place(
                 queue=locked.queues[account],
-                schedule_time=asked.order.schedule_time,
+                schedule_time=wanted.schedule_time,
                 origin=SlotOrigin.EXACT,
                 tzdata_version=self._mover.release,
             )
-            for account in asked.accounts
+            for account in wanted.accounts
         ]
-        slots = self._record.book(draft, places, traceparent=asked.traceparent, now=now)
+        slots = self._record.book(draft, places, traceparent=wanted.traceparent, now=now)
         locked.add(slots, draft.key)
         return slots
 
 
-def _refuse_taken(asked: _Asked, taken: TakenTimes) -> None:
-    for account in asked.accounts:
-        if blocking := taken.blocking(account, asked.order.schedule_time):
+def _checked(read: ReadOrder, now: datetime) -> _Wanted | Fault:
+    try:
+        check_exact_time(read.order.schedule_time, now)
+    except Fault as fault:
+        return fault
+    if isinstance(read.found, Fault):
+        return read.found
+    return _Wanted(schedule_time=read.order.schedule_time, found=read.found, traceparent=read.traceparent)
+
+
+def _refuse_taken(wanted: _Wanted, taken: TakenTimes) -> None:
+    for account in wanted.accounts:
+        if blocking := taken.blocking(account, wanted.schedule_time):
             raise Refused(
                 "SLOT_TAKEN",
                 f"account {blocking.social_account_id} has a slot less than a minute away",

@@ -54,6 +54,14 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KnownDraft:
+    """A draft as Drafts has announced it, with those of its accounts that Publisher has announced as connected."""
+
+    draft: Draft
+    connected: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTarget:
     """A target that has been sent."""
 

@@ -10,11 +10,16 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_service.adapters.postgres.plans import pin_plans
-from queue_service.domain.draft import Draft, DraftKey, LockedDraft, PublishedTarget, SavedDraft, Target
+from queue_service.domain.draft import Draft, DraftKey, KnownDraft, LockedDraft, PublishedTarget, SavedDraft, Target
 from queue_service.domain.slot import BlockingSlot
 
 _FIND_DRAFTS = text("""
-    select u.organization_id, u.id, known.revision, known.targets
+    select u.organization_id, u.id, known.revision, known.targets, array(
+        select account.id from jsonb_array_elements(known.targets) as target cross join lateral (
+            select a.id from social_account a
+            where a.organization_id = u.organization_id and a.id = target ->> 0 and a.is_connected offset 0
+        ) as account
+    )
     from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as u (organization_id, id)
     cross join lateral (
         select d.revision, d.targets from draft d
@@ -110,13 +115,14 @@ _ADD_DRAFTS = text("""
 """)
 
 
-async def find_drafts(connection: AsyncConnection, keys: Collection[DraftKey]) -> dict[DraftKey, Draft]:
+async def find_drafts(connection: AsyncConnection, keys: Collection[DraftKey]) -> dict[DraftKey, KnownDraft]:
     names = {"organization_ids": [key[0] for key in keys], "ids": [key[1] for key in keys]}
     return {
-        (organization_id, draft_id): Draft(
-            organization_id=organization_id, id=draft_id, revision=revision, targets=_decoded(targets)
+        (organization_id, draft_id): KnownDraft(
+            draft=Draft(organization_id=organization_id, id=draft_id, revision=revision, targets=_decoded(targets)),
+            connected=frozenset(connected),
         )
-        for organization_id, draft_id, revision, targets in await connection.execute(_FIND_DRAFTS, names)
+        for organization_id, draft_id, revision, targets, connected in await connection.execute(_FIND_DRAFTS, names)
     }
 
 
