@@ -71,7 +71,7 @@ def _described(stats: pb.GetStatsResponse) -> Iterator[str]:
     yield f"{stats.service} {stats.version}, instance {stats.instance}, since {stats.start_time.ToJsonString()}"
     yield f"schema revision {stats.schema_revision}, needs {stats.needed_schema_revision}"
     waiting = f", the oldest for {age(stats.outbox.oldest_age.ToTimedelta())}" if stats.outbox.backlog else ""
-    yield f"outbox: {stats.outbox.backlog:,} events to announce{waiting}"
+    yield f"outbox: {stats.outbox.backlog:,} messages to announce{waiting}"
     for each in stats.consumers:
         failing = f", cannot apply {', '.join(each.failing_types)}" if each.failing_types else ""
         state = pb.ConsumerState.Name(each.state).removeprefix("CONSUMER_STATE_")

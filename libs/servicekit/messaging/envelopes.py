@@ -4,23 +4,20 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 
 from servicekit.bus.publisher import Outgoing
-from servicekit.pg.outbox import OutboxRow
-
-_MOST_PER_ENVELOPE = 50
-_ENVELOPE_BYTES = 256 * 1024
+from servicekit.pg.outbox import MOST_EVENTS, PACK_BYTES, OutboxRow
 
 
 def envelopes(rows: Iterable[OutboxRow]) -> Iterator[list[OutboxRow]]:
     """Groups rows of one subject, keeping their order."""
-    open_packs: dict[str, tuple[list[OutboxRow], int]] = {}
+    open_packs: dict[str, tuple[list[OutboxRow], int, int]] = {}
     for row in rows:
-        pack, size = open_packs.get(row.subject, ([], 0))
-        if pack and (len(pack) == _MOST_PER_ENVELOPE or size + len(row.payload) > _ENVELOPE_BYTES):
+        pack, events, size = open_packs.get(row.subject, ([], 0, 0))
+        if pack and (events + row.events > MOST_EVENTS or size + len(row.payload) > PACK_BYTES):
             yield pack
-            pack, size = [], 0
+            pack, events, size = [], 0, 0
         pack.append(row)
-        open_packs[row.subject] = (pack, size + len(row.payload))
-    for pack, _ in open_packs.values():
+        open_packs[row.subject] = (pack, events + row.events, size + len(row.payload))
+    for pack, _, _ in open_packs.values():
         yield pack
 
 

@@ -8,10 +8,11 @@ sequence are published again page by page. The era records the progress, so that
 Two eras of one stream have the same creation time. It is compared with a tolerance, since releases round differently.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Protocol
 
 from google.protobuf.message import DecodeError
@@ -21,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from postflow.bus.v1 import bus_pb2
 from servicekit.bus.stream_view import StreamLook
 from servicekit.pg.database import Database
-from servicekit.pg.outbox import OutboxRow
+from servicekit.pg.outbox import OutboxRow, stored_row
 
 _TOLERANCE = timedelta(milliseconds=1)
 _TURNS = 3
@@ -187,13 +188,14 @@ class Eras:
             return next((era for era in await _load(connection) if era.healed is not None), None)
 
     async def lost(self, era: Era, limit: int) -> LostPage:
-        """Returns the next rows of an era to publish again."""
+        """Returns the next rows of an era to publish again: about `limit` events."""
         async with self._database.statement() as connection:
             parameters = {"era_time": era.era_time, "healed": era.healed, "limit": limit}
             found = (await connection.execute(_LOST, parameters)).all()
+        rows = _page([stored_row(*row[1:]) for row in found], limit)
         # A page may end within a message: the next page has its other rows, when those of this page are marked.
-        further = found[-1].stream_sequence - 1 if len(found) == limit else None
-        return LostPage(era, [OutboxRow(*row[1:]) for row in found], further)
+        is_last = len(rows) == len(found) < limit
+        return LostPage(era, rows, None if is_last else found[len(rows) - 1].stream_sequence - 1)
 
     async def republished(self, page: LostPage, current: Era, stored: Sequence[tuple[int, int]]) -> None:
         """Marks the page and advances the era. Rows that the stream refused count as unpublished."""
@@ -267,6 +269,12 @@ class Eras:
 
 _Newest = tuple[int, Sequence[str]]
 """A sequence and the events of its message."""
+
+
+def _page(rows: Sequence[OutboxRow], limit: int) -> Sequence[OutboxRow]:
+    """Returns the first rows, up to the one that reaches the limit of events."""
+    reached = bisect_left(list(accumulate(row.events for row in rows)), limit)
+    return rows[: reached + 1]
 
 
 async def _load(connection: AsyncConnection) -> list[Era]:

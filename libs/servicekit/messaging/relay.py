@@ -13,7 +13,7 @@ for all. Nothing is published inside a transaction: a page that was not marked i
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from opentelemetry import metrics
@@ -25,7 +25,7 @@ from servicekit.messaging.envelopes import envelopes, outgoing
 from servicekit.messaging.eras import Era, EraOver, Eras, LostPage, NothingStored, Stream, StreamInDoubt
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.outbox import OutboxRow
+from servicekit.pg.outbox import OutboxRow, stored_row
 from servicekit.pg.turn import Turn
 from servicekit.run.loops import wait
 from servicekit.run.transient import is_transient
@@ -92,6 +92,7 @@ class Relay:
         self._eras = Eras(database)
         self._turn = Turn(database, "sweep")
         self._offered: list[OutboxRow] = []
+        self._offered_events = 0
         self._offered_bytes = 0
         self._some = asyncio.Event()
         self._era: Era | None = None
@@ -109,8 +110,9 @@ class Relay:
 
     def offer(self, rows: Sequence[OutboxRow]) -> None:
         """Takes rows that have just been committed; beyond a limit they are left to the sweep."""
-        if len(self._offered) < _MOST_IN_MEMORY and self._offered_bytes < _MOST_BYTES_IN_MEMORY:
+        if self._offered_events < _MOST_IN_MEMORY and self._offered_bytes < _MOST_BYTES_IN_MEMORY:
             self._offered.extend(rows)
+            self._offered_events += _events(rows)
             self._offered_bytes += sum(len(row.payload) for row in rows)
         self._some.set()
 
@@ -170,6 +172,7 @@ class Relay:
     async def _carry_offered(self) -> None:
         era = await self._verified_era()
         taken, self._offered = self._offered[:_MOST_PER_PASS], self._offered[_MOST_PER_PASS:]
+        self._offered_events -= _events(taken)
         self._offered_bytes -= sum(len(row.payload) for row in taken)
         await self._eras.mark(era, await self._publish(taken))
 
@@ -191,7 +194,8 @@ class Relay:
         era = await self._verified_era()
         page = {"before": before, "after": self._swept, "limit": _MOST_PER_PASS}
         async with self._database.statement() as connection:
-            rows = [OutboxRow(*row) for row in await connection.execute(_LEFTOVERS, page)]
+            found = list(await connection.execute(_LEFTOVERS, page))
+        rows = [stored_row(*row) for row in found]
         try:
             if rows:
                 await self._eras.mark(era, await self._publish(rows))
@@ -223,7 +227,7 @@ class Relay:
             page = await self._eras.lost(unhealed, _MOST_PER_PASS)
             await self._republish(page)
             ended = _now()
-            self._next_republish = max(began + len(page.rows) / self._republish_rate, ended + (ended - began))
+            self._next_republish = max(began + _events(page.rows) / self._republish_rate, ended + (ended - began))
 
     async def _republish(self, page: LostPage) -> None:
         if page.rows and not self._republished:
@@ -231,8 +235,10 @@ class Relay:
         era = await self._verified_era()
         stored = await self._publish(page.rows) if page.rows else []
         await self._eras.republished(page, era, stored)
-        _again.add(len(stored))
-        self._republished += len(stored)
+        positions = {position for position, _ in stored}
+        count = _events(row for row in page.rows if row.position in positions)
+        _again.add(count)
+        self._republished += count
         if page.further is None and self._republished:
             _log.info("%d events that the stream had lost were published again", self._republished)
             self._republished = 0
@@ -281,6 +287,10 @@ class Relay:
             _log.info("%s: working again", self.name)
         self._trouble = ""
         return True
+
+
+def _events(rows: Iterable[OutboxRow]) -> int:
+    return sum(row.events for row in rows)
 
 
 def _now() -> float:

@@ -67,7 +67,7 @@ class Stats:
     schema_revision: str
     needed_schema_revision: str
     consumers: Sequence[ConsumerState]
-    outbox_backlog: int
+    outbox_backlog: int  # rows
     outbox_age: timedelta | None
     numbers: Sequence[Number]
 

@@ -1,29 +1,38 @@
-"""The outbox: events to announce, written in the transaction that makes them true."""
+"""The outbox: events to announce, written in the transaction that makes them true.
+
+A row holds the events of one subject from one transaction, up to 50 of them: a row per event would cost a batch of
+posts more than anything else that it writes, twice, because the relay marks what the stream has.
+"""
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from opentelemetry import trace
-from sqlalchemy import text
 
 from postflow.bus.v1 import bus_pb2
 from servicekit.ids import IdSource
 from servicekit.pg.database import Transaction
+from servicekit.pg.session import Statement
 from servicekit.run.telemetry import traceparent
 from servicekit.timestamps import timestamp
 
 MOST_BYTES = 512 * 1024
 """The limit of an announcement. The stream accepts a megabyte; a refused message would stay in the outbox forever."""
 
+MOST_EVENTS = 50
+"""The limit of events that share a row or a message."""
+PACK_BYTES = 256 * 1024
+"""The size from which events share no row or message."""
+
 _SUBJECT = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 INSERT = "insert into outbox (event_id, subject, payload, create_time)"
 """The head of each statement that stores announcements; it must return the positions."""
-_INSERT = text(f"""
+_INSERT = Statement(f"""
     {INSERT}
     select event_id, subject, payload, cast(:now as timestamptz)
     from unnest(cast(:event_ids as text[]), cast(:event_subjects as text[]), cast(:event_payloads as bytea[]))
@@ -34,12 +43,13 @@ _INSERT = text(f"""
 
 @dataclass(frozen=True, slots=True)
 class OutboxRow:
-    """A row for the relay. `payload` is an envelope of one event; `position` is 0 until the row is stored."""
+    """A row for the relay: an envelope, and the id of its first event. `position` is 0 until the row is stored."""
 
     position: int
     event_id: str
     subject: str
     payload: bytes
+    events: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,17 +73,28 @@ class Outbox:
     async def append(self, tx: Transaction, announcements: Sequence[Announcement], *, now: datetime) -> None:
         if not announcements:
             return
-        rows = self.rows(announcements, now=now)
-        result = await tx.connection.execute(_INSERT, self.parameters(rows) | {"now": now})
+        rows = self.packed(announcements, now=now)
         # INSERT ... SELECT numbers rows in the order of the arrays: the smallest position is the first row's.
-        positions = sorted(position for (position,) in result)
+        positions = sorted(position for (position,) in await tx.fetch(_INSERT, self.parameters(rows) | {"now": now}))
         self.stored(tx, [replace(row, position=position) for row, position in zip(rows, positions, strict=True)])
 
     def rows(self, announcements: Sequence[Announcement], *, now: datetime) -> list[OutboxRow]:
-        """Returns the rows, for a statement that stores them itself together with what they announce."""
-        current = current_traceparent()
-        occur_time = timestamp(now)
-        return [self._row(each, current, occur_time) for each in announcements]
+        """Returns a row for each, for a statement that stores them itself together with what they announce."""
+        return [_row(subject, [event], event.ByteSize()) for subject, event in self._events(announcements, now)]
+
+    def packed(self, announcements: Sequence[Announcement], *, now: datetime) -> list[OutboxRow]:
+        """Returns rows of up to 50 events, in the order of the first announcement of each."""
+        packs: list[_Pack] = []
+        open_packs: dict[str, _Pack] = {}
+        for subject, event in self._events(announcements, now):
+            size = event.ByteSize()
+            pack = open_packs.get(subject)
+            if pack is None or len(pack.events) == MOST_EVENTS or pack.size + size > PACK_BYTES:
+                pack = open_packs[subject] = _Pack(subject)
+                packs.append(pack)
+            pack.events.append(event)
+            pack.size += size
+        return [_row(pack.subject, pack.events, pack.size) for pack in packs]
 
     @staticmethod
     def parameters(rows: Sequence[OutboxRow]) -> dict[str, list[str] | list[bytes]]:
@@ -87,8 +108,14 @@ class Outbox:
         """Offers rows to the relay after the commit of the transaction that has written them."""
         tx.after_commit(lambda: self._offer(rows))
 
-    def _row(self, each: Announcement, current: str, occur_time: Timestamp) -> OutboxRow:
-        event = bus_pb2.Event(
+    def _events(self, announcements: Sequence[Announcement], now: datetime) -> Iterator[tuple[str, bus_pb2.Event]]:
+        current = current_traceparent()
+        occur_time = timestamp(now)
+        for each in announcements:
+            yield each.subject, self._event(each, current, occur_time)
+
+    def _event(self, each: Announcement, current: str, occur_time: Timestamp) -> bus_pb2.Event:
+        return bus_pb2.Event(
             id=self._ids.new(),
             type=each.message.DESCRIPTOR.full_name,
             organization_id=each.organization_id,
@@ -97,11 +124,27 @@ class Outbox:
             payload=each.message.SerializeToString(),
             traceparent=each.traceparent or current,
         )
-        payload = bus_pb2.Envelope(events=[event]).SerializeToString()
-        # Refused here, where the caller gets the error, and not by the server after the commit.
-        if len(payload) > MOST_BYTES or not _SUBJECT.fullmatch(each.subject):
-            raise ValueError(f"cannot announce {event.type} of {len(payload)} bytes on {each.subject!r}")
-        return OutboxRow(0, event.id, each.subject, payload)
+
+
+@dataclass(slots=True)
+class _Pack:
+    """Events of one subject that will share a row."""
+
+    subject: str
+    events: list[bus_pb2.Event] = field(default_factory=list)
+    size: int = 0
+
+
+def _row(subject: str, events: Sequence[bus_pb2.Event], size: int) -> OutboxRow:
+    # Refused here, where the caller gets the error, and not by the server after the commit.
+    if size > MOST_BYTES or not _SUBJECT.fullmatch(subject):
+        raise ValueError(f"cannot announce {events[0].type} of {size} bytes on {subject!r}")
+    return OutboxRow(0, events[0].id, subject, bus_pb2.Envelope(events=events).SerializeToString(), len(events))
+
+
+def stored_row(position: int, event_id: str, subject: str, payload: bytes) -> OutboxRow:
+    """Returns a row as a process finds it in the database."""
+    return OutboxRow(position, event_id, subject, payload, len(bus_pb2.Envelope.FromString(payload).events))
 
 
 def current_traceparent() -> str:

@@ -94,7 +94,7 @@ async def test_stats_say_how_a_process_is(target: str) -> None:
         [
             "queue 0.1.0, instance host-7, since 2026-03-02T09:00:00Z",
             "schema revision 0006, needs 0005",
-            "outbox: 1,200 events to announce, the oldest for 0:01:15",
+            "outbox: 1,200 messages to announce, the oldest for 0:01:15",
             "consumer queue-events: FAILING, 2 open dead letters, cannot apply DraftSaved",
             "slots.scheduled: 12,345",
         ],

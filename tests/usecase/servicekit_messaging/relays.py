@@ -1,6 +1,7 @@
 """A relay with a stream in memory, and announcements that are numbers."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import timedelta
 
 from google.protobuf.duration_pb2 import Duration
@@ -10,15 +11,26 @@ from servicekit.ids import Uuid7Source
 from servicekit.messaging.relay import Relay
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.outbox import Announcement, Outbox
+from servicekit.pg.outbox import INSERT, Announcement, Outbox
+from servicekit.pg.session import Statement
 from testkit.broker import MemoryBroker
 from testkit.database_clocks import ShiftedDatabaseClock
 
+_STORE = Statement(f"""
+    {INSERT}
+    select event_id, subject, payload, cast(:now as timestamptz)
+    from unnest(cast(:event_ids as text[]), cast(:event_subjects as text[]), cast(:event_payloads as bytea[]))
+        as event (event_id, subject, payload)
+    returning position
+""")  # noqa: S608 - a constant
 OLD_NOW = ShiftedDatabaseClock(-timedelta(minutes=5))
 
 
 class Announcer:
-    """Announces numbers; with `left=True` like a process that died before its relay published them."""
+    """Announces numbers, each in a row of its own, as transactions of one event leave them.
+
+    With `left=True` like a process that died before its relay published them.
+    """
 
     def __init__(self, database: Database, relay: Relay) -> None:
         self._database = database
@@ -28,19 +40,24 @@ class Announcer:
     async def __call__(self, numbers: Iterable[int], *, left: bool = False, subject: str = "events.test.o.n") -> None:
         clock, outbox = (OLD_NOW, self._left) if left else (DatabaseClock(), self._outbox)
         async with self._database.transaction() as tx:
-            await outbox.append(
-                tx,
-                [
-                    Announcement(
-                        subject=subject,
-                        organization_id="o",
-                        aggregate_id=str(number),
-                        message=Duration(seconds=number),
-                    )
-                    for number in numbers
-                ],
-                now=await clock.now(tx.connection),
-            )
+            now = await clock.now(tx.connection)
+            rows = [row for number in numbers for row in outbox.packed([_announcement(number, subject)], now=now)]
+            found = await tx.fetch(_STORE, outbox.parameters(rows) | {"now": now})
+            positions = sorted(position for (position,) in found)
+            outbox.stored(tx, [replace(row, position=position) for row, position in zip(rows, positions, strict=True)])
+
+    async def together(self, numbers: Iterable[int], *, left: bool = False) -> None:
+        """Announces numbers of one transaction, which share rows."""
+        clock, outbox = (OLD_NOW, self._left) if left else (DatabaseClock(), self._outbox)
+        async with self._database.transaction() as tx:
+            announcements = [_announcement(number, "events.test.o.n") for number in numbers]
+            await outbox.append(tx, announcements, now=await clock.now(tx.connection))
+
+
+def _announcement(number: int, subject: str) -> Announcement:
+    return Announcement(
+        subject=subject, organization_id="o", aggregate_id=str(number), message=Duration(seconds=number)
+    )
 
 
 def relay_of(database: Database, broker: MemoryBroker) -> Relay:

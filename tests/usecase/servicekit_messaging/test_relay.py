@@ -63,6 +63,18 @@ async def test_rows_of_a_dead_process_are_published_in_order(
     assert numbers_in(broker) == list(range(2500))
 
 
+@pytest.mark.parametrize("left", [False, True])
+async def test_rows_of_many_events_are_published_and_marked(
+    database: Database, broker: MemoryBroker, relay: Relay, announce: Announcer, left: bool
+) -> None:
+    await announce.together(range(120), left=left)
+    await announce([120], left=left)
+    async with running(relay):
+        await eventually(lambda: all_marked(database, 4))
+    assert numbers_in(broker) == list(range(121))
+    assert len(broker.messages) == 3, "the last row shares the third message"
+
+
 async def test_fresh_rows_are_left_to_the_process_that_wrote_them(
     database: Database, broker: MemoryBroker, announce: Announcer
 ) -> None:
@@ -177,10 +189,10 @@ async def test_memory_is_bounded_and_the_rest_is_swept(
     database: Database, broker: MemoryBroker, relay: Relay, announce: Announcer
 ) -> None:
     for start in range(0, 24_000, 4000):
-        await announce(range(start, start + 4000))
-    assert len(relay._offered) == 20_000
+        await (announce if start else announce.together)(range(start, start + 4000))
+    assert sum(row.events for row in relay._offered) == 20_000
     async with running(relay):
-        await eventually(lambda: all_marked(database, 24_000))
+        await eventually(lambda: all_marked(database, 20_080))
     assert sorted(numbers_in(broker)) == list(range(24_000))
 
 

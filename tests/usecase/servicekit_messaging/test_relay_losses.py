@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from servicekit.bus.publisher import Outgoing, Stored
+from servicekit.messaging.eras import Eras
 from servicekit.messaging.relay import Relay
 from servicekit.pg.database import Database
 from testkit.broker import MemoryBroker
@@ -24,6 +25,37 @@ async def test_a_wiped_stream_gets_everything_again_in_order(
         await eventually(lambda: len(broker.events) == 1500)
         await eventually(lambda: all_marked(database, 1500))
     assert numbers_in(broker) == list(range(1500))
+
+
+async def test_a_wiped_stream_gets_rows_of_many_events_again(
+    database: Database, broker: MemoryBroker, relay: Relay, announce: Announcer
+) -> None:
+    await announce.together(range(600), left=True)
+    await announce(range(600, 620), left=True)
+    async with running(relay):
+        await eventually(lambda: all_marked(database, 32))
+        broker.wipe()
+        await eventually(lambda: len(broker.events) == 620)
+        await eventually(lambda: all_marked(database, 32))
+    assert numbers_in(broker) == list(range(620))
+
+
+async def test_a_page_of_lost_rows_is_counted_in_events(
+    database: Database, broker: MemoryBroker, relay: Relay, announce: Announcer
+) -> None:
+    """Consumers get a bounded number of old events a second: a page must not hold fifty times as many."""
+    await announce.together(range(500), left=True)
+    async with running(relay):
+        await eventually(lambda: all_marked(database, 10))
+    broker.wipe()
+    eras = Eras(database)
+    current = await eras.compare(broker)
+    pages = []
+    while unhealed := await eras.unhealed():
+        page = await eras.lost(unhealed, 120)
+        pages.append(sum(row.events for row in page.rows))
+        await eras.republished(page, current, [(row.position, len(pages)) for row in page.rows])
+    assert pages == [150, 150, 150, 50]
 
 
 @pytest.mark.parametrize("kept", [11, 6, 1])

@@ -9,7 +9,7 @@ from sqlalchemy import text
 from postflow.bus.v1 import bus_pb2
 from servicekit.ids import Uuid7Source
 from servicekit.pg.database import Database
-from servicekit.pg.outbox import INSERT, Announcement, Outbox, OutboxRow
+from servicekit.pg.outbox import INSERT, Announcement, Outbox, OutboxRow, stored_row
 
 NOW = datetime(2026, 3, 2, 9, 0, 0, 123457, tzinfo=UTC)
 
@@ -43,7 +43,7 @@ async def _stored(database: Database) -> list[OutboxRow]:
         found = await connection.execute(
             text("select position, event_id, subject, payload from outbox order by position")
         )
-        return [OutboxRow(*row) for row in found]
+        return [stored_row(*row) for row in found]
 
 
 async def test_rows_appear_with_the_commit_and_are_offered_after_it(
@@ -55,7 +55,27 @@ async def test_rows_appear_with_the_commit_and_are_offered_after_it(
         assert not await _stored(database)
 
     assert offered.rows == await _stored(database), "the same rows under the same positions"
-    assert [_event(row).aggregate_id for row in offered.rows] == [f"thing-{number}" for number in range(100)]
+    assert [event.aggregate_id for row in offered.rows for event in _events(row)] == [
+        f"thing-{number}" for number in range(100)
+    ]
+
+
+async def test_a_transaction_packs_its_events_by_subject(outbox: Outbox) -> None:
+    subjects = [f"events.test.{number % 2}" for number in range(130)]
+    rows = outbox.packed([_announcement(number, subject) for number, subject in enumerate(subjects)], now=NOW)
+    assert [(row.subject[-1], row.events) for row in rows] == [("0", 50), ("1", 50), ("0", 15), ("1", 15)]
+    for subject in ("events.test.0", "events.test.1"):
+        found = [int(event.aggregate_id[6:]) for row in rows if row.subject == subject for event in _events(row)]
+        assert found == sorted(found)
+        assert len(found) == 65
+    for row in rows:
+        assert row.event_id == _events(row)[0].id
+
+
+async def test_large_events_have_rows_of_their_own(outbox: Outbox) -> None:
+    sizes = [200_000, 100_000, 400_000, 10, 10]
+    rows = outbox.packed([_large(size) for size in sizes], now=NOW)
+    assert [row.events for row in rows] == [1, 1, 1, 2]
 
 
 async def test_a_rolled_back_transaction_announces_nothing(
@@ -117,21 +137,24 @@ async def test_only_a_sampled_trace_is_carried(database: Database, outbox: Outbo
 @pytest.mark.parametrize("subject", ["", "events..org", "events.>", "events.a b", "events.\r\nPUB", "events.ü"])
 async def test_an_invalid_subject_is_refused_before_the_commit(outbox: Outbox, subject: str) -> None:
     with pytest.raises(ValueError, match="cannot announce"):
-        outbox.rows([_announcement(1, subject)], now=NOW)
+        outbox.packed([_announcement(1, subject)], now=NOW)
 
 
 async def test_a_too_large_announcement_is_refused_before_the_commit(outbox: Outbox) -> None:
-    huge = Announcement(
-        subject="events.test",
-        organization_id="org",
-        aggregate_id="thing",
-        message=bus_pb2.Event(payload=b"x" * 600_000),
-    )
     with pytest.raises(ValueError, match="bytes") as caught:
-        outbox.rows([huge], now=NOW)
+        outbox.packed([_large(600_000)], now=NOW)
     assert "xxx" not in str(caught.value)
 
 
+def _large(size: int) -> Announcement:
+    message = bus_pb2.Event(payload=b"x" * size)
+    return Announcement(subject="events.test", organization_id="org", aggregate_id="thing", message=message)
+
+
 def _event(row: OutboxRow) -> bus_pb2.Event:
-    (event,) = bus_pb2.Envelope.FromString(row.payload).events
+    (event,) = _events(row)
     return event
+
+
+def _events(row: OutboxRow) -> list[bus_pb2.Event]:
+    return list(bus_pb2.Envelope.FromString(row.payload).events)

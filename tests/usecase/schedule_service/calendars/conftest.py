@@ -74,13 +74,13 @@ class Announced:
 
     def offer(self, rows: Sequence[OutboxRow]) -> None:
         for row in rows:
-            (event,) = bus_pb2.Envelope.FromString(row.payload).events
-            changed = AccountScheduleChanged.FromString(event.payload)
-            assert event.type == AccountScheduleChanged.DESCRIPTOR.full_name
-            assert event.organization_id == changed.organization_id
-            assert event.aggregate_id == changed.account_schedule.social_account_id
-            self.subjects.append(row.subject)
-            self.events.append(changed)
+            for event in bus_pb2.Envelope.FromString(row.payload).events:
+                changed = AccountScheduleChanged.FromString(event.payload)
+                assert event.type == AccountScheduleChanged.DESCRIPTOR.full_name
+                assert event.organization_id == changed.organization_id
+                assert event.aggregate_id == changed.account_schedule.social_account_id
+                self.subjects.append(row.subject)
+                self.events.append(changed)
 
     @property
     def schedules(self) -> list[AccountSchedule]:
@@ -159,13 +159,13 @@ class AnnouncedRules:
 
     def offer(self, rows: Sequence[OutboxRow]) -> None:
         for row in rows:
-            (event,) = bus_pb2.Envelope.FromString(row.payload).events
-            changed = ScheduleRuleChanged.FromString(event.payload)
-            assert event.type == ScheduleRuleChanged.DESCRIPTOR.full_name
-            assert event.organization_id == changed.organization_id
-            assert event.aggregate_id == changed.schedule_rule.id
-            self.subjects.append(row.subject)
-            self.events.append(changed)
+            for event in bus_pb2.Envelope.FromString(row.payload).events:
+                changed = ScheduleRuleChanged.FromString(event.payload)
+                assert event.type == ScheduleRuleChanged.DESCRIPTOR.full_name
+                assert event.organization_id == changed.organization_id
+                assert event.aggregate_id == changed.schedule_rule.id
+                self.subjects.append(row.subject)
+                self.events.append(changed)
 
 
 class Rules:

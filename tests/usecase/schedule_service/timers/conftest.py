@@ -41,12 +41,12 @@ class Fired:
 
     def offer(self, rows: Sequence[OutboxRow]) -> None:
         for row in rows:
-            (event,) = bus_pb2.Envelope.FromString(row.payload).events
-            fired = TimerFired.FromString(event.payload)
-            assert event.type == TimerFired.DESCRIPTOR.full_name
             assert row.subject == "events.schedule.timer"
-            assert (event.organization_id, event.aggregate_id) == (fired.organization_id, fired.timer_id)
-            self.events.append(fired)
+            for event in bus_pb2.Envelope.FromString(row.payload).events:
+                fired = TimerFired.FromString(event.payload)
+                assert event.type == TimerFired.DESCRIPTOR.full_name
+                assert (event.organization_id, event.aggregate_id) == (fired.organization_id, fired.timer_id)
+                self.events.append(fired)
 
     @property
     def keys(self) -> list[str]:

@@ -63,12 +63,12 @@ class Announced:
 
     def offer(self, rows: Sequence[OutboxRow]) -> None:
         for row in rows:
-            (event,) = bus_pb2.Envelope.FromString(row.payload).events
-            if event.type == AccountScheduleChanged.DESCRIPTOR.full_name:
-                self.schedules.append(AccountScheduleChanged.FromString(event.payload))
-            else:
-                assert event.type == ScheduleRuleChanged.DESCRIPTOR.full_name
-                self.rules.append(ScheduleRuleChanged.FromString(event.payload))
+            for event in bus_pb2.Envelope.FromString(row.payload).events:
+                if event.type == AccountScheduleChanged.DESCRIPTOR.full_name:
+                    self.schedules.append(AccountScheduleChanged.FromString(event.payload))
+                else:
+                    assert event.type == ScheduleRuleChanged.DESCRIPTOR.full_name
+                    self.rules.append(ScheduleRuleChanged.FromString(event.payload))
 
 
 class Drift:
