@@ -30,15 +30,13 @@ PACK_BYTES = 256 * 1024
 
 _SUBJECT = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
-INSERT = "insert into outbox (event_id, subject, payload, create_time)"
-"""The head of each statement that stores announcements; it must return the positions."""
-_INSERT = Statement(f"""
-    {INSERT}
-    select event_id, subject, payload, cast(:now as timestamptz)
-    from unnest(cast(:event_ids as text[]), cast(:event_subjects as text[]), cast(:event_payloads as bytea[]))
+_INSERT = Statement("""
+    insert into outbox (event_id, subject, payload, create_time)
+    select event_id, subject, payload, :now
+    from unnest(cast(:event_ids as text[]), cast(:subjects as text[]), cast(:payloads as bytea[]))
         as event (event_id, subject, payload)
     returning position
-""")  # noqa: S608 - a constant
+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +69,20 @@ class Outbox:
         self._offer = offer
 
     async def append(self, tx: Transaction, announcements: Sequence[Announcement], *, now: datetime) -> None:
-        if not announcements:
-            return
-        rows = self.packed(announcements, now=now)
-        # INSERT ... SELECT numbers rows in the order of the arrays: the smallest position is the first row's.
-        positions = sorted(position for (position,) in await tx.fetch(_INSERT, self.parameters(rows) | {"now": now}))
-        self.stored(tx, [replace(row, position=position) for row, position in zip(rows, positions, strict=True)])
+        if announcements:
+            await self.store(tx, self.packed(announcements, now=now), now=now)
 
-    def rows(self, announcements: Sequence[Announcement], *, now: datetime) -> list[OutboxRow]:
-        """Returns a row for each, for a statement that stores them itself together with what they announce."""
-        return [_row(subject, [event], event.ByteSize()) for subject, event in self._events(announcements, now)]
+    async def store(self, tx: Transaction, rows: Sequence[OutboxRow], *, now: datetime) -> None:
+        values = {
+            "event_ids": [row.event_id for row in rows],
+            "subjects": [row.subject for row in rows],
+            "payloads": [row.payload for row in rows],
+            "now": now,
+        }
+        # INSERT ... SELECT numbers rows in the order of the arrays: the smallest position is the first row's.
+        positions = sorted(position for (position,) in await tx.fetch(_INSERT, values))
+        stored = [replace(row, position=position) for row, position in zip(rows, positions, strict=True)]
+        tx.after_commit(lambda: self._offer(stored))
 
     def packed(self, announcements: Sequence[Announcement], *, now: datetime) -> list[OutboxRow]:
         """Returns rows of up to 50 events, in the order of the first announcement of each."""
@@ -95,18 +97,6 @@ class Outbox:
             pack.events.append(event)
             pack.size += size
         return [_row(pack.subject, pack.events, pack.size) for pack in packs]
-
-    @staticmethod
-    def parameters(rows: Sequence[OutboxRow]) -> dict[str, list[str] | list[bytes]]:
-        return {
-            "event_ids": [row.event_id for row in rows],
-            "event_subjects": [row.subject for row in rows],
-            "event_payloads": [row.payload for row in rows],
-        }
-
-    def stored(self, tx: Transaction, rows: Sequence[OutboxRow]) -> None:
-        """Offers rows to the relay after the commit of the transaction that has written them."""
-        tx.after_commit(lambda: self._offer(rows))
 
     def _events(self, announcements: Sequence[Announcement], now: datetime) -> Iterator[tuple[str, bus_pb2.Event]]:
         current = current_traceparent()

@@ -1,7 +1,6 @@
 """A relay with a stream in memory, and announcements that are numbers."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import timedelta
 
 from google.protobuf.duration_pb2 import Duration
@@ -11,18 +10,10 @@ from servicekit.ids import Uuid7Source
 from servicekit.messaging.relay import Relay
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.outbox import INSERT, Announcement, Outbox
-from servicekit.pg.session import Statement
+from servicekit.pg.outbox import Announcement, Outbox
 from testkit.broker import MemoryBroker
 from testkit.database_clocks import ShiftedDatabaseClock
 
-_STORE = Statement(f"""
-    {INSERT}
-    select event_id, subject, payload, cast(:now as timestamptz)
-    from unnest(cast(:event_ids as text[]), cast(:event_subjects as text[]), cast(:event_payloads as bytea[]))
-        as event (event_id, subject, payload)
-    returning position
-""")  # noqa: S608 - a constant
 OLD_NOW = ShiftedDatabaseClock(-timedelta(minutes=5))
 
 
@@ -42,9 +33,7 @@ class Announcer:
         async with self._database.transaction() as tx:
             now = await clock.now(tx.connection)
             rows = [row for number in numbers for row in outbox.packed([_announcement(number, subject)], now=now)]
-            found = await tx.fetch(_STORE, outbox.parameters(rows) | {"now": now})
-            positions = sorted(position for (position,) in found)
-            outbox.stored(tx, [replace(row, position=position) for row, position in zip(rows, positions, strict=True)])
+            await outbox.store(tx, rows, now=now)
 
     async def together(self, numbers: Iterable[int], *, left: bool = False) -> None:
         """Announces numbers of one transaction, which share rows."""

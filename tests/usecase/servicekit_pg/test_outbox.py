@@ -9,7 +9,7 @@ from sqlalchemy import text
 from postflow.bus.v1 import bus_pb2
 from servicekit.ids import Uuid7Source
 from servicekit.pg.database import Database
-from servicekit.pg.outbox import INSERT, Announcement, Outbox, OutboxRow, stored_row
+from servicekit.pg.outbox import Announcement, Outbox, OutboxRow, stored_row
 
 NOW = datetime(2026, 3, 2, 9, 0, 0, 123457, tzinfo=UTC)
 
@@ -105,25 +105,6 @@ async def test_an_event_has_type_organization_aggregate_and_time(
     assert event.occur_time.ToDatetime(UTC) == NOW
     assert Duration.FromString(event.payload).ToTimedelta() == timedelta(seconds=7)
     assert not event.traceparent
-
-
-OWN = text(f"""
-    {INSERT}
-    select unnest(cast(:event_ids as text[])), unnest(cast(:event_subjects as text[])),
-        unnest(cast(:event_payloads as bytea[])), cast(:now as timestamptz)
-    returning position
-""")
-
-
-async def test_a_statement_that_announces_by_itself_uses_the_same_rows(
-    database: Database, outbox: Outbox, offered: Offered
-) -> None:
-    rows = outbox.rows([_announcement(1), _announcement(2)], now=NOW)
-    async with database.transaction() as tx:
-        await tx.connection.execute(OWN, Outbox.parameters(rows) | {"now": NOW})
-        outbox.stored(tx, rows)
-    assert [row.event_id for row in await _stored(database)] == [row.event_id for row in rows]
-    assert offered.rows == rows
 
 
 async def test_only_a_sampled_trace_is_carried(database: Database, outbox: Outbox, offered: Offered) -> None:

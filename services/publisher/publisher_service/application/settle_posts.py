@@ -5,7 +5,6 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -121,30 +120,19 @@ class SettlePosts:
 
     async def _record(self, tx: Transaction, batch: Sequence[Sent], settlements: Sequence[Settlement]) -> None:
         now = await self._clock.now(tx.connection)
-        events = self._outbox.rows([post_job_changed(each.job) for each in settlements], now=now)
         rows = [
-            SettleRow(
-                settlement=each,
-                activity_id=self._ids.new(),
-                outcome=_activity(each),
-                event_id=event.event_id,
-                event_subject=event.subject,
-                event_payload=event.payload,
-            )
-            for each, event in zip(settlements, events, strict=True)
+            SettleRow(settlement=each, activity_id=self._ids.new(), outcome=_activity(each)) for each in settlements
         ]
         settled = await record_settlements(tx, rows, now=now)
-        positions = settled.positions
         if settled.wakes:
             tx.after_commit(self._wake_lines)
-        stored = [replace(event, position=positions[event.event_id]) for event in events if event.event_id in positions]
-        self._outbox.stored(tx, stored)
-        recorded = [each.job for each, event in zip(settlements, events, strict=True) if event.event_id in positions]
+        recorded = [row.settlement.job for row in rows if row.activity_id in settled.activity_ids]
+        await self._outbox.append(tx, [post_job_changed(job) for job in recorded], now=now)
         tx.after_commit(partial(write_outcomes, recorded))
         doubtful = [each for each in batch if isinstance(each.outcome, Ambiguous)]
         await keep_contents(tx.connection, [each.claimed for each in doubtful])
-        if len(stored) < len(batch):
-            late = [sent for sent, event in zip(batch, events, strict=True) if event.event_id not in positions]
+        if len(recorded) < len(batch):
+            late = [sent for sent, row in zip(batch, rows, strict=True) if row.activity_id not in settled.activity_ids]
             await self._record_late(tx, late, now)
         for sent, each in zip(batch, settlements, strict=True):
             if each.disconnects:

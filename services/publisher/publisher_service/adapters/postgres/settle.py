@@ -4,15 +4,14 @@ Every answer of a provider goes this way. Attempts without an answer, and those 
 closes, are closed by `attempts`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 
 from publisher_service.domain.settlement import Settlement
-from servicekit.pg.outbox import INSERT
 from servicekit.pg.session import Session, Statement
 
-_SETTLE = Statement(f"""
+_SETTLE = Statement("""
     with result as materialized (
         select * from unnest(
             cast(:organization_ids as text[]), cast(:ids as text[]), cast(:fences as bigint[]),
@@ -23,12 +22,11 @@ _SETTLE = Statement(f"""
             cast(:end_times as timestamptz[]), cast(:attempt_states as text[]),
             cast(:attempt_error_reasons as text[]), cast(:attempt_error_messages as text[]),
             cast(:activity_ids as text[]), cast(:outcomes as text[]),
-            cast(:event_ids as text[]), cast(:event_subjects as text[]), cast(:event_payloads as bytea[]),
             cast(:pauses_until as timestamptz[]), cast(:in_doubts as boolean[]), cast(:unknown_untils as timestamptz[])
         ) as r (organization_id, id, fence, social_account_id, state, state_reason, next_action_time, attempts,
             publish_time, external_id, external_url, evidence_kind, error_reason, error_message, end_time,
             attempt_state, attempt_error_reason, attempt_error_message, activity_id, outcome,
-            event_id, event_subject, event_payload, pause_until, in_doubt, unknown_until)
+            pause_until, in_doubt, unknown_until)
     ),
     settled as (
         update post_job j set
@@ -68,37 +66,32 @@ _SETTLE = Statement(f"""
         select organization_id, social_account_id, activity_id, id, 'POST', outcome, end_time from settled
         where outcome <> ''
     )
-    {INSERT}
-    select event_id, event_subject, event_payload, :now from settled
-    returning position, event_id, exists (select 1 from released where wake_time is not null) as wakes
+    select activity_id, exists (select 1 from released where wake_time is not null) as wakes from settled
 """)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettleRow:
-    """A settlement, and the activity and the event that are stored with it."""
+    """A settlement, and the activity that is stored with it. The activity's id names the row."""
 
     settlement: Settlement
     activity_id: str
     outcome: str
-    event_id: str
-    event_subject: str
-    event_payload: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """The outbox positions of the settled rows by event id; a row that was skipped has none."""
+    """The activity ids of the settled rows: those of rows that were skipped are missing."""
 
-    positions: Mapping[str, int]
+    activity_ids: Set[str]
     # The line of some account has its turn now, or soon.
     wakes: bool
 
 
 async def record_settlements(session: Session, rows: Sequence[SettleRow], *, now: datetime) -> Settled:
-    """Writes jobs, attempts, gates, activity and events; skips a row whose attempt is no longer the open one."""
+    """Writes jobs, attempts, gates and activity; skips a row whose attempt is no longer the open one."""
     jobs = [row.settlement.job for row in rows]
-    stored = await session.fetch(
+    settled = await session.fetch(
         _SETTLE,
         {
             "organization_ids": [job.organization_id for job in jobs],
@@ -121,14 +114,10 @@ async def record_settlements(session: Session, rows: Sequence[SettleRow], *, now
             "attempt_error_messages": [row.settlement.error_message for row in rows],
             "activity_ids": [row.activity_id for row in rows],
             "outcomes": [row.outcome for row in rows],
-            "event_ids": [row.event_id for row in rows],
-            "event_subjects": [row.event_subject for row in rows],
-            "event_payloads": [row.event_payload for row in rows],
             "pauses_until": [row.settlement.pause_until for row in rows],
             "in_doubts": [job.in_doubt for job in jobs],
             "unknown_untils": [job.unknown_until for job in jobs],
             "now": now,
         },
     )
-    positions = {event_id: position for position, event_id, _ in stored}
-    return Settled(positions=positions, wakes=any(wakes for _, _, wakes in stored))
+    return Settled(activity_ids={activity_id for activity_id, _ in settled}, wakes=any(wakes for _, wakes in settled))
