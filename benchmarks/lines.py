@@ -21,14 +21,15 @@ _PER_SECOND = 20
 
 async def measure(stack: Stack, seeder: seed.Seeder, *, backlog: int, seconds: int) -> list[Result]:
     await stack.sandbox.faults({"fault": "slow", "seconds": _SECONDS_PER_SEND, "account": _BUSY})
-    busy = _posts_of_one_account(backlog)
+    # The first organization has some of the measured posts as well.
+    busy = of_account(seed.posts(backlog, "busy"), "org-0", _BUSY)
     await seeder.accounts(busy[:1])
     alone = await lateness.late_by(stack, await _scheduled(stack, seeder, "alone", seconds))
     due = await _scheduled(stack, seeder, "beside", seconds)
     # The backlog comes due after the first posts that are measured.
     middle = min(due.values()) + timedelta(seconds=seconds / 5)
     await seeder.jobs(busy, middle)
-    await _command(stack, busy, middle)
+    await command(stack, busy, middle)
     beside = await lateness.late_by(stack, due)
     return [
         Result(name="lateness p99, nothing else due", value=_p99(alone), unit="ms"),
@@ -50,25 +51,25 @@ async def measure(stack: Stack, seeder: seed.Seeder, *, backlog: int, seconds: i
     ]
 
 
-def _posts_of_one_account(count: int) -> list[seed.Post]:
-    """Returns posts of the first organization, to which some of the measured posts belong as well."""
+def of_account(posts: Sequence[seed.Post], organization_id: str, account_id: str) -> list[seed.Post]:
+    """Returns these posts as posts of one account."""
+    target = Target(social_account_id=account_id, channel="facebook")
     return [
         replace(
             post,
-            organization_id="org-0",
-            account_id=_BUSY,
-            job_id=job_id("org-0", post.draft_id, Target(social_account_id=_BUSY, channel="facebook")),
+            organization_id=organization_id,
+            account_id=account_id,
+            job_id=job_id(organization_id, post.draft_id, target),
         )
-        for post in seed.posts(count, "busy")
+        for post in posts
     ]
 
 
-async def _command(stack: Stack, posts: Sequence[seed.Post], due: datetime) -> None:
+async def command(stack: Stack, posts: Sequence[seed.Post], due: datetime) -> None:
     """Sends commands to the stream directly: Queue would not hand out so many of one account."""
     assert stack.nats is not None
     client = await nats.connect(stack.nats.url)
     stream = client.jetstream()
-    subject = publish_subject("org-0", _BUSY)
     answers = []
     for post in posts:
         message = publish_command_pb2.PublishCommand(
@@ -77,12 +78,13 @@ async def _command(stack: Stack, posts: Sequence[seed.Post], due: datetime) -> N
             slot_revision=1,
             emission=1,
             draft_id=post.draft_id,
-            target=target_pb2.Target(social_account_id=_BUSY, channel="facebook"),
+            target=target_pb2.Target(social_account_id=post.account_id, channel="facebook"),
             content_revision=1,
             max_attempts=5,
             schedule_time=due,
             not_after=due + timedelta(days=1),
         )
+        subject = publish_subject(post.organization_id, post.account_id)
         answers.append(await stream.publish_async(subject, message.SerializeToString()))
     for answer in answers:
         await answer

@@ -33,13 +33,13 @@ class Load:
 
 async def measure(load: Load) -> list[Result]:
     async with sites.running() as site:
-        print(f"measuring: Publisher away for {load.stopped:g} s", file=sys.stderr, flush=True)
+        print(f"measuring: Publisher down for {load.stopped:g} s", file=sys.stderr, flush=True)
         away = await _away(site, load)
     async with sites.running() as site:
         print(f"measuring: a provider that answers after {load.answer_seconds:g} s", file=sys.stderr, flush=True)
         slow = await _slow(site, load)
     return [
-        *results(f"{load.posts:,} due, Publisher away for {load.stopped:g} s", away),
+        *results(f"{load.posts:,} due, Publisher down for {load.stopped:g} s", away),
         *results(f"{load.slow_posts:,} due, provider answers after {load.answer_seconds:g} s", slow),
     ]
 

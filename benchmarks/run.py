@@ -19,6 +19,7 @@ from benchmarks import (
     jobs,
     lateness,
     lines,
+    one_in_flight,
     outbox,
     overload,
     pipeline,
@@ -54,9 +55,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=20, help="length of each lateness run (default 20)")
     parser.add_argument("--idle", type=int, default=30, help="seconds for which idling is measured (default 30)")
     parser.add_argument(
-        "--backlog", type=int, default=60_000, help="posts due while Publisher is away (default 60,000)"
+        "--backlog", type=int, default=60_000, help="posts due while Publisher is down (default 60,000)"
     )
-    parser.add_argument("--stopped", type=float, default=60.0, help="seconds for which it is away (default 60)")
+    parser.add_argument("--stopped", type=float, default=60.0, help="seconds for which it is down (default 60)")
     parser.add_argument("--slow-posts", type=int, default=4_000, help="posts of a slow provider (default 4,000)")
     parser.add_argument("--answer-seconds", type=float, default=2.0, help="seconds until it answers (default 2)")
     parser.add_argument("--events", type=int, default=100_000, help="events that the stream has lost (default 100,000)")
@@ -145,9 +146,10 @@ def _lateness(arguments: Namespace) -> list[Result]:
 
 async def _measure_lateness(arguments: Namespace) -> list[Result]:
     async with sites.running() as site:
-        _announce("lateness, AddToQueue")
+        _announce("lateness, AddToQueue, one request in flight")
         late = await lateness.measure(site.stack, site.seeder, arguments.rate, arguments.seconds)
-        return [*late, *await lateness.add_to_queue(site.stack, 300)]
+        added = await lateness.add_to_queue(site.stack, 300)
+        return [*late, *added, *await one_in_flight.measure(site)]
 
 
 def _idle(arguments: Namespace) -> list[Result]:
@@ -185,8 +187,8 @@ _PARTS: Mapping[str, _Part] = {
     "pipeline": _Part(
         "posts due at once through all four services: CPU against bare SQL, WAL, rows, events", _pipeline
     ),
-    "overload": _Part("commands and events per post while Publisher is away, or its provider is slow", _overload),
-    "lateness": _Part("lateness of posts at a steady rate; AddToQueue", _lateness),
+    "overload": _Part("commands and events per post while Publisher is down, or its provider is slow", _overload),
+    "lateness": _Part("lateness of posts at a steady rate; AddToQueue; one request in flight per account", _lateness),
     "lines": _Part("lateness of posts beside a backlog of one busy account", _lines),
 }
 

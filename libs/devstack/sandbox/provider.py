@@ -6,7 +6,7 @@ README.md states its contract.
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Self, assert_never
@@ -31,6 +31,8 @@ class Call:
 
     operation: Operation
     account: str
+    arrival: str
+    """Time at which the request came, on the provider's clock."""
     key: str = ""
     post: Post | None = None
 
@@ -107,15 +109,15 @@ class Sandbox:
         match request.method, route:
             case "POST", ["accounts", account, "posts"]:
                 key = request.headers.get("idempotency-key", "")
-                call = Call(operation=Operation.POST, account=account, key=key)
+                call = Call(operation=Operation.POST, account=account, arrival=self._time(), key=key)
                 self._refusable(call, connection, partial(self._take_post, call, request, connection))
             case "GET", ["accounts", account]:
-                call = Call(operation=Operation.ACCOUNT, account=account)
+                call = Call(operation=Operation.ACCOUNT, account=account, arrival=self._time())
                 self._refusable(call, connection, partial(self._show_account, call, request, connection))
             case "GET", ["posts"]:
                 query = parse_qs(request.query)
                 account, key = (query.get(name, [""])[0] for name in ("account", "idempotency_key"))
-                call = Call(operation=Operation.LOOKUP, account=account, key=key)
+                call = Call(operation=Operation.LOOKUP, account=account, arrival=self._time(), key=key)
                 self._refusable(call, connection, partial(self._look_up, call, request, connection))
             case "GET", ["posts", post_id]:
                 post = self._posts.get(post_id)
@@ -132,7 +134,7 @@ class Sandbox:
         post = validated(call.account, call.key, request)
         if self._mode(post.account) is Mode.KEYED and (post.account, post.key) in self._in_progress:
             raise Refusal(409, "IN_PROGRESS", "a request with this idempotency key is still being worked on")
-        call = Call(operation=call.operation, account=call.account, key=call.key, post=post)
+        call = replace(call, post=post)
         self._serve_or_misbehave(call, connection, partial(self._publish, call, connection))
 
     def _look_up(self, call: Call, request: Request, connection: Connection) -> None:
@@ -304,6 +306,7 @@ class Sandbox:
             {
                 "kind": "request",
                 "time": self._time(),
+                "arrival": call.arrival,
                 "operation": call.operation,
                 "account": call.account,
                 "idempotency_key": call.key,

@@ -14,7 +14,7 @@ class TestLedger:
     async def test_effect_and_outcome_are_written_before_the_answer(self, client: Client, sandbox: Sandbox) -> None:
         _, post = await client.post()
         effect, request = await client.ledger()
-        assert effect.pop("time") <= request.pop("time")
+        assert request.pop("arrival") <= effect.pop("time") <= request.pop("time")
         assert effect == {
             "seq": 1,
             "kind": "effect",
