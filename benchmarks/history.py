@@ -38,7 +38,7 @@ def append(results: Sequence[Result], date: str, file: Path = FILE) -> None:
         "commit": _commit(),
         "date": date,
         "machine": machine(),
-        "figures": {_name(each): round(each.value, 3) for each in results},
+        "figures": {_name(each): round(each.value, 3) for each in results if each.value or each.target is not None},
         "ratios": {_name(each): round(each.ratio, 3) for each in results if each.ratio is not None},
         "targets": {_name(each): each.target for each in results if each.target is not None},
     }

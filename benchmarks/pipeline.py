@@ -32,7 +32,7 @@ def results(measured: Sequence[tuple[Floor, Drained]]) -> list[Result]:
     if first is not last:
         found.append(
             Result(
-                name=f"CPU per post, {last.posts:,} due at once",
+                name=f"CPU per post, {last.posts:,} due at once, against {first.posts:,}",
                 value=last.total,
                 unit="us",
                 baseline=first.total,

@@ -45,7 +45,7 @@ def draw(runs: Sequence[Run], out: Path) -> None:
         axes = figure.add_subplot(rows, _COLUMNS, place + 1)
         axes.plot([number for number, _ in points], [value for _, value in points], marker="o")
         axes.axhline(targets[name], linestyle="--", color="grey")
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.1 * max(targets[name], *(value for _, value in points)) or 1)
         axes.set_title(name, fontsize=8)
         axes.set_xticks(range(len(runs)), [run.commit[:8] for run in runs], rotation=60, fontsize=6)
     out.parent.mkdir(parents=True, exist_ok=True)

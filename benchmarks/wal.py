@@ -5,8 +5,9 @@ The statistics views would cost ten seconds, after which idle backends report, a
 
 import asyncio
 import re
+import subprocess
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -111,13 +112,8 @@ class Log:
 
     async def written(self, start: str, end: str) -> Written:
         program = postgres_programs(unprivileged_uid()) / "pg_waldump"
-        process = await asyncio.create_subprocess_exec(
-            str(program), "-p", str(self._folder), "-s", start, "-e", end, stdout=asyncio.subprocess.PIPE
-        )
-        assert process.stdout is not None
-        lines = [line.decode() async for line in process.stdout]
-        assert await process.wait() == 0, "pg_waldump has failed"
-        return named(read(lines), await self._names())
+        command = [str(program), "-p", str(self._folder), "-s", start, "-e", end]
+        return named(await asyncio.to_thread(_read, command), await self._names())
 
     async def _names(self) -> Mapping[Relation, Relation]:
         names: dict[Relation, Relation] = {}
@@ -127,6 +123,14 @@ class Log:
                 names[str(database), str(file)] = (service, table)
             await connection.close()
         return names
+
+
+def _read(command: Sequence[str]) -> Written:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        found = read(process.stdout)
+    assert process.returncode == 0, "pg_waldump has failed"
+    return found
 
 
 _NAMES = """
