@@ -37,6 +37,14 @@ def timestamp(moment: datetime | None) -> Timestamp | None:
     return Timestamp(seconds=since.days * 86_400 + since.seconds, nanos=since.microseconds * 1000)
 
 
+def put(field: Timestamp, moment: datetime | None) -> None:
+    """Writes an instant into a field of a message; None leaves it unset. Half as dear as a message that is copied."""
+    if moment is not None:
+        since = moment - _EPOCH
+        field.seconds = since.days * 86_400 + since.seconds
+        field.nanos = since.microseconds * 1000
+
+
 def micros(moment: datetime) -> int:
     """Returns the microseconds since 1970, for cursors, which must be exact."""
     return (moment - _EPOCH) // _MICROSECOND

@@ -5,9 +5,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from publisher_service.domain.post_job import PostJob, Target, job_id
+from publisher_service.domain.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Command:
     """Asks to send one target of one draft now.
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
-from uuid import UUID
+
+from publisher_service.domain.record import record
 
 
 class JobState(StrEnum):
@@ -135,7 +136,7 @@ class Target:
     destination: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class PostJob:
     organization_id: str
     id: str
@@ -197,9 +198,9 @@ def job_id(organization_id: str, draft_id: str, target: Target) -> str:
     """Returns a UUIDv8 of organization, draft and target, so that any service can compute the id."""
     parts = (organization_id, draft_id, target.social_account_id, target.channel, target.destination)
     # No part can contain the separator: messages with a NUL are refused, and PostgreSQL stores none.
-    digest = hashlib.sha256("\0".join(parts).encode()).digest()[:16]
-    value = int.from_bytes(digest) & ~(0xF << 76) & ~(0x3 << 62) | 0x8 << 76 | 0b10 << 62
-    return str(UUID(int=value))
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    variant = "89ab"[int(digest[16], 16) & 3]
+    return f"{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-{variant}{digest[17:20]}-{digest[20:32]}"
 
 
 def moved(

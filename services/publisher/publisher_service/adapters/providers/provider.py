@@ -196,7 +196,16 @@ def _named(proof: Proof) -> Proof:
 Value = TypeVar("Value")
 
 
+# The fields of each outcome and finding that hold text.
+_TEXTS: Final = {
+    kind: tuple(field.name for field in fields(kind) if field.type is str) for kind in {*OUTCOMES, *FINDINGS}
+}
+
+
 def _storable(value: Value) -> Value:
-    texts = {field.name: getattr(value, field.name) for field in fields(value)}  # type: ignore[arg-type]
-    changes = {name: storable(text)[:_LONGEST_TEXT] for name, text in texts.items() if isinstance(text, str)}
-    return replace(value, **changes)  # type: ignore[type-var]
+    changes: dict[str, str] = {}
+    for name in _TEXTS[type(value)]:
+        text = getattr(value, name)
+        if (kept := storable(text)[:_LONGEST_TEXT]) != text:
+            changes[name] = kept
+    return replace(value, **changes) if changes else value  # type: ignore[type-var]
