@@ -15,6 +15,7 @@ from opentelemetry import metrics
 
 from publisher_service.adapters.providers.adapter import Adapter, CredentialsRefused, Limits, Post, ProviderDown
 from publisher_service.adapters.providers.texts import is_name, storable
+from publisher_service.adapters.providers.time_limit import TimeLimit
 from publisher_service.domain.outcome import (
     FINDINGS,
     OUTCOMES,
@@ -61,6 +62,7 @@ class Provider:
         self.limits: Limits = adapter.limits
         self._adapter = adapter
         self._clock = clock
+        self._limit = TimeLimit(self.time_limit)
         for operation in ("verify", "send", "look"):
             _failures.add(0, {"provider": self.name, "operation": operation})
 
@@ -121,8 +123,7 @@ class Provider:
 
     async def _in_time(self, call: Coroutine[Any, Any, T]) -> T:
         try:
-            async with asyncio.timeout(self.time_limit.total_seconds()):
-                return await call
+            return await self._limit.run(call)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
