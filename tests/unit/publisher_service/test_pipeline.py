@@ -105,6 +105,8 @@ class Competing(Claims):
 class Narrow:
     """A lane with room for one post."""
 
+    seconds = 0.0
+
     def __init__(self) -> None:
         self.when_full: Callable[[], None] = lambda: None
         self._room = 1

@@ -81,12 +81,11 @@ async def test_an_unexpected_error_is_not_repeated() -> None:
         await settled(a_settling(SettlePosts(PUBLISHED, failures=[RuntimeError("a defect")])), 1)
 
 
-def test_open_commands_are_slow_until_they_are_announced() -> None:
+async def test_commands_are_open_until_they_are_settled() -> None:
     settling = a_settling(SettlePosts(PUBLISHED))
     held = a_held(command("slot-1"))
-    held.claim_started = 10.0
     settling.open(held)
-    assert settling.slow(10.0) == []
-    assert settling.slow(11.0) == [held]
-    held.is_announced = True
-    assert settling.slow(11.0) == []
+    assert list(settling.opened) == [held]
+    assert settling.settled == 0
+    await settled(settling, 2)
+    assert settling.settled == 2

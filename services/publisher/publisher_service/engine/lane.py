@@ -35,6 +35,11 @@ class ProviderLane:
         """The room that the provider has at this moment."""
         return Lane(provider=self._provider, room=self._room(), lease=self._lease)
 
+    @property
+    def seconds(self) -> float:
+        """Returns the time that a request takes at present; 0 before the first has ended."""
+        return self._seconds
+
     def enter(self, held: HeldCommand) -> None:
         """Takes a claimed post, to be sent as soon as a sender is free."""
         self._open += 1

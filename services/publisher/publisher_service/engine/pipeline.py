@@ -22,6 +22,7 @@ from publisher_service.engine.held_command import HeldCommand
 from publisher_service.engine.intake import CommandIntake
 from publisher_service.engine.lane import ProviderLane
 from publisher_service.engine.settling import Settling
+from publisher_service.engine.started import Started
 from publisher_service.engine.turn_queue import TurnQueue
 from publisher_service.engine.wake_up import WakeUp
 from servicekit.clock import Clock
@@ -35,7 +36,7 @@ _CLAIM_BATCH = 200
 # Above this, due commands go into the lines even while their provider has no room: other commands need the places.
 _MOST_DUE = 15_000
 _LOOK_PERIOD = 0.25
-_STARTED_AFTER = 1.0
+_SLOW_PERIOD = 0.5
 _DATABASE_DOWN = timedelta(seconds=1)
 _AT_ONCE = timedelta(milliseconds=1)
 
@@ -63,6 +64,7 @@ class PublishPipeline:
         self._send_post = send
         self._settling = Settling(settle, steady=steady, lanes=lanes, wake_up=wake_up)
         self._announce_started = announce_started
+        self._started = Started(lanes)
         self._disown_claims = disown
         self._clock = clock
         self._steady = steady
@@ -233,10 +235,11 @@ class PublishPipeline:
         self._settling.add(held, sent)
 
     async def _watch_slow(self, stop: asyncio.Event) -> None:
-        """Announces attempts that stay open for a second; most end before anyone could have looked."""
+        """Announces attempts that stay open; most end before anyone could have looked."""
         while not stop.is_set():
-            await wait(stop, _STARTED_AFTER / 2)
-            slow = self._settling.slow(self._clock.monotonic() - _STARTED_AFTER)
+            await wait(stop, _SLOW_PERIOD)
+            now = self._clock.monotonic()
+            slow = self._started.choose(self._settling.opened, settled=self._settling.settled, now=now)
             if slow:
                 for held in slow:
                     held.is_announced = True

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from publisher_service.application.send_post import Sent
 from publisher_service.application.settle_posts import SettlePosts
@@ -36,6 +36,7 @@ class Settling:
         self._answered: list[tuple[HeldCommand, Sent]] = []
         self._some_answered = asyncio.Event()
         self._is_ending = False
+        self.settled = 0
 
     def open(self, held: HeldCommand) -> None:
         """Counts a claimed command as open until its answer is recorded."""
@@ -46,9 +47,10 @@ class Settling:
         self._answered.append((held, sent))
         self._some_answered.set()
 
-    def slow(self, started_before: float) -> list[HeldCommand]:
-        """Returns the open commands that were claimed before then and are not announced yet."""
-        return [held for held in self._open if not held.is_announced and held.claim_started < started_before]
+    @property
+    def opened(self) -> Collection[HeldCommand]:
+        """The commands that are claimed and not settled."""
+        return self._open
 
     def end(self) -> None:
         """Lets `run` return once every answer is recorded; none is added after this."""
@@ -67,6 +69,7 @@ class Settling:
 
     async def _settle(self, batch: Sequence[tuple[HeldCommand, Sent]]) -> None:
         jobs = await self._recorded([sent for _, sent in batch])
+        self.settled += len(batch)
         now = self._steady.now()
         for (held, sent), job in zip(batch, jobs, strict=True):
             self._open.discard(held)
