@@ -122,14 +122,18 @@ async def test_a_slot_moves_with_new_time_zone_data(rig: "Rig") -> None:
     ]
 
 
-async def test_an_unanswered_command_is_repeated(rig: "Rig") -> None:
-    rig.draft("d1", ("page", "facebook", ""))
-    await schedule(rig, "d1", timedelta(seconds=-58))
-    first, second = (await rig.commands(2))[:2]
-    assert (first.emission, second.emission) == (1, 2)
-    first.emission = second.emission = 0
-    assert first == second
-    await rig.report(first, POST_JOB_STATE_READY, 2)
+async def test_a_lost_command_is_repeated_and_one_that_waits_is_not(rig: "Rig") -> None:
+    for draft in ("d1", "d2"):
+        rig.draft(draft, (f"page-{draft}", "facebook", ""))
+        await schedule(rig, draft, timedelta(seconds=-58))
+    lost, held = await rig.commands(2)
+    await rig.nats.jetstream().delete_msg(PUBLISH.name, 1)
+    still, again = await rig.commands(2)
+    assert still == held
+    assert (lost.emission, again.emission) == (1, 2)
+    lost.emission = again.emission = 0
+    assert lost == again
+    await rig.report(again, POST_JOB_STATE_READY, 2)
 
 
 async def test_commands_lost_by_a_wiped_server_are_back_before_they_are_due(

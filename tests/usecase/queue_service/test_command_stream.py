@@ -15,7 +15,7 @@ from postflow.queue.v1.publish_command_pb2 import PublishCommand
 from queue_service.adapters import command_stream
 from queue_service.adapters.command_stream import CommandStream
 from queue_service.domain.command import Command
-from queue_service.domain.stream import Room
+from queue_service.domain.stream import Holding, Room
 from servicekit.bus.connection import connect
 from servicekit.bus.publisher import PipelinedPublisher
 from testkit.clocks import START
@@ -223,3 +223,43 @@ async def test_a_stream_that_lost_its_tail_has_lost_commands(
     await commands.send([numbered(number) for number in range(4, 4 + refilled)])
     await eventually(lambda: has_room(commands))
     assert commands.losses
+
+
+async def test_the_stream_says_which_commands_it_holds(commands: CommandStream, client: Client) -> None:
+    await commands.room()
+    assert await commands.holding() == Holding(0, 0)
+    await commands.send([numbered(number) for number in range(5)])
+    assert [(each.slot_id, each.emission, each.sequence) for each in commands.take_stored()] == [
+        ("s0", 1, 1),
+        ("s1", 1, 2),
+        ("s2", 1, 3),
+        ("s3", 1, 4),
+        ("s4", 1, 5),
+    ]
+    assert commands.take_stored() == []
+    for sequence in (1, 3, 4):
+        await client.jetstream().delete_msg(PUBLISH.name, sequence)
+    holding = await commands.holding()
+    assert holding is not None
+    assert [holding.holds(sequence) for sequence in range(7)] == [False, False, True, False, False, True, False]
+
+
+async def test_too_many_removed_commands_count_as_held(
+    commands: CommandStream, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_stream, "_MOST_REMOVED", 1)
+    await commands.room()
+    await commands.send([numbered(number) for number in range(5)])
+    for sequence in (1, 3, 4):
+        await client.jetstream().delete_msg(PUBLISH.name, sequence)
+    assert await commands.holding() == Holding(2, 5)
+
+
+async def test_an_unreachable_or_absent_stream_says_nothing(
+    commands: CommandStream, client: Client, fresh_nats: EmbeddedNats
+) -> None:
+    assert await commands.holding() is None
+    await commands.room()
+    await fresh_nats.kill()
+    await eventually(lambda: not client.is_connected)
+    assert await commands.holding() is None

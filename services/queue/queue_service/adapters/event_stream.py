@@ -22,7 +22,7 @@ class EventStream:
             return None
         js = self._connection.jetstream(timeout=_TIMEOUT)
         try:
-            # In this order: whatever was stored by then counts as unheard until the consumer has nothing left.
+            # In this order: events stored by then count as unheard until the consumer has nothing left.
             stream = await js.stream_info(self._consumer.stream)
             consumer = await js.consumer_info(self._consumer.stream, self._consumer.durable)
         except NotFoundError:

@@ -1,4 +1,4 @@
-"""Which commands are lost, and which merely wait: in the stream for Publisher, or with their answers on the way.
+"""Tells lost commands from those that merely wait: in the stream for Publisher, or with their answers on the way.
 
 Publisher acknowledges a command only after it has committed what becomes of its post. So a command that the stream
 holds is not lost. One that the stream no longer holds is answered by an event within moments; if Queue has heard all

@@ -50,7 +50,7 @@ class Command(NamedTuple):
 
 
 class SentCommand(NamedTuple):
-    """Where the stream has stored a copy of a command."""
+    """Names the sequence under which the stream has stored a copy of a command."""
 
     organization_id: str
     slot_id: str
