@@ -1,5 +1,6 @@
 """The room of a provider's lane."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from publisher_service.engine.held_command import HeldCommand
@@ -7,8 +8,9 @@ from publisher_service.engine.lane import ProviderLane
 from tests.unit.publisher_service.post_jobs import command
 
 
-def test_a_lane_has_room_until_it_is_full_of_unsent_posts() -> None:
+async def test_a_lane_has_room_until_it_is_full_of_unsent_posts() -> None:
     lane = ProviderLane("sandbox", senders=4, lease=timedelta(seconds=15))
+    await answer_one(lane, [0.0, 0.001])
     assert lane.now.room > 100
     for _ in range(lane.now.room):
         lane.enter(HeldCommand(command=command("slot"), since=0))
@@ -17,14 +19,24 @@ def test_a_lane_has_room_until_it_is_full_of_unsent_posts() -> None:
     assert lane.now.room == 0  # it has not been sent yet
 
 
+def test_a_provider_counts_as_slow_until_its_first_answer() -> None:
+    lane = ProviderLane("sandbox", senders=4, lease=timedelta(seconds=15))
+    assert lane.now.room == 4
+
+
 async def test_a_slow_provider_has_room_for_one_post_per_sender() -> None:
     lane = ProviderLane("sandbox", senders=4, lease=timedelta(seconds=15))
-    times = iter(range(0, 1000, 10))
+    await answer_one(lane, [0.0, 10.0])
+    assert lane.now.room == 4
+
+
+async def answer_one(lane: ProviderLane, times: Sequence[float]) -> None:
+    """Sends one post, which begins and ends at these times."""
+    clock = iter(times)
 
     async def send(work: HeldCommand) -> None:
         lane.leave()
 
     lane.enter(HeldCommand(command=command("slot"), since=0))
     lane.end()
-    await lane.run(send, lambda: float(next(times)))
-    assert lane.now.room == 4
+    await lane.run(send, lambda: next(clock))

@@ -27,7 +27,8 @@ class ProviderLane:
         self._lease = lease
         self._waiting: asyncio.Queue[HeldCommand | None] = asyncio.Queue()
         self._open = 0
-        self._seconds = 0.0
+        # The time that a request takes at present; None before the first has ended.
+        self._seconds: float | None = None
         self.show()
 
     @property
@@ -38,7 +39,7 @@ class ProviderLane:
     @property
     def seconds(self) -> float:
         """Returns the time that a request takes at present; 0 before the first has ended."""
-        return self._seconds
+        return self._seconds or 0.0
 
     def enter(self, held: HeldCommand) -> None:
         """Takes a claimed post, to be sent as soon as a sender is free."""
@@ -59,7 +60,7 @@ class ProviderLane:
             while (held := await self._waiting.get()) is not None:
                 begun = seconds()
                 await send(held)
-                self._seconds += _SHARE_OF_NEWEST * (seconds() - begun - self._seconds)
+                self._count(seconds() - begun)
 
         async with asyncio.TaskGroup() as group:
             for _ in range(self._senders):
@@ -70,6 +71,13 @@ class ProviderLane:
         for _ in range(self._senders):
             self._waiting.put_nowait(None)
 
+    def _count(self, seconds: float) -> None:
+        before = self._seconds
+        self._seconds = seconds if before is None else before + _SHARE_OF_NEWEST * (seconds - before)
+
     def _room(self) -> int:
-        ahead = self._senders if self._seconds * _MOST_OPEN > _AHEAD * self._senders else _MOST_OPEN
+        # The provider counts as slow until its first answer: of 500 posts claimed at once, those that 64 senders do not
+        # begin within the lease would have to be claimed again.
+        is_slow = self._seconds is None or self._seconds * _MOST_OPEN > _AHEAD * self._senders
+        ahead = self._senders if is_slow else _MOST_OPEN
         return max(min(_MOST_OPEN - self._open, ahead - self._waiting.qsize()), 0)

@@ -16,15 +16,17 @@ from typing import Protocol
 
 from queue_service.adapters.postgres.dispatch import find_unanswered_targets
 from queue_service.adapters.postgres.sent_commands import delete_sent, list_sent, read_sent, save_sent
-from queue_service.domain.command import Command, DueSlot, SentBatch, SentCommand
+from queue_service.domain.command import REPEAT_DELAYS, Command, DueSlot, SentBatch, SentCommand
 from queue_service.domain.stream import Hearing, Holding
 from servicekit.pg.database import Database
 
 EARLY = timedelta(seconds=2)
 """How long before its repeat is due a slot is looked at: long enough to tell a lost answer from one on the way."""
 
-# An event is published within a second of the acknowledgement of the command, even by a busy process.
+# A second is enough for the answer to a command that was sent long ago. One that has just left the stream was sent by a
+# Publisher that is busy, or has just started: it gets the time that its answer gets when all is well.
 _ON_ITS_WAY = timedelta(seconds=1)
+_JUST_TAKEN = REPEAT_DELAYS[0]
 # If Queue cannot hear events for this long, it asks.
 _LONGEST_SILENCE = timedelta(seconds=30)
 
@@ -53,6 +55,7 @@ class _Gone:
     """A copy of a command that has left the stream unanswered: since when, and the events to hear before it is lost."""
 
     since: datetime
+    patience: timedelta
     events: int | None = None
 
 
@@ -144,11 +147,11 @@ class Outstanding:
         if note is None:
             if hearing is not None and hearing.is_complete and key not in self._held:
                 return True
-            self._gone[key] = _Gone(now)
+            self._gone[key] = _Gone(now, _JUST_TAKEN if key in self._held else _ON_ITS_WAY)
             return False
         if now - note.since >= _LONGEST_SILENCE:
             return True
-        if hearing is None or now - note.since < _ON_ITS_WAY:
+        if hearing is None or now - note.since < note.patience:
             return False
         if note.events is None:
             note.events = hearing.last_sequence
