@@ -24,7 +24,7 @@ from postflow.publisher.v1.publisher_service_pb2 import PublishedTarget, Withdra
 from postflow.target.v1 import target_pb2
 from servicekit.faults import InvalidField, InvalidRequest
 from servicekit.pg.outbox import Announcement
-from servicekit.timestamps import moment
+from servicekit.timestamps import moment, timestamp
 from topology import events_subject
 
 _JOB_STATES = {
@@ -203,26 +203,27 @@ def approve_draft_response(view: DraftView) -> ApproveDraftResponse:
 
 def draft_message(view: DraftView) -> draft_pb2.Draft:
     """Returns the draft as callers see it."""
-    draft = view.draft
-    return draft_pb2.Draft(
+    draft, approval = view.draft, view.draft.approval
+    message = draft_pb2.Draft(
         id=draft.id,
-        content=draft_pb2.DraftContent.FromString(draft.body.encoded),
-        targets=map(_target_message, draft.targets),
+        targets=[_target_message(target) for target in draft.targets],
         revision=draft.revision,
         content_digest=draft.body.digest,
-        approved=draft.approval is not None,
-        approve_time=draft.approval.time if draft.approval else None,
-        approver=draft.approval.approver if draft.approval else "",
+        approved=approval is not None,
+        approve_time=timestamp(approval.time) if approval else None,
+        approver=approval.approver if approval else "",
         state=f"DRAFT_STATE_{draft.folded.state}",
         target_states=[
             _target_state(target, job, draft.obstacles) for target, job in shown_targets(draft.targets, view.jobs)
         ],
-        schedule_time=draft.folded.schedule_time,
-        publish_time=draft.folded.publish_time,
+        schedule_time=timestamp(draft.folded.schedule_time),
+        publish_time=timestamp(draft.folded.publish_time),
         etag=draft.etag,
-        create_time=draft.create_time,
-        update_time=draft.update_time,
+        create_time=timestamp(draft.create_time),
+        update_time=timestamp(draft.update_time),
     )
+    message.content.ParseFromString(draft.body.encoded)
+    return message
 
 
 def _published(organization_id: str, draft_id: str, message: PublishedTarget) -> PostJob:
@@ -247,8 +248,8 @@ def _target_state(target: Target, job: PostJob | None, obstacles: Obstacles) -> 
         target=_target_message(target),
         post_job_id=job.id,
         post_job_state=job.state,
-        schedule_time=job.schedule_time,
-        publish_time=job.publish_time,
+        schedule_time=timestamp(job.schedule_time),
+        publish_time=timestamp(job.publish_time),
         external_url=job.external_url,
         error_message=job.error_message,
         state_reason=reason,

@@ -1,5 +1,6 @@
 """Reading a draft, and when that asks Publisher about an account."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
@@ -13,6 +14,7 @@ from drafts_service.domain.target import Target
 from postflow.drafts.v1.draft_pb2 import Draft
 from postflow.drafts.v1.drafts_service_pb2 import CreateDraftResponse, UpdateDraftResponse
 from servicekit.faults import NotFound
+from servicekit.pg.database import Database
 
 Get = Callable[..., Awaitable[Draft]]
 Create = Callable[..., Coroutine[Any, Any, CreateDraftResponse]]
@@ -50,6 +52,30 @@ async def test_a_missing_draft_or_one_of_another_organization_is_not_found(
     with pytest.raises(NotFound) as absence:
         await get_draft(draft_id, organization_id=organization_id)
     assert (absence.value.reason, absence.value.metadata) == ("DRAFT_NOT_FOUND", {"draft_id": draft_id})
+
+
+async def test_calls_that_arrive_together_share_statements(
+    database: Database, a_draft: ADraft, get_draft: Get, reflect: Reflect, a_job: Job
+) -> None:
+    names = [f"draft-{number}" for number in range(12)]
+    for name in names:
+        await a_draft(name, accounts=("page",))
+    await reflect(*(a_job(JobState.READY, draft_id=name, account="page", state_reason=name) for name in names))
+    heard: list[str] = []
+    database.listeners.append(lambda sql, _values: heard.append(sql))
+    async with asyncio.TaskGroup() as group:
+        asked = {name: group.create_task(found_or_none(get_draft(name))) for name in (*names, "absent")}
+    assert {name: reasons(draft) for name, task in asked.items() if (draft := task.result())} == {
+        name: {"page": name} for name in names
+    }
+    assert len(heard) <= 4  # two at once for the first two calls, then one for all others
+
+
+async def found_or_none(call: Awaitable[Draft]) -> Draft | None:
+    try:
+        return await call
+    except NotFound:
+        return None
 
 
 async def test_an_account_is_asked_for_again_after_an_outage_of_publisher(

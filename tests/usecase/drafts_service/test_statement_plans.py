@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from sqlalchemy import TextClause, text
 
-from drafts_service.adapters.postgres import accounts, drafts, post_jobs
+from drafts_service.adapters.postgres import accounts, draft_views, drafts, post_jobs
 from drafts_service.domain.post_job import JobState, PostJobEvent
 from postflow.drafts.v1.draft_pb2 import Draft
 from servicekit.pg.database import Database
@@ -48,6 +48,9 @@ JOBS = ("organization_id", "draft_id")
         (accounts._FIND, "social_account", {DRAFT}),
         (drafts._FIND, "social_account", {DRAFT}),
         (drafts._TARGETS, "draft", {DRAFT}),
+        (draft_views._FIND, "draft", {DRAFT}),
+        (draft_views._FIND, "post_job", {JOBS}),
+        (draft_views._FIND, "social_account", {DRAFT}),
         (drafts._CLAIM_WITHDRAWALS, "draft", {DRAFT, ("withdraw_due_time",)}),
     ],
     ids=[
@@ -63,6 +66,9 @@ JOBS = ("organization_id", "draft_id")
         "accounts",
         "accounts of a draft",
         "targets",
+        "views",
+        "jobs of views",
+        "accounts of views",
         "due withdrawals",
     ],
 )

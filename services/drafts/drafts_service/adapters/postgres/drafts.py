@@ -16,12 +16,10 @@ from drafts_service.domain.target import Target
 from servicekit.pg.database import Transaction
 from servicekit.pg.session import Statement
 
-_COLUMNS = """
+COLUMNS = """
     organization_id, id, content, content_digest, targets, revision, version, edit_version,
     approved_digest, approve_time, approver, withdraw_below, withdraw_due_time, exposed,
-    state, schedule_time, publish_time, create_time, update_time
-"""
-_ACCOUNTS = """
+    state, schedule_time, publish_time, create_time, update_time,
     (
         select jsonb_object_agg(account.id, account.state)
         from jsonb_array_elements(draft.targets) as target
@@ -32,13 +30,15 @@ _ACCOUNTS = """
         ) as account
     ) as accounts
 """
-_FIND = text(f"select {_COLUMNS}, {_ACCOUNTS} from draft where organization_id = :organization_id and id = :id")
+"""The columns of `draft_of`."""
+
+_FIND = text(f"select {COLUMNS} from draft where organization_id = :organization_id and id = :id")
 # See _LOCK_SEVERAL.
 _LOCK = Statement(f"""
     select here.*
     from unnest(cast(:organizations as text[]), cast(:ids as text[])) as wanted (organization_id, id)
     cross join lateral (
-        select {_COLUMNS}, {_ACCOUNTS} from draft
+        select {COLUMNS} from draft
         where draft.organization_id = wanted.organization_id and draft.id = wanted.id for update
     ) as here
 """)
@@ -113,7 +113,7 @@ _LOCK_ABSENT = text("""
 
 async def find_draft(connection: AsyncConnection, organization_id: str, draft_id: str) -> Draft | None:
     row = (await connection.execute(_FIND, {"organization_id": organization_id, "id": draft_id})).one_or_none()
-    return _draft(row) if row else None
+    return draft_of(row) if row else None
 
 
 async def lock_draft(tx: Transaction, key: DraftKey) -> Draft | None:
@@ -123,7 +123,7 @@ async def lock_draft(tx: Transaction, key: DraftKey) -> Draft | None:
 
 async def lock_whole_drafts(tx: Transaction, keys: Collection[DraftKey]) -> dict[DraftKey, Draft]:
     """Returns those of the drafts that exist, and locks them until the end of the transaction."""
-    drafts = map(_draft, await tx.fetch(_LOCK, key_arrays(keys)))
+    drafts = map(draft_of, await tx.fetch(_LOCK, key_arrays(keys)))
     return {draft.key: draft for draft in drafts}
 
 
@@ -235,7 +235,7 @@ def _columns(draft: Draft) -> dict[str, object]:
     }
 
 
-def _draft(row: Iterable[Any]) -> Draft:
+def draft_of(row: Iterable[Any]) -> Draft:
     # Unpacked, because each attribute of a row costs as much as four columns.
     (
         organization_id, draft_id, content, digest, targets, revision, version, edit_version,

@@ -1,11 +1,11 @@
 """The SQL of post jobs as Publisher has announced them, and of the draft states folded from them."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, text
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from drafts_service.adapters.postgres.drafts import key_arrays
@@ -13,16 +13,17 @@ from drafts_service.domain.draft import DraftKey
 from drafts_service.domain.post_job import DraftState, FoldedState, JobState, PostJob, PostJobEvent, Standing
 from drafts_service.domain.target import Target
 from servicekit.pg.database import Transaction
-from servicekit.pg.session import Row as HotRow
 from servicekit.pg.session import Statement
 
 # A dict is several times cheaper than calling the enum, and a batch has hundreds of jobs.
 _JOB_STATES: Mapping[str, JobState] = {state.value: state for state in JobState}
 
-_COLUMNS = """
+COLUMNS = """
     organization_id, draft_id, id, version, social_account_id, channel, destination,
     state, state_reason, schedule_time, publish_time, external_url, error_message
 """
+"""The columns of `job_of`."""
+
 _UNLESS_OLDER = """
     on conflict (organization_id, draft_id, id) do update set version = excluded.version, state = excluded.state,
         state_reason = excluded.state_reason, schedule_time = excluded.schedule_time,
@@ -31,19 +32,19 @@ _UNLESS_OLDER = """
     where post_job.version < excluded.version
 """
 _JOBS_OF_DRAFT = text(f"""
-    select {_COLUMNS} from post_job where organization_id = :organization_id and draft_id = :draft_id
+    select {COLUMNS} from post_job where organization_id = :organization_id and draft_id = :draft_id
 """)
 # LATERAL with OFFSET 0: see the plans in `drafts`.
 _JOBS_OF_DRAFTS = Statement(f"""
     select job.*
     from unnest(cast(:organizations as text[]), cast(:ids as text[])) as wanted (organization_id, draft_id)
     cross join lateral (
-        select {_COLUMNS} from post_job
+        select {COLUMNS} from post_job
         where post_job.organization_id = wanted.organization_id and post_job.draft_id = wanted.draft_id offset 0
     ) as job
 """)
 _SAVE_JOB = text(f"""
-    insert into post_job ({_COLUMNS})
+    insert into post_job ({COLUMNS})
     values (:organization_id, :draft_id, :id, :version, :social_account_id, :channel, :destination,
         :state, :state_reason, :schedule_time, :publish_time, :external_url, :error_message)
     {_UNLESS_OLDER}
@@ -75,8 +76,8 @@ _REFLECT = text(f"""
         select organization_id, id, version, draft_id, kind, payload, occur_time from arrived
         on conflict do nothing
     ), jobs as (
-        insert into post_job ({_COLUMNS})
-        select {_COLUMNS} from arrived where is_newest
+        insert into post_job ({COLUMNS})
+        select {COLUMNS} from arrived where is_newest
         {_UNLESS_OLDER}
     )
     update draft set state = folded.state, schedule_time = folded.schedule_time, publish_time = folded.publish_time,
@@ -97,14 +98,14 @@ _REFLECT = text(f"""
 
 async def find_jobs(connection: AsyncConnection, organization_id: str, draft_id: str) -> list[PostJob]:
     rows = await connection.execute(_JOBS_OF_DRAFT, {"organization_id": organization_id, "draft_id": draft_id})
-    return [_job(row) for row in rows]
+    return [job_of(row) for row in rows]
 
 
 async def find_jobs_of(tx: Transaction, keys: Collection[DraftKey]) -> dict[DraftKey, list[PostJob]]:
     """Returns the jobs of each of these drafts that has any."""
     found: defaultdict[DraftKey, list[PostJob]] = defaultdict(list)
     for row in await tx.fetch(_JOBS_OF_DRAFTS, key_arrays(keys)):
-        job = _job(row)
+        job = job_of(row)
         found[job.organization_id, job.draft_id].append(job)
     return found
 
@@ -198,17 +199,21 @@ async def reflect(
     return [DraftState(state) for (state,) in result]
 
 
-def _job(row: Row[Any] | HotRow) -> PostJob:
+def job_of(row: Iterable[Any]) -> PostJob:
+    (
+        organization_id, draft_id, job_id, version, account, channel, destination,
+        state, state_reason, schedule_time, publish_time, external_url, error_message,
+    ) = row  # fmt: skip
     return PostJob(
-        organization_id=row.organization_id,
-        id=row.id,
-        draft_id=row.draft_id,
-        version=row.version,
-        target=Target(social_account_id=row.social_account_id, channel=row.channel, destination=row.destination),
-        state=JobState(row.state),
-        state_reason=row.state_reason,
-        schedule_time=row.schedule_time,
-        publish_time=row.publish_time,
-        external_url=row.external_url,
-        error_message=row.error_message,
+        organization_id=organization_id,
+        id=job_id,
+        draft_id=draft_id,
+        version=version,
+        target=Target(social_account_id=account, channel=channel, destination=destination),
+        state=_JOB_STATES[state],
+        state_reason=state_reason,
+        schedule_time=schedule_time,
+        publish_time=publish_time,
+        external_url=external_url,
+        error_message=error_message,
     )
