@@ -123,6 +123,14 @@ async def test_a_life_has_its_order() -> None:
     ]
 
 
+async def test_a_stop_while_the_loops_start_ends_all_of_them() -> None:
+    story: Story = []
+    await live(process(story, loops=[Part("first", story), Part("last", story)]))
+    assert sorted(story[story.index("first runs") :]) == [
+        "first ends", "first runs", "last ends", "last runs", "not serving", "server stops",
+    ]  # fmt: skip
+
+
 async def test_work_in_flight_is_finished() -> None:
     story: Story = []
 
