@@ -1,6 +1,6 @@
 """Query plans: no periodic statement reads the future, the past or a whole table."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from sqlalchemy import TextClause, text
 from queue_service.adapters.postgres import accounts, connections, dispatch, drafts, relocation, settlement, slots
 from queue_service.adapters.postgres.plans import pin_plans
 from queue_service.domain.command import ANSWERED_DELAY, LONGEST_DELAY, OVERDUE_GRACE, REPEAT_DELAYS
+from servicekit.pg.session import Statement
 from testkit.clocks import START
 from testkit.plans import planned
 
@@ -35,7 +36,13 @@ async def crowded(queue: "Queue") -> "Queue":
     return queue
 
 
-async def reads(queue: "Queue", statement: TextClause, names: Mapping[str, object]) -> list[tuple[str, str, int]]:
+def names_of(statement: TextClause | Statement) -> Collection[str]:
+    return statement.names if isinstance(statement, Statement) else statement.compile().params
+
+
+async def reads(
+    queue: "Queue", statement: TextClause | Statement, names: Mapping[str, object]
+) -> list[tuple[str, str, int]]:
     """Returns (kind of scan, table, rows it looked at) of every scan."""
     async with queue.database.engine.connect() as connection:
         await pin_plans(connection)
@@ -105,7 +112,7 @@ _KEYS: dict[str, object] = {
     "emissions": [1] * 2,
 }
 _PAUSES: dict[str, object] = {"now": START, "answered_delay": ANSWERED_DELAY, "longest_delay": LONGEST_DELAY}
-STATEMENTS: dict[str, tuple[TextClause, dict[str, object]]] = {
+STATEMENTS: dict[str, tuple[TextClause | Statement, dict[str, object]]] = {
     "next due": (dispatch._NEXT_DUE, {}),
     "next repeat": (dispatch._NEXT_REPEAT, {}),
     "due accounts": (dispatch._LOCK_DUE, {"horizon": HORIZON, "pool": 2000, "limit": 500, "filled": ["big"]}),
@@ -266,7 +273,7 @@ async def test_settlement_finds_its_rows_by_their_keys(crowded: "Queue") -> None
         accounts._SAVE_FRONTIERS,
         dispatch._REPEAT_SOON,
     ):
-        names = {name: keys[name] for name in statement.compile().params}
+        names = {name: keys[name] for name in names_of(statement)}
         scans = await reads(crowded, statement, names)
         assert {kind for kind, _, _ in scans} <= {"Index Scan", "Index Only Scan"}, (statement.text, scans)
         assert {rows for _, _, rows in scans} == {DUE}, (statement.text, scans)

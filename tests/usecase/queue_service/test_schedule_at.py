@@ -10,6 +10,7 @@ from civil.weekly import WeeklySlot
 from postflow.queue.v1.queue_slot_pb2 import QUEUE_SLOT_ORIGIN_EXACT, QueueSlot
 from servicekit.faults import InvalidField, NotFound, Refused
 from testkit.clocks import START
+from tests.usecase.queue_service.steps import LEAD
 
 if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue
@@ -24,7 +25,13 @@ async def test_an_account_without_a_schedule_can_be_given_a_time(queue: "Queue")
     assert slot.origin == QUEUE_SLOT_ORIGIN_EXACT
     assert (slot.time_zone, slot.local_date, slot.local_time) == ("", "", "")
     assert [event.slot_id for event in await queue.announced()] == [slot.id]
-    assert queue.new_slots.is_set()
+
+
+@pytest.mark.parametrize(("ahead", "is_woken"), [(timedelta(0), True), (LEAD, True), (timedelta(hours=1), False)])
+async def test_dispatch_is_woken_for_a_slot_that_is_due_soon(queue: "Queue", ahead: timedelta, is_woken: bool) -> None:
+    await queue.save_draft("d1", "page")
+    await queue.at("d1", START + ahead)
+    assert queue.new_slots.is_set() is is_woken
 
 
 async def test_the_local_time_is_that_of_the_accounts_schedule(queue: "Queue") -> None:

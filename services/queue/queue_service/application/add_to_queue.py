@@ -118,10 +118,10 @@ class AddToQueue:
         found = await self._find_draft(order.organization_id, order.draft_id, order.social_account_ids)
         if isinstance(found, Fault):
             return found
-        async with self._database.read() as connection:
-            now = await self._clock.now(connection)
+        async with self._database.read_session() as session:
+            now = await self._clock.now(session.connection)
             accounts = [(order.organization_id, account) for account in found.accounts]
-            known = await find_queues(connection, accounts)
+            known = await find_queues(session, accounts)
         async with asyncio.TaskGroup() as group:
             reads = {
                 account: group.create_task(
@@ -167,7 +167,7 @@ class AddToQueue:
         if isinstance(reading, Fault):
             raise reading
         queues = await self._lock_and_update(tx, reading.times, now)
-        drafts = await lock_drafts(tx.connection, [reading.draft])
+        drafts = await lock_drafts(tx, [reading.draft])
         draft = drafts[reading.draft.key].unpublished(reading.draft, [account for _, account in reading.times])
         searches = _begin(queues, reading.times, now + self._policy.notice)
         if isinstance(searches, _Again):
@@ -178,14 +178,14 @@ class AddToQueue:
         places = [self._place(search) for search in searches.values()]
         slots = self._record.book(draft, places, traceparent=current_traceparent(), now=now)
         await self._record.store(tx, slots, now)
-        await save_frontiers(tx.connection, {account: search.taken() for account, search in searches.items()})
+        await save_frontiers(tx, {account: search.taken() for account, search in searches.items()})
         return await self._ledger.answer(tx, call, slots)
 
     async def _lock_and_update(
         self, tx: Transaction, times: Mapping[AccountKey, SlotTimes | Fault], now: datetime
     ) -> Mapping[AccountKey, AccountQueue]:
         """Locks the accounts, saves their schedules from Schedule's answers, and moves their outdated slots."""
-        queues = await lock_or_add_queues(tx.connection, times)
+        queues = await lock_or_add_queues(tx, times)
         newer = [
             read.schedule
             for account, read in times.items()
@@ -193,7 +193,7 @@ class AddToQueue:
         ]
         if newer:
             await save_schedules(tx.connection, newer)
-            queues = await lock_or_add_queues(tx.connection, times)
+            queues = await lock_or_add_queues(tx, times)
         return await self._mover.bring_up_to_date(tx, queues, now)
 
     def _place(self, search: Search) -> Place:
@@ -245,7 +245,7 @@ async def _give_up(tx: Transaction, searches: Mapping[AccountKey, Search]) -> _A
             raise _refused(
                 "HORIZON_EXHAUSTED", f"account {account} has no free slot within {HORIZON.days} days", account
             )
-    await save_frontiers(tx.connection, {account: search.frontier for account, search in unfinished.items()})
+    await save_frontiers(tx, {account: search.frontier for account, search in unfinished.items()})
     if any(search.start < search.times.after for search in unfinished.values()):
         return _Again.CHANGED
     return _Again.MORE_TIMES

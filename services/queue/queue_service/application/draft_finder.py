@@ -75,14 +75,14 @@ class DraftFinder:
             raise
 
     async def _read_drafts(self, keys: Sequence[DraftKey]) -> list[KnownDraft | None]:
-        async with self._database.read() as connection:
-            known = await find_drafts(connection, set(keys))
+        async with self._database.read_session() as session:
+            known = await find_drafts(session, set(keys))
         return [known.get(key) for key in keys]
 
     async def _read_connected(self, asked: Sequence[Sequence[AccountKey]]) -> list[frozenset[str]]:
         """Returns for each call those of its accounts that Publisher has announced as connected."""
-        async with self._database.read() as connection:
-            connected = await find_connected(connection, set(chain.from_iterable(asked)))
+        async with self._database.read_session() as session:
+            connected = await find_connected(session, set(chain.from_iterable(asked)))
         return [frozenset(key[1] for key in keys if key in connected) for keys in asked]
 
 

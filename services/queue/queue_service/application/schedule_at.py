@@ -107,10 +107,10 @@ class ScheduleAt:
     async def _lock(self, tx: Transaction, wanted: Sequence[_Wanted], now: datetime) -> _Locked:
         """Locks accounts before drafts, each in the order of their keys, as everywhere."""
         accounts = {account for each in wanted for account in each.accounts}
-        queues = await self._mover.bring_up_to_date(tx, await lock_or_add_queues(tx.connection, accounts), now)
-        drafts = await lock_drafts(tx.connection, [each.found.draft for each in wanted])
+        queues = await self._mover.bring_up_to_date(tx, await lock_or_add_queues(tx, accounts), now)
+        drafts = await lock_drafts(tx, [each.found.draft for each in wanted])
         times = [(account, each.schedule_time) for each in wanted for account in each.accounts]
-        taken = TakenTimes(await find_near(tx.connection, times))
+        taken = TakenTimes(await find_near(tx, times))
         return _Locked(queues=dict(queues), drafts=drafts, taken=taken)
 
     def _book(self, wanted: _Wanted, locked: _Locked, now: datetime) -> Sequence[QueueSlot] | Fault:

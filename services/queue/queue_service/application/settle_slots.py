@@ -39,7 +39,7 @@ class SettleSlots:
         # account's cap. A post that was sent before its slot's time frees one, too, but for these `_reopen` locks the
         # account after the slot. If that deadlocks with a dispatcher, the transaction is run again.
         await pin_plans(tx.connection)
-        queues = await lock_queues(tx.connection, {each.account for each in reports if each.state in ENDED - FINAL})
+        queues = await lock_queues(tx, {each.account for each in reports if each.state in ENDED - FINAL})
         settled = await _settle_by_slot(tx, reports, now)
         settled |= await _settle_by_draft(tx, _without_live_slot(reports, settled.values()), settled, now)
         changed = [each for each in settled.values() if each.before != each.after]
@@ -56,7 +56,7 @@ class SettleSlots:
         earliest = now + self._policy.notice
         freeing = [each for each in changed if each.may_free_a_time(earliest)]
         late = {each.after.account for each in freeing} - queues.keys()
-        locked = {**queues, **await lock_queues(tx.connection, late)}
+        locked = {**queues, **await lock_queues(tx, late)}
         frontiers: dict[_Key, Frontier] = {}
         for before, after in freeing:
             queue = locked[after.account]
@@ -69,7 +69,7 @@ class SettleSlots:
             )
             if reopened and reopened[1] > earliest:
                 frontiers[after.account] = frontiers.get(after.account, queue.frontier).reopened(*reopened)
-        await save_frontiers(tx.connection, frontiers)
+        await save_frontiers(tx, frontiers)
 
     async def _announce(self, tx: Transaction, slots: Iterable[_Key], now: datetime) -> None:
         """Announces slots under their next revisions."""

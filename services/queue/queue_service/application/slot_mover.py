@@ -63,7 +63,7 @@ class SlotMover:
         if not behind:
             return queues
         await self.move_outdated(tx, behind, now)
-        return await lock_queues(tx.connection, queues)
+        return await lock_queues(tx, queues)
 
     async def move_outdated(self, tx: Transaction, accounts: Sequence[OutdatedAccount], now: datetime) -> None:
         """Moves the outdated slots of locked accounts."""

@@ -1,7 +1,8 @@
-"""Making, storing and announcing new slots in the caller's transaction; dispatch is woken after the commit."""
+"""Making, storing and announcing new slots in the caller's transaction; dispatch is woken after the commit
+if a slot is due soon."""
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from queue_service.adapters.postgres.slots import insert_slots
 from queue_service.domain.booking import Place, book
@@ -13,10 +14,14 @@ from servicekit.ids import IdSource
 from servicekit.pg.database import Transaction
 from servicekit.pg.outbox import Outbox
 
+# The dispatcher looks by itself every second, so it finds a slot in time that is due later. The rest is for a busy
+# machine.
+_LOOP_PERIOD = timedelta(seconds=5)
+
 
 class SlotRecorder:
     def __init__(self, *, outbox: Outbox, ids: IdSource, policy: Policy, on_slots: Callable[[], None]) -> None:
-        """`on_slots` is called whenever new slots have been committed."""
+        """`on_slots` is called when new slots have been committed that are to be dispatched soon."""
         self._outbox = outbox
         self._ids = ids
         self._policy = policy
@@ -38,6 +43,7 @@ class SlotRecorder:
 
     async def store(self, tx: Transaction, slots: Sequence[QueueSlot], now: datetime) -> None:
         if slots:
-            await insert_slots(tx.connection, slots, now=now)
+            await insert_slots(tx, slots, now=now)
             await self._outbox.append(tx, [slot_scheduled(slot) for slot in slots], now=now)
-            tx.after_commit(self._on_slots)
+            if min(slot.schedule_time for slot in slots) < now + self._policy.lead + _LOOP_PERIOD:
+                tx.after_commit(self._on_slots)

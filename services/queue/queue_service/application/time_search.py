@@ -32,7 +32,7 @@ async def _occupancy(
     windows: Mapping[AccountKey, Sequence[datetime]],
 ) -> Mapping[AccountKey, Occupancy]:
     wanted = [(account, time) for account, window in windows.items() for time in window]
-    near = await find_near(tx.connection, wanted)
+    near = await find_near(tx, wanted)
     filled = {account: {time for time in window if (account, time) in near} for account, window in windows.items()}
     capped = {account for account in windows if searches[account].queue.max_posts_per_day}
     days = [
@@ -42,7 +42,7 @@ async def _occupancy(
             set(windows[account]) - filled[account], searches[account].queue.time_zone
         ).items()
     ]
-    counted = await count_slots(tx.connection, days)
+    counted = await count_slots(tx, days)
     return {
         account: Occupancy(
             filled=filled[account],

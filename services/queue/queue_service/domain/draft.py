@@ -72,7 +72,7 @@ class PublishedTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockedDraft:
-    """A draft as Queue knows it, with its live slots and the targets that have been sent, by account."""
+    """A draft as Queue knows it, with its live slots and the targets that have been sent, in the order of accounts."""
 
     draft: Draft
     live: tuple[BlockingSlot, ...] = ()
@@ -100,7 +100,8 @@ class LockedDraft:
         return unpublished
 
     def with_slots(self, added: Iterable[BlockingSlot]) -> "LockedDraft":
-        return replace(self, live=(*self.live, *added))
+        live = sorted((*self.live, *added), key=lambda slot: slot.social_account_id)
+        return replace(self, live=tuple(live))
 
     def with_published(self, target: PublishedTarget) -> "LockedDraft":
         return replace(self, published=(*self.published, target))

@@ -12,6 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_service.domain.account import AccountKey, AccountQueue, AnnouncedSchedule
 from queue_service.domain.frontier import EPOCH, Frontier
+from servicekit.pg.database import Transaction
+from servicekit.pg.session import Session, Statement
 
 # A new schedule, or new time zone data, gives other slot times, so the search starts from the beginning. During a
 # rollout of Schedule, an older version of a schedule may arrive with newer time zone data.
@@ -52,8 +54,8 @@ _OF_KEYS = f"""
         where a.organization_id = u.organization_id and a.social_account_id = u.social_account_id %s
     ) as q
 """
-_FIND = text(_OF_KEYS % "offset 0")
-_LOCK = text(_OF_KEYS % "for update")
+_FIND = Statement(_OF_KEYS % "offset 0")
+_LOCK = Statement(_OF_KEYS % "for update")
 _ADD = text("""
     insert into account_queue (organization_id, social_account_id, schedule_version, time_zone, max_posts_per_day,
         enabled, search_from, full_from, full_until)
@@ -63,7 +65,7 @@ _ADD = text("""
 """)
 
 # A LIMIT that is unknown to the planner makes it expect a single row, and so look up each key.
-_SAVE_FRONTIERS = text("""
+_SAVE_FRONTIERS = Statement("""
     update account_queue q set
         search_from = r.search_from, full_from = r.full_from, full_until = r.full_until
     from (
@@ -95,30 +97,28 @@ async def save_schedules(connection: AsyncConnection, announced: Iterable[Announ
     )
 
 
-async def find_queues(connection: AsyncConnection, keys: Collection[AccountKey]) -> dict[AccountKey, AccountQueue]:
-    return _account_queues(await connection.execute(_FIND, _names(keys)))
+async def find_queues(session: Session, keys: Collection[AccountKey]) -> dict[AccountKey, AccountQueue]:
+    return _account_queues(await session.fetch(_FIND, _names(keys)))
 
 
-async def lock_or_add_queues(
-    connection: AsyncConnection, keys: Collection[AccountKey]
-) -> dict[AccountKey, AccountQueue]:
+async def lock_or_add_queues(tx: Transaction, keys: Collection[AccountKey]) -> dict[AccountKey, AccountQueue]:
     """Locks the accounts' rows and inserts those that are missing."""
-    queues = await lock_queues(connection, keys)
+    queues = await lock_queues(tx, keys)
     if len(queues) < len(keys):
-        await connection.execute(_ADD, _names(keys) | {"epoch": EPOCH})
-        queues = await lock_queues(connection, keys)
+        await tx.connection.execute(_ADD, _names(keys) | {"epoch": EPOCH})
+        queues = await lock_queues(tx, keys)
     return queues
 
 
-async def lock_queues(connection: AsyncConnection, keys: Collection[AccountKey]) -> dict[AccountKey, AccountQueue]:
+async def lock_queues(tx: Transaction, keys: Collection[AccountKey]) -> dict[AccountKey, AccountQueue]:
     """Locks the existing rows of accounts."""
-    return _account_queues(await connection.execute(_LOCK, _names(keys))) if keys else {}
+    return _account_queues(await tx.fetch(_LOCK, _names(keys))) if keys else {}
 
 
-async def save_frontiers(connection: AsyncConnection, frontiers: Mapping[AccountKey, Frontier]) -> None:
+async def save_frontiers(tx: Transaction, frontiers: Mapping[AccountKey, Frontier]) -> None:
     """Stores the frontiers of locked accounts, that a search has reached or that times which are free again reopen."""
     if frontiers:
-        await connection.execute(_SAVE_FRONTIERS, _names(frontiers) | _stretches(frontiers))
+        await tx.execute(_SAVE_FRONTIERS, _names(frontiers) | _stretches(frontiers))
 
 
 def _names(keys: Iterable[AccountKey]) -> dict[str, Any]:
@@ -141,7 +141,6 @@ def _stretches(by_account: Mapping[AccountKey, Frontier]) -> dict[str, Any]:
 
 
 def _account_queues(rows: Iterable[Any]) -> dict[AccountKey, AccountQueue]:
-    # By position: reading a column by name costs several times as much, and the calls of many posts read these.
     return {
         (organization_id, account): AccountQueue(
             social_account_id=account,

@@ -6,6 +6,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_service.domain.account import AccountKey, Connection
+from servicekit.pg.session import Session, Statement
 
 _SAVE = text("""
     insert into social_account as a (organization_id, id, version, is_connected)
@@ -17,7 +18,7 @@ _SAVE = text("""
     where a.version < excluded.version
 """)
 # LATERAL with OFFSET 0 leaves only a lookup of each key, however small the table was when the plan was made.
-_CONNECTED = text("""
+_CONNECTED = Statement("""
     select u.organization_id, u.id
     from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as u (organization_id, id)
     cross join lateral (
@@ -42,8 +43,8 @@ async def save_connections(connection: AsyncConnection, announced: Iterable[Conn
     )
 
 
-async def find_connected(connection: AsyncConnection, accounts: Collection[AccountKey]) -> frozenset[AccountKey]:
+async def find_connected(session: Session, accounts: Collection[AccountKey]) -> frozenset[AccountKey]:
     """Returns those of the accounts that Publisher has announced as connected."""
     names = {"organization_ids": [key[0] for key in accounts], "ids": [key[1] for key in accounts]}
-    rows = await connection.execute(_CONNECTED, names)
+    rows = await session.fetch(_CONNECTED, names)
     return frozenset((organization, account) for organization, account in rows)

@@ -12,8 +12,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from queue_service.adapters.postgres.plans import pin_plans
 from queue_service.domain.draft import Draft, DraftKey, KnownDraft, LockedDraft, PublishedTarget, SavedDraft, Target
 from queue_service.domain.slot import BlockingSlot
+from servicekit.pg.database import Transaction
+from servicekit.pg.session import Session, Statement
 
-_FIND_DRAFTS = text("""
+_FIND_DRAFTS = Statement("""
     select u.organization_id, u.id, known.revision, known.targets, array(
         select account.id from jsonb_array_elements(known.targets) as target cross join lateral (
             select a.id from social_account a
@@ -89,7 +91,7 @@ _EXTEND_SLOTS = text("""
 # Locks the drafts' rows against saves until the slots are committed, in the order of the arrays. A target that a save
 # adds is therefore either in the row already, or the save sees the slot. LATERAL with FOR SHARE or OFFSET 0 leaves only
 # lookups by key, however small the tables were when the plan was made.
-_LOCK_DRAFTS = text("""
+_LOCK_DRAFTS = Statement("""
     select u.organization_id, u.id, known.revision, known.targets, found.*
     from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as u (organization_id, id)
     cross join lateral (
@@ -115,32 +117,32 @@ _ADD_DRAFTS = text("""
 """)
 
 
-async def find_drafts(connection: AsyncConnection, keys: Collection[DraftKey]) -> dict[DraftKey, KnownDraft]:
+async def find_drafts(session: Session, keys: Collection[DraftKey]) -> dict[DraftKey, KnownDraft]:
     names = {"organization_ids": [key[0] for key in keys], "ids": [key[1] for key in keys]}
     return {
         (organization_id, draft_id): KnownDraft(
             draft=Draft(organization_id=organization_id, id=draft_id, revision=revision, targets=_decoded(targets)),
             connected=frozenset(connected),
         )
-        for organization_id, draft_id, revision, targets, connected in await connection.execute(_FIND_DRAFTS, names)
+        for organization_id, draft_id, revision, targets, connected in await session.fetch(_FIND_DRAFTS, names)
     }
 
 
-async def lock_drafts(connection: AsyncConnection, drafts: Iterable[Draft]) -> dict[DraftKey, LockedDraft]:
+async def lock_drafts(tx: Transaction, drafts: Iterable[Draft]) -> dict[DraftKey, LockedDraft]:
     """Locks the drafts' rows against saves, and inserts those whose announcements have not arrived yet.
 
     The slots are only those of accounts whose locks the caller holds: others may change.
     """
     unique = {draft.key: draft for draft in sorted(drafts, key=attrgetter("key"))}
     names = {"organization_ids": [key[0] for key in unique], "ids": [key[1] for key in unique]}
-    locked = _locked(await connection.execute(_LOCK_DRAFTS, names))
+    locked = _locked(await tx.fetch(_LOCK_DRAFTS, names))
     while len(locked) < len(unique):
         learned = {
             "revisions": [draft.revision for draft in unique.values()],
             "targets": [_encoded(draft.targets) for draft in unique.values()],
         }
-        await connection.execute(_ADD_DRAFTS, names | learned)
-        locked = _locked(await connection.execute(_LOCK_DRAFTS, names))
+        await tx.connection.execute(_ADD_DRAFTS, names | learned)
+        locked = _locked(await tx.fetch(_LOCK_DRAFTS, names))
     return locked
 
 

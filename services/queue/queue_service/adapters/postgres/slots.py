@@ -14,9 +14,11 @@ from queue_service.domain.account import AccountKey
 from queue_service.domain.job import JobState
 from queue_service.domain.listing import Filter, Position
 from queue_service.domain.slot import COUNTED, SPACING, BlockingSlot, QueueSlot, SlotOrigin, SlotState, SlotTarget
+from servicekit.pg.database import Transaction
+from servicekit.pg.session import Statement
 
 # LIMIT makes each of these an index lookup: without it the planner may join with all live slots of the organization.
-_NEAR = text("""
+_NEAR = Statement("""
     select wanted.organization_id, wanted.social_account_id, wanted.schedule_time, near.id, near.schedule_time
     from unnest(
         cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:schedule_times as timestamptz[])
@@ -30,7 +32,7 @@ _NEAR = text("""
         limit 1
     ) as near
 """)
-_COUNTED = text("""
+_COUNTED = Statement("""
     select day.organization_id, day.social_account_id, day.local_date, found.slots
     from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:dates as date[]),
         cast(:starts as timestamptz[]), cast(:ends as timestamptz[]))
@@ -45,7 +47,7 @@ _COUNTED = text("""
 
 # The caller holds the locks of the accounts, so no claim overlooks a slot and the sequences of an account grow. A LIMIT
 # that is unknown to the planner makes it expect a single row, and so look up each account.
-_INSERT_SLOTS = text("""
+_INSERT_SLOTS = Statement("""
     with queued as (
         update account_queue q set
             next_due_time = least(q.next_due_time, filled.first_time),
@@ -72,8 +74,8 @@ _INSERT_SLOTS = text("""
         emission, not_after, time_zone, local_date, local_time, content_revision, traceparent, create_time,
         update_time, nominal_local_time, tzdata_version, sequence)
     select s.organization_id, s.id, s.draft_id, s.social_account_id, s.schedule_time, 'SCHEDULED', s.origin, 1, 0,
-        s.not_after, s.time_zone, s.local_date, s.local_time, s.content_revision, s.traceparent, :now, :now,
-        s.nominal, nullif(s.tzdata_version, ''), s.sequence
+        s.not_after, s.time_zone, s.local_date, s.local_time, s.content_revision, s.traceparent,
+        cast(:now as timestamptz), cast(:now as timestamptz), s.nominal, nullif(s.tzdata_version, ''), s.sequence
     from unnest(
         cast(:organization_ids as text[]), cast(:ids as text[]), cast(:draft_ids as text[]),
         cast(:social_account_ids as text[]), cast(:schedule_times as timestamptz[]), cast(:origins as text[]),
@@ -143,12 +145,12 @@ class Day:
 
 
 async def find_near(
-    connection: AsyncConnection, times: Sequence[tuple[AccountKey, datetime]]
+    tx: Transaction, times: Sequence[tuple[AccountKey, datetime]]
 ) -> dict[tuple[AccountKey, datetime], BlockingSlot]:
     """Returns a live slot less than a minute away for each (account, time) that has one."""
     if not times:
         return {}
-    result = await connection.execute(
+    result = await tx.fetch(
         _NEAR,
         {
             "organization_ids": [organization for (organization, _), _ in times],
@@ -163,11 +165,11 @@ async def find_near(
     }
 
 
-async def count_slots(connection: AsyncConnection, days: Sequence[Day]) -> dict[tuple[AccountKey, date], int]:
+async def count_slots(tx: Transaction, days: Sequence[Day]) -> dict[tuple[AccountKey, date], int]:
     """Counts the slots of each day that use up its cap."""
     if not days:
         return {}
-    result = await connection.execute(
+    result = await tx.fetch(
         _COUNTED,
         {
             "organization_ids": [day.account[0] for day in days],
@@ -181,13 +183,13 @@ async def count_slots(connection: AsyncConnection, days: Sequence[Day]) -> dict[
     return {((organization, account), day): slots for organization, account, day, slots in result}
 
 
-async def insert_slots(connection: AsyncConnection, slots: Sequence[QueueSlot], *, now: datetime) -> None:
+async def insert_slots(tx: Transaction, slots: Sequence[QueueSlot], *, now: datetime) -> None:
     """Inserts new slots; the accounts are locked, and the slots of each have growing sequences."""
     targets = [(slot, target) for slot in slots for target in slot.targets]
     queues = defaultdict[AccountKey, list[QueueSlot]](list)
     for slot in slots:
         queues[slot.account].append(slot)
-    await connection.execute(
+    await tx.execute(
         _INSERT_SLOTS,
         {
             "queue_organization_ids": [organization for organization, _ in queues],
