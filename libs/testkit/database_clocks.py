@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.session import Session
 from testkit.clocks import START
 
 
@@ -15,7 +16,7 @@ class FrozenDatabaseClock(DatabaseClock):
         self.moment = moment
         self._tick = tick
 
-    async def now(self, connection: AsyncConnection) -> datetime:
+    async def now(self, connection: AsyncConnection | Session) -> datetime:
         return self.shown(self.moment)
 
     def shown(self, moment: datetime) -> datetime:

@@ -93,7 +93,7 @@ class EventApplier:
         await self._database.run(lambda tx: self._redrive_in(tx, letter, events))
 
     async def _redrive_in(self, tx: Transaction, letter: DeadLetter, events: Sequence[Received]) -> None:
-        now = await self._clock.now(tx.connection)
+        now = await self._clock.now(tx)
         if await self._dead_letters.redriven_in(tx, letter.id, now=now):
             # Parking has put them into the inbox, so the inbox does not filter here.
             await self._inbox.add(tx, [received.event.id for received in events], now=now)
@@ -163,7 +163,7 @@ class EventApplier:
             return await self._database.run(lambda tx: self._apply_in(tx, events))
 
     async def _apply_in(self, tx: Transaction, events: Sequence[Received]) -> set[str]:
-        now = await self._clock.now(tx.connection)
+        now = await self._clock.now(tx)
         fresh = await self._inbox.add(tx, [received.event.id for received in events], now=now)
         await self.routes.apply(tx, [received for received in events if received.event.id in fresh], now)
         return fresh
@@ -204,7 +204,7 @@ class EventApplier:
         """Parks an event together with its inbox row, so that it is parked only once if it is redelivered."""
         event = received.event
         async with self._database.transaction() as tx:
-            now = await self._clock.now(tx.connection)
+            now = await self._clock.now(tx)
             if await self._inbox.add(tx, [event.id], now=now):
                 await self._dead_letters.add_in(
                     tx,
@@ -222,7 +222,7 @@ class EventApplier:
         if not parked:
             return
         async with self._database.transaction() as tx:
-            now = await self._clock.now(tx.connection)
+            now = await self._clock.now(tx)
             for each in parked:
                 await self._dead_letters.add_in(
                     tx,

@@ -7,8 +7,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from servicekit.clock import Clock
 from servicekit.pg.database import Database
+from servicekit.pg.session import Session, Statement
 
-_NOW = text("select clock_timestamp()")
+_NOW = Statement("select clock_timestamp()")
 
 # The drift between two undisciplined quartz clocks, per second: readings are extrapolated that much more slowly.
 _DRIFT = 100e-6
@@ -17,8 +18,11 @@ _KEPT = 30.0
 
 
 class DatabaseClock:
-    async def now(self, connection: AsyncConnection) -> datetime:
-        moment = (await connection.execute(_NOW)).scalar_one()
+    async def now(self, connection: AsyncConnection | Session) -> datetime:
+        if isinstance(connection, Session):
+            moment = await connection.fetch_value(_NOW)
+        else:
+            moment = (await connection.execute(text(_NOW.text))).scalar_one()
         assert isinstance(moment, datetime)
         return self.shown(moment)
 

@@ -33,13 +33,13 @@ class ReflectPostJobs:
     async def __call__(self, tx: Transaction, events: Sequence[PostJobEvent], now: datetime) -> None:
         unique = list({(event.organization_id, event.id, event.version): event for event in events}.values())
         newest = latest(unique)
-        targets_by_draft = await lock_drafts(tx.connection, {(job.organization_id, job.draft_id) for job in newest})
-        known = await find_standings(tx.connection, targets_by_draft)
+        targets_by_draft = await lock_drafts(tx, {(job.organization_id, job.draft_id) for job in newest})
+        known = await find_standings(tx, targets_by_draft)
         by_draft: defaultdict[DraftKey, list[Standing]] = defaultdict(list)
         for job in latest(chain[Standing](known, newest)):
             by_draft[job.organization_id, job.draft_id].append(job)
         states = await reflect(
-            tx.connection,
+            tx,
             events=unique,
             newest=newest,
             folded={key: fold(targets, by_draft[key]) for key, targets in targets_by_draft.items()},

@@ -90,7 +90,7 @@ _CLAIM_WITHDRAWALS = text("""
 # A generic plan is made while a table is small and kept while it grows, so it must not scan the table. LATERAL with a
 # subquery that cannot be merged into the query around it (FOR UPDATE, OFFSET 0) leaves only an index look-up per row.
 # Locks are taken in the order of the arrays, so batches that share drafts wait for each other and do not deadlock.
-_LOCK_SEVERAL = text("""
+_LOCK_SEVERAL = Statement("""
     select here.organization_id, here.id, here.targets
     from unnest(cast(:organizations as text[]), cast(:ids as text[])) as wanted (organization_id, id)
     cross join lateral (
@@ -106,7 +106,7 @@ _TARGETS = text("""
         where draft.organization_id = wanted.organization_id and draft.id = wanted.id offset 0
     ) as here
 """)
-_LOCK_ABSENT = text("""
+_LOCK_ABSENT = Statement("""
     select pg_advisory_xact_lock(hashtextextended(name, 0)) from unnest(cast(:names as text[])) as name
 """)
 
@@ -185,18 +185,18 @@ async def claim_withdrawals(
     return [((row.organization_id, row.id), row.withdraw_below) for row in rows]
 
 
-async def lock_drafts(connection: AsyncConnection, keys: Collection[DraftKey]) -> dict[DraftKey, tuple[Target, ...]]:
+async def lock_drafts(tx: Transaction, keys: Collection[DraftKey]) -> dict[DraftKey, tuple[Target, ...]]:
     """Locks the drafts and returns their targets; locks the ids of missing drafts, so that nobody creates them."""
-    found = await _lock_rows(connection, keys)
+    found = await _lock_rows(tx, keys)
     if absent := set(keys) - found.keys():
-        await lock_absent_drafts(connection, absent)
-        found |= await _lock_rows(connection, absent)
+        await lock_absent_drafts(tx, absent)
+        found |= await _lock_rows(tx, absent)
     return found
 
 
-async def lock_absent_drafts(connection: AsyncConnection, keys: Collection[DraftKey]) -> None:
+async def lock_absent_drafts(tx: Transaction, keys: Collection[DraftKey]) -> None:
     """Serializes the creation of a draft with the storage of events that already name its id."""
-    await connection.execute(_LOCK_ABSENT, {"names": [_name(key) for key in sorted(keys)]})
+    await tx.fetch(_LOCK_ABSENT, {"names": [_name(key) for key in sorted(keys)]})
 
 
 def key_arrays(keys: Collection[DraftKey]) -> dict[str, list[str]]:
@@ -205,8 +205,8 @@ def key_arrays(keys: Collection[DraftKey]) -> dict[str, list[str]]:
     return {"organizations": [key[0] for key in ordered], "ids": [key[1] for key in ordered]}
 
 
-async def _lock_rows(connection: AsyncConnection, keys: Collection[DraftKey]) -> dict[DraftKey, tuple[Target, ...]]:
-    rows = await connection.execute(_LOCK_SEVERAL, key_arrays(keys))
+async def _lock_rows(tx: Transaction, keys: Collection[DraftKey]) -> dict[DraftKey, tuple[Target, ...]]:
+    rows = await tx.fetch(_LOCK_SEVERAL, key_arrays(keys))
     return {(organization_id, draft_id): _targets(targets) for organization_id, draft_id, targets in rows}
 
 

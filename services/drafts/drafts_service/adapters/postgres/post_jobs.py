@@ -49,7 +49,7 @@ _SAVE_JOB = text(f"""
         :state, :state_reason, :schedule_time, :publish_time, :external_url, :error_message)
     {_UNLESS_OLDER}
 """)
-_STANDINGS = text("""
+_STANDINGS = Statement("""
     select job.*
     from unnest(cast(:organizations as text[]), cast(:ids as text[])) as wanted (organization_id, draft_id)
     cross join lateral (
@@ -59,7 +59,7 @@ _STANDINGS = text("""
     ) as job
 """)
 # For the UPDATE, a limit unknown to the planner makes it expect a single row, and so use the index as well.
-_REFLECT = text(f"""
+_REFLECT = Statement(f"""
     with arrived as materialized (
         select * from unnest(cast(:organizations as text[]), cast(:jobs as text[]), cast(:drafts as text[]),
             cast(:versions as bigint[]), cast(:accounts as text[]), cast(:channels as text[]),
@@ -136,7 +136,7 @@ async def save_jobs(connection: AsyncConnection, jobs: Sequence[PostJob]) -> Non
         )
 
 
-async def find_standings(connection: AsyncConnection, keys: Collection[DraftKey]) -> list[Standing]:
+async def find_standings(tx: Transaction, keys: Collection[DraftKey]) -> list[Standing]:
     """Returns the standings of all jobs of these drafts."""
     return [
         Standing(
@@ -152,12 +152,12 @@ async def find_standings(connection: AsyncConnection, keys: Collection[DraftKey]
         for (
             organization_id, job_id, draft_id, version, account, channel, destination, state, schedule_time,
             publish_time,
-        ) in await connection.execute(_STANDINGS, key_arrays(keys))
+        ) in await tx.fetch(_STANDINGS, key_arrays(keys))
     ]  # fmt: skip
 
 
 async def reflect(
-    connection: AsyncConnection,
+    tx: Transaction,
     *,
     events: Sequence[PostJobEvent],
     newest: Collection[PostJobEvent],
@@ -167,7 +167,7 @@ async def reflect(
     """Stores the events, the newest one of each job, and the drafts' states; returns the states that have changed."""
     drafts = list(folded.items())
     are_newest = {id(event) for event in newest}
-    result = await connection.execute(
+    changed = await tx.fetch(
         _REFLECT,
         {
             "organizations": [event.organization_id for event in events],
@@ -196,7 +196,7 @@ async def reflect(
             "now": now,
         },
     )
-    return [DraftState(state) for (state,) in result]
+    return [DraftState(state) for (state,) in changed]
 
 
 def job_of(row: Iterable[Any]) -> PostJob:
