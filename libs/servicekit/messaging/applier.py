@@ -76,16 +76,23 @@ class EventApplier:
 
         Raises if the database is unreachable: then all of them are to be redelivered.
         """
-        this = Round(each.event.id for each in events if self._pause(each))
-        ready = [each for each in events if each.event.id not in this.kept]
+        this = Round(())
+        if self._troubles.any:
+            await self._apply_with_troubles(events, this)
+        else:
+            await self._attempt(events, this)
+        for name in this.resting():
+            self._troubles.rests(name, self._monotonic())
+        self._show()
+        return {each.id: self._pause(each) or self._first_pause for each in events if each.id in this.kept}
+
+    async def _apply_with_troubles(self, events: Sequence[Received], this: Round) -> None:
+        this.kept.update(each.id for each in events if self._pause(each))
+        ready = [each for each in events if each.id not in this.kept]
         suspects = [each for each in ready if self._is_suspect(each)]
         await self._attempt([each for each in ready if not self._is_suspect(each)], this)
         for each in suspects:
             await self._attempt([each], this)
-        for name in this.resting():
-            self._troubles.rests(name, self._monotonic())
-        self._show()
-        return {each.event.id: self._pause(each) or self._first_pause for each in events if each.event.id in this.kept}
 
     async def redrive(self, letter: DeadLetter) -> None:
         """Applies a parked message and closes its letter in the same transaction. Raises the reason for a failure."""
@@ -96,7 +103,7 @@ class EventApplier:
         now = await self._clock.now(tx)
         if await self._dead_letters.redriven_in(tx, letter.id, now=now):
             # Parking has put them into the inbox, so the inbox does not filter here.
-            await self._inbox.add(tx, [received.event.id for received in events], now=now)
+            await self._inbox.add(tx, [received.id for received in events], now=now)
             await self.routes.apply(tx, events, now)
 
     def broken(self, error: Exception) -> float:
@@ -116,14 +123,15 @@ class EventApplier:
         self._show()
 
     def _pause(self, received: Received) -> float:
-        return self._troubles.pause(received.event.type, received.event.id, self._monotonic())
+        return self._troubles.pause(received.type, received.id, self._monotonic())
 
     def _is_suspect(self, received: Received) -> bool:
-        return self._troubles.is_suspect(received.event.type, received.event.id)
+        return self._troubles.is_suspect(received.type, received.id)
 
     async def _attempt(self, events: Sequence[Received], this: Round) -> None:
         """Halves a batch that fails until the culprit is found: one event must not delay its neighbours."""
-        events = [each for each in events if not self._is_hopeless(each, this)]
+        if this.any_failed:
+            events = [each for each in events if not self._is_hopeless(each, this)]
         if not events:
             return
         try:
@@ -140,17 +148,18 @@ class EventApplier:
             self._succeeded(events, fresh, this)
 
     def _is_hopeless(self, received: Received, this: Round) -> bool:
-        if not this.is_over_for(received.event.type):
+        if not this.is_over_for(received.type):
             return False
-        this.kept.add(received.event.id)
+        this.kept.add(received.id)
         return True
 
     def _succeeded(self, events: Sequence[Received], fresh: set[str], this: Round) -> None:
         _applied.add(len(fresh), {"consumer": self.consumer})
         for name, each in by_type(events).items():
-            ids = [received.event.id for received in each]
-            self._troubles.applied(name, ids, len(fresh.intersection(ids)))
-            if fresh.intersection(ids):
+            ids = {received.id for received in each}
+            new = len(ids & fresh)
+            self._troubles.applied(name, ids, new)
+            if new:
                 this.applied(name)
 
     async def _apply(self, events: Sequence[Received]) -> set[str]:
@@ -164,14 +173,16 @@ class EventApplier:
 
     async def _apply_in(self, tx: Transaction, events: Sequence[Received]) -> set[str]:
         now = await self._clock.now(tx)
-        fresh = await self._inbox.add(tx, [received.event.id for received in events], now=now)
-        await self.routes.apply(tx, [received for received in events if received.event.id in fresh], now)
+        fresh = await self._inbox.add(tx, [received.id for received in events], now=now)
+        if len(fresh) < len(events):
+            events = [received for received in events if received.id in fresh]
+        await self.routes.apply(tx, events, now)
         return fresh
 
     async def _blame(self, received: Received, error: Exception, this: Round) -> None:
         """Parks or keeps an event that failed alone."""
         if is_bad(error):
-            _log.error("%s: event %s is bad", self.consumer, received.event.id, exc_info=error, extra=_about(received))
+            _log.error("%s: event %s is bad", self.consumer, received.id, exc_info=error, extra=_about(received))
             await self._park_or_keep(received, reason_of(error), this)
             return
         event = received.event
@@ -191,7 +202,7 @@ class EventApplier:
                 raise
             self._failed(received, error, this)
         else:
-            this.kept.discard(received.event.id)
+            this.kept.discard(received.id)
 
     def _failed(self, received: Received, error: Exception, this: Round) -> bool:
         event = received.event
@@ -282,4 +293,4 @@ def _parts(events: Sequence[Received]) -> list[Sequence[Received]]:
 
 
 def _about(received: Received) -> dict[str, str]:
-    return {"event_type": received.event.type, "organization_id": received.event.organization_id}
+    return {"event_type": received.type, "organization_id": received.event.organization_id}

@@ -7,7 +7,7 @@ be applied. The consumer waits for an unreachable database or broker.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import assert_never
@@ -140,8 +140,9 @@ class EventConsumer:
         """Applies a batch. Returns False if all of it is to be redelivered, after a failure that is not an event's."""
         try:
             later = await self.applier.apply([received for letter in batch for received in letter.events])
-            for letter in batch:
-                _keep(letter, later)
+            if later:
+                for letter in batch:
+                    _keep(letter, later)
             done = (letter for letter in batch if not isinstance(letter.answer, RetryIn))
             await self.applier.park_unreadable([each for letter in done for each in letter.unreadable])
         except Exception as error:  # noqa: BLE001 - the supervised edge of a consumer
@@ -169,20 +170,16 @@ class EventConsumer:
         if not envelope.events:
             return _refused(delivery, "the envelope holds no event")
         letter = _Letter(delivery)
-        for read in self._decode(envelope.events, delivery.subject):
-            if isinstance(read, Received):
-                letter.events.append(read)
-            else:
-                letter.unreadable.append(read)
+        read, subject = self.applier.routes.read, delivery.subject
+        for event in envelope.events:
+            match read(event, subject):
+                case Received() as received:
+                    letter.events.append(received)
+                case Unreadable() as unreadable:
+                    letter.unreadable.append(unreadable)
+                case None:
+                    _ignored.add(1, {"consumer": self._spec.durable, "type": event.type})
         return letter
-
-    def _decode(self, events: Sequence[bus_pb2.Event], subject: str) -> Iterator[Received | Unreadable]:
-        for event in events:
-            read = self.applier.routes.read(event, subject)
-            if read is None:
-                _ignored.add(1, {"consumer": self._spec.durable, "type": event.type})
-            else:
-                yield read
 
     async def _answer(self, delivery: Delivery, disposition: Disposition) -> None:
         self._unanswered.discard(delivery)
@@ -200,7 +197,7 @@ class EventConsumer:
 
 def _keep(letter: _Letter, later: Mapping[str, float]) -> None:
     """Has a message redelivered while one of its events is to be retried; the inbox filters the others."""
-    pauses = [later[received.event.id] for received in letter.events if received.event.id in later]
+    pauses = [later[received.id] for received in letter.events if received.id in later]
     if pauses:
         letter.answer = RetryIn(timedelta(seconds=min(pauses)))
 

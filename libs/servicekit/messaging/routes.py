@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
@@ -16,10 +16,16 @@ _LONGEST_ID = 200
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One event of an envelope, decoded."""
+    """One event of an envelope, decoded. Its id and type are apart, because a message makes a new text at each look."""
 
     event: bus_pb2.Event
     message: Message
+    id: str
+    type: str
+
+    @classmethod
+    def of(cls, event: bus_pb2.Event, message: Message) -> Self:
+        return cls(event, message, event.id, event.type)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,15 +86,17 @@ class Routes:
 
     def read(self, event: bus_pb2.Event, subject: str) -> Received | Unreadable | None:
         """Decodes an event. Returns None if its type is not followed."""
-        route = self._by_type.get(event.type)
+        name = event.type
+        route = self._by_type.get(name)
         if route is None:
             return None
-        if not (_is_id(event.id) and _is_id(event.organization_id)):
-            return _unreadable(event, subject, f"a {event.type} has no usable id or organization")
+        event_id = event.id
+        if not (_is_id(event_id) and _is_id(event.organization_id)):
+            return _unreadable(event, subject, f"a {name} has no usable id or organization")
         try:
-            return Received(event, route.message.FromString(event.payload))
+            return Received(event, route.message.FromString(event.payload), event_id, name)
         except DecodeError:
-            return _unreadable(event, subject, f"a {event.type} cannot be decoded")
+            return _unreadable(event, subject, f"a {name} cannot be decoded")
 
     def read_all(self, payload: bytes) -> list[Received]:
         """Returns the events of an envelope. Raises InvalidRequest with the reason if one is unreadable."""
@@ -114,13 +122,13 @@ class Routes:
         sorted_events = by_type(events)
         for name, route in self._by_type.items():
             if of_type := sorted_events.get(name):
-                await route.apply(tx, list({received.event.id: received for received in of_type}.values()), now)
+                await route.apply(tx, list({received.id: received for received in of_type}.values()), now)
 
 
 def by_type(events: Sequence[Received]) -> dict[str, list[Received]]:
     found: dict[str, list[Received]] = {}
     for received in events:
-        found.setdefault(received.event.type, []).append(received)
+        found.setdefault(received.type, []).append(received)
     return found
 
 

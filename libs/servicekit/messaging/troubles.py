@@ -81,6 +81,11 @@ class Troubles:
         return self._broken > 0
 
     @property
+    def any(self) -> bool:
+        """Returns whether any event or type has to wait, or is suspected. False is the case that must be cheap."""
+        return any(each.suspects or each.resume_at for each in self._types.values())
+
+    @property
     def is_failing(self) -> bool:
         return self.is_broken or any(each.is_troubled for each in self._types.values())
 
@@ -98,14 +103,15 @@ class Troubles:
     def is_suspect(self, type_name: str, event_id: str) -> bool:
         return type_name in self._types and event_id in self._types[type_name].suspects
 
-    def applied(self, type_name: str, event_ids: list[str], fresh: int) -> None:
+    def applied(self, type_name: str, event_ids: Iterable[str], fresh: int) -> None:
         """Records applied events, of which `fresh` were new; the others had been applied before, here or elsewhere."""
         kind = self._type(type_name)
         kind.applied += fresh
         if fresh:
             kind.failures, kind.resume_at = 0, 0.0
-        for event_id in event_ids:
-            kind.suspects.pop(event_id, None)
+        if kind.suspects:
+            for event_id in event_ids:
+                kind.suspects.pop(event_id, None)
 
     def failed_alone(self, type_name: str, event_id: str, now: float) -> bool:
         """Records a failure; returns whether the event is to be parked now."""
@@ -172,6 +178,10 @@ class Round:
         self._failed: Counter[str] = Counter()  # for the first time
         self._failed_again: Counter[str] = Counter()
         self._applied: set[str] = set()
+
+    @property
+    def any_failed(self) -> bool:
+        return bool(self._failed or self._failed_again)
 
     def applied(self, type_name: str) -> None:
         self._applied.add(type_name)

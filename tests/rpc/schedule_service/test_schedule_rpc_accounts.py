@@ -61,7 +61,7 @@ async def receive_slot(database: Database, account: str, schedule_time: datetime
     slot = SlotScheduled(organization_id="acme", slot_id="s1", revision=1, social_account_id=account)
     slot.schedule_time.FromDatetime(schedule_time)
     route = next(each for each in routes() if each.message is SlotScheduled)
-    await database.run(lambda tx: route.apply(tx, [Received(Event(), slot)], schedule_time))
+    await database.run(lambda tx: route.apply(tx, [Received.of(Event(), slot)], schedule_time))
 
 
 async def pages(stub: Stub, size: int, **wanted: Any) -> list[list[str]]:

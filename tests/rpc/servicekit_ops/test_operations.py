@@ -85,7 +85,7 @@ def _received(number: int, organization_id: str) -> Received:
     event = bus_pb2.Event(
         id=f"event-{number}", type=kind, organization_id=organization_id, payload=message.SerializeToString()
     )
-    return Received(event, message)
+    return Received.of(event, message)
 
 
 async def _numbers() -> Sequence[Number]:

@@ -24,7 +24,9 @@ class _UseCase:
 
 
 async def _apply(made: Route, *messages: Message) -> None:
-    received = [Received(bus_pb2.Event(id=f"e{n}", organization_id=f"o{n}"), each) for n, each in enumerate(messages)]
+    received = [
+        Received.of(bus_pb2.Event(id=f"e{n}", organization_id=f"o{n}"), each) for n, each in enumerate(messages)
+    ]
     await made.apply(TX, received, NOW)
 
 

@@ -82,7 +82,7 @@ class Rig:
 def _received(message: Message, number: int) -> Received:
     kind = message.DESCRIPTOR.full_name
     event = bus_pb2.Event(id=f"{kind}-{number}", type=kind, organization_id="org", payload=message.SerializeToString())
-    return Received(event, message)
+    return Received.of(event, message)
 
 
 def _only(number: int, error: Exception) -> Trip:
