@@ -13,7 +13,8 @@ def newest(items: Iterable[T], *, key: Callable[[T], Hashable], version: Callabl
     """
     found: dict[Hashable, T] = {}
     for item in items:
-        known = found.get(key(item))
+        name = key(item)
+        known = found.get(name)
         if known is None or version(known) < version(item):
-            found[key(item)] = item
+            found[name] = item
     return list(found.values())

@@ -103,9 +103,12 @@ def fold(targets: Collection[Target], jobs: Iterable[Standing]) -> FoldedState:
     """
     counting = [job for job in jobs if _counts(job, targets)]
     unfinished = [job for job in counting if job.state not in COUNTED_AS_ENDED]
+    if not unfinished:
+        return _at_rest(targets, counting)
+    schedule_time = _earliest(unfinished)
     if any(job.state in IN_FLIGHT for job in unfinished):
-        return FoldedState(state=DraftState.PUBLISHING, schedule_time=_earliest(unfinished))
-    if schedule_time := _earliest(unfinished):
+        return FoldedState(state=DraftState.PUBLISHING, schedule_time=schedule_time)
+    if schedule_time:
         is_blocked = all(job.state is JobState.BLOCKED for job in unfinished if job.schedule_time)
         return FoldedState(
             state=DraftState.BLOCKED if is_blocked else DraftState.SCHEDULED,
@@ -125,9 +128,13 @@ def shown_targets(targets: Sequence[Target], jobs: Iterable[PostJob]) -> list[tu
 
 
 def _counts(job: Standing, targets: Collection[Target]) -> bool:
-    if job.state is JobState.CANCELED:
-        return False
-    return job.target in targets or job.state not in {JobState.FAILED, JobState.MISSED}
+    match job.state:
+        case JobState.CANCELED:
+            return False
+        case JobState.FAILED | JobState.MISSED:
+            return job.target in targets
+        case _:
+            return True
 
 
 def _earliest(jobs: Iterable[Standing]) -> datetime | None:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -14,6 +14,8 @@ from drafts_service.domain.post_job import DraftState, FoldedState, JobState, Po
 from drafts_service.domain.target import Target
 from servicekit.pg.database import Transaction
 from servicekit.pg.session import Statement
+
+T = TypeVar("T")
 
 # A dict is several times cheaper than calling the enum, and a batch has hundreds of jobs.
 _JOB_STATES: Mapping[str, JobState] = {state.value: state for state in JobState}
@@ -58,10 +60,16 @@ _STANDINGS = Statement("""
         where post_job.organization_id = wanted.organization_id and post_job.draft_id = wanted.draft_id offset 0
     ) as job
 """)
+# Arrays of which a batch has no value are empty (`_sparse`), because each element costs: UNNEST fills them with nulls.
 # For the UPDATE, a limit unknown to the planner makes it expect a single row, and so use the index as well.
 _REFLECT = Statement(f"""
     with arrived as materialized (
-        select * from unnest(cast(:organizations as text[]), cast(:jobs as text[]), cast(:drafts as text[]),
+        select organization_id, id, draft_id, version, social_account_id, channel,
+            coalesce(destination, '') as destination, state, coalesce(state_reason, '') as state_reason,
+            schedule_time, publish_time, coalesce(external_url, '') as external_url,
+            coalesce(error_message, '') as error_message, kind, payload, occur_time,
+            coalesce(is_newest, true) as is_newest
+        from unnest(cast(:organizations as text[]), cast(:jobs as text[]), cast(:drafts as text[]),
             cast(:versions as bigint[]), cast(:accounts as text[]), cast(:channels as text[]),
             cast(:destinations as text[]), cast(:states as text[]), cast(:state_reasons as text[]),
             cast(:schedule_times as timestamptz[]),
@@ -136,8 +144,10 @@ async def save_jobs(connection: AsyncConnection, jobs: Sequence[PostJob]) -> Non
         )
 
 
-async def find_standings(tx: Transaction, keys: Collection[DraftKey]) -> list[Standing]:
-    """Returns the standings of all jobs of these drafts."""
+async def find_standings(
+    tx: Transaction, keys: Collection[DraftKey], newer: Mapping[tuple[str, str], int]
+) -> list[Standing]:
+    """Returns the standings of all jobs of these drafts, but for those of which `newer` has a higher version."""
     return [
         Standing(
             organization_id=organization_id,
@@ -153,6 +163,7 @@ async def find_standings(tx: Transaction, keys: Collection[DraftKey]) -> list[St
             organization_id, job_id, draft_id, version, account, channel, destination, state, schedule_time,
             publish_time,
         ) in await tx.fetch(_STANDINGS, key_arrays(keys))
+        if newer.get((organization_id, job_id), 0) <= version
     ]  # fmt: skip
 
 
@@ -176,27 +187,32 @@ async def reflect(
             "versions": [event.version for event in events],
             "accounts": [event.target.social_account_id for event in events],
             "channels": [event.target.channel for event in events],
-            "destinations": [event.target.destination for event in events],
+            "destinations": _sparse([event.target.destination for event in events], ""),
             "states": [event.state for event in events],
-            "state_reasons": [event.state_reason for event in events],
-            "schedule_times": [event.schedule_time for event in events],
-            "publish_times": [event.publish_time for event in events],
-            "urls": [event.external_url for event in events],
-            "errors": [event.error_message for event in events],
+            "state_reasons": _sparse([event.state_reason for event in events], ""),
+            "schedule_times": _sparse([event.schedule_time for event in events], None),
+            "publish_times": _sparse([event.publish_time for event in events], None),
+            "urls": _sparse([event.external_url for event in events], ""),
+            "errors": _sparse([event.error_message for event in events], ""),
             "kinds": [event.kind for event in events],
             "payloads": [event.payload for event in events],
             "occur_times": [event.occur_time for event in events],
-            "are_newest": [id(event) in are_newest for event in events],
+            "are_newest": _sparse([id(event) in are_newest for event in events], most=True),
             "draft_organizations": [key[0] for key, _ in drafts],
             "draft_ids": [key[1] for key, _ in drafts],
             "draft_states": [state.state for _, state in drafts],
-            "draft_schedule_times": [state.schedule_time for _, state in drafts],
-            "draft_publish_times": [state.publish_time for _, state in drafts],
+            "draft_schedule_times": _sparse([state.schedule_time for _, state in drafts], None),
+            "draft_publish_times": _sparse([state.publish_time for _, state in drafts], None),
             "draft_count": len(drafts),
             "now": now,
         },
     )
     return [DraftState(state) for (state,) in changed]
+
+
+def _sparse(values: list[T], most: T) -> list[T]:
+    """Returns no values if all of them are the one that `unnest` and the statement put in for a missing one."""
+    return [] if values.count(most) == len(values) else values
 
 
 def job_of(row: Iterable[Any]) -> PostJob:
