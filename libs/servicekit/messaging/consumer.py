@@ -39,7 +39,9 @@ _APPLIED = declare("consumer.applied")
 _UNREACHABLE_PAUSE = timedelta(seconds=1)
 _ROOM = 512
 _EVENTS_PER_TRANSACTION = 500
-_ENOUGH = 100  # messages that make a batch worthwhile
+# A batch worth its transaction, of single events or of full messages.
+_ENOUGH_MESSAGES = 100
+_ENOUGH_BYTES = 64 * 1024
 
 _meter = metrics.get_meter(__name__)
 _ignored = _meter.create_counter(
@@ -118,14 +120,19 @@ class EventConsumer:
 
     async def _work(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
-            await self._some.wait()
-            if len(self._arrived) < _ENOUGH:
+            if not self._arrived:
+                self._some.clear()
+                await self._some.wait()
+            if not self._is_enough():
                 # A short pause turns single events into batches; nobody waits for these.
                 await wait(stop, self._linger)
-            self._some.clear()
-            while self._arrived and not stop.is_set():
-                if not await self._take(self._next_batch()):
-                    await wait(stop, _UNREACHABLE_PAUSE.total_seconds())
+            if self._arrived and not stop.is_set() and not await self._take(self._next_batch()):
+                await wait(stop, _UNREACHABLE_PAUSE.total_seconds())
+
+    def _is_enough(self) -> bool:
+        if len(self._arrived) >= _ENOUGH_MESSAGES:
+            return True
+        return sum(len(delivery.payload) for delivery in self._arrived) >= _ENOUGH_BYTES
 
     def _next_batch(self) -> list[_Letter]:
         batch: list[_Letter] = []

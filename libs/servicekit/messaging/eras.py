@@ -23,6 +23,7 @@ from postflow.bus.v1 import bus_pb2
 from servicekit.bus.stream_view import StreamLook
 from servicekit.pg.database import Database
 from servicekit.pg.outbox import OutboxRow, stored_row
+from servicekit.pg.session import Statement
 
 _TOLERANCE = timedelta(milliseconds=1)
 _TURNS = 3
@@ -102,7 +103,7 @@ _ADVANCE = text("""
         and exists (select from outbox_era where era_time = :current and kept is null)
 """)
 # Locks the era before the rows: an era that is being closed accepts no more marks.
-_MARK = text("""
+_MARK = Statement("""
     with era as materialized (
         select era_time from outbox_era where era_time = :era_time and kept is null for share
     ),
@@ -213,8 +214,8 @@ class Eras:
         """Marks rows with their sequences, in the order of positions, so that two processes cannot deadlock."""
         positions, sequences = zip(*sorted(stored), strict=True)
         marks = {"era_time": era.era_time, "positions": list(positions), "sequences": list(sequences)}
-        async with self._database.statement() as connection:
-            if not (await connection.execute(_MARK, marks)).scalar_one():
+        async with self._database.session() as session:
+            if not await session.fetch_value(_MARK, marks):
                 raise EraOver("another process has found that the stream lost messages")
 
     async def _adopted(self, created: datetime) -> list[Era]:
