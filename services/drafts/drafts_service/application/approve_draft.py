@@ -25,7 +25,7 @@ from servicekit.pg.together import Together
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approving:
-    """What is to be approved: an empty digest or etag is ignored; otherwise the draft must have it."""
+    """Names what is to be approved. An empty digest or etag is ignored; otherwise the draft must have it."""
 
     key: DraftKey
     content_digest: str
