@@ -89,6 +89,8 @@ VALID: Mapping[str, Mapping[str, object]] = {
     "postflow.drafts.v1.DraftsService/GetDraft": {"draft_id": "d1"},
     "postflow.drafts.v1.DraftsService/UpdateDraft": {"draft": DRAFT, "update_mask": "content.text"},
     "postflow.drafts.v1.DraftsService/ApproveDraft": {"draft_id": "d1"},
+    "postflow.drafts.v1.DraftsService/BatchCreateDrafts": {"drafts": [{"draft": {**DRAFT, "id": ""}}]},
+    "postflow.drafts.v1.DraftsService/BatchApproveDrafts": {"drafts": [{"draft_id": "d1"}]},
     "postflow.drafts.v1.DraftTargetsService/FindDraftTargets": {
         "drafts": [{"organization_id": "org-bad", "draft_id": "d1"}],
     },

@@ -4,9 +4,9 @@ import sys
 
 from drafts_service.adapters.publisher_client import AccountClient, PublisherClient
 from drafts_service.application.account_obstacles import AccountDirectory, AccountObstacles
-from drafts_service.application.approve_draft import ApproveDraft
+from drafts_service.application.approve_draft import ApproveDraft, BatchApproveDrafts, DraftApproval
 from drafts_service.application.complete_withdrawals import CompleteWithdrawals
-from drafts_service.application.create_draft import CreateDraft
+from drafts_service.application.create_draft import BatchCreateDrafts, CreateDraft, DraftCreation
 from drafts_service.application.find_draft_targets import FindDraftTargets
 from drafts_service.application.get_draft import GetDraft
 from drafts_service.application.give_up_edit import ContentWithdrawer
@@ -65,14 +65,17 @@ def servicer(
     clock = DatabaseClock()
     ledger = RequestLedger(database, clock)
     obstacles = AccountObstacles(database=database, directory=directory)
+    creation, approval = DraftCreation(ids=ids, outbox=outbox), DraftApproval(outbox)
     return DraftsServicer(
-        create=CreateDraft(ids=ids, ledger=ledger, outbox=outbox, obstacles=obstacles),
+        create=CreateDraft(creation=creation, ledger=ledger, obstacles=obstacles),
+        create_batch=BatchCreateDrafts(creation=creation, ledger=ledger),
         get=GetDraft(database=database, obstacles=obstacles),
         find_targets=FindDraftTargets(database),
         update=UpdateDraft(
             database=database, clock=clock, ledger=ledger, outbox=outbox, publisher=publisher, obstacles=obstacles
         ),
-        approve=ApproveDraft(ledger=ledger, outbox=outbox),
+        approve=ApproveDraft(approval=approval, ledger=ledger),
+        approve_batch=BatchApproveDrafts(approval=approval, ledger=ledger),
     )
 
 

@@ -6,7 +6,16 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from drafts_service.domain.account import Account, AccountState, Obstacles, state_reason
 from drafts_service.domain.content import Body, ChannelText, Content
-from drafts_service.domain.draft import Change, Draft, DraftKey, DraftTargets, DraftView, UpdatedDraft
+from drafts_service.domain.draft import (
+    Change,
+    Draft,
+    DraftKey,
+    DraftTargets,
+    DraftView,
+    GivenApproval,
+    GivenDraft,
+    UpdatedDraft,
+)
 from drafts_service.domain.post_job import JobState, PostJob, PostJobEvent, shown_targets
 from drafts_service.domain.target import Target
 from drafts_service.domain.withdrawal import WithdrawalAnswer
@@ -14,15 +23,21 @@ from postflow.bus.v1 import bus_pb2
 from postflow.drafts.v1 import draft_pb2, draft_targets_service_pb2, drafts_events_pb2
 from postflow.drafts.v1.draft_targets_service_pb2 import FindDraftTargetsRequest, FindDraftTargetsResponse
 from postflow.drafts.v1.drafts_service_pb2 import (
+    ApproveDraftRequest,
     ApproveDraftResponse,
+    BatchApproveDraftsResponse,
+    BatchCreateDraftsResponse,
     CreateDraftResponse,
+    DraftError,
+    DraftResult,
+    DraftToApprove,
     GetDraftResponse,
     UpdateDraftResponse,
 )
 from postflow.publisher.v1 import post_job_pb2, publisher_events_pb2, social_account_pb2
 from postflow.publisher.v1.publisher_service_pb2 import PublishedTarget, WithdrawContentResponse
 from postflow.target.v1 import target_pb2
-from servicekit.faults import InvalidField, InvalidRequest
+from servicekit.faults import Fault, InvalidField, InvalidRequest
 from servicekit.pg.outbox import Announcement
 from servicekit.timestamps import moment, timestamp
 from topology import events_subject
@@ -43,7 +58,19 @@ _EVENT_KINDS = {
 }
 # Characters; the archived event keeps the full text.
 _LONGEST_ERROR = 1000
+# Characters of an error in a batch: 200 of them fit into a response.
+_LONGEST_MESSAGE = 500
 _CHANGEABLE = ("content", "content.text", "content.hashtags", "content.channel_texts", "targets")
+
+
+def given_draft(draft: draft_pb2.Draft, draft_id: str) -> GivenDraft:
+    return GivenDraft(id=draft_id, content=content(draft.content), targets=targets(draft.targets))
+
+
+def given_approval(message: ApproveDraftRequest | DraftToApprove, approver: str) -> GivenApproval:
+    return GivenApproval(
+        draft_id=message.draft_id, content_digest=message.content_digest, etag=message.etag, approver=approver
+    )
 
 
 def content(message: draft_pb2.DraftContent) -> Content:
@@ -201,29 +228,56 @@ def approve_draft_response(view: DraftView) -> ApproveDraftResponse:
     return ApproveDraftResponse(draft=draft_message(view))
 
 
+def batch_create_drafts_response(outcomes: Iterable[DraftView | Fault]) -> BatchCreateDraftsResponse:
+    return BatchCreateDraftsResponse(results=map(_draft_result, outcomes))
+
+
+def batch_approve_drafts_response(outcomes: Iterable[DraftView | Fault]) -> BatchApproveDraftsResponse:
+    return BatchApproveDraftsResponse(results=map(_draft_result, outcomes))
+
+
 def draft_message(view: DraftView) -> draft_pb2.Draft:
     """Returns the draft as callers see it."""
-    draft, approval = view.draft, view.draft.approval
-    message = draft_pb2.Draft(
+    draft = view.draft
+    message = _summary(draft)
+    message.content.ParseFromString(draft.body.encoded)
+    message.targets.extend([_target_message(target) for target in draft.targets])
+    message.target_states.extend(
+        [_target_state(target, job, draft.obstacles) for target, job in shown_targets(draft.targets, view.jobs)]
+    )
+    if draft.approval:
+        message.approver = draft.approval.approver
+    return message
+
+
+def _summary(draft: Draft) -> draft_pb2.Draft:
+    """Returns the fields whose size has a small bound: 200 of them fit into a response."""
+    return draft_pb2.Draft(
         id=draft.id,
-        targets=[_target_message(target) for target in draft.targets],
         revision=draft.revision,
         content_digest=draft.body.digest,
-        approved=approval is not None,
-        approve_time=timestamp(approval.time) if approval else None,
-        approver=approval.approver if approval else "",
+        approved=draft.approval is not None,
+        approve_time=timestamp(draft.approval.time) if draft.approval else None,
         state=f"DRAFT_STATE_{draft.folded.state}",
-        target_states=[
-            _target_state(target, job, draft.obstacles) for target, job in shown_targets(draft.targets, view.jobs)
-        ],
         schedule_time=timestamp(draft.folded.schedule_time),
         publish_time=timestamp(draft.folded.publish_time),
         etag=draft.etag,
         create_time=timestamp(draft.create_time),
         update_time=timestamp(draft.update_time),
     )
-    message.content.ParseFromString(draft.body.encoded)
-    return message
+
+
+def _draft_result(outcome: DraftView | Fault) -> DraftResult:
+    if isinstance(outcome, Fault):
+        return DraftResult(
+            error=DraftError(
+                code=outcome.code,
+                reason=outcome.reason,
+                message=outcome.message[:_LONGEST_MESSAGE],
+                field=outcome.violations[0].field if outcome.violations else "",
+            )
+        )
+    return DraftResult(draft=_summary(outcome.draft))
 
 
 def _published(organization_id: str, draft_id: str, message: PublishedTarget) -> PostJob:

@@ -11,15 +11,15 @@ from sqlalchemy import text
 
 from drafts_service import wire as drafts_wire
 from drafts_service.application.account_obstacles import AccountObstacles
-from drafts_service.application.approve_draft import ApproveDraft
+from drafts_service.application.approve_draft import ApproveDraft, DraftApproval
 from drafts_service.application.complete_withdrawals import CompleteWithdrawals
-from drafts_service.application.create_draft import CreateDraft
+from drafts_service.application.create_draft import CreateDraft, DraftCreation
 from drafts_service.application.get_draft import GetDraft
 from drafts_service.application.keep_accounts import KeepAccounts
 from drafts_service.application.reflect_post_jobs import ReflectPostJobs
 from drafts_service.application.update_draft import UpdateDraft
 from drafts_service.domain.content import Content
-from drafts_service.domain.draft import Change, UpdatedDraft
+from drafts_service.domain.draft import Change, GivenApproval, GivenDraft, UpdatedDraft
 from drafts_service.domain.target import Target
 from drafts_service.entrypoints.events import routes as drafts_routes
 from postflow.bus.v1 import bus_pb2
@@ -159,8 +159,9 @@ class World:
     def _make_drafts(self) -> None:
         site, ledger = self.drafts, RequestLedger(self.drafts.database, self.clock)
         obstacles = AccountObstacles(database=site.database, directory=AllConnected())
-        self._create = CreateDraft(ledger=ledger, outbox=site.outbox, ids=Uuid7Source(), obstacles=obstacles)
-        self._approve = ApproveDraft(ledger=ledger, outbox=site.outbox)
+        creation = DraftCreation(ids=Uuid7Source(), outbox=site.outbox)
+        self._create = CreateDraft(creation=creation, ledger=ledger, obstacles=obstacles)
+        self._approve = ApproveDraft(approval=DraftApproval(site.outbox), ledger=ledger)
         self._update = UpdateDraft(
             database=site.database, clock=self.clock, ledger=ledger, outbox=site.outbox, publisher=self,
             obstacles=obstacles,
@@ -233,10 +234,12 @@ class World:
         return drafts_wire.draft_message(await self._get(organization_id=ORG, draft_id=draft))
 
     async def create(self, draft: str, targets: Sequence[Target]) -> None:
-        await self._create(self.call("Create"), draft_id=draft, content=Content(text="text"), targets=tuple(targets))
+        given = GivenDraft(id=draft, content=Content(text="text"), targets=tuple(targets))
+        await self._create(self.call("Create"), given)
 
     async def approve(self, draft: str) -> None:
-        await self._approve(self.call("Approve"), draft_id=draft, content_digest="", etag="", approver="ann")
+        given = GivenApproval(draft_id=draft, content_digest="", etag="", approver="ann")
+        await self._approve(self.call("Approve"), given)
 
     async def change(self, draft: str, change: Change) -> UpdatedDraft:
         updated: UpdatedDraft = await self._update(self.call("Update"), draft_id=draft, etag="", change=change)

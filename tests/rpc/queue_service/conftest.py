@@ -116,7 +116,7 @@ class FakeDrafts(DraftsServiceServicer):
     async def CreateDraft(self, request: object, context: Context) -> NoReturn:
         raise AssertionError("Queue changes no draft")
 
-    UpdateDraft = ApproveDraft = CreateDraft
+    UpdateDraft = ApproveDraft = BatchCreateDrafts = BatchApproveDrafts = CreateDraft
 
 
 @dataclass

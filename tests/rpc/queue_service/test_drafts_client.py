@@ -64,7 +64,7 @@ class OldDrafts(DraftsServiceServicer):
     async def CreateDraft(self, request: object, context: Context) -> NoReturn:
         raise AssertionError("Queue changes no draft")
 
-    UpdateDraft = ApproveDraft = CreateDraft
+    UpdateDraft = ApproveDraft = BatchCreateDrafts = BatchApproveDrafts = CreateDraft
 
 
 @asynccontextmanager

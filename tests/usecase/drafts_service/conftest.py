@@ -10,14 +10,15 @@ from sqlalchemy import text
 
 from drafts_service import wire
 from drafts_service.application.account_obstacles import AccountObstacles
-from drafts_service.application.approve_draft import ApproveDraft
-from drafts_service.application.create_draft import CreateDraft
+from drafts_service.application.approve_draft import ApproveDraft, BatchApproveDrafts, DraftApproval
+from drafts_service.application.create_draft import BatchCreateDrafts, CreateDraft, DraftCreation
 from drafts_service.application.get_draft import GetDraft
 from drafts_service.application.keep_accounts import KeepAccounts
 from drafts_service.application.reflect_post_jobs import ReflectPostJobs
 from drafts_service.application.update_draft import UpdateDraft
 from drafts_service.domain.account import Account
 from drafts_service.domain.content import Content
+from drafts_service.domain.draft import GivenApproval, GivenDraft
 from drafts_service.domain.post_job import JobState, PostJob, PostJobEvent
 from drafts_service.domain.target import Target
 from drafts_service.domain.withdrawal import WithdrawalAnswer
@@ -37,6 +38,8 @@ Get = Callable[..., Awaitable[Draft]]
 Create = Callable[..., Coroutine[Any, Any, pb.CreateDraftResponse]]
 Update = Callable[..., Coroutine[Any, Any, pb.UpdateDraftResponse]]
 Approve = Callable[..., Coroutine[Any, Any, pb.ApproveDraftResponse]]
+CreateBatch = Callable[..., Coroutine[Any, Any, pb.BatchCreateDraftsResponse]]
+ApproveBatch = Callable[..., Coroutine[Any, Any, pb.BatchApproveDraftsResponse]]
 Reflect = Callable[..., Awaitable[None]]
 Keep = Callable[..., Awaitable[None]]
 
@@ -134,22 +137,54 @@ def publisher(database: Database) -> FakePublisher:
 
 
 @pytest.fixture
-def create_draft(ledger: RequestLedger, outbox: Outbox, obstacles: AccountObstacles) -> Create:
+def creation(outbox: Outbox) -> DraftCreation:
+    return DraftCreation(ids=Uuid7Source(), outbox=outbox)
+
+
+@pytest.fixture
+def create_draft(creation: DraftCreation, ledger: RequestLedger, obstacles: AccountObstacles) -> Create:
     """`await create_draft(draft_id=..., content=..., targets=...)`; like all mutations here it takes a `request_id`."""
-    create = CreateDraft(ids=Uuid7Source(), ledger=ledger, outbox=outbox, obstacles=obstacles)
-    return _as_called(create, pb.CreateDraftRequest, pb.CreateDraftResponse, wire.create_draft_response)
+    create = CreateDraft(creation=creation, ledger=ledger, obstacles=obstacles)
+
+    def given(*, draft_id: str, content: Content, targets: tuple[Target, ...]) -> GivenDraft:
+        return GivenDraft(id=draft_id, content=content, targets=targets)
+
+    return _as_called(create, pb.CreateDraftRequest, pb.CreateDraftResponse, wire.create_draft_response, given)
+
+
+@pytest.fixture
+def create_drafts(creation: DraftCreation, ledger: RequestLedger) -> CreateBatch:
+    """`await create_drafts(given=[GivenDraft(...), ...])`"""
+    return _as_called(
+        BatchCreateDrafts(creation=creation, ledger=ledger),
+        pb.BatchCreateDraftsRequest,
+        pb.BatchCreateDraftsResponse,
+        wire.batch_create_drafts_response,
+    )
 
 
 @pytest.fixture
 def approve_draft(ledger: RequestLedger, outbox: Outbox) -> Approve:
     """`await approve_draft()` approves the draft `draft`, without preconditions."""
     approve = _as_called(
-        ApproveDraft(ledger=ledger, outbox=outbox),
+        ApproveDraft(approval=DraftApproval(outbox), ledger=ledger),
         pb.ApproveDraftRequest,
         pb.ApproveDraftResponse,
         wire.approve_draft_response,
+        GivenApproval,
     )
     return partial(approve, draft_id="draft", content_digest="", etag="", approver="ann")
+
+
+@pytest.fixture
+def approve_drafts(ledger: RequestLedger, outbox: Outbox) -> ApproveBatch:
+    """`await approve_drafts(given=[GivenApproval(...), ...])`"""
+    return _as_called(
+        BatchApproveDrafts(approval=DraftApproval(outbox), ledger=ledger),
+        pb.BatchApproveDraftsRequest,
+        pb.BatchApproveDraftsResponse,
+        wire.batch_approve_drafts_response,
+    )
 
 
 @pytest.fixture
@@ -174,13 +209,18 @@ def _as_called(
     request: Callable[..., Any],
     response: type[Any],
     answer: Callable[[Any], Any],
+    given: Callable[..., Any] | None = None,
 ) -> Callable[..., Coroutine[Any, Any, Any]]:
-    """Returns the use case as a caller sees it; two requests are equal if their `digest` is."""
+    """Returns the use case as a caller sees it; two requests are equal if their `digest` is.
+
+    `given` makes the value that the use case gets of the arguments.
+    """
 
     async def called(
         *, request_id: str = "", organization_id: str = "org", digest: bytes = b"", **arguments: object
     ) -> Any:
         call = mutation(request(organization_id=organization_id, request_id=request_id), response, answer)
+        arguments = {"given": given(**arguments)} if given else arguments
         return await use_case(replace(call, request_digest=digest), **arguments)
 
     return called

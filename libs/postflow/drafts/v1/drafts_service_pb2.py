@@ -27,7 +27,7 @@ from postflow.drafts.v1 import draft_pb2 as postflow_dot_drafts_dot_v1_dot_draft
 from postflow.rules.v1 import rules_pb2 as postflow_dot_rules_dot_v1_dot_rules__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'postflow/drafts/v1/drafts_service.proto\x12\x12postflow.drafts.v1\x1a google/protobuf/field_mask.proto\x1a\x1epostflow/drafts/v1/draft.proto\x1a\x1dpostflow/rules/v1/rules.proto\"\xca\x01\n\x12\x43reateDraftRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x37\n\x05\x64raft\x18\x02 \x01(\x0b\x32\x19.postflow.drafts.v1.DraftB\x06\xf2\xaf\x19\x02\x08\x01R\x05\x64raft\x12!\n\x08\x64raft_id\x18\x03 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x07\x64raftId\x12%\n\nrequest_id\x18\x04 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\"F\n\x13\x43reateDraftResponse\x12/\n\x05\x64raft\x18\x01 \x01(\x0b\x32\x19.postflow.drafts.v1.DraftR\x05\x64raft\"i\n\x0fGetDraftRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12#\n\x08\x64raft_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x07\x64raftId\"C\n\x10GetDraftResponse\x12/\n\x05\x64raft\x18\x01 \x01(\x0b\x32\x19.postflow.drafts.v1.DraftR\x05\x64raft\"\xec\x01\n\x12UpdateDraftRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x37\n\x05\x64raft\x18\x02 \x01(\x0b\x32\x19.postflow.drafts.v1.DraftB\x06\xf2\xaf\x19\x02\x08\x01R\x05\x64raft\x12\x43\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMaskB\x06\xf2\xaf\x19\x02\x08\x01R\nupdateMask\x12%\n\nrequest_id\x18\x04 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\"z\n\x13UpdateDraftResponse\x12/\n\x05\x64raft\x18\x01 \x01(\x0b\x32\x19.postflow.drafts.v1.DraftR\x05\x64raft\x12\x32\n\x16in_flight_post_job_ids\x18\x02 \x03(\tR\x12inFlightPostJobIds\"\x90\x02\n\x13\x41pproveDraftRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12#\n\x08\x64raft_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x07\x64raftId\x12\x39\n\x0e\x63ontent_digest\x18\x03 \x01(\tB\x12\xf2\xaf\x19\x0e*\x0c[0-9a-f]{64}R\rcontentDigest\x12\x1a\n\x04\x65tag\x18\x04 \x01(\tB\x06\xf2\xaf\x19\x02 @R\x04\x65tag\x12#\n\x08\x61pprover\x18\x05 \x01(\tB\x07\xf2\xaf\x19\x03 \xc8\x01R\x08\x61pprover\x12%\n\nrequest_id\x18\x06 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\"G\n\x14\x41pproveDraftResponse\x12/\n\x05\x64raft\x18\x01 \x01(\x0b\x32\x19.postflow.drafts.v1.DraftR\x05\x64raft2\x89\x03\n\rDraftsService\x12^\n\x0b\x43reateDraft\x12&.postflow.drafts.v1.CreateDraftRequest\x1a\'.postflow.drafts.v1.CreateDraftResponse\x12U\n\x08GetDraft\x12#.postflow.drafts.v1.GetDraftRequest\x1a$.postflow.drafts.v1.GetDraftResponse\x12^\n\x0bUpdateDraft\x12&.postflow.drafts.v1.UpdateDraftRequest\x1a\'.postflow.drafts.v1.UpdateDraftResponse\x12\x61\n\x0c\x41pproveDraft\x12\'.postflow.drafts.v1.ApproveDraftRequest\x1a(.postflow.drafts.v1.ApproveDraftResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'postflow/drafts/v1/drafts_service.proto\x12\x12postflow.drafts.v1\x1a google/protobuf/field_mask.proto\x1a\x1epostflow/drafts/v1/draft.proto\x1a\x1dpostflow/rules/v1/rules.proto\"\xca\x01\n\x12\x43reateDraftRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x37\n\x05\x64raft\x18\x02 \x01(\x0b\x32\x19.postflow.drafts.v1.DraftB\x06\xf2\xaf\x19\x02\x08\x01R\x05\x64raft\x12!\n\x08\x64raft_id\x18\x03 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x07\x64raftId\x12%\n\nrequest_id\x18\x04 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\"F\n\x13\x43reateDraftResponse\x12/\n\x05\x64raft\x18\x01 \x01(\x0b\x32\x19.postflow.drafts.v1.DraftR\x05\x64raft\"i\n\x0fGetDraftRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12#\n\x08\x64raft_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x07\x64raftId\"C\n\x10GetDraftResponse\x12/\n\x05\x64raft\x18\x01 \x01(\x0b\x32\x19.postflow.drafts.v1.DraftR\x05\x64raft\"\xec\x01\n\x12UpdateDraftRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x37\n\x05\x64raft\x18\x02 \x01(\x0b\x32\x19.postflow.drafts.v1.DraftB\x06\xf2\xaf\x19\x02\x08\x01R\x05\x64raft\x12\x43\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMaskB\x06\xf2\xaf\x19\x02\x08\x01R\nupdateMask\x12%\n\nrequest_id\x18\x04 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\"z\n\x13UpdateDraftResponse\x12/\n\x05\x64raft\x18\x01 \x01(\x0b\x32\x19.postflow.drafts.v1.DraftR\x05\x64raft\x12\x32\n\x16in_flight_post_job_ids\x18\x02 \x03(\tR\x12inFlightPostJobIds\"\x90\x02\n\x13\x41pproveDraftRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12#\n\x08\x64raft_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x07\x64raftId\x12\x39\n\x0e\x63ontent_digest\x18\x03 \x01(\tB\x12\xf2\xaf\x19\x0e*\x0c[0-9a-f]{64}R\rcontentDigest\x12\x1a\n\x04\x65tag\x18\x04 \x01(\tB\x06\xf2\xaf\x19\x02 @R\x04\x65tag\x12#\n\x08\x61pprover\x18\x05 \x01(\tB\x07\xf2\xaf\x19\x03 \xc8\x01R\x08\x61pprover\x12%\n\nrequest_id\x18\x06 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\"G\n\x14\x41pproveDraftResponse\x12/\n\x05\x64raft\x18\x01 \x01(\x0b\x32\x19.postflow.drafts.v1.DraftR\x05\x64raft\"\xb5\x01\n\x18\x42\x61tchCreateDraftsRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12?\n\x06\x64rafts\x18\x02 \x03(\x0b\x32\x1c.postflow.drafts.v1.NewDraftB\t\xf2\xaf\x19\x05\x08\x01H\xc8\x01R\x06\x64rafts\x12%\n\nrequest_id\x18\x03 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\"f\n\x08NewDraft\x12\x37\n\x05\x64raft\x18\x01 \x01(\x0b\x32\x19.postflow.drafts.v1.DraftB\x06\xf2\xaf\x19\x02\x08\x01R\x05\x64raft\x12!\n\x08\x64raft_id\x18\x02 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x07\x64raftId\"V\n\x19\x42\x61tchCreateDraftsResponse\x12\x39\n\x07results\x18\x01 \x03(\x0b\x32\x1f.postflow.drafts.v1.DraftResultR\x07results\"\xe1\x01\n\x19\x42\x61tchApproveDraftsRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x45\n\x06\x64rafts\x18\x02 \x03(\x0b\x32\".postflow.drafts.v1.DraftToApproveB\t\xf2\xaf\x19\x05\x08\x01H\xc8\x01R\x06\x64rafts\x12#\n\x08\x61pprover\x18\x03 \x01(\tB\x07\xf2\xaf\x19\x03 \xc8\x01R\x08\x61pprover\x12%\n\nrequest_id\x18\x04 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\"\x8c\x01\n\x0e\x44raftToApprove\x12#\n\x08\x64raft_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x07\x64raftId\x12\x39\n\x0e\x63ontent_digest\x18\x02 \x01(\tB\x12\xf2\xaf\x19\x0e*\x0c[0-9a-f]{64}R\rcontentDigest\x12\x1a\n\x04\x65tag\x18\x03 \x01(\tB\x06\xf2\xaf\x19\x02 @R\x04\x65tag\"W\n\x1a\x42\x61tchApproveDraftsResponse\x12\x39\n\x07results\x18\x01 \x03(\x0b\x32\x1f.postflow.drafts.v1.DraftResultR\x07results\"\x83\x01\n\x0b\x44raftResult\x12\x31\n\x05\x64raft\x18\x01 \x01(\x0b\x32\x19.postflow.drafts.v1.DraftH\x00R\x05\x64raft\x12\x36\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x1e.postflow.drafts.v1.DraftErrorH\x00R\x05\x65rrorB\t\n\x07outcome\"h\n\nDraftError\x12\x12\n\x04\x63ode\x18\x01 \x01(\tR\x04\x63ode\x12\x16\n\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n\x07message\x18\x03 \x01(\tR\x07message\x12\x14\n\x05\x66ield\x18\x04 \x01(\tR\x05\x66ield2\xf0\x04\n\rDraftsService\x12^\n\x0b\x43reateDraft\x12&.postflow.drafts.v1.CreateDraftRequest\x1a\'.postflow.drafts.v1.CreateDraftResponse\x12U\n\x08GetDraft\x12#.postflow.drafts.v1.GetDraftRequest\x1a$.postflow.drafts.v1.GetDraftResponse\x12^\n\x0bUpdateDraft\x12&.postflow.drafts.v1.UpdateDraftRequest\x1a\'.postflow.drafts.v1.UpdateDraftResponse\x12\x61\n\x0c\x41pproveDraft\x12\'.postflow.drafts.v1.ApproveDraftRequest\x1a(.postflow.drafts.v1.ApproveDraftResponse\x12p\n\x11\x42\x61tchCreateDrafts\x12,.postflow.drafts.v1.BatchCreateDraftsRequest\x1a-.postflow.drafts.v1.BatchCreateDraftsResponse\x12s\n\x12\x42\x61tchApproveDrafts\x12-.postflow.drafts.v1.BatchApproveDraftsRequest\x1a..postflow.drafts.v1.BatchApproveDraftsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -66,6 +66,30 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_APPROVEDRAFTREQUEST'].fields_by_name['approver']._serialized_options = b'\362\257\031\003 \310\001'
   _globals['_APPROVEDRAFTREQUEST'].fields_by_name['request_id']._loaded_options = None
   _globals['_APPROVEDRAFTREQUEST'].fields_by_name['request_id']._serialized_options = b'\362\257\031\002\020\001'
+  _globals['_BATCHCREATEDRAFTSREQUEST'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_BATCHCREATEDRAFTSREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_BATCHCREATEDRAFTSREQUEST'].fields_by_name['drafts']._loaded_options = None
+  _globals['_BATCHCREATEDRAFTSREQUEST'].fields_by_name['drafts']._serialized_options = b'\362\257\031\005\010\001H\310\001'
+  _globals['_BATCHCREATEDRAFTSREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_BATCHCREATEDRAFTSREQUEST'].fields_by_name['request_id']._serialized_options = b'\362\257\031\002\020\001'
+  _globals['_NEWDRAFT'].fields_by_name['draft']._loaded_options = None
+  _globals['_NEWDRAFT'].fields_by_name['draft']._serialized_options = b'\362\257\031\002\010\001'
+  _globals['_NEWDRAFT'].fields_by_name['draft_id']._loaded_options = None
+  _globals['_NEWDRAFT'].fields_by_name['draft_id']._serialized_options = b'\362\257\031\002\020\001'
+  _globals['_BATCHAPPROVEDRAFTSREQUEST'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_BATCHAPPROVEDRAFTSREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_BATCHAPPROVEDRAFTSREQUEST'].fields_by_name['drafts']._loaded_options = None
+  _globals['_BATCHAPPROVEDRAFTSREQUEST'].fields_by_name['drafts']._serialized_options = b'\362\257\031\005\010\001H\310\001'
+  _globals['_BATCHAPPROVEDRAFTSREQUEST'].fields_by_name['approver']._loaded_options = None
+  _globals['_BATCHAPPROVEDRAFTSREQUEST'].fields_by_name['approver']._serialized_options = b'\362\257\031\003 \310\001'
+  _globals['_BATCHAPPROVEDRAFTSREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_BATCHAPPROVEDRAFTSREQUEST'].fields_by_name['request_id']._serialized_options = b'\362\257\031\002\020\001'
+  _globals['_DRAFTTOAPPROVE'].fields_by_name['draft_id']._loaded_options = None
+  _globals['_DRAFTTOAPPROVE'].fields_by_name['draft_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_DRAFTTOAPPROVE'].fields_by_name['content_digest']._loaded_options = None
+  _globals['_DRAFTTOAPPROVE'].fields_by_name['content_digest']._serialized_options = b'\362\257\031\016*\014[0-9a-f]{64}'
+  _globals['_DRAFTTOAPPROVE'].fields_by_name['etag']._loaded_options = None
+  _globals['_DRAFTTOAPPROVE'].fields_by_name['etag']._serialized_options = b'\362\257\031\002 @'
   _globals['_CREATEDRAFTREQUEST']._serialized_start=161
   _globals['_CREATEDRAFTREQUEST']._serialized_end=363
   _globals['_CREATEDRAFTRESPONSE']._serialized_start=365
@@ -82,6 +106,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_APPROVEDRAFTREQUEST']._serialized_end=1249
   _globals['_APPROVEDRAFTRESPONSE']._serialized_start=1251
   _globals['_APPROVEDRAFTRESPONSE']._serialized_end=1322
-  _globals['_DRAFTSSERVICE']._serialized_start=1325
-  _globals['_DRAFTSSERVICE']._serialized_end=1718
+  _globals['_BATCHCREATEDRAFTSREQUEST']._serialized_start=1325
+  _globals['_BATCHCREATEDRAFTSREQUEST']._serialized_end=1506
+  _globals['_NEWDRAFT']._serialized_start=1508
+  _globals['_NEWDRAFT']._serialized_end=1610
+  _globals['_BATCHCREATEDRAFTSRESPONSE']._serialized_start=1612
+  _globals['_BATCHCREATEDRAFTSRESPONSE']._serialized_end=1698
+  _globals['_BATCHAPPROVEDRAFTSREQUEST']._serialized_start=1701
+  _globals['_BATCHAPPROVEDRAFTSREQUEST']._serialized_end=1926
+  _globals['_DRAFTTOAPPROVE']._serialized_start=1929
+  _globals['_DRAFTTOAPPROVE']._serialized_end=2069
+  _globals['_BATCHAPPROVEDRAFTSRESPONSE']._serialized_start=2071
+  _globals['_BATCHAPPROVEDRAFTSRESPONSE']._serialized_end=2158
+  _globals['_DRAFTRESULT']._serialized_start=2161
+  _globals['_DRAFTRESULT']._serialized_end=2292
+  _globals['_DRAFTERROR']._serialized_start=2294
+  _globals['_DRAFTERROR']._serialized_end=2398
+  _globals['_DRAFTSSERVICE']._serialized_start=2401
+  _globals['_DRAFTSSERVICE']._serialized_end=3025
 # @@protoc_insertion_point(module_scope)

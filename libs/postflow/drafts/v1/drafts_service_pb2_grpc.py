@@ -55,6 +55,16 @@ class DraftsServiceStub:
                 request_serializer=postflow_dot_drafts_dot_v1_dot_drafts__service__pb2.ApproveDraftRequest.SerializeToString,
                 response_deserializer=postflow_dot_drafts_dot_v1_dot_drafts__service__pb2.ApproveDraftResponse.FromString,
                 _registered_method=True)
+        self.BatchCreateDrafts = channel.unary_unary(
+                '/postflow.drafts.v1.DraftsService/BatchCreateDrafts',
+                request_serializer=postflow_dot_drafts_dot_v1_dot_drafts__service__pb2.BatchCreateDraftsRequest.SerializeToString,
+                response_deserializer=postflow_dot_drafts_dot_v1_dot_drafts__service__pb2.BatchCreateDraftsResponse.FromString,
+                _registered_method=True)
+        self.BatchApproveDrafts = channel.unary_unary(
+                '/postflow.drafts.v1.DraftsService/BatchApproveDrafts',
+                request_serializer=postflow_dot_drafts_dot_v1_dot_drafts__service__pb2.BatchApproveDraftsRequest.SerializeToString,
+                response_deserializer=postflow_dot_drafts_dot_v1_dot_drafts__service__pb2.BatchApproveDraftsResponse.FromString,
+                _registered_method=True)
 
 
 class DraftsServiceServicer:
@@ -96,6 +106,26 @@ class DraftsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def BatchCreateDrafts(self, request, context):
+        """BatchCreateDrafts stores up to 200 new drafts, at a fraction of the cost of as many calls. Each has a result of its
+        own: the error of one, such as `DRAFT_EXISTS` or `UNKNOWN_CHANNEL`, leaves the others alone. A value that breaks a
+        rule of its field, such as a text that is too long, fails the whole request, and then nothing is stored.
+
+        A request has at most 256 KiB, which is 1,300 bytes for each of 200 drafts: send fewer long texts at a time. A
+        larger one is INVALID_ARGUMENT `REQUEST_TOO_LARGE`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def BatchApproveDrafts(self, request, context):
+        """BatchApproveDrafts allows the current content of up to 200 drafts to be sent. Each has a result of its own: the
+        error of one, such as `DRAFT_NOT_FOUND`, `ETAG_MISMATCH` or `DIGEST_MISMATCH`, leaves the others alone.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_DraftsServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -118,6 +148,16 @@ def add_DraftsServiceServicer_to_server(servicer, server):
                     servicer.ApproveDraft,
                     request_deserializer=postflow_dot_drafts_dot_v1_dot_drafts__service__pb2.ApproveDraftRequest.FromString,
                     response_serializer=postflow_dot_drafts_dot_v1_dot_drafts__service__pb2.ApproveDraftResponse.SerializeToString,
+            ),
+            'BatchCreateDrafts': grpc.unary_unary_rpc_method_handler(
+                    servicer.BatchCreateDrafts,
+                    request_deserializer=postflow_dot_drafts_dot_v1_dot_drafts__service__pb2.BatchCreateDraftsRequest.FromString,
+                    response_serializer=postflow_dot_drafts_dot_v1_dot_drafts__service__pb2.BatchCreateDraftsResponse.SerializeToString,
+            ),
+            'BatchApproveDrafts': grpc.unary_unary_rpc_method_handler(
+                    servicer.BatchApproveDrafts,
+                    request_deserializer=postflow_dot_drafts_dot_v1_dot_drafts__service__pb2.BatchApproveDraftsRequest.FromString,
+                    response_serializer=postflow_dot_drafts_dot_v1_dot_drafts__service__pb2.BatchApproveDraftsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -229,6 +269,60 @@ class DraftsService:
             '/postflow.drafts.v1.DraftsService/ApproveDraft',
             postflow_dot_drafts_dot_v1_dot_drafts__service__pb2.ApproveDraftRequest.SerializeToString,
             postflow_dot_drafts_dot_v1_dot_drafts__service__pb2.ApproveDraftResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def BatchCreateDrafts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.drafts.v1.DraftsService/BatchCreateDrafts',
+            postflow_dot_drafts_dot_v1_dot_drafts__service__pb2.BatchCreateDraftsRequest.SerializeToString,
+            postflow_dot_drafts_dot_v1_dot_drafts__service__pb2.BatchCreateDraftsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def BatchApproveDrafts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.drafts.v1.DraftsService/BatchApproveDrafts',
+            postflow_dot_drafts_dot_v1_dot_drafts__service__pb2.BatchApproveDraftsRequest.SerializeToString,
+            postflow_dot_drafts_dot_v1_dot_drafts__service__pb2.BatchApproveDraftsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -50,6 +50,18 @@ class DraftsServiceStub:
     `ETAG_MISMATCH` for a stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the current
     content.
     """
+    BatchCreateDrafts: _grpc.UnaryUnaryMultiCallable[_drafts_service_pb2.BatchCreateDraftsRequest, _drafts_service_pb2.BatchCreateDraftsResponse]
+    """BatchCreateDrafts stores up to 200 new drafts, at a fraction of the cost of as many calls. Each has a result of its
+    own: the error of one, such as `DRAFT_EXISTS` or `UNKNOWN_CHANNEL`, leaves the others alone. A value that breaks a
+    rule of its field, such as a text that is too long, fails the whole request, and then nothing is stored.
+
+    A request has at most 256 KiB, which is 1,300 bytes for each of 200 drafts: send fewer long texts at a time. A
+    larger one is INVALID_ARGUMENT `REQUEST_TOO_LARGE`.
+    """
+    BatchApproveDrafts: _grpc.UnaryUnaryMultiCallable[_drafts_service_pb2.BatchApproveDraftsRequest, _drafts_service_pb2.BatchApproveDraftsResponse]
+    """BatchApproveDrafts allows the current content of up to 200 drafts to be sent. Each has a result of its own: the
+    error of one, such as `DRAFT_NOT_FOUND`, `ETAG_MISMATCH` or `DIGEST_MISMATCH`, leaves the others alone.
+    """
 
 @_typing.type_check_only
 class DraftsServiceAsyncStub(DraftsServiceStub):
@@ -72,6 +84,18 @@ class DraftsServiceAsyncStub(DraftsServiceStub):
     """ApproveDraft allows the current content to be sent. Approving it twice has no further effect. ABORTED
     `ETAG_MISMATCH` for a stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the current
     content.
+    """
+    BatchCreateDrafts: _aio.UnaryUnaryMultiCallable[_drafts_service_pb2.BatchCreateDraftsRequest, _drafts_service_pb2.BatchCreateDraftsResponse]  # type: ignore[assignment]
+    """BatchCreateDrafts stores up to 200 new drafts, at a fraction of the cost of as many calls. Each has a result of its
+    own: the error of one, such as `DRAFT_EXISTS` or `UNKNOWN_CHANNEL`, leaves the others alone. A value that breaks a
+    rule of its field, such as a text that is too long, fails the whole request, and then nothing is stored.
+
+    A request has at most 256 KiB, which is 1,300 bytes for each of 200 drafts: send fewer long texts at a time. A
+    larger one is INVALID_ARGUMENT `REQUEST_TOO_LARGE`.
+    """
+    BatchApproveDrafts: _aio.UnaryUnaryMultiCallable[_drafts_service_pb2.BatchApproveDraftsRequest, _drafts_service_pb2.BatchApproveDraftsResponse]  # type: ignore[assignment]
+    """BatchApproveDrafts allows the current content of up to 200 drafts to be sent. Each has a result of its own: the
+    error of one, such as `DRAFT_NOT_FOUND`, `ETAG_MISMATCH` or `DIGEST_MISMATCH`, leaves the others alone.
     """
 
 class DraftsServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -116,6 +140,30 @@ class DraftsServiceServicer(metaclass=_abc_1.ABCMeta):
         """ApproveDraft allows the current content to be sent. Approving it twice has no further effect. ABORTED
         `ETAG_MISMATCH` for a stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the current
         content.
+        """
+
+    @_abc_1.abstractmethod
+    def BatchCreateDrafts(
+        self,
+        request: _drafts_service_pb2.BatchCreateDraftsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_drafts_service_pb2.BatchCreateDraftsResponse, _abc.Awaitable[_drafts_service_pb2.BatchCreateDraftsResponse]]:
+        """BatchCreateDrafts stores up to 200 new drafts, at a fraction of the cost of as many calls. Each has a result of its
+        own: the error of one, such as `DRAFT_EXISTS` or `UNKNOWN_CHANNEL`, leaves the others alone. A value that breaks a
+        rule of its field, such as a text that is too long, fails the whole request, and then nothing is stored.
+
+        A request has at most 256 KiB, which is 1,300 bytes for each of 200 drafts: send fewer long texts at a time. A
+        larger one is INVALID_ARGUMENT `REQUEST_TOO_LARGE`.
+        """
+
+    @_abc_1.abstractmethod
+    def BatchApproveDrafts(
+        self,
+        request: _drafts_service_pb2.BatchApproveDraftsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_drafts_service_pb2.BatchApproveDraftsResponse, _abc.Awaitable[_drafts_service_pb2.BatchApproveDraftsResponse]]:
+        """BatchApproveDrafts allows the current content of up to 200 drafts to be sent. Each has a result of its own: the
+        error of one, such as `DRAFT_NOT_FOUND`, `ETAG_MISMATCH` or `DIGEST_MISMATCH`, leaves the others alone.
         """
 
 def add_DraftsServiceServicer_to_server(servicer: DraftsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,8 +1,8 @@
-"""ApproveDraft: allows the current content of drafts to be sent."""
+"""ApproveDraft and BatchApproveDrafts: allow the current content of drafts to be sent."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from drafts_service import wire
 from drafts_service.adapters.postgres.drafts import lock_whole_drafts, save_approvals
@@ -11,6 +11,7 @@ from drafts_service.domain.draft import (
     Draft,
     DraftKey,
     DraftView,
+    GivenApproval,
     approved,
     require_digest,
     require_draft,
@@ -22,53 +23,31 @@ from servicekit.pg.ledger import Answer, Call, RequestLedger
 from servicekit.pg.outbox import Outbox, current_traceparent
 from servicekit.pg.together import Together
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Approving:
-    """Names what is to be approved. An empty digest or etag is ignored; otherwise the draft must have it."""
-
-    key: DraftKey
-    content_digest: str
-    etag: str
-    approver: str
-    traceparent: str
+_Asked = tuple[DraftKey, GivenApproval, str]
+"""A draft, what is asked of it, and the trace of the call."""
 
 
-class ApproveDraft:
-    """Calls that arrive at the same time are carried out together."""
+class DraftApproval:
+    """Approves drafts in the caller's transaction."""
 
-    def __init__(self, *, ledger: RequestLedger, outbox: Outbox) -> None:
+    def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
-        self._together = Together(ledger, self._approve)
 
-    async def __call__(
-        self, call: Call[DraftView, Answer], *, draft_id: str, content_digest: str, etag: str, approver: str
-    ) -> Answer:
-        """Ignores an empty `content_digest` or `etag`; otherwise the draft must have it."""
-        approving = Approving(
-            key=(call.organization_id, draft_id),
-            content_digest=content_digest,
-            etag=etag,
-            approver=approver,
-            traceparent=current_traceparent(),
-        )
-        return await self._together(call, approving)
-
-    async def _approve(self, tx: Transaction, asked: Sequence[Approving], now: datetime) -> Sequence[DraftView | Fault]:
-        drafts = await lock_whole_drafts(tx, {one.key for one in asked})
+    async def __call__(self, tx: Transaction, asked: Sequence[_Asked], now: datetime) -> Sequence[DraftView | Fault]:
+        drafts = await lock_whole_drafts(tx, {key for key, _, _ in asked})
         jobs = await find_jobs_of(tx, drafts.keys())
         outcomes: list[DraftView | Fault] = []
         traces: dict[DraftKey, str] = {}  # of the drafts that change
-        for one in asked:
+        for key, given, trace in asked:
             try:
-                before = _checked(drafts.get(one.key), one)
+                before = _checked(drafts.get(key), key, given)
             except Fault as refusal:
                 outcomes.append(refusal)
                 continue
-            draft = drafts[one.key] = approved(before, approver=one.approver, now=now)
+            draft = drafts[key] = approved(before, approver=given.approver, now=now)
             if draft is not before:
-                traces[one.key] = one.traceparent
-            outcomes.append(DraftView(draft=draft, jobs=jobs.get(one.key, ())))
+                traces[key] = trace
+            outcomes.append(DraftView(draft=draft, jobs=jobs.get(key, ())))
         if traces:
             await save_approvals(tx, [drafts[key] for key in traces], now=now)
             await self._outbox.append(
@@ -77,9 +56,33 @@ class ApproveDraft:
         return outcomes
 
 
-def _checked(draft: Draft | None, asked: Approving) -> Draft:
+class ApproveDraft:
+    """Carries out calls that arrive at the same time together."""
+
+    def __init__(self, *, approval: DraftApproval, ledger: RequestLedger) -> None:
+        self._together = Together(ledger, approval)
+
+    async def __call__(self, call: Call[DraftView, Answer], given: GivenApproval) -> Answer:
+        return await self._together(call, _asked(call, given))
+
+
+class BatchApproveDrafts:
+    def __init__(self, *, approval: DraftApproval, ledger: RequestLedger) -> None:
+        self._approval = approval
+        self._ledger = ledger
+
+    async def __call__(self, call: Call[Sequence[DraftView | Fault], Answer], given: Sequence[GivenApproval]) -> Answer:
+        asked = [_asked(call, each) for each in given]
+        return await self._ledger.once(call, lambda tx, now: self._approval(tx, asked, now))
+
+
+def _asked(call: Call[Any, Any], given: GivenApproval) -> _Asked:
+    return (call.organization_id, given.draft_id), given, current_traceparent()
+
+
+def _checked(draft: Draft | None, key: DraftKey, given: GivenApproval) -> Draft:
     """Returns the draft if it may be approved; raises the fault otherwise."""
-    found = require_draft(draft, asked.key)
-    require_etag(found, asked.etag)
-    require_digest(found, asked.content_digest)
+    found = require_draft(draft, key)
+    require_etag(found, given.etag)
+    require_digest(found, given.content_digest)
     return found

@@ -1,4 +1,4 @@
-"""CreateDraft: stores new drafts, which are not approved."""
+"""CreateDraft and BatchCreateDrafts: store new drafts, which are not approved."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,8 +9,8 @@ from drafts_service.adapters.postgres.drafts import insert_drafts, save_draft
 from drafts_service.adapters.postgres.post_jobs import find_jobs_of
 from drafts_service.application.account_obstacles import AccountObstacles
 from drafts_service.domain.account import Obstacles
-from drafts_service.domain.content import Body, Content, checked_content
-from drafts_service.domain.draft import Draft, DraftKey, DraftView
+from drafts_service.domain.content import Body, checked_content
+from drafts_service.domain.draft import Draft, DraftKey, DraftView, GivenDraft
 from drafts_service.domain.post_job import fold
 from drafts_service.domain.target import Target, checked_targets
 from servicekit.faults import AlreadyExists, Fault
@@ -26,51 +26,32 @@ class NewDraft:
     """A valid draft that is to be created."""
 
     organization_id: str
-    draft_id: str  # it gets one if this is empty
+    id: str
     body: Body
     targets: tuple[Target, ...]
     obstacles: Obstacles
     traceparent: str
 
 
-class CreateDraft:
-    """Calls that arrive at the same time are carried out together."""
+class DraftCreation:
+    """Creates drafts in the caller's transaction."""
 
-    def __init__(self, *, ids: IdSource, ledger: RequestLedger, outbox: Outbox, obstacles: AccountObstacles) -> None:
+    def __init__(self, *, ids: IdSource, outbox: Outbox) -> None:
         self._ids = ids
         self._outbox = outbox
-        self._obstacles = obstacles
-        self._together = Together(ledger, self._create)
 
-    async def __call__(
-        self, call: Call[DraftView, Answer], *, draft_id: str, content: Content, targets: tuple[Target, ...]
-    ) -> Answer:
-        """Creates the draft; it gets an id if `draft_id` is empty."""
-        targets = checked_targets(targets)
-        body = wire.encoded_body(checked_content(content, targets))
-        accounts = {target.social_account_id for target in targets}
-        new = NewDraft(
-            organization_id=call.organization_id,
-            draft_id=draft_id,
-            body=body,
-            targets=targets,
-            obstacles=await self._obstacles.find(call.organization_id, accounts),
-            traceparent=current_traceparent(),
-        )
-        return await self._together(call, new)
-
-    async def _create(self, tx: Transaction, asked: Sequence[NewDraft], now: datetime) -> Sequence[DraftView | Fault]:
-        drafts = [self._draft(new, now) for new in asked]
+    async def __call__(self, tx: Transaction, new: Sequence[NewDraft], now: datetime) -> Sequence[DraftView | Fault]:
+        drafts = [self._draft(each, now) for each in new]
         first = {draft.key: draft for draft in reversed(drafts)}  # of those with one id
-        given = {(new.organization_id, new.draft_id) for new in asked if new.draft_id}
+        given = {(each.organization_id, each.id) for each in new if each.id}
         inserted = await insert_drafts(tx, first.values(), given=given)
         earlier = await _fold_earlier_jobs(tx, [first[key] for key in given & inserted])
         outcomes: list[DraftView | Fault] = []
         announcements: list[Announcement] = []
-        for new, draft in zip(asked, drafts, strict=True):
+        for each, draft in zip(new, drafts, strict=True):
             if draft.key in inserted and draft is first[draft.key]:
                 outcomes.append(earlier.get(draft.key) or DraftView(draft=draft, jobs=()))
-                announcements.append(wire.draft_saved(draft, new.traceparent))
+                announcements.append(wire.draft_saved(draft, each.traceparent))
             else:
                 outcomes.append(_exists(draft.id))
         await self._outbox.append(tx, announcements, now=now)
@@ -79,13 +60,65 @@ class CreateDraft:
     def _draft(self, new: NewDraft, now: datetime) -> Draft:
         return Draft(
             organization_id=new.organization_id,
-            id=new.draft_id or self._ids.new(),
+            id=new.id or self._ids.new(),
             body=new.body,
             targets=new.targets,
             create_time=now,
             update_time=now,
             obstacles=new.obstacles,
         )
+
+
+class CreateDraft:
+    """Carries out calls that arrive at the same time together."""
+
+    def __init__(self, *, creation: DraftCreation, ledger: RequestLedger, obstacles: AccountObstacles) -> None:
+        self._obstacles = obstacles
+        self._together = Together(ledger, creation)
+
+    async def __call__(self, call: Call[DraftView, Answer], given: GivenDraft) -> Answer:
+        new = _checked(call.organization_id, given)
+        accounts = {target.social_account_id for target in new.targets}
+        obstacles = await self._obstacles.find(call.organization_id, accounts)
+        return await self._together(call, replace(new, obstacles=obstacles))
+
+
+class BatchCreateDrafts:
+    """Does not look for the obstacles of accounts: the answer does not show targets."""
+
+    def __init__(self, *, creation: DraftCreation, ledger: RequestLedger) -> None:
+        self._creation = creation
+        self._ledger = ledger
+
+    async def __call__(self, call: Call[Sequence[DraftView | Fault], Answer], given: Sequence[GivenDraft]) -> Answer:
+        checked = [_checked_or_refused(call.organization_id, each) for each in given]
+        return await self._ledger.once(call, lambda tx, now: self._create(tx, checked, now))
+
+    async def _create(
+        self, tx: Transaction, checked: Sequence[NewDraft | Fault], now: datetime
+    ) -> Sequence[DraftView | Fault]:
+        new = [each for each in checked if isinstance(each, NewDraft)]
+        outcomes = iter(await self._creation(tx, new, now) if new else ())
+        return [next(outcomes) if isinstance(each, NewDraft) else each for each in checked]
+
+
+def _checked_or_refused(organization_id: str, given: GivenDraft) -> NewDraft | Fault:
+    try:
+        return _checked(organization_id, given)
+    except Fault as refusal:
+        return refusal
+
+
+def _checked(organization_id: str, given: GivenDraft) -> NewDraft:
+    targets = checked_targets(given.targets)
+    return NewDraft(
+        organization_id=organization_id,
+        id=given.id,
+        body=wire.encoded_body(checked_content(given.content, targets)),
+        targets=targets,
+        obstacles={},
+        traceparent=current_traceparent(),
+    )
 
 
 async def _fold_earlier_jobs(tx: Transaction, drafts: Sequence[Draft]) -> dict[DraftKey, DraftView]:

@@ -19,6 +19,25 @@ PATIENCE = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GivenDraft:
+    """Holds the values that a caller gives for a draft; it gets an id if `id` is empty."""
+
+    id: str
+    content: Content
+    targets: tuple[Target, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenApproval:
+    """Names the draft to approve. An empty digest or etag is ignored; otherwise the draft must have it."""
+
+    draft_id: str
+    content_digest: str
+    etag: str
+    approver: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
     """A user's approval of the content with this digest, and of no other."""
 

@@ -5,8 +5,8 @@ from typing import Any
 import grpc
 
 from drafts_service import wire
-from drafts_service.application.approve_draft import ApproveDraft
-from drafts_service.application.create_draft import CreateDraft
+from drafts_service.application.approve_draft import ApproveDraft, BatchApproveDrafts
+from drafts_service.application.create_draft import BatchCreateDrafts, CreateDraft
 from drafts_service.application.find_draft_targets import FindDraftTargets
 from drafts_service.application.get_draft import GetDraft
 from drafts_service.application.update_draft import UpdateDraft
@@ -26,23 +26,33 @@ class DraftsServicer(DraftsServiceServicer, DraftTargetsServiceServicer):
         self,
         *,
         create: CreateDraft,
+        create_batch: BatchCreateDrafts,
         get: GetDraft,
         update: UpdateDraft,
         approve: ApproveDraft,
+        approve_batch: BatchApproveDrafts,
         find_targets: FindDraftTargets,
     ) -> None:
         self._find_targets = find_targets
         self._create = create
+        self._create_batch = create_batch
         self._get = get
         self._update = update
         self._approve = approve
+        self._approve_batch = approve_batch
 
     async def CreateDraft(self, request: pb.CreateDraftRequest, context: Context) -> pb.CreateDraftResponse:
         return await self._create(
             mutation(request, pb.CreateDraftResponse, wire.create_draft_response),
-            draft_id=request.draft_id,
-            content=wire.content(request.draft.content),
-            targets=wire.targets(request.draft.targets),
+            wire.given_draft(request.draft, request.draft_id),
+        )
+
+    async def BatchCreateDrafts(
+        self, request: pb.BatchCreateDraftsRequest, context: Context
+    ) -> pb.BatchCreateDraftsResponse:
+        return await self._create_batch(
+            mutation(request, pb.BatchCreateDraftsResponse, wire.batch_create_drafts_response),
+            [wire.given_draft(each.draft, each.draft_id) for each in request.drafts],
         )
 
     async def GetDraft(self, request: pb.GetDraftRequest, context: Context) -> pb.GetDraftResponse:
@@ -63,8 +73,13 @@ class DraftsServicer(DraftsServiceServicer, DraftTargetsServiceServicer):
     async def ApproveDraft(self, request: pb.ApproveDraftRequest, context: Context) -> pb.ApproveDraftResponse:
         return await self._approve(
             mutation(request, pb.ApproveDraftResponse, wire.approve_draft_response),
-            draft_id=request.draft_id,
-            content_digest=request.content_digest,
-            etag=request.etag,
-            approver=request.approver,
+            wire.given_approval(request, request.approver),
+        )
+
+    async def BatchApproveDrafts(
+        self, request: pb.BatchApproveDraftsRequest, context: Context
+    ) -> pb.BatchApproveDraftsResponse:
+        return await self._approve_batch(
+            mutation(request, pb.BatchApproveDraftsResponse, wire.batch_approve_drafts_response),
+            [wire.given_approval(each, request.approver) for each in request.drafts],
         )
