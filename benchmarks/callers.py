@@ -25,6 +25,8 @@ Call = Callable[[int], Awaitable[Any]]
 
 ORGANIZATIONS = 50
 ACCOUNTS = 500
+BATCH = 100
+"""Drafts of a batch."""
 _TEXT = "A post of the benchmark, as long as many a real one is: two sentences, and a link. https://example.com/a/post"
 
 
@@ -92,13 +94,34 @@ class Calls:
             drafts_service_pb2.CreateDraftRequest(
                 organization_id=account.organization_id,
                 draft_id=self._draft(number),
-                draft=draft_pb2.Draft(
-                    content=draft_pb2.DraftContent(text=f"{_TEXT}/{number}"),
-                    targets=[target_pb2.Target(social_account_id=account.id, channel="facebook")],
-                ),
+                draft=_content(account, number),
                 request_id=self._request(),
             )
         )
+
+    async def create_batch(self, number: int) -> None:
+        account = self._account(number)
+        response = await self._drafts.BatchCreateDrafts(
+            drafts_service_pb2.BatchCreateDraftsRequest(
+                organization_id=account.organization_id,
+                drafts=[
+                    drafts_service_pb2.NewDraft(draft_id=draft_id, draft=_content(account, number))
+                    for draft_id in self._batch(number)
+                ],
+                request_id=self._request(),
+            )
+        )
+        assert all(result.HasField("draft") for result in response.results)
+
+    async def approve_batch(self, number: int) -> None:
+        response = await self._drafts.BatchApproveDrafts(
+            drafts_service_pb2.BatchApproveDraftsRequest(
+                organization_id=self._account(number).organization_id,
+                drafts=[drafts_service_pb2.DraftToApprove(draft_id=draft_id) for draft_id in self._batch(number)],
+                request_id=self._request(),
+            )
+        )
+        assert all(result.HasField("draft") for result in response.results)
 
     async def approve(self, number: int) -> None:
         await self._drafts.ApproveDraft(
@@ -141,9 +164,19 @@ class Calls:
     def _draft(self, number: int) -> str:
         return f"{self._prefix}-{number}"
 
+    def _batch(self, number: int) -> list[str]:
+        return [f"{self._prefix}-{number}-{place}" for place in range(BATCH)]
+
     def _request(self) -> str:
         """Returns a new request id: a caller that may repeat a call sends one, so the ledger is part of the cost."""
         return f"{self._prefix}-request-{next(self._requests)}"
+
+
+def _content(account: Account, number: int) -> draft_pb2.Draft:
+    return draft_pb2.Draft(
+        content=draft_pb2.DraftContent(text=f"{_TEXT}/{number}"),
+        targets=[target_pb2.Target(social_account_id=account.id, channel="facebook")],
+    )
 
 
 def _schedule(account: str) -> account_schedule_pb2.AccountSchedule:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import grpc
 
 from benchmarks import databases, events, nothing
-from benchmarks.callers import ACCOUNTS, Call, Calls, made
+from benchmarks.callers import ACCOUNTS, BATCH, Call, Calls, made
 from benchmarks.costs import NOTHING, Cost, results
 from benchmarks.databases import Databases
 from benchmarks.events import Events
@@ -35,7 +35,7 @@ from testkit.eventually import eventually
 
 CALLERS = 32
 _COUNTED = 320
-"""Calls of the warm-up, and as many whose statements are counted."""
+"""Items of the warm-up, and as many whose statements are counted."""
 _TIMES_NOTHING = 5
 """The base of all ratios is made more often: a process's CPU time is known to 10 ms."""
 
@@ -46,7 +46,12 @@ class Method(NamedTuple):
     times: int = 1
     """How often it is measured for each call of the others."""
     items: int = 1
-    """Items of each call: the figures are per item."""
+    """Items of each call: the figures are per item, and as many items are measured as of the others."""
+
+    @property
+    def counted(self) -> int:
+        """Calls of the warm-up, and as many whose statements are counted."""
+        return max(1, _COUNTED // self.items)
 
 
 async def measure(calls: int, profiler: Profiler, *, listing: bool = False) -> list[Result]:
@@ -86,6 +91,8 @@ async def _methods(
     yield Method("ScheduleAt", posts.schedule_at)
     yield Method("GetDraft", posts.get)
     yield Method("AddToQueue", queued.add_to_queue)
+    yield Method("BatchCreateDrafts", posts.create_batch, items=BATCH)
+    yield Method("BatchApproveDrafts", posts.approve_batch, items=BATCH)
 
 
 class _Site:
@@ -110,22 +117,22 @@ class _Site:
 
     async def cost(self, method: Method, calls: int) -> Cost:
         print(f"measuring: {method.name}", file=sys.stderr, flush=True)
-        await made(_COUNTED, CALLERS, method.call)
+        await made(method.counted, CALLERS, method.call)
         await self.streams.settled(lambda: None)
         counted = await self._counted(method)
+        items = calls * method.times
         before = await self._written()
         async with self._profiler.recording(self._stack, f"calls-{method.name}".replace(" ", "-")):
             cpu, began = self._processes.cpu(), time.perf_counter()
-            await made(calls * method.times, CALLERS, method.call, first=2 * _COUNTED)
+            await made(max(1, items // method.items), CALLERS, method.call, first=2 * method.counted)
             elapsed = time.perf_counter() - began
             used = await self.streams.settled(lambda: self._processes.since(cpu))
-        items = calls * method.times * method.items
         announced, envelopes, wal = ((b - a) / items for a, b in zip(before, await self._written(), strict=True))
         return Cost(
             method=method.name,
             cpu={name: seconds / items * 1e6 for name, seconds in used.items() if name != SANDBOX},
-            statements=counted.statements.total() / (_COUNTED * method.items),
-            transactions=counted.transactions.total() / (_COUNTED * method.items),
+            statements=counted.statements.total() / (method.counted * method.items),
+            transactions=counted.transactions.total() / (method.counted * method.items),
             wal=wal,
             events=announced,
             envelopes=envelopes,
@@ -134,10 +141,10 @@ class _Site:
 
     async def _counted(self, method: Method) -> Counted:
         await self._log.begin(self._postgres)
-        await made(_COUNTED, CALLERS, method.call, first=_COUNTED)
+        await made(method.counted, CALLERS, method.call, first=method.counted)
         await self.streams.settled(lambda: None)
         counted = await self._log.end(self._postgres)
-        items = _COUNTED * method.items
+        items = method.counted * method.items
         self.texts[method.name] = {text: times / items for text, times in counted.texts.most_common()}
         return counted
 
