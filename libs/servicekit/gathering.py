@@ -8,15 +8,23 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextvars import Context
-from functools import partial
+from datetime import timedelta
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
+PATIENCE = timedelta(milliseconds=25)
+"""How long a batch is waited for before a second one begins beside it: it may wait for a lock.
+
+Two at any time would make small batches: the sooner one ends, the fewer have arrived for the next. With 32 callers that
+was 3 calls in a batch.
+"""
+
 
 class Gathering(Generic[Item, Outcome]):
-    """Carries out items in batches of at most `most`, and at most `at_once` batches at a time.
+    """Carries out items in batches of at most `most`, one batch at a time, or up to `at_once` if
+    those in flight are slow.
 
     `work` gets a batch and returns an outcome for each item. It runs in a task and a context of its own, so nothing of
     one caller's context (request id, trace, deadline) reaches the others, and a caller that is cancelled ends only its
@@ -36,6 +44,7 @@ class Gathering(Generic[Item, Outcome]):
         is_shared: Callable[[Sequence[Item], BaseException], bool] = lambda _items, _error: False,
         most: int = 100,
         at_once: int = 2,
+        patience: timedelta = PATIENCE,
     ) -> None:
         self._work = work
         self._share = share
@@ -43,11 +52,11 @@ class Gathering(Generic[Item, Outcome]):
         self._is_shared = is_shared
         self._most = most
         self._at_once = at_once
+        self._patience = patience.total_seconds()
         self._line: _Line[Item, Outcome] = _Line()
         self._alone: _Line[Item, Outcome] = _Line()  # items of a batch that has raised
         self._behind: dict[Hashable, deque[_Entry[Item, Outcome]]] = {}  # a key that is busy: who waits for it
-        self._running: set[asyncio.Task[Sequence[Outcome]]] = set()
-        self._is_one_alone = False
+        self._running: set[_Batch[Item, Outcome]] = set()
 
     async def __call__(self, item: Item) -> Outcome:
         entry = _Entry(item, self._share(item), self._apart(item), asyncio.get_running_loop().create_future())
@@ -66,18 +75,26 @@ class Gathering(Generic[Item, Outcome]):
             self._line.add(entry)
 
     def _begin(self) -> None:
-        while len(self._running) < self._at_once and (batch := self._next()):
-            # An empty context: see the class. The loop refers to a task only weakly, so the set holds it.
-            task = asyncio.get_running_loop().create_task(self._carry_out(batch), context=Context())
-            self._running.add(task)
-            task.add_done_callback(partial(self._ended, batch))
+        """Begins what may begin: one batch, a second beside a slow one, an item that runs alone beside either."""
+        if len(self._running) < self._at_once and not any(batch.is_alone for batch in self._running):
+            self._run(self._taken(self._alone, 1), is_alone=True)
+        if len(self._running) < self._at_once and all(batch.is_alone or batch.is_slow for batch in self._running):
+            self._run(self._taken(self._line, self._most), is_alone=False)
 
-    def _next(self) -> list["_Entry[Item, Outcome]"]:
-        """Returns the next batch. Only one place is for items that run alone: a hundred of them take long."""
-        if not self._is_one_alone and (alone := self._taken(self._alone, 1)):
-            alone[0].is_alone = self._is_one_alone = True
-            return alone
-        return self._taken(self._line, self._most)
+    def _run(self, entries: Sequence["_Entry[Item, Outcome]"], *, is_alone: bool) -> None:
+        if not entries:
+            return
+        loop = asyncio.get_running_loop()
+        batch = _Batch(entries, is_alone=is_alone)
+        # The loop refers to a task only weakly: the set holds it. An empty context: see the class.
+        batch.task = loop.create_task(self._carry_out(entries), context=Context())
+        batch.task.add_done_callback(lambda _: self._ended(batch))
+        batch.alarm = loop.call_later(self._patience, self._is_slow, batch)
+        self._running.add(batch)
+
+    def _is_slow(self, batch: "_Batch[Item, Outcome]") -> None:
+        batch.is_slow = True
+        self._begin()
 
     def _taken(self, line: "_Line[Item, Outcome]", most: int) -> list["_Entry[Item, Outcome]"]:
         """Takes items from the line. Drops those whose caller has gone: nothing was begun for them."""
@@ -95,19 +112,19 @@ class Gathering(Generic[Item, Outcome]):
         assert len(outcomes) == len(batch)
         return outcomes
 
-    def _ended(self, batch: Sequence["_Entry[Item, Outcome]"], task: asyncio.Task[Sequence[Outcome]]) -> None:
-        self._running.discard(task)
-        self._is_one_alone &= not batch[0].is_alone
-        if task.cancelled():
-            for entry in batch:
+    def _ended(self, batch: "_Batch[Item, Outcome]") -> None:
+        self._running.discard(batch)
+        batch.alarm.cancel()
+        if batch.task.cancelled():
+            for entry in batch.entries:
                 entry.outcome.cancel()
-        elif error := task.exception():
-            self._failed(batch, error)
+        elif error := batch.task.exception():
+            self._failed(batch.entries, error)
         else:
-            for entry, outcome in zip(batch, task.result(), strict=True):
+            for entry, outcome in zip(batch.entries, batch.task.result(), strict=True):
                 if not entry.outcome.done():
                     entry.outcome.set_result(outcome)
-        for entry in batch:
+        for entry in batch.entries:
             if entry.outcome.done():
                 self._release(entry)
         self._begin()
@@ -138,14 +155,26 @@ class Gathering(Generic[Item, Outcome]):
 class _Entry(Generic[Item, Outcome]):
     """An item that waits or is in flight. Its future is done once the caller has its outcome, or has gone."""
 
-    __slots__ = ("apart", "is_alone", "item", "outcome", "share")
+    __slots__ = ("apart", "item", "outcome", "share")
 
     def __init__(self, item: Item, share: str, apart: Hashable, outcome: asyncio.Future[Outcome]) -> None:
         self.item = item
         self.share = share
         self.apart = apart
         self.outcome = outcome
-        self.is_alone = False
+
+
+class _Batch(Generic[Item, Outcome]):
+    """Entries in flight."""
+
+    __slots__ = ("alarm", "entries", "is_alone", "is_slow", "task")
+
+    def __init__(self, entries: Sequence[_Entry[Item, Outcome]], *, is_alone: bool) -> None:
+        self.entries = entries
+        self.is_alone = is_alone
+        self.is_slow = False
+        self.task: asyncio.Task[Sequence[Outcome]]
+        self.alarm: asyncio.TimerHandle
 
 
 class _Line(Generic[Item, Outcome]):

@@ -1,11 +1,11 @@
 """Calls that arrive together commit together: a use case that gets many small calls carries them out set-based."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Generic
 
 from servicekit.faults import Fault
-from servicekit.gathering import Gathering
+from servicekit.gathering import PATIENCE, Gathering
 from servicekit.pg.database import Transaction
 from servicekit.pg.errors import is_late, is_transient, sqlstate
 from servicekit.pg.ledger import Answer, Asked, Call, RequestLedger, Result, Work
@@ -20,7 +20,9 @@ class Together(Generic[Asked, Result]):
     callers, so that what it announces needs the trace of the call: use `current_traceparent()` before.
     """
 
-    def __init__(self, ledger: RequestLedger, work: Work[Asked, Result], *, most: int = 100) -> None:
+    def __init__(
+        self, ledger: RequestLedger, work: Work[Asked, Result], *, most: int = 100, patience: timedelta = PATIENCE
+    ) -> None:
         self._ledger = ledger
         self._work = work
         self._gathering = Gathering[_One[Asked, Result], Any](
@@ -29,6 +31,7 @@ class Together(Generic[Asked, Result]):
             apart=lambda one: (one.call.organization_id, one.call.request_id) if one.call.request_id else None,
             is_shared=_is_shared,
             most=most,
+            patience=patience,
         )
 
     async def __call__(self, call: Call[Result, Answer], asked: Asked) -> Answer:

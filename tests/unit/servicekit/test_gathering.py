@@ -2,6 +2,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -43,13 +44,14 @@ def work() -> _Work:
 
 
 def _gathering(work: Any, **settings: Any) -> Gathering[str, str]:
-    """Returns a gathering whose items belong to the share of their first letter."""
-    return Gathering(work, **{"share": lambda item: item[0]} | settings)
+    """Returns a gathering whose items belong to the share of their first letter; no batch is slow."""
+    given: Any = {"share": lambda item: item[0], "patience": timedelta(hours=1)} | settings
+    return Gathering(work, **given)
 
 
 @asynccontextmanager
 async def _busy(work: _Work, gathering: Gathering[str, str]) -> AsyncIterator[Arrive]:
-    """Keeps two batches in flight, while a test has more items arrive; at the end all of them end."""
+    """Keeps a batch in flight, while a test has more items arrive; at the end all of them end."""
     outcomes: Outcomes = {}
 
     async def outcome(item: str) -> str | Exception:
@@ -67,7 +69,6 @@ async def _busy(work: _Work, gathering: Gathering[str, str]) -> AsyncIterator[Ar
     work.gate.clear()
     async with asyncio.TaskGroup() as group:
         await arrive("x1")
-        await arrive("x2")
         yield arrive
         work.gate.set()
 
@@ -80,22 +81,41 @@ async def test_a_single_item_is_carried_out_at_once(work: _Work) -> None:
 async def test_what_arrives_meanwhile_makes_the_next_batch(work: _Work) -> None:
     async with _busy(work, _gathering(work)) as arrive:
         outcomes = await arrive("a1", "b1", "c1")
-    assert work.batches == [["x1"], ["x2"], ["a1", "b1", "c1"]]
-    assert [outcome.result() for outcome in outcomes.values()] == ["x1!", "x2!", "a1!", "b1!", "c1!"]
+    assert work.batches == [["x1"], ["a1", "b1", "c1"]]
+    assert [outcome.result() for outcome in outcomes.values()] == ["x1!", "a1!", "b1!", "c1!"]
 
 
 async def test_a_batch_has_its_bound(work: _Work) -> None:
     async with _busy(work, _gathering(work, most=2)) as arrive:
         await arrive("a1", "a2", "a3")
-    assert work.batches[2:] == [["a1", "a2"], ["a3"]]
+    assert work.batches[1:] == [["a1", "a2"], ["a3"]]
+    assert work.most_at_once == 1
+
+
+async def test_a_second_batch_begins_beside_a_slow_one(work: _Work) -> None:
+    async with _busy(work, _gathering(work, patience=timedelta(milliseconds=1))) as arrive:
+        await eventually(lambda: len(work.batches) == 1)
+        await arrive("a1")
+        await eventually(lambda: len(work.batches) == 2)
+        await arrive("a2")
+    assert work.batches == [["x1"], ["a1"], ["a2"]]
     assert work.most_at_once == 2
+
+
+async def test_a_quick_batch_is_waited_for(work: _Work) -> None:
+    gathering = _gathering(work, patience=timedelta(seconds=1000))
+    async with _busy(work, gathering) as arrive:
+        await arrive("a1")
+        assert work.batches == [["x1"]]
+    assert await gathering("a2") == "a2!"
+    assert not gathering._running
 
 
 async def test_shares_take_turns(work: _Work) -> None:
     """A flood waits behind itself; the few of others come with the next batch."""
     async with _busy(work, _gathering(work, most=3)) as arrive:
         await arrive("a1", "a2", "a3", "a4", "b1", "c1")
-    assert work.batches[2:] == [["a1", "b1", "c1"], ["a2", "a3", "a4"]]
+    assert work.batches[1:] == [["a1", "b1", "c1"], ["a2", "a3", "a4"]]
 
 
 async def test_a_failure_is_nobody_elses(work: _Work) -> None:
@@ -103,9 +123,9 @@ async def test_a_failure_is_nobody_elses(work: _Work) -> None:
     async with _busy(work, _gathering(work)) as arrive:
         outcomes = await arrive("a1", "b1", "c1")
     assert {item: outcome.result() for item, outcome in outcomes.items()} == {
-        "x1": "x1!", "x2": "x2!", "a1": "a1!", "b1": failure, "c1": "c1!"
+        "x1": "x1!", "a1": "a1!", "b1": failure, "c1": "c1!"
     }  # fmt: skip
-    assert work.batches[2:] == [["a1", "b1", "c1"], ["a1"], ["b1"], ["c1"]]
+    assert work.batches[1:] == [["a1", "b1", "c1"], ["a1"], ["b1"], ["c1"]]
 
 
 async def test_those_that_run_alone_leave_a_place_to_the_others(work: _Work) -> None:
@@ -122,10 +142,10 @@ async def test_those_that_run_alone_leave_a_place_to_the_others(work: _Work) -> 
     async with _busy(work, _gathering(fail_together)) as arrive:
         await arrive("a1", "a2", "a3")
         work.gate.set()
-        await eventually(lambda: len(work.batches) > 3)
+        await eventually(lambda: len(work.batches) > 2)
         outcomes = await arrive("b1", "b2")
         await outcomes["b2"]
-        assert work.batches[2:] == [["a1", "a2", "a3"], ["a1"], ["b1"], ["b2"]]
+        assert work.batches[1:] == [["a1", "a2", "a3"], ["a1"], ["b1"], ["b2"]]
         held.set()
 
 
@@ -134,13 +154,13 @@ async def test_an_error_that_is_everybodys_is_not_tried_again(work: _Work) -> No
     async with _busy(work, _gathering(work, is_shared=lambda _, error: error is failure)) as arrive:
         outcomes = await arrive("a1", "a2")
     assert [outcomes[item].result() for item in ("a1", "a2")] == [failure, failure]
-    assert work.batches[2:] == [["a1", "a2"]]
+    assert work.batches[1:] == [["a1", "a2"]]
 
 
 async def test_equal_keys_are_carried_out_one_after_another(work: _Work) -> None:
     async with _busy(work, _gathering(work, apart=lambda item: item[1] if item[0] == "k" else None)) as arrive:
         await arrive("k7 first", "k7 second", "k8", "k7 third")
-    assert work.batches[2:] == [["k7 first", "k8"], ["k7 second"], ["k7 third"]]
+    assert work.batches[1:] == [["k7 first", "k8"], ["k7 second"], ["k7 third"]]
 
 
 async def test_a_key_is_free_once_its_caller_has_gone(work: _Work) -> None:
@@ -161,7 +181,7 @@ async def test_a_caller_that_goes_ends_nobody_elses_call(work: _Work) -> None:
         outcomes["a1"].cancel()
     assert outcomes["x1"].cancelled()
     assert outcomes["b1"].result() == "b1!"
-    assert work.batches == [["x1"], ["x2"], ["b1"]], "what was not begun is not begun for nobody"
+    assert work.batches == [["x1"], ["b1"]], "what was not begun is not begun for nobody"
 
 
 async def test_work_does_not_see_the_context_of_a_caller() -> None:
