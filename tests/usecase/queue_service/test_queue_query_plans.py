@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import TextClause, text
 
 from queue_service.adapters.postgres import accounts, connections, dispatch, drafts, relocation, settlement, slots
-from queue_service.adapters.postgres.plans import pin_plans
+from queue_service.adapters.postgres.plans import pin_plans_of
 from queue_service.domain.command import ANSWERED_DELAY, LONGEST_DELAY, OVERDUE_GRACE, REPEAT_DELAYS
 from servicekit.pg.session import Statement
 from testkit.clocks import START
@@ -45,7 +45,7 @@ async def reads(
 ) -> list[tuple[str, str, int]]:
     """Returns (kind of scan, table, rows it looked at) of every scan."""
     async with queue.database.engine.connect() as connection:
-        await pin_plans(connection)
+        await pin_plans_of(connection)
         explained = text(f"explain (analyze, format json) {statement.text}")
         [answer] = (await connection.execute(explained, names)).scalar_one()
         await connection.rollback()
@@ -225,7 +225,7 @@ async def test_no_plan_of_a_claim_reads_the_backlog_of_all_accounts(crowded: "Qu
     assert "slot_emission_due" not in await _indexes(crowded, dispatch._CLAIM)
 
 
-async def _indexes(queue: "Queue", statement: TextClause) -> set[str]:
+async def _indexes(queue: "Queue", statement: Statement) -> set[str]:
     return {node["Index Name"] for node in await planned(queue.database, statement) if "Index Name" in node}
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+import asyncpg
 import pytest
 from sqlalchemy import text
-from sqlalchemy.exc import ProgrammingError
 
 from queue_service.application.recover_commands import RecoverCommands
 from queue_service.domain.job import JobState
@@ -162,7 +162,7 @@ async def test_a_failed_recovery_is_retried(held: "Queue") -> None:
     stream.lose()
     async with held.database.transaction() as tx:
         await tx.connection.execute(text("alter table slot rename to hidden"))
-    with pytest.raises(ProgrammingError):
+    with pytest.raises(asyncpg.UndefinedTableError):
         await recover()
     async with held.database.transaction() as tx:
         await tx.connection.execute(text("alter table hidden rename to slot"))

@@ -97,9 +97,9 @@ class HandOver:
 
     async def dispatch(self) -> bool:
         """Dispatches a batch of slots that are due within the lead. Returns whether to call again at once."""
-        async with self._database.statement() as connection:
-            now = await self._clock.now(connection)
-            due = await dispatch.next_due_time(connection)
+        async with self._database.session() as session:
+            moment, due = await dispatch.next_due_time(session)
+        now = self._clock.shown(moment)
         horizon = now + self._policy.lead
         if due is None:
             return False
@@ -113,9 +113,9 @@ class HandOver:
     async def repeat(self) -> bool:
         """Repeats a batch of commands that are lost, or whose answer is. Returns whether to call again at once."""
         await self._outstanding.save()
-        async with self._database.statement() as connection:
-            now = await self._clock.now(connection)
-            due = await dispatch.next_repeat_time(connection)
+        async with self._database.session() as session:
+            moment, due = await dispatch.next_repeat_time(session)
+        now = self._clock.shown(moment)
         if due is None or due > now + EARLY or self._has_just_looked(due, now):
             return False
         room = await self._commands.room()
@@ -162,7 +162,7 @@ class HandOver:
         """Sends the next copies, unless another process does. Returns whether there were any."""
 
         async def claim_repeats(tx: Transaction) -> tuple[list[Command], set[tuple[str, str]]]:
-            return await dispatch.claim_repeats(tx.connection, slots, now=now)
+            return await dispatch.claim_repeats(tx, slots, now=now)
 
         commands, overdue = await self._database.run(claim_repeats)
         _warn_of(overdue, commands)
@@ -180,7 +180,7 @@ class HandOver:
             return False
 
         async def claim(tx: Transaction) -> tuple[list[Command], int]:
-            commands = await dispatch.claim(tx.connection, now=now, horizon=horizon, room=room, policy=self._policy)
+            commands = await dispatch.claim(tx, now=now, horizon=horizon, room=room, policy=self._policy)
             return commands, await count_losses(tx.connection, PUBLISH.name) if commands else 0
 
         commands, losses = await self._database.run(claim)
@@ -200,7 +200,7 @@ class HandOver:
         self._outstanding.add_stored(missing, losses=losses)
         if missing:
             at = now + UNSTORED_DELAY
-            await self._database.run(lambda tx: dispatch.repeat_soon(tx.connection, missing, at=at))
+            await self._database.run(lambda tx: dispatch.repeat_soon(tx, missing, at=at))
 
     def _wake_in(self, delay: timedelta) -> None:
         """Wakes the loop after `delay`, because by itself it only runs every second."""

@@ -109,7 +109,7 @@ class RecoverCommands:
         advanced, size = 0, self._policy.batch
 
         for _ in range(_MOST_PAGES):
-            page = await self._database.run(lambda tx: advance_unanswered(tx.connection, now=now, limit=size))
+            page = await self._database.run(lambda tx: advance_unanswered(tx, now=now, limit=size))
             advanced += page
             self._wake.set()
             if page < size:

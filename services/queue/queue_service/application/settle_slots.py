@@ -38,13 +38,13 @@ class SettleSlots:
         # Accounts are locked before slots, here as everywhere, because a post that was not sent frees a place under its
         # account's cap. A post that was sent before its slot's time frees one, too, but for these `_reopen` locks the
         # account after the slot. If that deadlocks with a dispatcher, the transaction is run again.
-        await pin_plans(tx.connection)
+        await pin_plans(tx)
         queues = await lock_queues(tx, {each.account for each in reports if each.state in ENDED - FINAL})
         settled = await _settle_by_slot(tx, reports, now)
         settled |= await _settle_by_draft(tx, _without_live_slot(reports, settled.values()), settled, now)
         changed = [each for each in settled.values() if each.before != each.after]
         if changed:
-            await settlement.save_progress(tx.connection, [each.after for each in changed], now=now)
+            await settlement.save_progress(tx, [each.after for each in changed], now=now)
             await self._reopen(tx, changed, queues, now)
             await self._announce(tx, [each.after.key for each in changed if has_lost_its_time(each.after)], now)
             await failpoint(APPLIED)
@@ -74,7 +74,7 @@ class SettleSlots:
     async def _announce(self, tx: Transaction, slots: Iterable[_Key], now: datetime) -> None:
         """Announces slots under their next revisions."""
         if ordered := sorted(slots):
-            await settlement.raise_revisions(tx.connection, ordered, now=now)
+            await settlement.raise_revisions(tx, ordered, now=now)
             found = await find_slots(tx.connection, ordered)
             await self._outbox.append(tx, [slot_scheduled(slot) for slot in found], now=now)
 
@@ -84,7 +84,7 @@ async def _settle_by_slot(tx: Transaction, reports: Sequence[JobReport], now: da
     for report in reports:
         if report.slot_id:
             by_slot[report.slot_key].append(report)
-    slots = await settlement.lock_progress(tx.connection, by_slot)
+    slots = await settlement.lock_progress(tx, by_slot)
     return {slot.key: Settled(slot, settle(slot, by_slot[slot.key], now=now)) for slot in slots}
 
 
@@ -99,7 +99,7 @@ async def _settle_by_draft(
     for report in reports:
         by_draft[report.draft_on_account].append(report)
     also_settled: dict[_Key, Settled] = {}
-    for slot in await settlement.lock_live_progress(tx.connection, by_draft):
+    for slot in await settlement.lock_live_progress(tx, by_draft):
         before, after = settled.get(slot.key, (slot, slot))
         also_settled[slot.key] = Settled(before, settle(after, by_draft[slot.draft_on_account], now=now))
     return also_settled

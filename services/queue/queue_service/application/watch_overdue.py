@@ -36,10 +36,10 @@ class WatchOverdue:
 
     async def numbers(self) -> list[Number]:
         """Returns the values of the gauges, which `GetStats` shows as well."""
-        async with self._database.read() as connection:
-            now = await self._clock.now(connection)
-            overdue = await find_overdue(connection)
-            due = await next_due_time(connection)
+        async with self._database.read_session() as session:
+            overdue = await find_overdue(session.connection)
+            moment, due = await next_due_time(session)
+        now = self._clock.shown(moment)
         age = (now - overdue.oldest).total_seconds() if overdue.oldest else 0
         behind = max((now - due).total_seconds(), 0.0) if due else 0
         return [

@@ -5,6 +5,7 @@ index bound must not be volatile. Rows are found by key from one materialized li
 because that is quadratic in the batch. Plans are pinned.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,7 +15,6 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_service.adapters.postgres.plans import pin_plans
-from queue_service.adapters.postgres.rows import by_slot
 from queue_service.domain.command import (
     ANSWERED_DELAY,
     HELD_DELAY,
@@ -30,16 +30,22 @@ from queue_service.domain.job import ANSWERED
 from queue_service.domain.policy import Policy
 from queue_service.domain.slot import LIVE, SlotState
 from queue_service.domain.stream import Room
+from servicekit.pg.database import Transaction
+from servicekit.pg.session import Row, Session, Statement
 
 # More slots than this are never due for a repeat at a time, unless an operator allows as many outstanding commands.
 _MOST_DUE = 100_000
 
-_NEXT_DUE = text("select min(next_due_time) from account_queue where next_due_time is not null")
-_NEXT_REPEAT = text("select min(next_emit_at) from slot where next_emit_at is not null")
+_NEXT_DUE = Statement("""
+    select clock_timestamp(), (select min(next_due_time) from account_queue where next_due_time is not null)
+""")
+_NEXT_REPEAT = Statement("""
+    select clock_timestamp(), (select min(next_emit_at) from slot where next_emit_at is not null)
+""")
 
 # Takes the oldest due accounts, in turns of their organizations. Accounts that another dispatcher or an RPC has locked
 # are skipped: the next batch finds them.
-_LOCK_DUE = text("""
+_LOCK_DUE = Statement("""
     select q.organization_id, q.social_account_id
     from (
         select organization_id, social_account_id, next_due_time,
@@ -59,6 +65,7 @@ _LOCK_DUE = text("""
     for update of q skip locked
 """)
 
+# In the order of the fields of Command, then the state of the job.
 _COMMAND = """
     c.organization_id, c.id, c.revision, c.emission, c.draft_id, c.social_account_id, t.channel, t.destination,
     c.schedule_time, c.not_after, c.content_revision, c.traceparent, c.sequence, c.time_zone, t.job_state
@@ -70,7 +77,7 @@ _COMMAND = """
 # checked again at `retry_at`, once for all its waiting slots. A slot past its latest time does not count as unanswered:
 # Publisher ends it, and if that report is lost, the account must not be stuck. "is true" leaves the planner only the
 # index `slot_unanswered`: with statistics from before a backlog, every index of DISPATCHED slots looks empty.
-_CLAIM = text(f"""
+_CLAIM = Statement(f"""
     with waiting as materialized (
         select a.organization_id, a.social_account_id, s.id, s.schedule_time,
             s.schedule_time <= :horizon and s.turn > :open_slots - o.slots as is_held,
@@ -126,7 +133,7 @@ _DUE_REPEATS = text("""
     where next_emit_at <= :until order by next_emit_at limit :limit
 """)
 
-_CLAIM_REPEATS = text(f"""
+_CLAIM_REPEATS = Statement(f"""
     with due as materialized (
         select s.organization_id, s.id
         from unnest(cast(:organization_ids as text[]), cast(:ids as text[]), cast(:emissions as integer[]))
@@ -217,7 +224,7 @@ _ADVANCE_LINES = text("""
 """)
 
 # Makes repeats due in their old order: what was due sooner gets an earlier instant, and all instants lie before now.
-_ADVANCE_UNANSWERED = text("""
+_ADVANCE_UNANSWERED = Statement("""
     with page as materialized (
         select organization_id, id from slot
         where next_emit_at > :now and not is_answered
@@ -235,13 +242,16 @@ _OVERDUE = text("""
     where overdue_time is not null and next_emit_at is not null
 """)
 
-_REPEAT_SOON = text("""
+_REPEAT_SOON = Statement("""
     update slot s set next_emit_at = least(s.next_emit_at, :at)
     from unnest(cast(:organization_ids as text[]), cast(:ids as text[]), cast(:emissions as integer[]))
         as u (organization_id, id, emission)
     where s.organization_id = u.organization_id and s.id = u.id and s.state = 'DISPATCHED'
         and s.emission = u.emission
 """)
+
+
+_JOB_STATE = len(Command._fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,26 +262,25 @@ class Overdue:
     oldest: datetime | None
 
 
-async def next_due_time(connection: AsyncConnection) -> datetime | None:
-    found: datetime | None = (await connection.execute(_NEXT_DUE)).scalar_one()
-    return found
+async def next_due_time(session: Session) -> tuple[datetime, datetime | None]:
+    """Returns the database's time, and when the next account is due."""
+    [(now, due)] = await session.fetch(_NEXT_DUE)
+    return now, due
 
 
-async def claim(
-    connection: AsyncConnection, *, now: datetime, horizon: datetime, room: Room, policy: Policy
-) -> list[Command]:
+async def claim(tx: Transaction, *, now: datetime, horizon: datetime, room: Room, policy: Policy) -> list[Command]:
     """Marks slots that are due until `horizon` as DISPATCHED. Returns their commands, to be sent after the commit."""
-    await pin_plans(connection)
+    await pin_plans(tx)
     limit = min(room.size, policy.batch)
     names = {"horizon": horizon, "pool": policy.pool, "limit": limit, "filled": list(room.filled)}
-    accounts = (await connection.execute(_LOCK_DUE, names)).all()
+    accounts = await tx.fetch(_LOCK_DUE, names)
     if not accounts:
         return []
-    result = await connection.execute(
+    rows = await tx.fetch(
         _CLAIM,
         {
-            "organization_ids": [account.organization_id for account in accounts],
-            "social_account_ids": [account.social_account_id for account in accounts],
+            "organization_ids": [organization for organization, _ in accounts],
+            "social_account_ids": [account for _, account in accounts],
             "now": now,
             "horizon": horizon,
             "limit": limit,
@@ -281,12 +290,13 @@ async def claim(
             "delay": REPEAT_DELAYS[0],
         },
     )
-    return _commands(by_slot(result))
+    return _commands(rows)
 
 
-async def next_repeat_time(connection: AsyncConnection) -> datetime | None:
-    found: datetime | None = (await connection.execute(_NEXT_REPEAT)).scalar_one()
-    return found
+async def next_repeat_time(session: Session) -> tuple[datetime, datetime | None]:
+    """Returns the database's time, and when the next slot is due for a repeat."""
+    [(now, due)] = await session.fetch(_NEXT_REPEAT)
+    return now, due
 
 
 async def find_due_repeats(connection: AsyncConnection, *, until: datetime) -> list[DueSlot]:
@@ -330,7 +340,6 @@ async def put_off(connection: AsyncConnection, slots: Sequence[DueSlot], *, now:
 async def advance_lines(connection: AsyncConnection, accounts: Collection[tuple[str, str]], *, now: datetime) -> None:
     """Makes the answered slots of the accounts due that were put off for long."""
     ordered = sorted(accounts)
-    await pin_plans(connection)
     await connection.execute(
         _ADVANCE_LINES,
         {
@@ -343,13 +352,13 @@ async def advance_lines(connection: AsyncConnection, accounts: Collection[tuple[
 
 
 async def claim_repeats(
-    connection: AsyncConnection, slots: Sequence[DueSlot], *, now: datetime
+    tx: Transaction, slots: Sequence[DueSlot], *, now: datetime
 ) -> tuple[list[Command], set[tuple[str, str]]]:
     """Returns the next copies of the slots' commands, and the slots that have just become overdue.
 
     Slots of which another process has sent that copy meanwhile get none.
     """
-    await pin_plans(connection)
+    await pin_plans(tx)
     names = {
         "now": now,
         "delays": list(REPEAT_DELAYS),
@@ -357,16 +366,15 @@ async def claim_repeats(
         "longest_delay": LONGEST_DELAY,
         "grace": OVERDUE_GRACE,
     }
-    found = by_slot(await connection.execute(_CLAIM_REPEATS, _keys(slots) | names))
-    overdue = {(slot.organization_id, slot.id) for slot, *_ in found if slot.is_new_overdue}
-    return _commands(found), overdue
+    rows = await tx.fetch(_CLAIM_REPEATS, _keys(slots) | names)
+    return _commands(rows), {row[:2] for row in rows if row.is_new_overdue}
 
 
-async def repeat_soon(connection: AsyncConnection, commands: Iterable[Command], *, at: datetime) -> None:
+async def repeat_soon(tx: Transaction, commands: Iterable[Command], *, at: datetime) -> None:
     """Makes the commands, which the stream did not store, due for a repeat at `at`."""
     slots = sorted({(each.organization_id, each.slot_id, each.emission) for each in commands})
-    await pin_plans(connection)
-    await connection.execute(
+    await pin_plans(tx)
+    await tx.execute(
         _REPEAT_SOON,
         {
             "organization_ids": [organization for organization, _, _ in slots],
@@ -377,11 +385,10 @@ async def repeat_soon(connection: AsyncConnection, commands: Iterable[Command], 
     )
 
 
-async def advance_unanswered(connection: AsyncConnection, *, now: datetime, limit: int) -> int:
+async def advance_unanswered(tx: Transaction, *, now: datetime, limit: int) -> int:
     """Makes slots with unanswered commands due for a repeat now. Returns how many, at most `limit`."""
-    await pin_plans(connection)
-    result = await connection.execute(_ADVANCE_UNANSWERED, {"now": now, "limit": limit})
-    return result.rowcount
+    await pin_plans(tx)
+    return await tx.execute(_ADVANCE_UNANSWERED, {"now": now, "limit": limit})
 
 
 async def find_overdue(connection: AsyncConnection) -> Overdue:
@@ -397,24 +404,10 @@ def _keys(slots: Sequence[DueSlot]) -> dict[str, Any]:
     }
 
 
-def _commands(slots: Iterable[Sequence[Any]]) -> list[Command]:
-    return [
-        Command(
-            organization_id=row.organization_id,
-            slot_id=row.id,
-            revision=row.revision,
-            emission=row.emission,
-            draft_id=row.draft_id,
-            social_account_id=row.social_account_id,
-            channel=row.channel,
-            destination=row.destination,
-            schedule_time=row.schedule_time,
-            not_after=row.not_after,
-            content_revision=row.content_revision,
-            traceparent=row.traceparent,
-            slot_sequence=row.sequence,
-            time_zone=row.time_zone,
-        )
-        for targets in slots
-        for row in still_wanted(targets)
-    ]
+def _commands(rows: Sequence[Row]) -> list[Command]:
+    if all(row[_JOB_STATE] is None for row in rows):
+        return [Command._make(row[:_JOB_STATE]) for row in rows]
+    slots = defaultdict[tuple[Any, ...], list[Row]](list)
+    for row in rows:
+        slots[row[:2]].append(row)
+    return [Command._make(row[:_JOB_STATE]) for targets in slots.values() for row in still_wanted(targets)]

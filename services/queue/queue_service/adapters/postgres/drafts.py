@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_service.adapters.postgres.plans import pin_plans
+from queue_service.adapters.postgres.plans import pin_plans_of
 from queue_service.domain.draft import Draft, DraftKey, KnownDraft, LockedDraft, PublishedTarget, SavedDraft, Target
 from queue_service.domain.slot import BlockingSlot
 from servicekit.pg.database import Transaction
@@ -150,7 +150,7 @@ async def save_drafts(connection: AsyncConnection, drafts: Iterable[SavedDraft])
     """Saves drafts that are newer than what is stored. Each draft occurs once."""
     # In the order of their keys, or two writers could deadlock.
     ordered = sorted(drafts, key=lambda each: (each.draft.organization_id, each.draft.id))
-    await pin_plans(connection)
+    await pin_plans_of(connection)
     await connection.execute(
         _SAVE_DRAFTS,
         {

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_service.adapters.postgres.plans import pin_plans
+from queue_service.adapters.postgres.plans import pin_plans_of
 from queue_service.adapters.postgres.rows import by_slot, plain
 from queue_service.domain.frontier import EPOCH
 from queue_service.domain.relocation import MovedSlot, OutdatedAccount, OutdatedSlot, Relocated
@@ -105,7 +105,7 @@ async def lock_behind(connection: AsyncConnection, *, release: str, limit: int) 
 
 async def lock_outdated(connection: AsyncConnection, accounts: Sequence[OutdatedAccount]) -> list[OutdatedSlot]:
     """Locks slots that were computed with older time zone data than Schedule has announced. The accounts are locked."""
-    await pin_plans(connection)
+    await pin_plans_of(connection)
     return [
         OutdatedSlot(
             organization_id=row.organization_id,

@@ -2,27 +2,26 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from types import SimpleNamespace
-from typing import Any
+from itertools import groupby
+from operator import itemgetter
 
-from sqlalchemy import Result, text
-from sqlalchemy.ext.asyncio import AsyncConnection
-
-from queue_service.adapters.postgres.rows import by_slot
 from queue_service.domain.job import JobState
 from queue_service.domain.settlement import SlotProgress, TargetProgress
 from queue_service.domain.slot import SlotState
+from servicekit.pg.database import Transaction
+from servicekit.pg.session import Row, Statement
 
 _SLOT_STATES = {state.value: state for state in SlotState}
 _JOB_STATES = {None: None} | {state.value: state for state in JobState}
 
+# In the order of the fields of SlotProgress, then of TargetProgress.
 _PROGRESS = """
     s.organization_id, s.id, s.draft_id, s.social_account_id, s.revision, s.schedule_time, s.state, s.next_emit_at,
     s.expected_time, s.publish_time, s.is_answered, s.state_reason, t.channel, t.destination, t.job_state,
-    t.job_version, t.next_action_time, t.publish_time as target_publish_time, t.of_another_slot
+    t.job_version, t.next_action_time, t.publish_time, t.of_another_slot
 """
 # Locks in the order of the keys. PostgreSQL returns the newest version of a row that it has waited for.
-_LOCK_PROGRESS = text(f"""
+_LOCK_PROGRESS = Statement(f"""
     select {_PROGRESS}
     from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as u (organization_id, id)
     join slot s on s.organization_id = u.organization_id and s.id = u.id
@@ -30,7 +29,7 @@ _LOCK_PROGRESS = text(f"""
     order by s.organization_id, s.id, t.channel, t.destination
     for update of s, t
 """)
-_LOCK_LIVE_PROGRESS = text(f"""
+_LOCK_LIVE_PROGRESS = Statement(f"""
     select {_PROGRESS}
     from unnest(cast(:organization_ids as text[]), cast(:draft_ids as text[]), cast(:social_account_ids as text[]))
         as u (organization_id, draft_id, social_account_id)
@@ -43,7 +42,7 @@ _LOCK_LIVE_PROGRESS = text(f"""
 # A target that was added to the slot while we waited for its lock is missing in what we have read. Such a slot keeps
 # the state that it got with that target, and the next report settles it. This statement's snapshot is newer than the
 # lock, so its count includes the target.
-_SAVE_PROGRESS = text("""
+_SAVE_PROGRESS = Statement("""
     with reported as (
         update slot_target t set
             post_job_id = r.post_job_id, job_state = r.job_state, job_version = r.job_version,
@@ -75,23 +74,23 @@ _SAVE_PROGRESS = text("""
 """)
 
 # Raised because a post job ignores announcements under a revision that it has seen already.
-_RAISE_REVISIONS = text("""
+_RAISE_REVISIONS = Statement("""
     update slot s set revision = s.revision + 1, update_time = :now
     from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as u (organization_id, id)
     where s.organization_id = u.organization_id and s.id = u.id and s.state = 'SCHEDULED'
 """)
 
 
-async def lock_progress(connection: AsyncConnection, slots: Collection[tuple[str, str]]) -> list[SlotProgress]:
+async def lock_progress(tx: Transaction, slots: Collection[tuple[str, str]]) -> list[SlotProgress]:
     """Locks and reads those of the slots, given by organization and id, that exist."""
     if not slots:
         return []
     ordered = sorted(slots)
     names = {"organization_ids": [organization for organization, _ in ordered], "ids": [slot for _, slot in ordered]}
-    return _progress(await connection.execute(_LOCK_PROGRESS, names))
+    return _progress(await tx.fetch(_LOCK_PROGRESS, names))
 
 
-async def lock_live_progress(connection: AsyncConnection, keys: Collection[tuple[str, str, str]]) -> list[SlotProgress]:
+async def lock_live_progress(tx: Transaction, keys: Collection[tuple[str, str, str]]) -> list[SlotProgress]:
     """Locks and reads live slots, given by organization, draft and account."""
     if not keys:
         return []
@@ -101,13 +100,13 @@ async def lock_live_progress(connection: AsyncConnection, keys: Collection[tuple
         "draft_ids": [draft for _, draft, _ in ordered],
         "social_account_ids": [account for _, _, account in ordered],
     }
-    return _progress(await connection.execute(_LOCK_LIVE_PROGRESS, names))
+    return _progress(await tx.fetch(_LOCK_LIVE_PROGRESS, names))
 
 
-async def save_progress(connection: AsyncConnection, slots: Sequence[SlotProgress], *, now: datetime) -> None:
+async def save_progress(tx: Transaction, slots: Sequence[SlotProgress], *, now: datetime) -> None:
     """Saves locked slots, and those of their targets that have a new report."""
     reported = [(slot, target, target.report) for slot in slots for target in slot.targets if target.report]
-    await connection.execute(
+    await tx.execute(
         _SAVE_PROGRESS,
         {
             "organization_ids": [slot.organization_id for slot in slots],
@@ -137,41 +136,20 @@ async def save_progress(connection: AsyncConnection, slots: Sequence[SlotProgres
     )
 
 
-async def raise_revisions(connection: AsyncConnection, slots: Sequence[tuple[str, str]], *, now: datetime) -> None:
+async def raise_revisions(tx: Transaction, slots: Sequence[tuple[str, str]], *, now: datetime) -> None:
     """Raises the revisions of locked slots, given by organization and id, if they are still SCHEDULED."""
     names = {"organization_ids": [organization for organization, _ in slots], "ids": [slot for _, slot in slots]}
-    await connection.execute(_RAISE_REVISIONS, names | {"now": now})
+    await tx.execute(_RAISE_REVISIONS, names | {"now": now})
 
 
-def _progress(result: Result[Any]) -> list[SlotProgress]:
-    return [_slot_progress(targets) for targets in by_slot(result)]
+def _progress(rows: Sequence[Row]) -> list[SlotProgress]:
+    """Reads rows that are ordered by slot."""
+    return [_slot_progress(list(targets)) for _, targets in groupby(rows, itemgetter(0, 1))]
 
 
-def _slot_progress(rows: Sequence[SimpleNamespace]) -> SlotProgress:
+def _slot_progress(rows: Sequence[Row]) -> SlotProgress:
     slot = rows[0]
-    return SlotProgress(
-        organization_id=slot.organization_id,
-        slot_id=slot.id,
-        draft_id=slot.draft_id,
-        social_account_id=slot.social_account_id,
-        revision=slot.revision,
-        schedule_time=slot.schedule_time,
-        state=_SLOT_STATES[slot.state],
-        next_emit_at=slot.next_emit_at,
-        expected_time=slot.expected_time,
-        publish_time=slot.publish_time,
-        is_answered=slot.is_answered,
-        state_reason=slot.state_reason,
-        targets=tuple(
-            TargetProgress(
-                channel=row.channel,
-                destination=row.destination,
-                job_state=_JOB_STATES[row.job_state],
-                job_version=row.job_version,
-                next_action_time=row.next_action_time,
-                publish_time=row.target_publish_time,
-                of_another_slot=row.of_another_slot,
-            )
-            for row in rows
-        ),
+    targets = tuple(
+        TargetProgress(row[12], row[13], _JOB_STATES[row[14]], row[15], row[16], row[17], row[18]) for row in rows
     )
+    return SlotProgress._make((*slot[:6], _SLOT_STATES[slot[6]], *slot[7:12], targets))
