@@ -4,6 +4,7 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, TextIO
 
 from opentelemetry import trace
@@ -12,6 +13,7 @@ from servicekit.run import context
 from servicekit.run.settings import LogLevel
 
 _NOISY = ("aiohttp.access", "alembic", "asyncio", "asyncpg", "grpc", "nats", "opentelemetry", "sqlalchemy")
+_FRESH = len(logging.makeLogRecord({}).__dict__)  # the attributes of a new record, before those of `extra`
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "color_message"}
 _LONGEST_FIELD = 1000  # characters
 _LONGEST_STACK = 8000
@@ -53,16 +55,17 @@ class JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
         }
         line.update(_work())
-        line.update((key, value) for key, value in record.__dict__.items() if key not in _STANDARD)
+        given = islice(record.__dict__.items(), _FRESH, None)
+        line.update((key, value) for key, value in given if key not in _STANDARD)
         if record.exc_info:
             line["exception"] = _cut(self.formatException(record.exc_info), _LONGEST_STACK)
-        return _bounded(
-            {key: _cut(value, _LONGEST_FIELD) if key != "exception" else value for key, value in line.items()}
-        )
+        encoded = _encode(line)
+        return encoded if len(encoded) <= _LONGEST_FIELD else _bounded(line)
 
 
 def _bounded(line: dict[str, Any]) -> str:
-    """Limits the length of a line. The encoder has already escaped all control characters."""
+    """Limits the length of a line and of its fields. The encoder has already escaped all control characters."""
+    line = {key: _cut(value, _LONGEST_FIELD) if key != "exception" else value for key, value in line.items()}
     encoded = _encode(line)
     if len(encoded) <= _LONGEST_LINE:
         return encoded
