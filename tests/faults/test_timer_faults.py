@@ -9,11 +9,11 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import aiohttp
 import asyncpg
 import pytest
 
 from devstack.errors import StackError
+from devstack.http_call import http_call
 from devstack.stack import Stack
 from postflow.bus.v1 import bus_pb2
 from postflow.schedule.v1.schedule_events_pb2 import TimerFired
@@ -197,8 +197,7 @@ async def test_two_replicas_share_the_timers_and_fire_each_once(stack: Stack, re
 async def counted(stack: Stack) -> int:
     """Returns the process's own count of fired timers."""
     url = f"http://{stack.metrics[SCHEDULE]}/metrics"
-    async with aiohttp.ClientSession() as session, session.get(url) as answer:
-        lines = (await answer.text()).splitlines()
+    lines = (await http_call("GET", url)).text.splitlines()
     return sum(int(float(line.split()[-1])) for line in lines if line.startswith("postflow_timer_fired_total{"))
 
 

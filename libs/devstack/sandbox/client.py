@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from devstack.http_call import http_call
+
 CONTROL_SECONDS = 30.0
 
 
@@ -36,12 +38,12 @@ class SandboxClient:
         return [entry for entry in entries if fields.items() <= entry.items()]
 
     async def _call(self, method: str, path: str, body: object = None) -> None:
-        import aiohttp  # a quarter of a second
-
-        timeout = aiohttp.ClientTimeout(total=CONTROL_SECONDS)
-        async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
-            session.request(method, f"{self.url}/control/{path}", json=body) as response,
-        ):
-            if response.status != 200:
-                raise ValueError(f"{method} {path}: {response.status} {await response.text()}")
+        answer = await http_call(
+            method,
+            f"{self.url}/control/{path}",
+            body=json.dumps(body).encode(),
+            headers={"Content-Type": "application/json"},
+            within=CONTROL_SECONDS,
+        )
+        if answer.status != 200:
+            raise ValueError(f"{method} {path}: {answer.status} {answer.text}")

@@ -9,7 +9,8 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 from servicekit.run.settings import Secret
 
 _POSTGRES = frozenset({"postgresql", "postgres", "postgresql+asyncpg"})
-_NATS = frozenset({"nats", "tls", "ws", "wss"})
+# nats-py needs aiohttp for WebSockets (ws, wss): 8 MB in each process.
+_NATS = frozenset({"nats", "tls"})
 _HTTP = frozenset({"http", "https"})
 # The options that both SQLAlchemy and asyncpg accept; either fails with a traceback on any other.
 _POSTGRES_OPTIONS = frozenset({"host", "port", "user", "password", "passfile", "sslmode", "target_session_attrs"})

@@ -1,6 +1,3 @@
-from collections.abc import AsyncIterator
-
-import aiohttp
 import pytest
 
 from devstack.sandbox.provider import Sandbox
@@ -8,6 +5,5 @@ from tests.contract.devstack.sandbox_calls import Client
 
 
 @pytest.fixture
-async def client(sandbox: Sandbox) -> AsyncIterator[Client]:
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5)) as session:
-        yield Client(session, sandbox.url)
+async def client(sandbox: Sandbox) -> Client:
+    return Client(sandbox.url)

@@ -5,9 +5,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import aiohttp
 import pytest
 
+from devstack.http_call import http_call
 from devstack.sandbox.provider import Sandbox
 from testkit.eventually import eventually
 
@@ -15,24 +15,22 @@ POST = {"channel": "facebook", "destination": "page-1", "text": "Good morning"}
 
 
 class Client:
-    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
-        self._session = session
+    def __init__(self, url: str) -> None:
         self.url = url
 
     async def call(
         self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
     ) -> tuple[int, Any]:
-        data = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else None
+        data = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else b""
         sent = {"Content-Type": "application/json", "Authorization": "Bearer sandbox-token", **(headers or {})}
-        async with self._session.request(method, self.url + path, data=data, headers=sent) as response:
-            text = await response.text()
-            match response.content_type:
-                case "application/json":
-                    return response.status, json.loads(text)
-                case "application/x-ndjson":
-                    return response.status, [json.loads(line) for line in text.splitlines()]
-                case _:
-                    return response.status, text
+        answer = await http_call(method, self.url + path, body=data, headers=sent, within=5)
+        match answer.headers["content-type"]:
+            case "application/json":
+                return answer.status, json.loads(answer.text)
+            case "application/x-ndjson":
+                return answer.status, [json.loads(line) for line in answer.text.splitlines()]
+            case _:
+                return answer.status, answer.text
 
     async def post(self, key: str = "k1", account: str = "a1", **changes: object) -> tuple[int, Any]:
         return await self.call("POST", f"/v1/accounts/{account}/posts", POST | changes, {"Idempotency-Key": key})
@@ -50,7 +48,7 @@ class Client:
             lost.cancel()
 
     async def _fails(self, key: str) -> None:
-        with pytest.raises(aiohttp.ClientConnectionError):
+        with pytest.raises(ConnectionError):
             await self.post(key)
 
     async def faults(self, *rules: Mapping[str, object]) -> None:

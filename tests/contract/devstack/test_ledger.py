@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import aiohttp
 import pytest
 
 from devstack.errors import FolderInUse
@@ -71,8 +70,8 @@ class TestLedger:
 
     async def test_a_line_that_was_cut_short_is_forgotten(self, tmp_path: Path) -> None:
         path = tmp_path / "ledger.jsonl"
-        async with Sandbox(path) as sandbox, aiohttp.ClientSession() as session:
-            await Client(session, sandbox.url).post()
+        async with Sandbox(path) as sandbox:
+            await Client(sandbox.url).post()
         whole = path.read_text()
         path.write_text(whole + '{"seq":3,"kind":"eff')
         async with Sandbox(path):

@@ -3,7 +3,6 @@
 import socket
 from collections.abc import Mapping
 
-import aiohttp
 import pytest
 
 from devstack.sandbox.checks import LONGEST_TEXT
@@ -168,12 +167,11 @@ class TestControl:
             address = probe.getsockname()[0]
         await sandbox.stop()
         await sandbox.start("0.0.0.0")  # noqa: S104 - for the length of this test
-        async with aiohttp.ClientSession() as session:
-            outside = Client(session, f"http://{address}:{sandbox.port}")
-            assert (await outside.post())[0] == 201
-            for method, path in (("GET", "health"), ("PUT", "faults"), ("DELETE", "faults"), ("GET", "ledger")):
-                status, answer = await outside.call(method, f"/control/{path}", [])
-                assert (status, answer["error"]["code"]) == (404, "NOT_FOUND")
+        outside = Client(f"http://{address}:{sandbox.port}")
+        assert (await outside.post())[0] == 201
+        for method, path in (("GET", "health"), ("PUT", "faults"), ("DELETE", "faults"), ("GET", "ledger")):
+            status, answer = await outside.call(method, f"/control/{path}", [])
+            assert (status, answer["error"]["code"]) == (404, "NOT_FOUND")
 
     async def test_unknown_controls_and_modes_are_refused(self, client: Client) -> None:
         assert (await client.call("GET", "/control/elsewhere"))[0] == 404

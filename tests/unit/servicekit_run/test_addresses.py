@@ -56,3 +56,10 @@ def test_an_invalid_http_address_is_refused(url: str) -> None:
 def test_an_invalid_listen_address_is_refused(address: str) -> None:
     with pytest.raises(ValueError, match="is not host:port"):
         check_listen(address)
+
+
+@pytest.mark.parametrize("scheme", ["ws", "wss", "http"])
+def test_nats_is_reached_by_tcp_or_tls_alone(scheme: str) -> None:
+    check_nats("nats://h:4222,tls://i:4222")
+    with pytest.raises(ValueError, match="is not nats://"):
+        check_nats(f"nats://h:4222,{scheme}://i:4222")
