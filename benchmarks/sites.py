@@ -43,7 +43,12 @@ class Site:
 @asynccontextmanager
 async def running() -> AsyncIterator[Site]:
     key = base64.b64encode(secrets.token_bytes(32)).decode()
-    environment = {"POSTFLOW_PUBLISHER_CREDENTIALS_KEY": key, "POSTFLOW_LOG_LEVEL": "WARNING"}
+    environment = {
+        "POSTFLOW_PUBLISHER_CREDENTIALS_KEY": key,
+        # With the stack's file too, its key would be the first, and Publisher would seal every account anew meanwhile.
+        "POSTFLOW_PUBLISHER_CREDENTIALS_KEYS_FILE": "",
+        "POSTFLOW_LOG_LEVEL": "WARNING",
+    }
     with tempfile.TemporaryDirectory(prefix="postflow-bench-") as folder:
         async with (
             Stack(Path(folder), durable=True, environment=environment, postgres_options=_OPTIONS) as stack,
