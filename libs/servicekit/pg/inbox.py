@@ -10,11 +10,16 @@ from servicekit.pg.database import Transaction
 from servicekit.pg.session import Statement
 
 _ADD = Statement("""
-    insert into inbox (consumer, event_id, receive_time)
-    select :consumer, event_id, :now
-    from unnest(cast(:event_ids as text[])) as event_id
-    on conflict do nothing
-    returning event_id
+    with added as (
+        insert into inbox (consumer, event_id, receive_time)
+        select :consumer, event_id, :now
+        from unnest(cast(:event_ids as text[])) as event_id
+        on conflict do nothing
+        returning event_id
+    )
+    -- All of them, as a rule: then they are not sent back.
+    select case when count(*) < cardinality(cast(:event_ids as text[])) then coalesce(array_agg(event_id), '{}') end
+    from added
 """)
 
 
@@ -24,5 +29,7 @@ class Inbox:
 
     async def add(self, tx: Transaction, event_ids: Sequence[str], *, now: datetime) -> set[str]:
         """Records the events in this transaction and returns those that were not there."""
-        found = {"consumer": self._consumer, "event_ids": sorted(set(event_ids)), "now": now}
-        return {event_id for (event_id,) in await tx.fetch(_ADD, found)}
+        unique = set(event_ids)
+        arrived = {"consumer": self._consumer, "event_ids": sorted(unique), "now": now}
+        added: list[str] | None = await tx.fetch_value(_ADD, arrived)
+        return unique if added is None else set(added)

@@ -5,12 +5,12 @@ of the same job has arrived.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import TypeVar
 
 from drafts_service.domain.target import Target
+from servicekit.record import record
 from servicekit.versions import newest
 
 
@@ -48,7 +48,7 @@ OPEN = frozenset({JobState.PENDING, JobState.SCHEDULED, JobState.READY, JobState
 COUNTED_AS_ENDED = frozenset({JobState.PUBLISHED, JobState.FAILED, JobState.MISSED, JobState.NEEDS_ATTENTION})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Standing:
     """The part of a post job, as of `version`, that the state of its draft depends on."""
 
@@ -62,14 +62,14 @@ class Standing:
     publish_time: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class PostJob(Standing):
     state_reason: str = ""
     external_url: str = ""
     error_message: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class PostJobEvent(PostJob):
     """One announcement of a post job, with its encoded payload for the archive."""
 
@@ -78,7 +78,7 @@ class PostJobEvent(PostJob):
     occur_time: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class FoldedState:
     """A draft's state and times, folded from its post jobs."""
 

@@ -1,15 +1,16 @@
 """Targets of a draft: the account that posts, and the channel it posts to."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from channels import UnknownChannel, normalise
 from servicekit.faults import InvalidField
+from servicekit.record import record
 
 MOST_TARGETS = 25
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Target:
     social_account_id: str
     channel: str

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from publisher_service.domain.post_job import PostJob, Target, job_id
-from publisher_service.domain.record import record
+from servicekit.record import record
 
 
 @record(frozen=True, slots=True, kw_only=True)

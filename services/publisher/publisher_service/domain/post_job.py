@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from publisher_service.domain.record import record
+from servicekit.record import record
 
 
 class JobState(StrEnum):

@@ -3,7 +3,7 @@
 from dataclasses import fields, replace
 
 from publisher_service.domain.post_job import PostJob
-from publisher_service.domain.record import record
+from servicekit.record import record
 
 
 @record(frozen=True, slots=True, kw_only=True)
