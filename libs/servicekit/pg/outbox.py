@@ -5,8 +5,8 @@ posts more than anything else that it writes, twice, because the relay marks wha
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from google.protobuf.message import Message
@@ -88,48 +88,51 @@ class Outbox:
         """Returns rows of up to 50 events, in the order of the first announcement of each."""
         packs: list[_Pack] = []
         open_packs: dict[str, _Pack] = {}
-        for subject, event in self._events(announcements, now):
-            size = event.ByteSize()
-            pack = open_packs.get(subject)
-            if pack is None or len(pack.events) == MOST_EVENTS or pack.size + size > PACK_BYTES:
-                pack = open_packs[subject] = _Pack(subject)
-                packs.append(pack)
-            pack.events.append(event)
-            pack.size += size
-        return [_row(pack.subject, pack.events, pack.size) for pack in packs]
-
-    def _events(self, announcements: Sequence[Announcement], now: datetime) -> Iterator[tuple[str, bus_pb2.Event]]:
-        current = current_traceparent()
-        occur_time = timestamp(now)
+        current, occur_time = current_traceparent(), timestamp(now)
         for each in announcements:
-            yield each.subject, self._event(each, current, occur_time)
-
-    def _event(self, each: Announcement, current: str, occur_time: Timestamp) -> bus_pb2.Event:
-        return bus_pb2.Event(
-            id=self._ids.new(),
-            type=each.message.DESCRIPTOR.full_name,
-            organization_id=each.organization_id,
-            aggregate_id=each.aggregate_id,
-            occur_time=occur_time,
-            payload=each.message.SerializeToString(),
-            traceparent=each.traceparent or current,
-        )
+            payload = each.message.SerializeToString()
+            pack = open_packs.get(each.subject)
+            if pack is None or not pack.has_room(len(payload)):
+                pack = open_packs[each.subject] = _Pack(each.subject)
+                packs.append(pack)
+            pack.add(self._ids.new(), each, payload, current, occur_time)
+        return [pack.row() for pack in packs]
 
 
-@dataclass(slots=True)
 class _Pack:
-    """Events of one subject that will share a row."""
+    """Events of one subject that will share a row, written in place: an envelope copies events that exist already."""
 
-    subject: str
-    events: list[bus_pb2.Event] = field(default_factory=list)
-    size: int = 0
+    def __init__(self, subject: str) -> None:
+        self._subject = subject
+        self._envelope = bus_pb2.Envelope()
+        self._events = self._envelope.events
+        self._first = ""
+        self._count = 0
+        self._size = 0
 
+    def has_room(self, size: int) -> bool:
+        return self._count < MOST_EVENTS and self._size + size <= PACK_BYTES
 
-def _row(subject: str, events: Sequence[bus_pb2.Event], size: int) -> OutboxRow:
-    # Refused here, where the caller gets the error, and not by the server after the commit.
-    if size > MOST_BYTES or not _SUBJECT.fullmatch(subject):
-        raise ValueError(f"cannot announce {events[0].type} of {size} bytes on {subject!r}")
-    return OutboxRow(0, events[0].id, subject, bus_pb2.Envelope(events=events).SerializeToString(), len(events))
+    def add(self, event_id: str, each: Announcement, payload: bytes, current: str, occur_time: Timestamp) -> None:
+        event = self._events.add()
+        event.id = event_id
+        event.type = each.message.DESCRIPTOR.full_name
+        event.organization_id = each.organization_id
+        event.aggregate_id = each.aggregate_id
+        event.occur_time.CopyFrom(occur_time)
+        event.payload = payload
+        if origin := each.traceparent or current:
+            event.traceparent = origin
+        self._first = self._first or event_id
+        self._count += 1
+        self._size += len(payload)
+
+    def row(self) -> OutboxRow:
+        payload = self._envelope.SerializeToString()
+        # Refused here, where the caller gets the error, and not by the server after the commit.
+        if len(payload) > MOST_BYTES or not _SUBJECT.fullmatch(self._subject):
+            raise ValueError(f"cannot announce {self._events[0].type} of {len(payload)} bytes on {self._subject!r}")
+        return OutboxRow(0, self._first, self._subject, payload, self._count)
 
 
 def stored_row(position: int, event_id: str, subject: str, payload: bytes) -> OutboxRow:
