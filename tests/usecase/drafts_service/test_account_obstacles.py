@@ -57,8 +57,20 @@ async def test_an_event_that_overtakes_publishers_answer_wins(
     a_draft: ADraft, get_draft: Get, keep: Keep, directory: Any
 ) -> None:
     directory.accounts, directory.before_answer = {}, lambda: keep(an_account("page"))
-    assert reasons(await a_draft(accounts=("page",))) == {"page": "ACCOUNT_NOT_FOUND"}
+    assert reasons(await a_draft(accounts=("page",))) == {"page": ""}
     assert reasons(await get_draft()) == {"page": ""}
+
+
+async def test_an_account_seen_before_is_looked_up_again_for_each_draft(
+    a_draft: ADraft, keep: Keep, directory: Any
+) -> None:
+    directory.accounts = {}
+    assert reasons(await a_draft("one", accounts=("page",))) == {"page": "ACCOUNT_NOT_FOUND"}
+    await keep(an_account("page", AccountState.DISCONNECTED))
+    assert reasons(await a_draft("two", accounts=("page",))) == {"page": "ACCOUNT_NOT_CONNECTED"}
+    await keep(an_account("page", version=2))
+    assert reasons(await a_draft("three", accounts=("page",))) == {"page": ""}
+    assert directory.asked == ["page"]
 
 
 async def test_unknown_accounts_have_no_reason_while_publisher_is_down(

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from drafts_service.adapters.postgres.accounts import find_obstacles, save_accounts
-from drafts_service.domain.account import Account, Obstacles, absent, obstacle_of
+from drafts_service.domain.account import Account, AccountKey, Obstacles, absent, obstacle_of
 from servicekit.faults import Unavailable
 from servicekit.gathering import Gathering
 from servicekit.pg.database import Database
@@ -20,6 +20,10 @@ class AccountDirectory(Protocol):
         ...
 
 
+_MOST_SEEN = 20_000
+"""Accounts of which a process remembers that the table has them, about 4 MB."""
+
+
 class AccountObstacles:
     """Callers that ask at the same time are answered by one query."""
 
@@ -27,12 +31,25 @@ class AccountObstacles:
         self._database = database
         self._directory = directory
         self._known: Gathering[_Asked, Obstacles] = Gathering(self._find_known, share=lambda asked: asked[0])
+        self._seen: set[AccountKey] = set()
 
     async def find(self, organization_id: str, account_ids: Collection[str]) -> Obstacles:
         """Returns the obstacles of these accounts; leaves out an unknown one if Publisher does not answer in time."""
         known = await self._known((organization_id, account_ids))
         unknown = set(account_ids) - known.keys()
         return {**known, **await self._ask_publisher(organization_id, unknown)} if unknown else known
+
+    async def learn(self, organization_id: str, account_ids: Collection[str]) -> None:
+        """Asks Publisher about those that no event has named, so that a transaction can find them.
+
+        Rows of accounts are never deleted, so that those seen once need no query.
+        """
+        unseen = [each for each in account_ids if (organization_id, each) not in self._seen]
+        if unseen:
+            found = await self.find(organization_id, unseen)
+            if len(self._seen) > _MOST_SEEN:
+                self._seen.clear()
+            self._seen.update((organization_id, each) for each in found)
 
     async def _find_known(self, asked: Sequence[_Asked]) -> Sequence[Obstacles]:
         keys = {(organization_id, account_id) for organization_id, ids in asked for account_id in ids}

@@ -1,14 +1,15 @@
 """CreateDraft and BatchCreateDrafts: store new drafts, which are not approved."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from drafts_service import wire
+from drafts_service.adapters.postgres.accounts import find_obstacles
 from drafts_service.adapters.postgres.drafts import insert_drafts, save_draft
 from drafts_service.adapters.postgres.post_jobs import find_jobs_of
 from drafts_service.application.account_obstacles import AccountObstacles
-from drafts_service.domain.account import Obstacles
+from drafts_service.domain.account import AccountKey, Obstacle
 from drafts_service.domain.content import Body, checked_content
 from drafts_service.domain.draft import Draft, DraftKey, DraftView, GivenDraft
 from drafts_service.domain.post_job import fold
@@ -29,7 +30,6 @@ class NewDraft:
     id: str
     body: Body
     targets: tuple[Target, ...]
-    obstacles: Obstacles
     traceparent: str
 
 
@@ -65,7 +65,6 @@ class DraftCreation:
             targets=new.targets,
             create_time=now,
             update_time=now,
-            obstacles=new.obstacles,
         )
 
 
@@ -73,14 +72,20 @@ class CreateDraft:
     """Carries out calls that arrive at the same time together."""
 
     def __init__(self, *, creation: DraftCreation, ledger: RequestLedger, obstacles: AccountObstacles) -> None:
+        self._creation = creation
         self._obstacles = obstacles
-        self._together = Together(ledger, creation)
+        self._together = Together(ledger, self._create)
 
     async def __call__(self, call: Call[DraftView, Answer], given: GivenDraft) -> Answer:
         new = _checked(call.organization_id, given)
-        accounts = {target.social_account_id for target in new.targets}
-        obstacles = await self._obstacles.find(call.organization_id, accounts)
-        return await self._together(call, replace(new, obstacles=obstacles))
+        await self._obstacles.learn(call.organization_id, {target.social_account_id for target in new.targets})
+        return await self._together(call, new)
+
+    async def _create(self, tx: Transaction, new: Sequence[NewDraft], now: datetime) -> Sequence[DraftView | Fault]:
+        outcomes = await self._creation(tx, new, now)
+        created = [outcome.draft for outcome in outcomes if isinstance(outcome, DraftView)]
+        known = await find_obstacles(tx, {key for draft in created for key in draft.accounts})
+        return [outcome if isinstance(outcome, Fault) else _with_obstacles(outcome, known) for outcome in outcomes]
 
 
 class BatchCreateDrafts:
@@ -102,6 +107,11 @@ class BatchCreateDrafts:
         return [next(outcomes) if isinstance(each, NewDraft) else each for each in checked]
 
 
+def _with_obstacles(view: DraftView, known: Mapping[AccountKey, Obstacle]) -> DraftView:
+    obstacles = {account[1]: known[account] for account in view.draft.accounts if account in known}
+    return replace(view, draft=replace(view.draft, obstacles=obstacles))
+
+
 def _checked_or_refused(organization_id: str, given: GivenDraft) -> NewDraft | Fault:
     try:
         return _checked(organization_id, given)
@@ -116,7 +126,6 @@ def _checked(organization_id: str, given: GivenDraft) -> NewDraft:
         id=given.id,
         body=wire.encoded_body(checked_content(given.content, targets)),
         targets=targets,
-        obstacles={},
         traceparent=current_traceparent(),
     )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 
-from drafts_service.domain.account import Obstacles
+from drafts_service.domain.account import AccountKey, Obstacles
 from drafts_service.domain.content import Body, ChannelText, Content
 from drafts_service.domain.post_job import FoldedState, JobState, PostJob
 from drafts_service.domain.target import Target
@@ -78,6 +78,10 @@ class Draft:
     @property
     def key(self) -> DraftKey:
         return self.organization_id, self.id
+
+    @property
+    def accounts(self) -> set[AccountKey]:
+        return {(self.organization_id, target.social_account_id) for target in self.targets}
 
     @property
     def may_be_out(self) -> bool:
