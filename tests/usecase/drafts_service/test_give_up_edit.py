@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from drafts_service.adapters.postgres.drafts import find_draft, lock_draft
+from drafts_service.adapters.postgres.drafts import lock_draft
 from drafts_service.adapters.postgres.post_jobs import find_jobs
 from drafts_service.application.give_up_edit import give_up_edit
 from drafts_service.domain.draft import Change, Draft
@@ -36,8 +36,8 @@ NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 @pytest.fixture
 def stored(database: Database) -> Stored:
     async def read() -> Draft:
-        async with database.read() as connection:
-            draft = await find_draft(connection, *KEY)
+        async with database.transaction() as tx:
+            draft = await lock_draft(tx, KEY)
         assert draft
         return draft
 
@@ -52,7 +52,7 @@ def give_up(database: Database, outbox: Outbox, stored: Stored) -> GiveUp:
         async def work(tx: Transaction) -> None:
             draft = await lock_draft(tx, KEY)
             assert draft
-            jobs = await find_jobs(tx.connection, *KEY)
+            jobs = await find_jobs(tx, KEY)
             now = await DatabaseClock().now(tx.connection)
             await give_up_edit(tx, draft, jobs, answer, outbox=outbox, now=now)
 
@@ -135,8 +135,8 @@ async def test_the_published_posts_of_the_answer_are_stored_and_folded(
 ) -> None:
     after = await give_up(WithdrawalAnswer(below=2, published=(out("a"), out("b"))))
     assert (after.folded.state, after.folded.publish_time) == (DraftState.PUBLISHED, NINE)
-    async with database.read() as connection:
-        jobs = await find_jobs(connection, *KEY)
+    async with database.read_session() as session:
+        jobs = await find_jobs(session, KEY)
     assert sorted(jobs, key=lambda job: job.id) == [out("a"), out("b")]
 
 

@@ -73,7 +73,7 @@ class CompleteWithdrawals:
             await save_draft(tx.connection, postponed(draft, now + _ANNOUNCED_AGAIN))
             await self._outbox.append(tx, [wire.draft_saved(draft)], now=now)
             return
-        await give_up_edit(tx, draft, await find_jobs(tx.connection, *key), answer, outbox=self._outbox, now=now)
+        await give_up_edit(tx, draft, await find_jobs(tx, key), answer, outbox=self._outbox, now=now)
         tx.after_commit(lambda: _completed.add(1))
 
     async def _claim(self, tx: Transaction) -> list[tuple[DraftKey, int]]:

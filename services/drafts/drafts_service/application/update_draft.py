@@ -128,7 +128,7 @@ class UpdateDraft:
         if past is not None:
             return _Answered(answer=past)
         before = require_draft(await lock_draft(tx, edit.key), edit.key)
-        jobs = await find_jobs(tx.connection, *edit.key)
+        jobs = await find_jobs(tx, edit.key)
         try:
             after = _after(before, jobs, edit, answer, now)
         except Fault as refusal:

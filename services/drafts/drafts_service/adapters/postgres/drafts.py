@@ -33,7 +33,6 @@ COLUMNS = """
 """
 """The columns of `draft_of`."""
 
-_FIND = text(f"select {COLUMNS} from draft where organization_id = :organization_id and id = :id")
 # See _LOCK_SEVERAL.
 _LOCK = Statement(f"""
     select here.*
@@ -110,11 +109,6 @@ _TARGETS = text("""
 _LOCK_ABSENT = Statement("""
     select pg_advisory_xact_lock(hashtextextended(name, 0)) from unnest(cast(:names as text[])) as name
 """)
-
-
-async def find_draft(connection: AsyncConnection, organization_id: str, draft_id: str) -> Draft | None:
-    row = (await connection.execute(_FIND, {"organization_id": organization_id, "id": draft_id})).one_or_none()
-    return draft_of(row) if row else None
 
 
 async def lock_draft(tx: Transaction, key: DraftKey) -> Draft | None:

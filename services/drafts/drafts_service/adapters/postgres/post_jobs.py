@@ -13,7 +13,7 @@ from drafts_service.domain.draft import DraftKey
 from drafts_service.domain.post_job import DraftState, FoldedState, JobState, PostJob, PostJobEvent, Standing
 from drafts_service.domain.target import Target
 from servicekit.pg.database import Transaction
-from servicekit.pg.session import Statement
+from servicekit.pg.session import Session, Statement
 
 T = TypeVar("T")
 
@@ -33,9 +33,6 @@ _UNLESS_OLDER = """
         error_message = excluded.error_message
     where post_job.version < excluded.version
 """
-_JOBS_OF_DRAFT = text(f"""
-    select {COLUMNS} from post_job where organization_id = :organization_id and draft_id = :draft_id
-""")
 # LATERAL with OFFSET 0: see the plans in `drafts`.
 _JOBS_OF_DRAFTS = Statement(f"""
     select job.*
@@ -104,15 +101,14 @@ _REFLECT = Statement(f"""
 """)
 
 
-async def find_jobs(connection: AsyncConnection, organization_id: str, draft_id: str) -> list[PostJob]:
-    rows = await connection.execute(_JOBS_OF_DRAFT, {"organization_id": organization_id, "draft_id": draft_id})
-    return [job_of(row) for row in rows]
+async def find_jobs(session: Session, key: DraftKey) -> list[PostJob]:
+    return (await find_jobs_of(session, [key])).get(key, [])
 
 
-async def find_jobs_of(tx: Transaction, keys: Collection[DraftKey]) -> dict[DraftKey, list[PostJob]]:
+async def find_jobs_of(session: Session, keys: Collection[DraftKey]) -> dict[DraftKey, list[PostJob]]:
     """Returns the jobs of each of these drafts that has any."""
     found: defaultdict[DraftKey, list[PostJob]] = defaultdict(list)
-    for row in await tx.fetch(_JOBS_OF_DRAFTS, key_arrays(keys)):
+    for row in await session.fetch(_JOBS_OF_DRAFTS, key_arrays(keys)):
         job = job_of(row)
         found[job.organization_id, job.draft_id].append(job)
     return found
