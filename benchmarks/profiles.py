@@ -32,7 +32,7 @@ class Profiler:
             return
         OUT.mkdir(parents=True, exist_ok=True)
         files = {service: OUT / f"flames-{name}-{service}.svg" for service in SERVICES}
-        running = {service: await _attached(stack.pid(service), file) for service, file in files.items()}
+        running = {service: await attached(stack.pid(service), file) for service, file in files.items()}
         try:
             yield
         finally:
@@ -41,7 +41,8 @@ class Profiler:
             print(f"\n{name}, {service}: {file}\n{_report(file)}", flush=True)
 
 
-async def _attached(pid: int, file: Path) -> Process:
+async def attached(pid: int, file: Path) -> Process:
+    """Starts to record a process; ends the run with a reason if that is not permitted."""
     file.unlink(missing_ok=True)
     program = Path(sys.executable).with_name("py-spy")
     # By function, not by line. Samples of the thread that holds the GIL: py-spy takes waiting threads for busy ones
@@ -49,14 +50,16 @@ async def _attached(pid: int, file: Path) -> Process:
     options = ("--format", "flamegraph", "--function", "--gil", "--rate", str(_RATE), "--duration", "86400")
     process = await asyncio.create_subprocess_exec(
         *(str(program), "record", "--pid", str(pid), "--output", str(file), *options),
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
     )
-    await asyncio.sleep(0.5)  # until it has found the interpreter, or has been refused
-    if process.returncode is not None:
-        assert process.stderr is not None
-        raise SystemExit(_refusal((await process.stderr.read()).decode()))
-    return process
+    assert process.stdout is not None
+    said = ""
+    while line := (await process.stdout.readline()).decode():
+        if "Sampling process" in line:
+            return process
+        said = said or line.strip()
+    raise SystemExit(_refusal(said or "it said nothing"))
 
 
 async def _end(running: Mapping[str, Process]) -> None:
@@ -70,7 +73,7 @@ async def _end(running: Mapping[str, Process]) -> None:
 def _refusal(said: str) -> str:
     scope = Path("/proc/sys/kernel/yama/ptrace_scope")
     who = "as root" if os.geteuid() == 0 else "not as root"
-    text = f"py-spy could not attach ({who}): {said.strip() or 'it said nothing'}"
+    text = f"py-spy could not attach ({who}): {said}"
     if scope.exists() and scope.read_text().strip() != "0":
         text += f"\n{scope} is {scope.read_text().strip()}: another process may be traced by root alone; 0 permits it"
     return text
