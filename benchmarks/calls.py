@@ -127,14 +127,15 @@ class _Site:
             await made(max(1, items // method.items), CALLERS, method.call, first=2 * method.counted)
             elapsed = time.perf_counter() - began
             used = await self.streams.settled(lambda: self._processes.since(cpu))
-        announced, envelopes, wal = ((b - a) / items for a, b in zip(before, await self._written(), strict=True))
+        after = await self._written()
+        envelopes, wal = ((b - a) / items for a, b in zip(before, after, strict=True))
         return Cost(
             method=method.name,
             cpu={name: seconds / items * 1e6 for name, seconds in used.items() if name != SANDBOX},
             statements=counted.statements.total() / (method.counted * method.items),
             transactions=counted.transactions.total() / (method.counted * method.items),
             wal=wal,
-            events=announced,
+            events=await self.streams.events(before[0], after[0]) / items,
             envelopes=envelopes,
             per_second=items / elapsed,
         )
@@ -148,10 +149,9 @@ class _Site:
         self.texts[method.name] = {text: times / items for text, times in counted.texts.most_common()}
         return counted
 
-    async def _written(self) -> tuple[int, int, int]:
-        """Returns the events, envelopes and bytes of WAL so far."""
-        announced = sum((await self._stored.events()).values())
-        return announced, await self.streams.envelopes(), await self._stored.wal()
+    async def _written(self) -> tuple[int, int]:
+        """Returns the messages of EVENTS and the bytes of WAL so far."""
+        return await self.streams.envelopes(), await self._stored.wal()
 
 
 @asynccontextmanager

@@ -60,6 +60,6 @@ def _figures(cost: Cost, floor: float) -> Iterator[Result]:
     yield figure("statements", cost.statements, "round trips to PostgreSQL")
     yield figure("transactions", cost.transactions, "")
     yield figure("WAL", cost.wal, "bytes")
-    yield figure("events", cost.events, "rows of the outboxes")
+    yield figure("events", cost.events, "of all services")
     yield figure("envelopes", cost.envelopes, "messages of the stream")
     yield figure("rate", cost.per_second, "a second")

@@ -1,4 +1,4 @@
-"""Reads from the databases what they have written: WAL and events."""
+"""Reads from the databases what they have written, and what the rows say."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -24,19 +24,12 @@ class Databases:
         connection = next(iter(self._connections.values()))
         return int(await connection.fetchval("select pg_current_wal_insert_lsn() - '0/0'::pg_lsn"))
 
-    async def events(self) -> dict[str, int]:
-        """Returns how many rows each outbox has ever had, by the last position: rows of failed transactions count."""
-        return {service: await self.value(service, _EVENTS) for service in self._connections}
-
     async def value(self, service: str, query: str, *values: object) -> int:
         return int(await self._connections[service].fetchval(query, *values))
 
     async def time(self, service: str, query: str) -> datetime:
         time: datetime = await self._connections[service].fetchval(query)
         return time
-
-
-_EVENTS = "select coalesce(max(position), 0) from outbox"
 
 
 @asynccontextmanager

@@ -16,11 +16,20 @@ from servicekit.clock import SystemClock
 _LIMIT = 600.0
 
 
+class Mark(NamedTuple):
+    """A moment in the streams, by the messages that each has had."""
+
+    commands: int
+    envelopes: int
+
+
 class Counted(NamedTuple):
+    """Messages and events of one post."""
+
     commands: float
     """Messages of PUBLISH."""
     events: float
-    """Rows of Publisher's outbox."""
+    """Those of Publisher."""
     envelopes: float
     """Messages of EVENTS."""
 
@@ -49,13 +58,13 @@ async def drain(site: Site, posts: int, profiler: Profiler) -> Drained:
     await site.seeder.accounts(wanted)
     await site.seeder.scheduled(wanted, due)
     log = Log(site.stack.state.path / "postgres/cluster/data", site.stack.database_urls)
-    start, before = await log.position(), await counted(site)
+    start, before = await log.position(), await mark(site)
     processes = site.processes()
     cpu = processes.cpu()
     async with profiler.recording(site.stack, f"pipeline-{posts}"):
         await site.seeder.release(due)
         used = await site.streams.drained(before.commands + posts, lambda: processes.since(cpu), within=_LIMIT)
-    after, end = await counted(site), await log.position()
+    streamed, end = await counted(site, before, posts), await log.position()
     await check(site, wanted)
     each = {name: seconds / posts * 1e6 for name, seconds in used.items()}
     return Drained(
@@ -63,14 +72,23 @@ async def drain(site: Site, posts: int, profiler: Profiler) -> Drained:
         per_second=posts / await _elapsed(site),
         cpu={name: spent for name, spent in each.items() if name != SANDBOX},
         sandbox=each[SANDBOX],
-        counted=Counted(*((b - a) / posts for a, b in zip(before, after, strict=True))),
+        counted=streamed,
         written=await log.written(start, end),
     )
 
 
-async def counted(site: Site) -> Counted:
-    streams = site.streams
-    return Counted(await streams.commands(), (await site.stored.events())["publisher"], await streams.envelopes())
+async def mark(site: Site) -> Mark:
+    return Mark(await site.streams.commands(), await site.streams.envelopes())
+
+
+async def counted(site: Site, before: Mark, posts: int) -> Counted:
+    """Returns what has gone through the streams since that moment, per post."""
+    after = await mark(site)
+    return Counted(
+        commands=(after.commands - before.commands) / posts,
+        events=await site.streams.events(before.envelopes, after.envelopes, context="publisher") / posts,
+        envelopes=(after.envelopes - before.envelopes) / posts,
+    )
 
 
 async def check(site: Site, wanted: Sequence[seed.Post]) -> None:

@@ -9,6 +9,7 @@ import nats
 from nats.js import JetStreamContext
 
 from devstack.stack import Stack
+from postflow.bus.v1 import bus_pb2
 from postflow.ops.v1 import operations_service_pb2
 from postflow.ops.v1.operations_service_pb2_grpc import OperationsServiceStub
 
@@ -30,6 +31,16 @@ class Events:
     async def envelopes(self) -> int:
         """Returns how many messages EVENTS has ever had."""
         return await self._messages(EVENTS.name)
+
+    async def events(self, after: int, last: int, *, context: str = "") -> int:
+        """Returns the events in the messages of EVENTS up to the last, of one context or of all."""
+        found = 0
+        for sequence in range(after + 1, last + 1):
+            message = await self._stream.get_msg(EVENTS.name, seq=sequence, direct=True)
+            assert message.subject is not None
+            if message.subject.startswith(f"events.{context}"):
+                found += len(bus_pb2.Envelope.FromString(message.data or b"").events)
+        return found
 
     async def commands(self) -> int:
         """Returns how many messages PUBLISH has ever had."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from benchmarks import seed, sites
-from benchmarks.drain import Counted, check, counted
+from benchmarks.drain import Counted, Mark, check, counted, mark
 from benchmarks.result import Result
 from benchmarks.sites import Site
 from servicekit.clock import SystemClock
@@ -53,7 +53,7 @@ def results(backlog: str, per_post: Counted) -> list[Result]:
 
 async def _away(site: Site, load: Load) -> Counted:
     wanted = await _waiting(site, load.posts)
-    before = await counted(site)
+    before = await mark(site)
     await site.stack.stop("publisher")
     await site.seeder.release(SystemClock().now() - _OVERDUE)
     await asyncio.sleep(load.stopped)
@@ -63,7 +63,7 @@ async def _away(site: Site, load: Load) -> Counted:
 
 async def _slow(site: Site, load: Load) -> Counted:
     wanted = await _waiting(site, load.slow_posts)
-    before = await counted(site)
+    before = await mark(site)
     await site.stack.sandbox.faults({"fault": "slow", "seconds": load.answer_seconds})
     await site.seeder.release(SystemClock().now() - _OVERDUE)
     # Publisher has 64 requests in flight at a provider at most; here it gets twice the time that they need.
@@ -78,8 +78,7 @@ async def _waiting(site: Site, posts: int) -> list[seed.Post]:
     return wanted
 
 
-async def _per_post(site: Site, wanted: list[seed.Post], before: Counted, *, within: float) -> Counted:
+async def _per_post(site: Site, wanted: list[seed.Post], before: Mark, *, within: float) -> Counted:
     await site.streams.drained(before.commands + len(wanted), lambda: None, within=within)
-    after = await counted(site)
     await check(site, wanted)
-    return Counted(*((b - a) / len(wanted) for a, b in zip(before, after, strict=True)))
+    return await counted(site, before, len(wanted))

@@ -70,7 +70,7 @@ def _figures(bare: Floor, drained: Drained) -> Iterator[Result]:
     yield figure("floor: CPU per job", bare.cpu, "us")
     yield figure("floor: rate", bare.per_second, "jobs a second")
     yield figure("commands", drained.counted.commands, "messages of PUBLISH per post")
-    yield figure("events", drained.counted.events, "rows of Publisher's outbox per post")
+    yield figure("events", drained.counted.events, "of Publisher per post")
     yield figure("envelopes", drained.counted.envelopes, "messages of EVENTS per post")
     yield figure("WAL", written.bytes.total() / posts, "bytes per post")
     yield from (figure(f"WAL: {name}", size / posts, "bytes per post") for name, size in sorted(written.bytes.items()))
