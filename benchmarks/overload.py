@@ -46,8 +46,8 @@ async def measure(load: Load) -> list[Result]:
 
 def results(backlog: str, per_post: Counted) -> list[Result]:
     return [
-        Result(name=f"commands per post, {backlog}", value=per_post.commands, unit="", target=_MOST_COMMANDS),
-        Result(name=f"events per post, {backlog}", value=per_post.events, unit="", target=_MOST_EVENTS),
+        Result(name=f"commands, {backlog}", value=per_post.commands, unit="per post", target=_MOST_COMMANDS),
+        Result(name=f"events, {backlog}", value=per_post.events, unit="per post", target=_MOST_EVENTS),
     ]
 
 

@@ -60,10 +60,10 @@ def _alone(results: Sequence[Result]) -> str:
     rows = [heads] + [
         (
             result.name,
-            _number(result.value),
+            _exact(result.value),
             result.unit,
-            "" if result.baseline is None else _number(result.baseline),
-            "" if result.ratio is None else f"{result.ratio:.{3 if result.ratio < 0.1 else 2}f}",
+            "" if result.baseline is None else _exact(result.baseline),
+            "" if result.ratio is None else _exact(result.ratio),
             "" if result.target is None else f"{result.target:g}",
             "" if result.meets_target else "missed",
             result.note,
@@ -104,6 +104,11 @@ def _aligned(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     )
+
+
+def _exact(value: float) -> str:
+    """Returns the number with enough digits to tell why a target is missed."""
+    return f"{value:.3f}" if 0 < abs(value) < 2 else _number(value)
 
 
 def _number(value: float) -> str:

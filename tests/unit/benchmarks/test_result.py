@@ -12,7 +12,7 @@ def test_a_ratio_needs_a_baseline_that_is_not_zero() -> None:
 
 def test_figures_that_stand_alone_are_rows_with_their_ratio() -> None:
     shown = table([Result(name="rate", value=1234.5, unit="posts/s", baseline=1000, note="target")])
-    assert shown.splitlines()[1].split() == ["rate", "1,234", "posts/s", "1,000", "1.23", "target"]
+    assert shown.splitlines()[1].split() == ["rate", "1,234", "posts/s", "1,000", "1.234", "target"]
 
 
 def test_figures_of_a_thing_are_rows_of_a_table_of_the_things() -> None:
@@ -64,5 +64,7 @@ def test_a_headline_that_misses_its_target_says_so() -> None:
     headline = Result(name="x", value=100, unit="us", baseline=2, target=45, note="floor")
     assert not headline.meets_target
     assert table([headline]).splitlines()[1].split() == ["x", "100", "us", "2.00", "50.00", "45", "missed", "floor"]
+    growth = Result(name="growth", value=1.023, unit="", target=1.02)
+    assert table([growth]).splitlines()[1].split() == ["growth", "1.023", "1.02", "missed"]
     assert Result(name="x", value=44, unit="us", target=45).meets_target
     assert Result(name="x", value=44, unit="us").meets_target
