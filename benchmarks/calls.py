@@ -35,23 +35,27 @@ from testkit.eventually import eventually
 
 CALLERS = 32
 _COUNTED = 320
-"""Items of the warm-up, and as many whose statements are counted."""
-_TIMES_NOTHING = 5
-"""The base of all ratios is made more often: a process's CPU time is known to 10 ms."""
+"""Calls of the warm-up, and as many whose statements are counted; fewer of those that take many items."""
+_TIMES_CHEAP = 5
+"""What is cheap is measured more often: a process's CPU time is known to 10 ms."""
 
 
 class Method(NamedTuple):
     name: str
     call: Call
     times: int = 1
-    """How often it is measured for each call of the others."""
+    """How many items are measured for each call of the others."""
     items: int = 1
-    """Items of each call: the figures are per item, and as many items are measured as of the others."""
+    """Items of each call; the figures are per item."""
 
     @property
     def counted(self) -> int:
         """Calls of the warm-up, and as many whose statements are counted."""
-        return max(1, _COUNTED // self.items)
+        return max(CALLERS, _COUNTED // self.items)
+
+    def measured(self, calls: int) -> int:
+        """Returns how often it is called where each of the others is called so often."""
+        return max(CALLERS, calls * self.times // self.items)
 
 
 async def measure(calls: int, profiler: Profiler, *, listing: bool = False) -> list[Result]:
@@ -85,14 +89,14 @@ async def _methods(
     await site.streams.settled(lambda: None)
     answers = DraftsServiceStub(empty)
     request = drafts_service_pb2.GetDraftRequest(organization_id="org-0", draft_id="draft-0")
-    yield Method(NOTHING, lambda _: answers.GetDraft(request), times=_TIMES_NOTHING)
+    yield Method(NOTHING, lambda _: answers.GetDraft(request), times=_TIMES_CHEAP)
     yield Method("CreateDraft", posts.create)
     yield Method("ApproveDraft", posts.approve)
     yield Method("ScheduleAt", posts.schedule_at)
     yield Method("GetDraft", posts.get)
     yield Method("AddToQueue", queued.add_to_queue)
-    yield Method("BatchCreateDrafts", posts.create_batch, items=BATCH)
-    yield Method("BatchApproveDrafts", posts.approve_batch, items=BATCH)
+    yield Method("BatchCreateDrafts", posts.create_batch, times=_TIMES_CHEAP, items=BATCH)
+    yield Method("BatchApproveDrafts", posts.approve_batch, times=_TIMES_CHEAP, items=BATCH)
 
 
 class _Site:
@@ -120,11 +124,12 @@ class _Site:
         await made(method.counted, CALLERS, method.call)
         await self.streams.settled(lambda: None)
         counted = await self._counted(method)
-        items = calls * method.times
+        calls = method.measured(calls)
+        items = calls * method.items
         before = await self._written()
         async with self._profiler.recording(self._stack, f"calls-{method.name}".replace(" ", "-")):
             cpu, began = self._processes.cpu(), time.perf_counter()
-            await made(max(1, items // method.items), CALLERS, method.call, first=2 * method.counted)
+            await made(calls, CALLERS, method.call, first=2 * method.counted)
             elapsed = time.perf_counter() - began
             used = await self.streams.settled(lambda: self._processes.since(cpu))
         after = await self._written()
