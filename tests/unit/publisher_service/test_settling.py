@@ -11,11 +11,13 @@ import pytest
 from publisher_service.application.send_post import Sent
 from publisher_service.domain.outcome import Accepted
 from publisher_service.domain.post_job import JobState, PostJob, Reason
+from publisher_service.engine.held_command import HeldCommand
 from publisher_service.engine.lane import ProviderLane
 from publisher_service.engine.settling import Settling
 from publisher_service.engine.wake_up import WakeUp
 from servicekit.pg.clock import SteadyClock
 from testkit.clocks import FrozenClock
+from testkit.eventually import eventually
 from tests.unit.publisher_service.engine_parts import RecordingDelivery, a_claimed, a_held
 from tests.unit.publisher_service.post_jobs import NOW, command, sending
 
@@ -89,3 +91,26 @@ async def test_commands_are_open_until_they_are_settled() -> None:
     assert settling.settled == 0
     await settled(settling, 2)
     assert settling.settled == 2
+
+
+async def test_answers_of_a_load_are_recorded_together() -> None:
+    settle = SettlePosts(PUBLISHED)
+    settling = a_settling(settle)
+    all_held = [a_held(command("slot-1")) for _ in range(300)]
+    for held in all_held:
+        settling.open(held)
+
+    def answer(some: Sequence[HeldCommand]) -> None:
+        for held in some:
+            outcome = Accepted(external_id="x", external_url="")
+            settling.add(held, Sent(claimed=a_claimed(held.command), outcome=outcome, time=NOW))
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(settling.run())
+        answer(all_held[:1])
+        await asyncio.sleep(0)
+        answer(all_held[1:250])
+        await eventually(lambda: settling.settled > 0)
+        answer(all_held[250:])
+        settling.end()
+    assert settle.batches == [250, 50]

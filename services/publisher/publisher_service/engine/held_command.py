@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from publisher_service.domain.claim import Claimed, Command
-from publisher_service.domain.post_job import Target
 from servicekit.bus.delivery import Delivery
 
-CommandKey = tuple[str, str, int, Target]
-"""Organization, slot, revision of the slot, target: copies of a command have the same."""
+CommandKey = tuple[str, str, int]
+"""Post job, slot, revision of the slot: copies of a command have the same."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -34,7 +33,7 @@ class HeldCommand:
     @property
     def key(self) -> CommandKey:
         command = self.command
-        return command.organization_id, command.slot_id, command.slot_revision, command.target
+        return command.post_job_id, command.slot_id, command.slot_revision
 
     async def done(self) -> None:
         """Acknowledges the command: the database knows how its job goes on."""

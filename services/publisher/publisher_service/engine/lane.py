@@ -11,6 +11,9 @@ from publisher_service.engine.held_command import HeldCommand
 
 # Posts that are claimed and not settled: enough to keep every sender busy while batches are settled.
 _MOST_OPEN = 500
+# Claims that are worth a transaction while every sender has more to do: in batches of 50 a claim and a settlement cost
+# twice as much a post as in batches of 250.
+_WORTH_A_CLAIM = 200
 # Claims no more than the senders begin within this time, judged by recent requests: a post that waited here for most of
 # its lease would have to be claimed again.
 _AHEAD = 2.0
@@ -76,8 +79,15 @@ class ProviderLane:
         self._seconds = seconds if before is None else before + _SHARE_OF_NEWEST * (seconds - before)
 
     def _room(self) -> int:
-        # The provider counts as slow until its first answer: of 500 posts claimed at once, those that 64 senders do not
-        # begin within the lease would have to be claimed again.
-        is_slow = self._seconds is None or self._seconds * _MOST_OPEN > _AHEAD * self._senders
-        ahead = self._senders if is_slow else _MOST_OPEN
-        return max(min(_MOST_OPEN - self._open, ahead - self._waiting.qsize()), 0)
+        waiting = self._waiting.qsize()
+        room = max(min(_MOST_OPEN - self._open, self._ahead() - waiting), 0)
+        return 0 if room < _WORTH_A_CLAIM and waiting >= self._senders else room
+
+    def _ahead(self) -> int:
+        """Returns how many posts may wait for a sender: as many as begin in time, and one for each sender."""
+        if self._seconds is None:
+            # The provider may be slow: of 500 posts claimed at once, those that 64 senders do not begin within the
+            # lease would have to be claimed again.
+            return self._senders
+        in_time = _AHEAD * self._senders / max(self._seconds, 0.001)
+        return max(min(_MOST_OPEN, int(in_time)), self._senders)

@@ -32,7 +32,7 @@ from servicekit.run.transient import is_transient
 
 _log = logging.getLogger(__name__)
 
-_CLAIM_BATCH = 200
+_CLAIM_BATCH = 250
 # Above this, due commands go into the lines even while their provider has no room: other commands need the places.
 _MOST_DUE = 15_000
 _LOOK_PERIOD = 0.25

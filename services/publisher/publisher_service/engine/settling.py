@@ -19,8 +19,9 @@ from servicekit.run.transient import is_transient
 _log = logging.getLogger(__name__)
 
 _BATCH = 250
-# Settling is not urgent: a short wait makes batches of single answers.
+# Settling is not urgent: a short wait makes batches of single answers, and under load full batches of small ones.
 _LINGER = 0.005
+_MOST_LINGERS = 4
 
 
 class Settling:
@@ -60,12 +61,19 @@ class Settling:
     async def run(self) -> None:
         while not (self._is_ending and not self._answered):
             await self._some_answered.wait()
-            if not self._is_ending:
-                await asyncio.sleep(_LINGER)
-            self._some_answered.clear()
-            while self._answered:
-                batch, self._answered = self._answered[:_BATCH], self._answered[_BATCH:]
-                await self._settle(batch)
+            await self._linger()
+            batch, self._answered = self._answered[:_BATCH], self._answered[_BATCH:]
+            if not self._answered:
+                self._some_answered.clear()
+            await self._settle(batch)
+
+    async def _linger(self) -> None:
+        """Waits for more answers: once, or for a batch of them while so many posts are open that it soon fills."""
+        for lingered in range(_MOST_LINGERS):
+            is_full = len(self._answered) >= min(len(self._open), _BATCH)
+            if self._is_ending or is_full or (lingered and len(self._open) < _BATCH):
+                return
+            await asyncio.sleep(_LINGER)
 
     async def _settle(self, batch: Sequence[tuple[HeldCommand, Sent]]) -> None:
         jobs = await self._recorded([sent for _, sent in batch])

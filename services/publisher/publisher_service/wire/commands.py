@@ -24,7 +24,7 @@ def command_from(message: publish_command_pb2.PublishCommand) -> Command:
     named = (message.organization_id, message.slot_id, message.draft_id, target.social_account_id, target.channel)
     if not all(named) or not message.HasField("schedule_time") or not message.HasField("not_after"):
         raise UnreadableMessage("a publish command lacks its organization, slot, draft, target or times")
-    if any("\0" in text for text in (*named, target.destination, message.traceparent)):
+    if "\0" in "".join((*named, target.destination, message.traceparent)):
         raise UnreadableMessage("a publish command names what no database can hold")
     time = moment(message.schedule_time)
     return Command(
