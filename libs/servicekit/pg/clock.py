@@ -48,7 +48,7 @@ class SteadyClock:
         async with database.read() as connection:
             await self.observe(database_clock, connection)
 
-    async def observe(self, database_clock: DatabaseClock, connection: AsyncConnection) -> datetime:
+    async def observe(self, database_clock: DatabaseClock, connection: AsyncConnection | Session) -> datetime:
         asked = self._clock.monotonic()
         reading = await database_clock.now(connection)
         self.learn(reading, asked=asked, answered=self._clock.monotonic())

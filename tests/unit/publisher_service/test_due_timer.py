@@ -84,8 +84,8 @@ def test_an_early_ring_waits_for_the_rest_of_the_time() -> None:
 async def test_the_database_clock_decides_not_the_machines() -> None:
     """The machine's clock is set back by an hour; the reading of the database's clock goes on."""
     with a_timer() as (timer, bell, clock, due):
-        connection: Any = None
-        await timer._clock.observe(FrozenDatabaseClock(START), connection)
+        session: Any = None
+        await timer._clock.observe(FrozenDatabaseClock(START), session)
         timer.hold(SOON, "work")
         clock.jump(START - timedelta(hours=1))
         clock.advance(timedelta(milliseconds=100))

@@ -104,9 +104,9 @@ class ClaimJobs:
     async def next_turn(self, lanes: Sequence[Lane]) -> tuple[datetime | None, datetime]:
         """Returns when the next line has its turn, and the present time."""
         # Not on a reader's connection: claiming waits for this, and must not wait for lists.
-        async with self._database.statement() as connection:
-            now = await self._steady.observe(self._clock, connection)
-            return await next_wake_time(connection, [lane.provider for lane in lanes]), now
+        async with self._database.session() as session:
+            now = await self._steady.observe(self._clock, session)
+            return await next_wake_time(session, [lane.provider for lane in lanes]), now
 
     async def _named(self, work: Callable[[Transaction, "_Name"], Awaitable[T]]) -> T:
         """Runs a claim under a name of its own; notes it in `failed` if it fails at its COMMIT."""
@@ -121,12 +121,12 @@ class ClaimJobs:
     async def _claim(
         self, tx: Transaction, commands: Sequence[Command], lanes: Sequence[Lane], name: "_Name"
     ) -> tuple[Mapping[int, Judged], datetime, Sequence[Command]]:
-        now = await self._steady.observe(self._clock, tx.connection)
+        now = await self._steady.observe(self._clock, tx)
         judged = await self._judge(tx, commands, lanes, now, name)
         return judged, now, await self._absent(tx, commands, judged)
 
     async def _take_turns(self, tx: Transaction, lanes: Sequence[Lane], most: int, name: "_Name") -> Turns:
-        now = await self._steady.observe(self._clock, tx.connection)
+        now = await self._steady.observe(self._clock, tx)
         accounts = await lock_due_lines(tx.connection, lanes, now=now, most=most)
         heads = await first_in_lines(tx.connection, accounts) if accounts else []
         waited_for = {job.account_key for job in heads}

@@ -79,7 +79,7 @@ class RecoverJobs:
         return await self._database.run(self._sweep)
 
     async def _sweep(self, tx: Transaction) -> Recovered:
-        now = await self._steady.observe(self._clock, tx.connection)
+        now = await self._steady.observe(self._clock, tx)
         jobs = await lock_due_jobs(tx.connection, before=now, patience=now - _MESSAGE_FIRST, limit=_BATCH)
         more = len(jobs) == _BATCH
         aside = {job.key for job in jobs if not _is_sound(job)}

@@ -1,7 +1,7 @@
 """Sends one claimed post: one request, after a last check that the lease leaves enough time for it."""
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from opentelemetry import metrics, trace
@@ -14,6 +14,7 @@ from publisher_service.domain.claim import Claimed
 from publisher_service.domain.content import text_for
 from publisher_service.domain.outcome import Accepted, NotBegun, Outcome, Rejected, label
 from publisher_service.domain.post_job import Reason
+from publisher_service.domain.record import record
 from publisher_service.wire.contents import content_from
 from publisher_service.wire.unreadable import UnreadableMessage
 from servicekit.clock import Clock
@@ -62,7 +63,7 @@ _lateness = _meter.create_histogram(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Sent:
     """A claimed job, the outcome of the request, and when that was known."""
 

@@ -119,7 +119,7 @@ class SettlePosts:
         return uncertain(sent.claimed.job, "NOT_RECORDED", message, policy=policy, now=sent.time)
 
     async def _record(self, tx: Transaction, batch: Sequence[Sent], settlements: Sequence[Settlement]) -> None:
-        now = await self._clock.now(tx.connection)
+        now = await self._clock.now(tx)
         rows = [
             SettleRow(settlement=each, activity_id=self._ids.new(), outcome=_activity(each)) for each in settlements
         ]
@@ -129,8 +129,8 @@ class SettlePosts:
         recorded = [row.settlement.job for row in rows if row.activity_id in settled.activity_ids]
         await self._outbox.append(tx, [post_job_changed(job) for job in recorded], now=now)
         tx.after_commit(partial(write_outcomes, recorded))
-        doubtful = [each for each in batch if isinstance(each.outcome, Ambiguous)]
-        await keep_contents(tx.connection, [each.claimed for each in doubtful])
+        if doubtful := [each.claimed for each in batch if isinstance(each.outcome, Ambiguous)]:
+            await keep_contents(tx.connection, doubtful)
         if len(recorded) < len(batch):
             late = [sent for sent, row in zip(batch, rows, strict=True) if row.activity_id not in settled.activity_ids]
             await self._record_late(tx, late, now)

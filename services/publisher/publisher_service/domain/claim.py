@@ -79,7 +79,7 @@ class Lane:
     lease: timedelta
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Claimed:
     """An open attempt: it is recorded, and everything that the send needs is here."""
 
@@ -94,7 +94,7 @@ class Claimed:
     lease: timedelta
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Judged:
     verdict: Verdict
     organization_id: str

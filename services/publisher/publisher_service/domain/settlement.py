@@ -1,6 +1,6 @@
 """Settlements: how an outcome changes a job and its attempt."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, assert_never
@@ -22,6 +22,7 @@ from publisher_service.domain.outcome import (
 )
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import OPEN_ATTEMPT, JobState, PostJob, Reason, moved
+from publisher_service.domain.record import record
 
 # A provider's clock may differ from our own by this much.
 _SKEW = timedelta(minutes=1)
@@ -38,7 +39,7 @@ class AttemptState(StrEnum):
     ABANDONED = "ABANDONED"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Settlement:
     """The job after an outcome, and the end of its attempt."""
 

@@ -14,11 +14,12 @@ from publisher_service.adapters.postgres.jobs import JOB_COLUMNS, job_from
 from publisher_service.adapters.postgres.keys import Key
 from publisher_service.domain.claim import Lane
 from publisher_service.domain.post_job import PostJob
+from servicekit.pg.session import Session, Statement
 
 # A look considers at most this many organizations of a provider.
 _POOL = 500
 
-_NEXT_WAKE = text("""
+_NEXT_WAKE = Statement("""
     select min(first.wake_time) from unnest(cast(:providers as text[])) as wanted (provider) cross join lateral (
         select g.wake_time from account_gate g
         where g.provider = wanted.provider and g.wake_time is not null
@@ -111,9 +112,9 @@ _EMPTIED = text("""
 """)
 
 
-async def next_wake_time(connection: AsyncConnection, providers: Sequence[str]) -> datetime | None:
+async def next_wake_time(session: Session, providers: Sequence[str]) -> datetime | None:
     """Returns when the next line of these providers is to be looked at; None when none waits."""
-    found: datetime | None = (await connection.execute(_NEXT_WAKE, {"providers": list(providers)})).scalar_one()
+    found: datetime | None = await session.fetch_value(_NEXT_WAKE, {"providers": list(providers)})
     return found
 
 

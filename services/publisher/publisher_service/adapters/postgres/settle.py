@@ -8,6 +8,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 
+from publisher_service.domain.record import record
 from publisher_service.domain.settlement import Settlement
 from servicekit.pg.session import Session, Statement
 
@@ -20,12 +21,11 @@ _SETTLE = Statement("""
             cast(:publish_times as timestamptz[]), cast(:external_ids as text[]), cast(:external_urls as text[]),
             cast(:evidence_kinds as text[]), cast(:error_reasons as text[]), cast(:error_messages as text[]),
             cast(:end_times as timestamptz[]), cast(:attempt_states as text[]),
-            cast(:attempt_error_reasons as text[]), cast(:attempt_error_messages as text[]),
             cast(:activity_ids as text[]), cast(:outcomes as text[]),
             cast(:pauses_until as timestamptz[]), cast(:in_doubts as boolean[]), cast(:unknown_untils as timestamptz[])
         ) as r (organization_id, id, fence, social_account_id, state, state_reason, next_action_time, attempts,
             publish_time, external_id, external_url, evidence_kind, error_reason, error_message, end_time,
-            attempt_state, attempt_error_reason, attempt_error_message, activity_id, outcome,
+            attempt_state, activity_id, outcome,
             pause_until, in_doubt, unknown_until)
     ),
     settled as (
@@ -45,7 +45,7 @@ _SETTLE = Statement("""
     closed as (
         update attempt a set
             state = s.attempt_state, end_time = s.end_time, external_id = s.external_id,
-            error_reason = s.attempt_error_reason, error_message = s.attempt_error_message
+            error_reason = s.error_reason, error_message = s.error_message
         from settled s
         where a.organization_id = s.organization_id and a.post_job_id = s.id and a.fence = s.fence
     ),
@@ -70,7 +70,7 @@ _SETTLE = Statement("""
 """)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class SettleRow:
     """A settlement, and the activity that is stored with it. The activity's id names the row."""
 
@@ -106,12 +106,11 @@ async def record_settlements(session: Session, rows: Sequence[SettleRow], *, now
             "external_ids": [job.external_id for job in jobs],
             "external_urls": [job.external_url for job in jobs],
             "evidence_kinds": [job.evidence_kind for job in jobs],
-            "error_reasons": [job.error_reason for job in jobs],
-            "error_messages": [job.error_message for job in jobs],
+            # A job that was being sent has the error of its attempt.
+            "error_reasons": [row.settlement.error_reason for row in rows],
+            "error_messages": [row.settlement.error_message for row in rows],
             "end_times": [job.last_attempt_time for job in jobs],
             "attempt_states": [row.settlement.attempt_state.value for row in rows],
-            "attempt_error_reasons": [row.settlement.error_reason for row in rows],
-            "attempt_error_messages": [row.settlement.error_message for row in rows],
             "activity_ids": [row.activity_id for row in rows],
             "outcomes": [row.outcome for row in rows],
             "pauses_until": [row.settlement.pause_until for row in rows],

@@ -5,9 +5,10 @@ from datetime import timedelta
 from typing import Protocol
 
 from publisher_service.domain.outcome import Finding, Outcome
+from publisher_service.domain.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Post:
     """One request, ready to be sent; in a look, the request that may have been sent."""
 
