@@ -270,6 +270,7 @@ async def test_settlement_finds_its_rows_by_their_keys(crowded: "Queue") -> None
         settlement._LOCK_LIVE_PROGRESS,
         accounts._LOCK,
         settlement._SAVE_PROGRESS,
+        settlement._SAVE_PUBLISHED,
         accounts._SAVE_FRONTIERS,
         dispatch._REPEAT_SOON,
     ):

@@ -4,6 +4,8 @@ import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import pytest
+
 from civil.weekly import WeeklySlot
 from postflow.queue.v1.queue_slot_pb2 import QUEUE_SLOT_STATE_CANCELED, QUEUE_SLOT_STATE_PUBLISHED
 from queue_service.domain.draft import Draft, SavedDraft, Target
@@ -92,3 +94,37 @@ async def test_a_target_that_comes_back_without_a_slot_gets_no_time(queue: "Queu
     await queue.settle(queue.report_on(slot, JobState.PENDING, 4))
     assert await queue.states() == {"d1": "CANCELED"}
     assert len(await queue.announced()) == 1
+
+
+@pytest.mark.parametrize(
+    "unusual",
+    [
+        {},
+        {"error_message": "an earlier attempt failed"},
+        {"state_reason": "RETRY"},
+        {"next_action_time": START},
+        {"publish_time": None},
+        {"external_url": ""},
+    ],
+)
+async def test_a_publication_is_stored_with_all_that_was_reported(queue: "Queue", unusual: dict[str, object]) -> None:
+    for draft in ("d1", "d2", "d3"):
+        await queue.save_draft(draft, draft)
+        await queue.at(draft, START)
+    await queue.hand_over.dispatch()
+    first, second, failed = sorted(queue.stream.taken(), key=lambda each: each.draft_id)
+    queue.now = START + timedelta(seconds=5)
+    report = queue.report(first, JobState.PUBLISHED, 3, **unusual)
+    await queue.settle(queue.report(failed, JobState.FAILED, 3), report, queue.report(second, JobState.PUBLISHED, 4))
+    assert await queue.states() == {"d1": "PUBLISHED", "d2": "PUBLISHED", "d3": "FAILED"}
+    [row] = await queue.rows("""
+        select t.*, s.publish_time as sent, s.next_emit_at, s.expected_time, s.is_answered, s.state_reason as reason,
+            s.update_time
+        from slot_target t join slot s on s.id = t.slot_id where s.draft_id = 'd1'
+    """)
+    assert (row.post_job_id, row.job_state, row.job_version) == (report.job_id, "PUBLISHED", 3)
+    assert (row.external_url, row.error_message) == (report.external_url, report.error_message)
+    assert (row.state_reason, row.next_action_time) == (report.state_reason, report.next_action_time)
+    assert (row.publish_time, row.sent) == (report.publish_time, report.publish_time or queue.now)
+    assert (row.next_emit_at, row.expected_time, row.is_answered, row.reason) == (None, None, True, "")
+    assert (row.of_another_slot, row.update_time) == (False, queue.now)

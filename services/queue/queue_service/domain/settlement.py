@@ -156,12 +156,9 @@ def _concerns(slot: SlotProgress, report: JobReport) -> bool:
 
 
 def _reported(slot: SlotProgress, reports: Sequence[JobReport]) -> tuple[TargetProgress, ...]:
-    by_target = {
-        (report.channel, report.destination): report
-        for report in newest(
-            reports, key=lambda each: (each.channel, each.destination), version=lambda each: each.version
-        )
-    }
+    if len(reports) > 1:
+        reports = newest(reports, key=lambda each: (each.channel, each.destination), version=lambda each: each.version)
+    by_target = {(report.channel, report.destination): report for report in reports}
     return tuple(
         _updated(target, by_target.get((target.channel, target.destination)), slot.slot_id) for target in slot.targets
     )

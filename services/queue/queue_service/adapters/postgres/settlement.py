@@ -42,36 +42,64 @@ _LOCK_LIVE_PROGRESS = Statement(f"""
 # A target that was added to the slot while we waited for its lock is missing in what we have read. Such a slot keeps
 # the state that it got with that target, and the next report settles it. This statement's snapshot is newer than the
 # lock, so its count includes the target.
-_SAVE_PROGRESS = Statement("""
+_SAVE = """
     with reported as (
         update slot_target t set
             post_job_id = r.post_job_id, job_state = r.job_state, job_version = r.job_version,
             external_url = r.external_url, error_message = r.error_message, state_reason = r.state_reason,
             next_action_time = r.next_action_time, publish_time = r.publish_time, of_another_slot = r.of_another_slot
-        from unnest(
-            cast(:target_organization_ids as text[]), cast(:target_slot_ids as text[]), cast(:channels as text[]),
-            cast(:destinations as text[]), cast(:post_job_ids as text[]), cast(:job_states as text[]),
-            cast(:job_versions as bigint[]), cast(:external_urls as text[]), cast(:error_messages as text[]),
-            cast(:target_state_reasons as text[]), cast(:next_action_times as timestamptz[]),
-            cast(:target_publish_times as timestamptz[]), cast(:of_another_slot as boolean[])
-        ) as r (organization_id, slot_id, channel, destination, post_job_id, job_state, job_version, external_url,
-            error_message, state_reason, next_action_time, publish_time, of_another_slot)
+        from {reports}
         where t.organization_id = r.organization_id and t.slot_id = r.slot_id and t.channel = r.channel
             and t.destination = r.destination and t.job_version < r.job_version
     )
     update slot s set
         state = r.state, next_emit_at = r.next_emit_at, expected_time = r.expected_time,
         publish_time = r.publish_time, is_answered = r.is_answered, state_reason = r.state_reason, update_time = :now
-    from unnest(
-        cast(:organization_ids as text[]), cast(:ids as text[]), cast(:states as text[]),
-        cast(:next_emit_ats as timestamptz[]), cast(:expected_times as timestamptz[]),
-        cast(:publish_times as timestamptz[]), cast(:are_answered as boolean[]), cast(:state_reasons as text[]),
-        cast(:target_counts as int[])
-    ) as r (organization_id, id, state, next_emit_at, expected_time, publish_time, is_answered, state_reason, targets)
+    from {slots}
     where s.organization_id = r.organization_id and s.id = r.id and r.targets = (
         select count(*) from slot_target t where t.organization_id = r.organization_id and t.slot_id = r.id
     )
-""")
+"""
+_SAVE_PROGRESS = Statement(
+    _SAVE.format(
+        reports="""unnest(
+            cast(:target_organization_ids as text[]), cast(:target_slot_ids as text[]), cast(:channels as text[]),
+            cast(:destinations as text[]), cast(:post_job_ids as text[]), cast(:job_states as text[]),
+            cast(:job_versions as bigint[]), cast(:external_urls as text[]), cast(:error_messages as text[]),
+            cast(:target_state_reasons as text[]), cast(:next_action_times as timestamptz[]),
+            cast(:target_publish_times as timestamptz[]), cast(:of_another_slot as boolean[])
+        ) as r (organization_id, slot_id, channel, destination, post_job_id, job_state, job_version, external_url,
+            error_message, state_reason, next_action_time, publish_time, of_another_slot)""",
+        slots="""unnest(
+            cast(:organization_ids as text[]), cast(:ids as text[]), cast(:states as text[]),
+            cast(:next_emit_ats as timestamptz[]), cast(:expected_times as timestamptz[]),
+            cast(:publish_times as timestamptz[]), cast(:are_answered as boolean[]), cast(:state_reasons as text[]),
+            cast(:target_counts as int[])
+        ) as r (organization_id, id, state, next_emit_at, expected_time, publish_time, is_answered, state_reason,
+            targets)""",
+    )
+)
+# Of a slot that has sent its only target, most columns are known: each element of an array costs the process 0.3 us.
+_SAVE_PUBLISHED = Statement(
+    _SAVE.format(
+        reports="""(
+            select each.*, 'PUBLISHED', '', '', cast(null as timestamptz), false
+            from unnest(
+                cast(:organization_ids as text[]), cast(:ids as text[]), cast(:channels as text[]),
+                cast(:destinations as text[]), cast(:post_job_ids as text[]), cast(:job_versions as bigint[]),
+                cast(:external_urls as text[]), cast(:publish_times as timestamptz[])
+            ) as each
+        ) as r (organization_id, slot_id, channel, destination, post_job_id, job_version, external_url, publish_time,
+            job_state, error_message, state_reason, next_action_time, of_another_slot)""",
+        slots="""(
+            select each.*, 'PUBLISHED', cast(null as timestamptz), cast(null as timestamptz), true, '', 1
+            from unnest(
+                cast(:organization_ids as text[]), cast(:ids as text[]), cast(:publish_times as timestamptz[])
+            ) as each
+        ) as r (organization_id, id, publish_time, state, next_emit_at, expected_time, is_answered, state_reason,
+            targets)""",
+    )
+)
 
 # Raised because a post job ignores announcements under a revision that it has seen already.
 _RAISE_REVISIONS = Statement("""
@@ -105,6 +133,48 @@ async def lock_live_progress(tx: Transaction, keys: Collection[tuple[str, str, s
 
 async def save_progress(tx: Transaction, slots: Sequence[SlotProgress], *, now: datetime) -> None:
     """Saves locked slots, and those of their targets that have a new report."""
+    published = [slot for slot in slots if _is_plainly_published(slot)]
+    if published:
+        await _save_published(tx, published, now)
+    if len(published) < len(slots):
+        keys = {slot.key for slot in published}
+        await _save_others(tx, [slot for slot in slots if slot.key not in keys], now)
+
+
+def _is_plainly_published(slot: SlotProgress) -> bool:
+    """Returns whether the slot has nothing but a publication of its only target to be saved."""
+    target = slot.targets[0]
+    report = target.report
+    return (
+        report is not None
+        and len(slot.targets) == 1
+        and report.state is JobState.PUBLISHED
+        and slot.state is SlotState.PUBLISHED
+        and not (report.error_message or report.state_reason or report.next_action_time or target.of_another_slot)
+        and report.publish_time is not None
+        and report.publish_time == slot.publish_time
+    )
+
+
+async def _save_published(tx: Transaction, slots: Sequence[SlotProgress], now: datetime) -> None:
+    reports = [report for slot in slots if (report := slot.targets[0].report)]
+    await tx.execute(
+        _SAVE_PUBLISHED,
+        {
+            "organization_ids": [slot.organization_id for slot in slots],
+            "ids": [slot.slot_id for slot in slots],
+            "publish_times": [slot.publish_time for slot in slots],
+            "channels": [report.channel for report in reports],
+            "destinations": [report.destination for report in reports],
+            "post_job_ids": [report.job_id for report in reports],
+            "job_versions": [report.version for report in reports],
+            "external_urls": [report.external_url for report in reports],
+            "now": now,
+        },
+    )
+
+
+async def _save_others(tx: Transaction, slots: Sequence[SlotProgress], now: datetime) -> None:
     reported = [(slot, target, target.report) for slot in slots for target in slot.targets if target.report]
     await tx.execute(
         _SAVE_PROGRESS,
