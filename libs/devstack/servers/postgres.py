@@ -50,8 +50,10 @@ COMMON_OPTIONS = {
     # Expected refusals (a lost race, a unique violation) are ERRORs of a statement: the caller deals with them.
     "log_min_messages": "log",
     "log_line_prefix": "",
-    # Saves three worker processes; reads here come from memory.
+    # Saves three worker processes; reads here come from memory. Each of 200 backends has room for 64 reads in flight in
+    # shared memory, of which it then has one: 2 MB less.
     "io_method": "sync",
+    "io_max_concurrency": "4",
     "max_wal_size": "4GB",
     "wal_level": "minimal",
     "max_wal_senders": "0",
