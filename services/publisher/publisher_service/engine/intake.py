@@ -21,6 +21,7 @@ from servicekit.clock import Clock
 from servicekit.faults import InvalidRequest
 from servicekit.pg.clock import SteadyClock
 from servicekit.pg.dead_letters import DeadLetters, DeadLettersFull, show_none
+from servicekit.run.levels import Level
 from servicekit.run.loops import wait
 from servicekit.run.transient import is_transient
 from servicekit.run.zeros import from_zero
@@ -71,6 +72,7 @@ class CommandIntake:
         self._steady = steady
         self._dead_letters = dead_letters
         show_none(CONSUMER)
+        self._shown = Level(_held)
         self._arrived: list[tuple[PullLoop, Delivery]] = []
         self._some = asyncio.Event()
         self._unanswered: set[HeldCommand] = set()
@@ -114,7 +116,7 @@ class CommandIntake:
                 await self._take(timer, pull, delivery)
                 if index % _SORTED_AT_ONCE == 0:
                     await asyncio.sleep(0)  # lets the loop send posts that are due meanwhile
-            _held.set(len(timer))
+            self._shown.set(len(timer))
 
     async def _take(self, timer: DueTimer[HeldCommand], pull: PullLoop, delivery: Delivery) -> None:
         try:

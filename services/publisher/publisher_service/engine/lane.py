@@ -8,6 +8,7 @@ from opentelemetry import metrics
 
 from publisher_service.domain.claim import Lane
 from publisher_service.engine.held_command import HeldCommand
+from servicekit.run.levels import Level
 
 # Posts that are claimed and not settled: enough to keep every sender busy while batches are settled.
 _MOST_OPEN = 500
@@ -30,6 +31,7 @@ class ProviderLane:
         self._lease = lease
         self._waiting: asyncio.Queue[HeldCommand | None] = asyncio.Queue()
         self._open = 0
+        self._shown = Level(_open, {"provider": provider})
         # The time that a request takes at present; None before the first has ended.
         self._seconds: float | None = None
         self.show()
@@ -54,7 +56,7 @@ class ProviderLane:
         self._open -= 1
 
     def show(self) -> None:
-        _open.set(self._open, {"provider": self._provider})
+        self._shown.set(self._open)
 
     async def run(self, send: Callable[[HeldCommand], Awaitable[None]], seconds: Callable[[], float]) -> None:
         """Runs the senders until `end`."""
