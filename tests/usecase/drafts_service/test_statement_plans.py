@@ -75,3 +75,10 @@ async def test_each_row_is_found_by_its_whole_key_in_a_generic_plan(
     for scan in scans:
         found_by = scan.get("Index Cond", "")
         assert any(all(column in found_by for column in key) for key in keys), scan
+
+
+async def test_the_next_withdrawal_is_the_first_entry_of_its_index(small: Database) -> None:
+    nodes = await planned(small, drafts._NEXT_WITHDRAWAL)
+    (scan,) = (node for node in nodes if node.get("Relation Name") == "draft")
+    assert (scan["Node Type"], scan["Index Name"]) == ("Index Only Scan", "draft_withdrawals")
+    assert any(node["Node Type"] == "Limit" for node in nodes)

@@ -7,7 +7,7 @@ from datetime import timedelta
 from opentelemetry import metrics
 
 from drafts_service import wire
-from drafts_service.adapters.postgres.drafts import claim_withdrawals, lock_draft, save_draft
+from drafts_service.adapters.postgres.drafts import claim_withdrawals, lock_draft, next_withdrawal, save_draft
 from drafts_service.adapters.postgres.post_jobs import find_jobs
 from drafts_service.application.give_up_edit import ContentWithdrawer, give_up_edit
 from drafts_service.domain.draft import PATIENCE, DraftKey, postponed
@@ -43,6 +43,8 @@ class CompleteWithdrawals:
 
     async def __call__(self) -> bool:
         """Returns True if more may be due. Raises Unavailable if Publisher answers none; they are due again soon."""
+        if not await self._is_one_due():
+            return False
         claimed = await self._database.run(self._claim)
         async with asyncio.TaskGroup() as group:
             attempts = [group.create_task(self._complete(key, below)) for key, below in claimed]
@@ -50,6 +52,12 @@ class CompleteWithdrawals:
         if failures and len(failures) == len(claimed):
             raise failures[0]
         return len(claimed) == _BATCH
+
+    async def _is_one_due(self) -> bool:
+        """Asks by a single statement, because there is seldom one, and the loop asks every second."""
+        async with self._database.session() as session:
+            now, due = await next_withdrawal(session)
+        return due is not None and due <= self._clock.shown(now)
 
     async def _complete(self, key: DraftKey, below: int) -> Unavailable | None:
         """Returns the failure instead of raising it, so that one draft does not hold up the others."""

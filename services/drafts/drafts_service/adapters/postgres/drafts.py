@@ -15,7 +15,7 @@ from drafts_service.domain.draft import Approval, Draft, DraftKey, DraftTargets,
 from drafts_service.domain.post_job import DraftState, FoldedState
 from drafts_service.domain.target import Target
 from servicekit.pg.database import Transaction
-from servicekit.pg.session import Statement
+from servicekit.pg.session import Session, Statement
 
 COLUMNS = """
     organization_id, id, content, content_digest, targets, revision, version, edit_version,
@@ -77,6 +77,9 @@ _SAVE = text("""
         withdraw_below = :withdraw_below, withdraw_due_time = :withdraw_due_time, exposed = :exposed,
         state = :state, schedule_time = :schedule_time, publish_time = :publish_time, update_time = :update_time
     where organization_id = :organization_id and id = :id
+""")
+_NEXT_WITHDRAWAL = Statement("""
+    select clock_timestamp(), (select min(withdraw_due_time) from draft where withdraw_due_time is not null)
 """)
 _CLAIM_WITHDRAWALS = text("""
     with due as materialized (
@@ -170,6 +173,12 @@ async def save_approvals(tx: Transaction, drafts: Sequence[Draft], *, now: datet
 async def save_draft(connection: AsyncConnection, draft: Draft) -> None:
     """Saves a draft that this transaction has locked."""
     await connection.execute(_SAVE, _columns(draft))
+
+
+async def next_withdrawal(session: Session) -> tuple[datetime, datetime | None]:
+    """Returns the database's time, and when the first withdrawal is due; None if there is none."""
+    ((now, due),) = await session.fetch(_NEXT_WITHDRAWAL)
+    return now, due
 
 
 async def claim_withdrawals(
