@@ -43,6 +43,7 @@ from publisher_service.adapters.postgres.relabeling import (
     Relabeled,
     end_relabeling,
     find_relabeled,
+    is_one_relabeled,
     lock_mislabeled_jobs,
 )
 from publisher_service.adapters.postgres.settle import SettleRow, record_settlements
@@ -213,6 +214,7 @@ async def test_lines_without_a_turn_are_not_read(explaining: Explaining) -> None
     connection: Any = explaining
     assert await next_wake_time(connection, ["sandbox"]) == NOW + timedelta(days=1)
     assert await lock_due_lines(connection, LANES, now=NOW, most=BATCH) == []
+    assert not await is_one_relabeled(connection)
     assert await find_relabeled(connection) is None
     explaining.check(1)
 

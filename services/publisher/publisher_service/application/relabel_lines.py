@@ -8,7 +8,12 @@ from datetime import datetime
 from functools import partial
 
 from publisher_service.adapters.postgres.jobs import save_jobs
-from publisher_service.adapters.postgres.relabeling import end_relabeling, find_relabeled, lock_mislabeled_jobs
+from publisher_service.adapters.postgres.relabeling import (
+    end_relabeling,
+    find_relabeled,
+    is_one_relabeled,
+    lock_mislabeled_jobs,
+)
 from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.post_job import JobState, PostJob, Reason, moved
 from publisher_service.wire.posts import post_job_changed
@@ -27,6 +32,10 @@ class RelabelLines:
 
     async def __call__(self) -> bool:
         """Returns whether there may be more to do."""
+        # A single statement: the loop asks every second, and there is seldom anything to do.
+        async with self._database.session() as session:
+            if not await is_one_relabeled(session):
+                return False
         return await self._database.run(self.page)
 
     async def page(self, tx: Transaction) -> bool:

@@ -7,6 +7,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from publisher_service.adapters.postgres.jobs import JOB_COLUMNS, job_from
 from publisher_service.domain.post_job import PostJob, Reason
+from servicekit.pg.session import Session, Statement
+
+_IS_ONE_RELABELED = Statement("select exists (select from account_gate where relabel)")
 
 # A key-share lock admits other pages and claims, which change no key: the line moves on while it is relabeled.
 _FIND_RELABELED = text("""
@@ -53,6 +56,11 @@ class Relabeled:
     def label(self) -> str:
         """The reason that its posts still show."""
         return Reason.ACCOUNT_NOT_CONNECTED if self.connected else Reason.IN_LINE
+
+
+async def is_one_relabeled(session: Session) -> bool:
+    found: bool = await session.fetch_value(_IS_ONE_RELABELED)
+    return found
 
 
 async def find_relabeled(connection: AsyncConnection) -> Relabeled | None:
