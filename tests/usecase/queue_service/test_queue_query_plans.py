@@ -323,3 +323,5 @@ async def test_moving_slots_of_some_accounts_reads_no_others(crowded: "Queue") -
 async def test_having_no_account_behind_costs_no_walk(crowded: "Queue") -> None:
     [(kind, _, rows)] = await reads(crowded, relocation._LOCK_BEHIND, {"release": "2026b", "limit": 10})
     assert (kind, rows) == ("Index Scan", 0)
+    [(kind, _, rows)] = await reads(crowded, relocation._IS_ONE_BEHIND, {"release": "2026b"})
+    assert (kind, rows) == ("Index Only Scan", 0)

@@ -1,6 +1,6 @@
 """Moving slots to the instants that the newest announced time zone data gives them, a few accounts at a time."""
 
-from queue_service.adapters.postgres.relocation import lock_behind
+from queue_service.adapters.postgres.relocation import is_one_behind, lock_behind
 from queue_service.application.slot_mover import SlotMover
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
@@ -17,6 +17,10 @@ class CatchUp:
 
     async def __call__(self) -> bool:
         """Returns whether there may be more to do."""
+        # A single statement: the loop asks every second, and zones change a few times a year.
+        async with self._database.session() as session:
+            if not await is_one_behind(session, release=self._mover.release):
+                return False
         return await self._database.run(self._step)
 
     async def _step(self, tx: Transaction) -> bool:

@@ -11,10 +11,14 @@ from queue_service.adapters.postgres.plans import pin_plans_of
 from queue_service.adapters.postgres.rows import by_slot, plain
 from queue_service.domain.frontier import EPOCH
 from queue_service.domain.relocation import MovedSlot, OutdatedAccount, OutdatedSlot, Relocated
+from servicekit.pg.session import Session, Statement
 
 # A thousand rows block the event loop for about ten milliseconds, in which no post is dispatched.
 _PLACED_AT_ONCE = 500
 
+_IS_ONE_BEHIND = Statement("""
+    select exists (select from account_queue where slots_behind and tzdata_version <= :release)
+""")
 # Accounts that another process or an RPC has locked are skipped: the next step finds them. An account whose announced
 # tzdata release is newer than this process's waits for a process that has it.
 _LOCK_BEHIND = text("""
@@ -89,6 +93,11 @@ _CAUGHT_UP = text("""
         as u (organization_id, social_account_id, is_changed)
     where q.organization_id = u.organization_id and q.social_account_id = u.social_account_id
 """)
+
+
+async def is_one_behind(session: Session, *, release: str) -> bool:
+    found: bool = await session.fetch_value(_IS_ONE_BEHIND, {"release": release})
+    return found
 
 
 async def lock_behind(connection: AsyncConnection, *, release: str, limit: int) -> list[OutdatedAccount]:
