@@ -1,7 +1,8 @@
 """Gathers what arrives at the same time: items that come while earlier ones are in flight are carried out in one batch.
 
-An idle server carries out a single item at once. Under load a batch holds what has arrived meanwhile, so that the cost
-of a round trip, a transaction and a commit is shared, the more so the busier the server is.
+An idle server carries out an item at once, with those that come in the same tick of the loop. Under load a batch holds
+what has arrived meanwhile, so that the cost of a round trip, a transaction and a commit is shared, the more so the
+busier the server is.
 """
 
 import asyncio
@@ -57,11 +58,12 @@ class Gathering(Generic[Item, Outcome]):
         self._alone: _Line[Item, Outcome] = _Line()  # items of a batch that has raised
         self._behind: dict[Hashable, deque[_Entry[Item, Outcome]]] = {}  # a key that is busy: who waits for it
         self._running: set[_Batch[Item, Outcome]] = set()
+        self._is_beginning = False
 
     async def __call__(self, item: Item) -> Outcome:
         entry = _Entry(item, self._share(item), self._apart(item), asyncio.get_running_loop().create_future())
         self._arrive(entry)
-        self._begin()
+        self._begin_soon()
         outcome: Outcome = await entry.outcome
         return outcome
 
@@ -74,8 +76,15 @@ class Gathering(Generic[Item, Outcome]):
             self._behind[entry.apart] = deque()
             self._line.add(entry)
 
+    def _begin_soon(self) -> None:
+        """Begins once all who are ready to run have run: those whom a batch has answered tend to come back together."""
+        if not self._is_beginning:
+            self._is_beginning = True
+            asyncio.get_running_loop().call_soon(self._begin)
+
     def _begin(self) -> None:
         """Begins what may begin: one batch, a second beside a slow one, an item that runs alone beside either."""
+        self._is_beginning = False
         if len(self._running) < self._at_once and not any(batch.is_alone for batch in self._running):
             self._run(self._taken(self._alone, 1), is_alone=True)
         if len(self._running) < self._at_once and all(batch.is_alone or batch.is_slow for batch in self._running):
@@ -127,7 +136,7 @@ class Gathering(Generic[Item, Outcome]):
         for entry in batch.entries:
             if entry.outcome.done():
                 self._release(entry)
-        self._begin()
+        self._begin_soon()
 
     def _failed(self, batch: Sequence["_Entry[Item, Outcome]"], error: BaseException) -> None:
         if len(batch) > 1 and not self._is_shared([entry.item for entry in batch], error):

@@ -63,7 +63,8 @@ async def _busy(work: _Work, gathering: Gathering[str, str]) -> AsyncIterator[Ar
     async def arrive(*items: str) -> Outcomes:
         for item in items:
             outcomes[item] = group.create_task(outcome(item))
-            await asyncio.sleep(0)
+            for _ in range(3):  # until its batch has begun, if it may
+                await asyncio.sleep(0)
         return outcomes
 
     work.gate.clear()
@@ -71,6 +72,14 @@ async def _busy(work: _Work, gathering: Gathering[str, str]) -> AsyncIterator[Ar
         await arrive("x1")
         yield arrive
         work.gate.set()
+
+
+async def test_items_that_come_in_one_tick_are_carried_out_together(work: _Work) -> None:
+    gathering = _gathering(work)
+    async with asyncio.TaskGroup() as group:
+        outcomes = [group.create_task(gathering(item)) for item in ("a1", "b1", "a2")]
+    assert work.batches == [["a1", "b1", "a2"]]
+    assert [each.result() for each in outcomes] == ["a1!", "b1!", "a2!"]
 
 
 async def test_a_single_item_is_carried_out_at_once(work: _Work) -> None:
