@@ -124,7 +124,7 @@ class Queue:
         find_draft = DraftFinder(database=database, drafts=self.drafts, check_accounts=AccountCheck(self.accounts))
         mover = SlotMover(outbox=outbox, policy=policy, release=tzdata_version())
         record = SlotRecorder(outbox=outbox, ids=Uuid7Source(), policy=policy, on_slots=self.new_slots.set)
-        self._add = AddToQueue(
+        self.add_to_queue = AddToQueue(
             database=database,
             clock=self.clock,
             ledger=ledger,
@@ -242,13 +242,21 @@ class Queue:
 
     # calls
 
-    async def add(self, draft_id: str, *accounts: str, request_id: str = "") -> list[QueueSlot]:
+    async def add(
+        self, draft_id: str, *accounts: str, request_id: str = "", organization_id: str = ORG
+    ) -> list[QueueSlot]:
+        call = self.call_add(draft_id, *accounts, request_id=request_id, organization_id=organization_id)
+        order = QueueOrder(organization_id=organization_id, draft_id=draft_id, social_account_ids=accounts)
+        return list((await self.add_to_queue(call, order)).queue_slots)
+
+    @staticmethod
+    def call_add(
+        draft_id: str, *accounts: str, request_id: str = "", organization_id: str = ORG
+    ) -> Call[Any, AddToQueueResponse]:
         request = AddToQueueRequest(
-            organization_id=ORG, draft_id=draft_id, social_account_ids=accounts, request_id=request_id
+            organization_id=organization_id, draft_id=draft_id, social_account_ids=accounts, request_id=request_id
         )
-        order = QueueOrder(organization_id=ORG, draft_id=draft_id, social_account_ids=accounts)
-        answer = await self._add(mutation(request, AddToQueueResponse, add_to_queue_response), order)
-        return list(answer.queue_slots)
+        return mutation(request, AddToQueueResponse, add_to_queue_response)
 
     async def at(
         self, draft_id: str, moment: datetime, *accounts: str, request_id: str = "", organization_id: str = ORG

@@ -52,7 +52,7 @@ class FakeSchedule:
             found.append(each)
         cut_off = len(found) == count
         times = tuple(each.instant + self.shift for each in found)
-        schedule = self.schedules[queue.social_account_id]
+        schedule = replace(self.schedules[queue.social_account_id], organization_id=organization_id)
         return SlotTimes(
             schedule_version=schedule.version,
             after=start,

@@ -14,6 +14,7 @@ from postflow.queue.v1.queue_slot_pb2 import QueueSlot
 from queue_service.domain.draft import Draft, Target
 from servicekit.faults import Fault
 from testkit.clocks import START
+from tests.usecase.queue_service.twins import comparable, stored
 
 if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue
@@ -104,50 +105,6 @@ class Twins:
         except Fault as fault:
             return fault
 
-    async def rows(self, organization: str) -> list[Any]:
-        """Returns what is stored of slots and accounts, without what differs by name."""
-        slots = await self.queue.rows(
-            """
-            select split_part(draft_id, '.', 2), social_account_id, schedule_time, state, sequence, revision, channel
-            from slot s join slot_target t on t.organization_id = s.organization_id and t.slot_id = s.id
-            where s.organization_id = :organization order by sequence, social_account_id, channel
-            """,
-            organization=organization,
-        )
-        accounts = await self.queue.rows(
-            """
-            select social_account_id, next_due_time, last_sequence from account_queue
-            where organization_id = :organization and last_sequence > 0 order by 1
-            """,
-            organization=organization,
-        )
-        return [*map(tuple, slots), *map(tuple, accounts)]
-
-
-def comparable(outcomes: Sequence[Any]) -> list[Any]:
-    """Names slots by their drafts and accounts, because their ids are different."""
-    slots = {
-        slot.id: (slot.draft_id.split(".")[1], slot.social_account_id)
-        for outcome in outcomes
-        if not isinstance(outcome, Fault)
-        for slot in outcome
-    }
-    return [_refusal(each, slots) if isinstance(each, Fault) else [*map(_slot, each)] for each in outcomes]
-
-
-def _slot(slot: QueueSlot) -> tuple[Any, ...]:
-    targets = [each.target.channel for each in slot.targets]
-    return slot.draft_id.split(".")[1], slot.social_account_id, slot.schedule_time.ToMicroseconds(), targets
-
-
-def _refusal(fault: Fault, slots: dict[str, tuple[str, str]]) -> tuple[Any, ...]:
-    metadata = dict(fault.metadata)
-    if "queue_slot_id" in metadata:
-        # The id of a slot that was there before is unknown here: its time and account identify it.
-        metadata["queue_slot_id"] = str(slots.get(metadata["queue_slot_id"], "earlier"))
-    metadata["draft_id"] = metadata.get("draft_id", "").rpartition(".")[2]
-    return type(fault).__name__, fault.reason, tuple(sorted(metadata.items()))
-
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
@@ -168,21 +125,19 @@ async def test_orders_of_one_gathering_end_as_if_they_came_one_by_one(
     first, second = twins.organizations
     together, apart = await twins.together(first, wanted), await twins.one_by_one(second, wanted)
     assert comparable(together) == comparable(apart)
-    assert await twins.rows(first) == await twins.rows(second)
+    assert await stored(queue, first) == await stored(queue, second)
 
 
 async def test_calls_in_flight_share_statements(queue: "Queue") -> None:
     for number in range(40):
         await queue.save_draft(f"d{number}", f"page-{number}")
-    before = await queue.rows("select count(*) as n from outbox")
     async with asyncio.TaskGroup() as group:
         calls = [group.create_task(queue.at(f"d{number}", NOON)) for number in range(40)]
     slots = [slot for call in calls for slot in call.result()]
     assert len({slot.id for slot in slots}) == 40
     [transactions] = await queue.rows("select count(distinct xmin::text::bigint) as n from slot")
     assert transactions.n <= 10
-    [after] = await queue.rows("select count(*) as n from outbox")
-    assert after.n == before[0].n + 40
+    assert len(await queue.announced()) == 40
 
 
 async def test_one_request_sent_many_times_at_once_is_carried_out_once(queue: "Queue") -> None:
