@@ -32,7 +32,7 @@ class DraftsClient:
         self._drafts = drafts_service_pb2_grpc.DraftsServiceStub(channel)
         self._targets = draft_targets_service_pb2_grpc.DraftTargetsServiceStub(channel)
         self._asked = Gathering[DraftKey, Draft | Fault](
-            self._find_all, share=itemgetter(0), is_shared=_is_unreachable, most=_MOST, at_once=1
+            self._find_all, share=itemgetter(0), is_shared=_is_unreachable, most=_MOST
         )
 
     async def get_draft(self, organization_id: str, draft_id: str, *, is_optional: bool) -> Draft:

@@ -118,7 +118,7 @@ class AddToQueue:
         self._record = record
         self._policy = policy
         self._known = Gathering[Sequence[AccountKey], tuple[datetime, Mapping[AccountKey, AccountQueue]]](
-            self._read_queues, share=_tenant, is_shared=_is_down, at_once=1
+            self._read_queues, share=_tenant, is_shared=_is_down
         )
         self._together = Together(ledger, self.book)
 

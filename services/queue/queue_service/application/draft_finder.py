@@ -37,11 +37,9 @@ class DraftFinder:
         self._database = database
         self._drafts = drafts
         self._check_accounts = check_accounts
-        self._known = Gathering[DraftKey, KnownDraft | None](
-            self._read_drafts, share=itemgetter(0), is_shared=_is_down, at_once=1
-        )
+        self._known = Gathering[DraftKey, KnownDraft | None](self._read_drafts, share=itemgetter(0), is_shared=_is_down)
         self._connected = Gathering[Sequence[AccountKey], frozenset[str]](
-            self._read_connected, share=lambda accounts: accounts[0][0], is_shared=_is_down, at_once=1
+            self._read_connected, share=lambda accounts: accounts[0][0], is_shared=_is_down
         )
 
     async def __call__(self, organization_id: str, draft_id: str, asked: Sequence[str]) -> FoundDraft | Fault:
