@@ -11,7 +11,7 @@ from queue_service.domain.command import Command, SentCommand
 from queue_service.domain.draft import Draft
 from queue_service.domain.slot_times import SlotTimes
 from queue_service.domain.stream import Hearing, Holding, Room
-from servicekit.faults import Fault, NotFound
+from servicekit.faults import DeadlineExceeded, Fault, NotFound
 
 
 @dataclass
@@ -69,11 +69,14 @@ class FakeDrafts:
     drafts: dict[str, Draft] = field(default_factory=dict)
     asked: int = 0
     fault: Fault | None = None
+    slow: bool = False
 
     async def get_draft(self, organization_id: str, draft_id: str, *, is_optional: bool) -> Draft:
         self.asked += 1
         if self.fault:
             raise self.fault
+        if self.slow and is_optional:
+            raise DeadlineExceeded("DEADLINE_EXCEEDED", "not within a second")
         draft = self.drafts.get(draft_id)
         if draft is None or draft.organization_id != organization_id:
             raise NotFound("DRAFT_NOT_FOUND", f"draft {draft_id} does not exist")

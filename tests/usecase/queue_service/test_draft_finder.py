@@ -1,5 +1,6 @@
 """The accounts and targets of a draft that get slots."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -101,3 +102,14 @@ async def test_announced_drafts_serve_while_drafts_is_down(queue: "Queue") -> No
     await queue.save_draft("d1", "page")
     queue.drafts.fault = Unavailable("DOWNSTREAM_UNAVAILABLE", "away")
     assert len(await queue.at("d1", START + HOUR)) == 1
+
+
+async def test_a_slow_answer_about_an_unknown_draft_is_waited_for(queue: "Queue") -> None:
+    saved = await queue.save_draft("d1", "page")
+    queue.drafts.drafts["d2"] = replace(saved, id="d2")
+    queue.drafts.slow = True
+    [slot] = await queue.at("d2", START + HOUR)
+    assert slot.draft_id == "d2"
+    assert queue.drafts.asked == 2
+    [slot] = await queue.at("d1", START + 2 * HOUR)  # what was announced serves
+    assert queue.drafts.asked == 3

@@ -22,7 +22,7 @@ from servicekit.gathering import Gathering
 from servicekit.rpc import calling
 
 _SHORT_TIMEOUT = 1.0
-"""The timeout in seconds when the caller knows the draft as last announced."""
+"""The timeout in seconds when the caller may know the draft as last announced."""
 _MOST = 20
 """The most drafts that Drafts takes in one question."""
 
@@ -36,7 +36,7 @@ class DraftsClient:
         )
 
     async def get_draft(self, organization_id: str, draft_id: str, *, is_optional: bool) -> Draft:
-        """Reads a draft. An optional answer has a short timeout, because the caller can do without it."""
+        """Reads a draft. An optional answer has a short timeout, because the caller may do without it."""
         try:
             async with asyncio.timeout(_SHORT_TIMEOUT if is_optional else None):
                 found = await self._asked((organization_id, draft_id))

@@ -44,33 +44,39 @@ class DraftFinder:
 
     async def __call__(self, organization_id: str, draft_id: str, asked: Sequence[str]) -> FoundDraft | Fault:
         """Returns faults instead of raising them: a repeated request gets its first answer, even if this fails now."""
-        known = await self._known((organization_id, draft_id))
         try:
-            draft = await self._find((organization_id, draft_id), asked, known.draft if known else None)
-            accounts = draft.accounts(asked)
+            found = await self._find((organization_id, draft_id), asked)
+            accounts = found.draft.accounts(asked)
         except Fault as fault:
             return fault
-        connected = known.connected if known else frozenset()
+        connected = found.connected
         if unclear := [(organization_id, account) for account in accounts if account not in connected]:
             connected |= await self._connected(unclear)
         refusal = await self._check_accounts(organization_id, accounts, connected=connected)
-        return refusal or FoundDraft(draft=draft, accounts=accounts)
+        return refusal or FoundDraft(draft=found.draft, accounts=accounts)
 
-    async def _find(self, key: DraftKey, asked: Sequence[str], known: Draft | None) -> Draft:
+    async def _find(self, key: DraftKey, asked: Sequence[str]) -> KnownDraft:
         """Reads the draft from Queue's own table if that has the accounts asked for, else from Drafts.
 
-        Drafts may have a change that has not been announced here yet, and only Drafts knows all accounts. While it is
-        down, the table is used.
+        Drafts may have a change that has not been announced here yet, and only Drafts knows all accounts.
         """
-        is_enough = known is not None and known.has_all(asked)
-        if known and asked and is_enough:
+        if not asked:
+            return await self._find_with_all_accounts(key)
+        known = await self._known(key)
+        if known and known.draft.has_all(asked):
             return known
+        return KnownDraft(draft=await self._drafts.get_draft(*key, is_optional=False))
+
+    async def _find_with_all_accounts(self, key: DraftKey) -> KnownDraft:
+        """Reads the draft from Drafts. While that is down or slow, Queue's own table is used, if it has the draft."""
         try:
-            return await self._drafts.get_draft(*key, is_optional=is_enough)
-        except (Unavailable, DeadlineExceeded):
-            if known and is_enough:
+            return KnownDraft(draft=await self._drafts.get_draft(*key, is_optional=True))
+        except (Unavailable, DeadlineExceeded) as fault:
+            if known := await self._known(key):
                 return known
-            raise
+            if isinstance(fault, Unavailable):
+                raise
+        return KnownDraft(draft=await self._drafts.get_draft(*key, is_optional=False))
 
     async def _read_drafts(self, keys: Sequence[DraftKey]) -> list[KnownDraft | None]:
         async with self._database.read_session() as session:

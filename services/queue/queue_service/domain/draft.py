@@ -55,10 +55,10 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownDraft:
-    """A draft as Drafts has announced it, with those of its accounts that Publisher has announced as connected."""
+    """A draft with those of its accounts of which Queue knows that they are connected."""
 
     draft: Draft
-    connected: frozenset[str]
+    connected: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
