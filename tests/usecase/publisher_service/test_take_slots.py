@@ -99,3 +99,13 @@ async def test_the_newest_time_wins_in_any_order_of_arrival(start: Start, order:
 async def _at_revision(rig: Rig, revision: int) -> Any:
     jobs = await rig.rows("select * from post_job where draft_id = 'd1'")
     return jobs[0] if jobs and jobs[0].slot_revision == revision else None
+
+
+async def test_a_slot_does_not_write_the_content_anew(start: Start) -> None:
+    async with start() as rig:
+        await rig.save_draft("d1")
+        await rig.in_state("PENDING", "d1")
+        [before] = await rig.rows("select ctid::text, xmin::text from content")
+        await rig.schedule("d1", rig.clock.now() + HOUR)
+        await rig.in_state("SCHEDULED", "d1")
+        assert await rig.rows("select ctid::text, xmin::text from content") == [before]
