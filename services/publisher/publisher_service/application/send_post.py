@@ -14,12 +14,12 @@ from publisher_service.domain.claim import Claimed
 from publisher_service.domain.content import text_for
 from publisher_service.domain.outcome import Accepted, NotBegun, Outcome, Rejected, label
 from publisher_service.domain.post_job import Reason
-from publisher_service.domain.record import record
 from publisher_service.wire.contents import content_from
 from publisher_service.wire.unreadable import UnreadableMessage
 from servicekit.clock import Clock
 from servicekit.failpoints import declare, failpoint
 from servicekit.pg.clock import SteadyClock
+from servicekit.record import record
 from servicekit.run import telemetry
 from servicekit.run.zeros import from_zero
 

@@ -22,7 +22,7 @@ from publisher_service.domain.outcome import (
 )
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import OPEN_ATTEMPT, JobState, PostJob, Reason, moved
-from publisher_service.domain.record import record
+from servicekit.record import record
 
 # A provider's clock may differ from our own by this much.
 _SKEW = timedelta(minutes=1)

@@ -8,9 +8,9 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 
-from publisher_service.domain.record import record
 from publisher_service.domain.settlement import Settlement
 from servicekit.pg.session import Session, Statement
+from servicekit.record import record
 
 _SETTLE = Statement("""
     with result as materialized (

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from publisher_service.domain.outcome import Finding, Outcome
-from publisher_service.domain.record import record
+from servicekit.record import record
 
 
 @record(frozen=True, slots=True, kw_only=True)
