@@ -114,7 +114,7 @@ _KEYS: dict[str, object] = {
 _PAUSES: dict[str, object] = {"now": START, "answered_delay": ANSWERED_DELAY, "longest_delay": LONGEST_DELAY}
 STATEMENTS: dict[str, tuple[TextClause | Statement, dict[str, object]]] = {
     "next due": (dispatch._NEXT_DUE, {}),
-    "next repeat": (dispatch._NEXT_REPEAT, {}),
+    "next repeat": (dispatch._NEXT_REPEAT, {"stream": "PUBLISH"}),
     "due accounts": (dispatch._LOCK_DUE, {"horizon": HORIZON, "pool": 2000, "limit": 500, "filled": ["big"]}),
     "claim": (dispatch._CLAIM, claim_names(HORIZON)),
     "due repeats": (dispatch._DUE_REPEATS, {"until": START + timedelta(seconds=4), "limit": 100_000}),

@@ -91,7 +91,8 @@ class HandOver:
         self._policy = policy
         self._wake = wake
         self._alarm: asyncio.TimerHandle | None = None
-        self._looked_at: datetime | None = None
+        # When the first slot was due, and how often the stream had lost commands.
+        self._looked_at: tuple[datetime, int] | None = None
         self._look_again: datetime | None = None
         _repeated.add(0)
 
@@ -114,30 +115,29 @@ class HandOver:
         """Repeats a batch of commands that are lost, or whose answer is. Returns whether to call again at once."""
         await self._outstanding.save()
         async with self._database.session() as session:
-            moment, due = await dispatch.next_repeat_time(session)
+            moment, due, losses = await dispatch.next_repeat_time(session, PUBLISH.name)
         now = self._clock.shown(moment)
-        if due is None or due > now + EARLY or self._has_just_looked(due, now):
+        if due is None or due > now + EARLY or self._has_just_looked(due, losses, now):
             return False
         room = await self._commands.room()
         if not room.size:
             return False
-        slots, losses = await self._lost(now)
-        self._looked_at, self._look_again = due, now + self._outstanding.held * _LOOK_PAUSE
+        slots = await self._lost(losses, now)
+        self._looked_at, self._look_again = (due, losses), now + self._outstanding.held * _LOOK_PAUSE
         chosen = [each for each in slots if each.organization_id not in room.filled]
         if not chosen:
             return False
         return await self._send_again(chosen[: min(room.size, self._policy.batch)], losses, now)
 
-    async def _lost(self, now: datetime) -> tuple[list[DueSlot], int]:
-        """Returns the slots whose commands have to be repeated now, and how often the stream has lost commands."""
-        async with self._database.statement() as connection:
-            losses = await count_losses(connection, PUBLISH.name)
-            near = await dispatch.find_due_repeats(connection, until=now + EARLY)
+    async def _lost(self, losses: int, now: datetime) -> list[DueSlot]:
+        """Returns the slots whose commands have to be repeated now."""
+        async with self._database.session() as session:
+            near = await dispatch.find_due_repeats(session, until=now + EARLY)
             waiting = [each for each in near if each.is_answered and each.next_emit_at <= now < each.not_after]
-            standing = await self._standing(connection, waiting, now) if waiting else set[DueSlot]()
+            standing = await self._standing(session.connection, waiting, now) if waiting else set[DueSlot]()
         unanswered = [each for each in near if not each.is_answered and now < each.not_after]
         lost = standing | set(await self._outstanding.lost(unanswered, losses=losses, now=now))
-        return [each for each in near if each.next_emit_at <= now and (each in lost or each.not_after <= now)], losses
+        return [each for each in near if each.next_emit_at <= now and (each in lost or each.not_after <= now)]
 
     async def _standing(self, connection: AsyncConnection, slots: Sequence[DueSlot], now: datetime) -> set[DueSlot]:
         """Returns the answered slots whose line stands still, or has passed them over, and puts off the others."""
@@ -170,9 +170,16 @@ class HandOver:
         await self._send(commands, now, losses)
         return bool(commands)
 
-    def _has_just_looked(self, due: datetime, now: datetime) -> bool:
-        """Returns whether the same slots were looked at shortly before. A backlog is looked at the less, the longer."""
-        return self._look_again is not None and now < self._look_again and self._looked_at == due
+    def _has_just_looked(self, due: datetime, losses: int, now: datetime) -> bool:
+        """Returns whether the backlog was looked at shortly before; the longer it is, the rarer are the looks.
+
+        Slots that have become due since, and before all others, are looked at at once, and so is everything after a
+        loss of the stream.
+        """
+        if self._looked_at is None or self._look_again is None or now >= self._look_again:
+            return False
+        first, losses_then = self._looked_at
+        return due >= first and losses == losses_then
 
     async def _claim_and_send(self, now: datetime, horizon: datetime) -> bool:
         room = await self._commands.room()

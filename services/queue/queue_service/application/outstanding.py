@@ -108,13 +108,16 @@ class Outstanding:
         holding = await self._commands.holding()
         if holding is None:
             return []
-        known = {slot.copy_key: self._sent[slot.copy_key] for slot in slots if slot.copy_key in self._sent}
+        keys = [slot.copy_key for slot in slots]
+        known = {key: sent for key in keys if (sent := self._sent.get(key))}
         held = {key for key, sent in known.items() if all(holding.holds(each.sequence) for each in sent)}
-        held |= await self._held_in_part([slot for slot in slots if slot.copy_key in known.keys() - held], holding)
+        if len(held) < len(known):
+            others = known.keys() - held
+            held |= await self._held_in_part([slot for slot in slots if slot.copy_key in others], holding)
         gone = known.keys() - held
         is_lost = await self._unanswered(gone, now) if gone else set()
         self._held, self._gone = held, {key: self._gone[key] for key in gone if key in self._gone}
-        return [slot for slot in slots if slot.copy_key not in known or slot.copy_key in is_lost]
+        return [slot for slot, key in zip(slots, keys, strict=True) if key not in known or key in is_lost]
 
     async def _held_in_part(self, slots: Sequence[DueSlot], holding: Holding) -> set[_Copy]:
         """Returns the slots of which the stream holds a command for each target that has no answer."""

@@ -40,7 +40,8 @@ _NEXT_DUE = Statement("""
     select clock_timestamp(), (select min(next_due_time) from account_queue where next_due_time is not null)
 """)
 _NEXT_REPEAT = Statement("""
-    select clock_timestamp(), (select min(next_emit_at) from slot where next_emit_at is not null)
+    select clock_timestamp(), (select min(next_emit_at) from slot where next_emit_at is not null),
+        coalesce((select losses from publish_stream where name = :stream), 0)
 """)
 
 # Takes the oldest due accounts, in turns of their organizations. Accounts that another dispatcher or an RPC has locked
@@ -128,7 +129,7 @@ _CLAIM = Statement(f"""
 
 # Reads the slots whose commands wait for Publisher again and again, instead of writing to each when to look next. They
 # are not more than the outstanding commands.
-_DUE_REPEATS = text("""
+_DUE_REPEATS = Statement("""
     select organization_id, id, emission, next_emit_at, not_after, is_answered from slot
     where next_emit_at <= :until order by next_emit_at limit :limit
 """)
@@ -293,16 +294,18 @@ async def claim(tx: Transaction, *, now: datetime, horizon: datetime, room: Room
     return _commands(rows)
 
 
-async def next_repeat_time(session: Session) -> tuple[datetime, datetime | None]:
-    """Returns the database's time, and when the next slot is due for a repeat."""
-    [(now, due)] = await session.fetch(_NEXT_REPEAT)
-    return now, due
+async def next_repeat_time(session: Session, stream: str) -> tuple[datetime, datetime | None, int]:
+    """Returns the database's time, when the next slot is due for a repeat, and how often the stream has lost commands.
+
+    All three are of one moment.
+    """
+    [(now, due, losses)] = await session.fetch(_NEXT_REPEAT, {"stream": stream})
+    return now, due, losses
 
 
-async def find_due_repeats(connection: AsyncConnection, *, until: datetime) -> list[DueSlot]:
+async def find_due_repeats(session: Session, *, until: datetime) -> list[DueSlot]:
     """Returns the slots whose commands are due for a repeat until then, the longest due first."""
-    result = await connection.execute(_DUE_REPEATS, {"until": until, "limit": _MOST_DUE})
-    return [DueSlot(*row) for row in result]
+    return list(map(DueSlot._make, await session.fetch(_DUE_REPEATS, {"until": until, "limit": _MOST_DUE})))
 
 
 async def find_unanswered_targets(
