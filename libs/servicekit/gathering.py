@@ -77,7 +77,7 @@ class Gathering(Generic[Item, Outcome]):
             self._line.add(entry)
 
     def _begin_soon(self) -> None:
-        """Begins once all who are ready to run have run: those whom a batch has answered tend to come back together."""
+        """Begins once all tasks that are ready have run: the callers of a batch that has ended come back together."""
         if not self._is_beginning:
             self._is_beginning = True
             asyncio.get_running_loop().call_soon(self._begin)

@@ -101,7 +101,7 @@ async def _at_revision(rig: Rig, revision: int) -> Any:
     return jobs[0] if jobs and jobs[0].slot_revision == revision else None
 
 
-async def test_a_slot_does_not_write_the_content_anew(start: Start) -> None:
+async def test_a_slot_writes_no_new_version_of_the_content(start: Start) -> None:
     async with start() as rig:
         await rig.save_draft("d1")
         await rig.in_state("PENDING", "d1")

@@ -65,7 +65,7 @@ class _Again(Unavailable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a call has read, in its trace."""
+    """A draft and the slot times of its accounts, as a call has read them, in its trace."""
 
     draft: Draft
     times: Mapping[AccountKey, SlotTimes | Fault]
@@ -73,7 +73,7 @@ class Reading:
 
     @property
     def names(self) -> set[tuple[str, AccountKey]]:
-        """What no two orders of a round may have in common."""
+        """Returns the draft and the accounts, which no two calls of a round may have in common."""
         return {("draft", self.draft.key), *(("account", account) for account in self.times)}
 
 

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from publisher_service.adapters.postgres.keys import Key, key_arrays
 from publisher_service.domain.plan import SavedDraft
 
-# Locks in the order of the arrays what an update would lock, without writing the rows anew: each slot of a post comes
+# Locks in the order of the arrays what an update would lock, without writing new row versions: each slot comes
 # through here. LATERAL with a lock leaves only a lookup of each key, however small the table was at planning.
 _LOCK_CONTENTS = text("""
     select locked.*
