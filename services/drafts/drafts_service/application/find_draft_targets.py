@@ -12,5 +12,5 @@ class FindDraftTargets:
         self._database = database
 
     async def __call__(self, keys: Collection[DraftKey]) -> list[DraftTargets]:
-        async with self._database.read() as connection:
-            return await find_targets(connection, keys)
+        async with self._database.read_session() as session:
+            return await find_targets(session, keys)

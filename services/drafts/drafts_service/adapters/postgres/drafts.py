@@ -101,7 +101,7 @@ _LOCK_SEVERAL = Statement("""
         where draft.organization_id = wanted.organization_id and draft.id = wanted.id for update
     ) as here
 """)
-_TARGETS = text("""
+_TARGETS = Statement("""
     select wanted.organization_id, wanted.id, here.revision, here.targets
     from unnest(cast(:organizations as text[]), cast(:ids as text[])) as wanted (organization_id, id)
     cross join lateral (
@@ -125,11 +125,11 @@ async def lock_whole_drafts(tx: Transaction, keys: Collection[DraftKey]) -> dict
     return {draft.key: draft for draft in drafts}
 
 
-async def find_targets(connection: AsyncConnection, keys: Collection[DraftKey]) -> list[DraftTargets]:
+async def find_targets(session: Session, keys: Collection[DraftKey]) -> list[DraftTargets]:
     """Returns those of the drafts that exist."""
     return [
         DraftTargets(key=(organization_id, draft_id), revision=revision, targets=_targets(targets))
-        for organization_id, draft_id, revision, targets in await connection.execute(_TARGETS, key_arrays(keys))
+        for organization_id, draft_id, revision, targets in await session.fetch(_TARGETS, key_arrays(keys))
     ]
 
 
