@@ -91,9 +91,8 @@ class HttpOrigin:
 
     def _request(self, method: str, path: str, headers: Mapping[str, str]) -> bytes:
         """Returns the head of a request. Refuses what would begin another header, or another request."""
-        for text in (path, *headers.values()):
-            if _UNSAFE.search(text):
-                raise ValueError("a request has a control character in its path or headers")
+        if _UNSAFE.search("".join((path, *headers.values()))):
+            raise ValueError("a request has a control character in its path or headers")
         lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
         return f"{method} {self._prefix}{path} HTTP/1.1\r\n{self._common}{lines}\r\n".encode()
 
