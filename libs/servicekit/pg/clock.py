@@ -1,6 +1,8 @@
 """The clock that decides what is due: that of the service's own database, read once per batch."""
 
+from collections.abc import Awaitable
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -8,6 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from servicekit.clock import Clock
 from servicekit.pg.database import Database
 from servicekit.pg.session import Session, Statement
+
+T = TypeVar("T")
 
 _NOW = Statement("select clock_timestamp()")
 
@@ -53,6 +57,16 @@ class SteadyClock:
         reading = await database_clock.now(connection)
         self.learn(reading, asked=asked, answered=self._clock.monotonic())
         return reading
+
+    async def observe_beside(
+        self, database_clock: DatabaseClock, read: Awaitable[tuple[datetime, T]]
+    ) -> tuple[datetime, T]:
+        """Observes a statement that reads the database's time beside something else, and returns both."""
+        asked = self._clock.monotonic()
+        moment, found = await read
+        reading = database_clock.shown(moment)
+        self.learn(reading, asked=asked, answered=self._clock.monotonic())
+        return reading, found
 
     def learn(self, reading: datetime, *, asked: float, answered: float) -> None:
         """Learns a reading of the database's clock at some moment between question and answer.

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servicekit.pg.clock import SteadyClock
+from servicekit.pg.clock import DatabaseClock, SteadyClock
 from testkit.clocks import START, FrozenClock
 
 MOMENT = timedelta(microseconds=2)
@@ -112,3 +112,16 @@ def test_a_slow_answer_does_not_replace_a_better_reading() -> None:
 def test_it_cannot_be_read_before_the_first_reading() -> None:
     with pytest.raises(AssertionError, match="starter"):
         SteadyClock(FrozenClock()).now()
+
+
+async def test_a_time_that_was_read_beside_something_is_observed() -> None:
+    database = SimulatedDatabase()
+
+    async def read() -> tuple[datetime, str]:
+        database.passes(0.2)
+        moment = database.now()
+        database.passes(0.3)
+        return moment, "beside"
+
+    assert await database.steady.observe_beside(DatabaseClock(), read()) == (START + timedelta(seconds=0.2), "beside")
+    assert abs(database.ahead + timedelta(seconds=0.3)) <= MOMENT

@@ -105,8 +105,9 @@ class ClaimJobs:
         """Returns when the next line has its turn, and the present time."""
         # Not on a reader's connection: claiming waits for this, and must not wait for lists.
         async with self._database.session() as session:
-            now = await self._steady.observe(self._clock, session)
-            return await next_wake_time(session, [lane.provider for lane in lanes]), now
+            read = next_wake_time(session, [lane.provider for lane in lanes])
+            now, due = await self._steady.observe_beside(self._clock, read)
+        return due, now
 
     async def _named(self, work: Callable[[Transaction, "_Name"], Awaitable[T]]) -> T:
         """Runs a claim under a name of its own; notes it in `failed` if it fails at its COMMIT."""

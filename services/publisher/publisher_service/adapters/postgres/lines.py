@@ -20,7 +20,8 @@ from servicekit.pg.session import Session, Statement
 _POOL = 500
 
 _NEXT_WAKE = Statement("""
-    select min(first.wake_time) from unnest(cast(:providers as text[])) as wanted (provider) cross join lateral (
+    select clock_timestamp(), min(first.wake_time)
+    from unnest(cast(:providers as text[])) as wanted (provider) cross join lateral (
         select g.wake_time from account_gate g
         where g.provider = wanted.provider and g.wake_time is not null
         order by g.wake_time limit 1
@@ -112,10 +113,10 @@ _EMPTIED = text("""
 """)
 
 
-async def next_wake_time(session: Session, providers: Sequence[str]) -> datetime | None:
-    """Returns when the next line of these providers is to be looked at; None when none waits."""
-    found: datetime | None = await session.fetch_value(_NEXT_WAKE, {"providers": list(providers)})
-    return found
+async def next_wake_time(session: Session, providers: Sequence[str]) -> tuple[datetime, datetime | None]:
+    """Returns the database's time, and when the next line of these providers is to be looked at; None if none waits."""
+    ((now, due),) = await session.fetch(_NEXT_WAKE, {"providers": list(providers)})
+    return now, due
 
 
 async def lock_due_lines(connection: AsyncConnection, lanes: Sequence[Lane], *, now: datetime, most: int) -> list[Key]:
