@@ -45,7 +45,7 @@ async def running() -> AsyncIterator[Site]:
     key = base64.b64encode(secrets.token_bytes(32)).decode()
     environment = {
         "POSTFLOW_PUBLISHER_CREDENTIALS_KEY": key,
-        # With the stack's file too, its key would be the first, and Publisher would seal every account anew meanwhile.
+        # With the stack's file too, its key would be the first, and Publisher would seal every account again meanwhile.
         "POSTFLOW_PUBLISHER_CREDENTIALS_KEYS_FILE": "",
         "POSTFLOW_LOG_LEVEL": "WARNING",
     }
