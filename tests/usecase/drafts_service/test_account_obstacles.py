@@ -1,13 +1,17 @@
 """The reasons that accounts give for targets, from events and from Publisher's answers."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+from drafts_service.application.account_obstacles import AccountObstacles
 from drafts_service.domain.account import Account, AccountState
 from drafts_service.domain.draft import Change
 from drafts_service.domain.target import Target
 from postflow.drafts.v1.draft_pb2 import Draft
 from postflow.drafts.v1.drafts_service_pb2 import ApproveDraftResponse, UpdateDraftResponse
+from servicekit.pg.database import Database
+from servicekit.run import is_transient
 
 Update = Callable[..., Coroutine[Any, Any, UpdateDraftResponse]]
 Get = Callable[..., Awaitable[Draft]]
@@ -88,3 +92,33 @@ async def test_an_account_of_another_organization_is_another_account(
     await keep(Account(organization_id="other", id="page", version=1, state=AccountState.CONNECTED))
     directory.accounts = {}
     assert reasons(await a_draft(accounts=("page",))) == {"page": "ACCOUNT_NOT_FOUND"}
+
+
+async def test_callers_of_a_lost_database_fail_together(directory: Any) -> None:
+    """One after the other each would wait for a timeout of its own."""
+    connections = 0
+
+    async def hang_up(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        writer.close()
+
+    async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        database = Database(f"postgresql://u@127.0.0.1:{port}/d?sslmode=disable", application="test")
+        find = AccountObstacles(database=database, directory=directory).find
+        async with asyncio.TaskGroup() as group:
+            failed = [group.create_task(has_failed(find("org", [f"{each}"]))) for each in range(9)]
+        await database.dispose()
+    assert all(each.result() for each in failed)
+    assert connections == 1
+
+
+async def has_failed(asked: Awaitable[object]) -> bool:
+    try:
+        await asked
+    except Exception as error:
+        if not is_transient(error):
+            raise
+        return True
+    return False

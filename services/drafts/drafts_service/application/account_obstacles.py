@@ -9,6 +9,7 @@ from drafts_service.domain.account import Account, AccountKey, Obstacles, absent
 from servicekit.faults import Unavailable
 from servicekit.gathering import Gathering
 from servicekit.pg.database import Database
+from servicekit.run import is_transient
 
 _Asked = tuple[str, Collection[str]]
 """An organization, and ids of its accounts."""
@@ -30,7 +31,9 @@ class AccountObstacles:
     def __init__(self, *, database: Database, directory: AccountDirectory) -> None:
         self._database = database
         self._directory = directory
-        self._known: Gathering[_Asked, Obstacles] = Gathering(self._find_known, share=lambda asked: asked[0])
+        self._known: Gathering[_Asked, Obstacles] = Gathering(
+            self._find_known, share=lambda asked: asked[0], is_shared=lambda _asked, error: is_transient(error)
+        )
         self._seen: set[AccountKey] = set()
 
     async def find(self, organization_id: str, account_ids: Collection[str]) -> Obstacles:
