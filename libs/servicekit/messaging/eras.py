@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from postflow.bus.v1 import bus_pb2
 from servicekit.bus.stream_view import StreamLook
 from servicekit.pg.database import Database
-from servicekit.pg.outbox import OutboxRow, stored_row
+from servicekit.pg.outbox import PAGE_BYTES, OutboxRow, stored_row
 from servicekit.pg.session import Statement
 
 _TOLERANCE = timedelta(milliseconds=1)
@@ -86,9 +86,16 @@ _NEWEST = text("""
     group by outbox.stream_sequence
 """)
 _LOST = text("""
-    select stream_sequence, position, event_id, subject, payload from outbox
-    where stream_sequence is not null and stream_time = :era_time and stream_sequence > :healed
-    order by stream_sequence, position limit :limit
+    select stream_sequence, position, event_id, subject, payload, found from (
+        select page.*, count(*) over () as found,
+            sum(octet_length(payload)) over (order by stream_sequence, position) - octet_length(payload) as bytes_before
+        from (
+            select stream_sequence, position, event_id, subject, payload from outbox
+            where stream_sequence is not null and stream_time = :era_time and stream_sequence > :healed
+            order by stream_sequence, position limit :limit
+        ) as page
+    ) as page
+    where bytes_before < :bytes order by stream_sequence, position
 """)
 _REMARK = text("""
     update outbox set
@@ -191,11 +198,11 @@ class Eras:
     async def lost(self, era: Era, limit: int) -> LostPage:
         """Returns the next rows of an era to publish again: about `limit` events."""
         async with self._database.statement() as connection:
-            parameters = {"era_time": era.era_time, "healed": era.healed, "limit": limit}
+            parameters = {"era_time": era.era_time, "healed": era.healed, "limit": limit, "bytes": PAGE_BYTES}
             found = (await connection.execute(_LOST, parameters)).all()
-        rows = _page([stored_row(*row[1:]) for row in found], limit)
+        rows = _page([stored_row(*row[1:-1]) for row in found], limit)
         # A page may end within a message: the next page has its other rows, when those of this page are marked.
-        is_last = len(rows) == len(found) < limit
+        is_last = not found or len(rows) == found[0].found < limit
         return LostPage(era, rows, None if is_last else found[len(rows) - 1].stream_sequence - 1)
 
     async def republished(self, page: LostPage, current: Era, stored: Sequence[tuple[int, int]]) -> None:

@@ -25,7 +25,7 @@ from servicekit.messaging.envelopes import envelopes, outgoing
 from servicekit.messaging.eras import Era, EraOver, Eras, LostPage, NothingStored, Stream, StreamInDoubt
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
-from servicekit.pg.outbox import OutboxRow, stored_row
+from servicekit.pg.outbox import PAGE_BYTES, OutboxRow, stored_row
 from servicekit.pg.turn import Turn
 from servicekit.run.loops import wait
 from servicekit.run.transient import is_transient
@@ -59,9 +59,16 @@ _again = from_zero(
 
 _OLDEST = text("select create_time from outbox where stream_sequence is null order by position limit 1")
 _LEFTOVERS = text("""
-    select position, event_id, subject, payload from outbox
-    where stream_sequence is null and position > :after and create_time < :before
-    order by position limit :limit
+    select position, event_id, subject, payload, found from (
+        select page.*, count(*) over () as found,
+            sum(octet_length(payload)) over (order by position) - octet_length(payload) as bytes_before
+        from (
+            select position, event_id, subject, payload from outbox
+            where stream_sequence is null and position > :after and create_time < :before
+            order by position limit :limit
+        ) as page
+    ) as page
+    where bytes_before < :bytes order by position
 """)
 
 
@@ -193,10 +200,10 @@ class Relay:
 
     async def _carry_leftovers(self, before: datetime) -> None:
         era = await self._verified_era()
-        page = {"before": before, "after": self._swept, "limit": _MOST_PER_PASS}
+        page = {"before": before, "after": self._swept, "limit": _MOST_PER_PASS, "bytes": PAGE_BYTES}
         async with self._database.statement() as connection:
             found = list(await connection.execute(_LEFTOVERS, page))
-        rows = [stored_row(*row) for row in found]
+        rows = [stored_row(*row[:-1]) for row in found]
         try:
             if rows:
                 await self._eras.mark(era, await self._publish(rows))
@@ -204,7 +211,7 @@ class Relay:
         except NothingStored:  # possibly forever; neither new nor lost events wait for these
             self._are_refused(True)
         self._swept = 0
-        if len(rows) == _MOST_PER_PASS:
+        if found and (len(found) < found[0].found or len(found) == _MOST_PER_PASS):
             self._swept = rows[-1].position
             if not self._refused:
                 self._next_look, self._has_more = 0.0, True

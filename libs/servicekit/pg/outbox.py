@@ -28,6 +28,9 @@ MOST_EVENTS = 50
 PACK_BYTES = 256 * 1024
 """The size from which events share no row or message."""
 
+PAGE_BYTES = 2 * 1024 * 1024
+"""The size of the rows that are read together. They have up to 512 KiB each, so a thousand may not fit into memory."""
+
 _SUBJECT = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 _INSERT = Statement("""

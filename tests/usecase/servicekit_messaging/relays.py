@@ -1,11 +1,14 @@
 """A relay with a stream in memory, and announcements that are numbers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.wrappers_pb2 import BytesValue
 from sqlalchemy import text
 
+from servicekit.bus.publisher import Outgoing, Stored
 from servicekit.ids import Uuid7Source
 from servicekit.messaging.relay import Relay
 from servicekit.pg.clock import DatabaseClock
@@ -15,6 +18,7 @@ from testkit.broker import MemoryBroker
 from testkit.database_clocks import ShiftedDatabaseClock
 
 OLD_NOW = ShiftedDatabaseClock(-timedelta(minutes=5))
+_LARGE = BytesValue(value=b"x" * 400_000)
 
 
 class Announcer:
@@ -42,11 +46,29 @@ class Announcer:
             announcements = [_announcement(number, "events.test.o.n") for number in numbers]
             await outbox.append(tx, announcements, now=await clock.now(tx.connection))
 
+    async def large(self, numbers: Iterable[int]) -> None:
+        """Announces numbers in events of 400 KB, like a process that died before its relay published them."""
+        async with self._database.transaction() as tx:
+            announcements = [replace(_announcement(each, "events.test.o.n"), message=_LARGE) for each in numbers]
+            await self._left.append(tx, announcements, now=await OLD_NOW.now(tx.connection))
+
 
 def _announcement(number: int, subject: str) -> Announcement:
     return Announcement(
         subject=subject, organization_id="o", aggregate_id=str(number), message=Duration(seconds=number)
     )
+
+
+class WeighingBroker(MemoryBroker):
+    """Notes how many bytes it is given at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights: list[int] = []
+
+    async def publish(self, messages: Sequence[Outgoing]) -> list[Stored | None]:
+        self.weights.append(sum(len(message.payload) for message in messages))
+        return await super().publish(messages)
 
 
 def relay_of(database: Database, broker: MemoryBroker) -> Relay:

@@ -13,7 +13,15 @@ from servicekit.pg.database import Database
 from testkit.broker import MemoryBroker
 from testkit.eventually import eventually
 from testkit.readers import all_readers_held
-from tests.usecase.servicekit_messaging.relays import Announcer, all_marked, count_open, is_open, numbers_in, relay_of
+from tests.usecase.servicekit_messaging.relays import (
+    Announcer,
+    WeighingBroker,
+    all_marked,
+    count_open,
+    is_open,
+    numbers_in,
+    relay_of,
+)
 from tests.usecase.servicekit_messaging.sites import running
 
 
@@ -73,6 +81,15 @@ async def test_rows_of_many_events_are_published_and_marked(
         await eventually(lambda: all_marked(database, 4))
     assert numbers_in(broker) == list(range(121))
     assert len(broker.messages) == 3, "the last row shares the third message"
+
+
+async def test_large_rows_of_a_dead_process_are_read_a_few_at_a_time(database: Database, announce: Announcer) -> None:
+    broker = WeighingBroker()
+    await announce.large(range(9))
+    async with running(relay_of(database, broker)):
+        await eventually(lambda: all_marked(database, 9))
+    assert numbers_in(broker) == list(range(9))
+    assert max(broker.weights) < 2_500_000
 
 
 async def test_fresh_rows_are_left_to_the_process_that_wrote_them(

@@ -11,7 +11,14 @@ from servicekit.messaging.relay import Relay
 from servicekit.pg.database import Database
 from testkit.broker import MemoryBroker
 from testkit.eventually import eventually
-from tests.usecase.servicekit_messaging.relays import Announcer, all_marked, count_open, numbers_in, relay_of
+from tests.usecase.servicekit_messaging.relays import (
+    Announcer,
+    WeighingBroker,
+    all_marked,
+    count_open,
+    numbers_in,
+    relay_of,
+)
 from tests.usecase.servicekit_messaging.sites import running
 
 
@@ -56,6 +63,20 @@ async def test_a_page_of_lost_rows_is_counted_in_events(
         pages.append(sum(row.events for row in page.rows))
         await eras.republished(page, current, [(row.position, len(pages)) for row in page.rows])
     assert pages == [150, 150, 150, 50]
+
+
+async def test_large_rows_that_were_lost_are_read_a_few_at_a_time(
+    database: Database, relay: Relay, broker: MemoryBroker, announce: Announcer
+) -> None:
+    await announce.large(range(9))
+    async with running(relay):
+        await eventually(lambda: all_marked(database, 9))
+    after = WeighingBroker()
+    async with running(relay_of(database, after)):
+        await eventually(lambda: len(after.events) == 9)
+        await eventually(lambda: all_marked(database, 9))
+    assert numbers_in(after) == list(range(9))
+    assert max(after.weights) < 2_500_000
 
 
 @pytest.mark.parametrize("kept", [11, 6, 1])
