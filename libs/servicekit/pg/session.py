@@ -155,7 +155,7 @@ class Session:
             raise
 
     async def _failed(self, error: BaseException) -> None:
-        """Raises ConnectionLost if the connection is lost; closes it if it may be busy still."""
+        """Raises ConnectionLost if that is the error; closes the connection if it is lost, or may be busy still."""
         if isinstance(error, asyncpg.PostgresError):
             # PostgreSQL quotes the refused row there: row contents must not be logged.
             error.detail = None
@@ -163,8 +163,9 @@ class Session:
             if self._pooled.is_valid:
                 self._lost()
             await self._drop(error)
-            raise ConnectionLost(error) from error
-        if isinstance(error, TimeoutError) or not isinstance(error, Exception):
+            if isinstance(error, Exception):  # not a cancellation, which must end the task
+                raise ConnectionLost(error) from error
+        elif isinstance(error, TimeoutError) or not isinstance(error, Exception):
             await self._drop(error)
 
     async def _drop(self, error: BaseException | None) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from devstack.servers.postgres import EmbeddedPostgres, Mode
 from servicekit.pg.database import Database
 from servicekit.pg.errors import is_transient, sqlstate
-from servicekit.pg.session import ConnectionLost, Statement
+from servicekit.pg.session import ConnectionLost, Session, Statement
 from testkit.eventually import eventually
 
 _SLEEP = Statement("select 'sleeper', pg_sleep(20)")
@@ -146,6 +146,26 @@ async def test_a_cancelled_statement_costs_its_connection_alone(own_database: Da
     async with own_database.session() as one, own_database.session() as other, own_database.read_session() as reader:
         after = [await session.fetch_value(_PID) for session in (one, other, reader)]
     assert before < set(after)
+
+
+async def test_a_cancellation_is_not_taken_for_the_loss_that_comes_with_it(
+    own_database: Database, watcher: Database
+) -> None:
+    """A loop that is cancelled would take the loss for an outage, and go on."""
+    held: list[Session] = []
+
+    async def sleep() -> None:
+        async with own_database.session() as session:
+            held.append(session)
+            await session.fetch(_SLEEP)
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(sleep())
+        await _asleep(watcher)
+        task.cancel()
+        held[0]._driver.terminate()
+    assert task.cancelled()
+    assert await _one(own_database) == 1
 
 
 async def test_work_cancelled_between_statements_is_rolled_back(own_database: Database, watcher: Database) -> None:
