@@ -78,6 +78,17 @@ async def test_an_answer_is_recorded_once_the_database_is_back() -> None:
     assert settle.batches == [2]
 
 
+async def test_an_end_without_answers_needs_no_database() -> None:
+    settle = SettlePosts(PUBLISHED, failures=[ConnectionResetError()])
+    settling = a_settling(settle)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(settling.run())
+        await asyncio.sleep(0)
+        settling.end()
+    assert len(settle.failures) == 1
+    assert settle.batches == []
+
+
 async def test_an_unexpected_error_is_not_repeated() -> None:
     with pytest.raises(RuntimeError):
         await settled(a_settling(SettlePosts(PUBLISHED, failures=[RuntimeError("a defect")])), 1)

@@ -65,7 +65,8 @@ class Settling:
             batch, self._answered = self._answered[:_BATCH], self._answered[_BATCH:]
             if not self._answered:
                 self._some_answered.clear()
-            await self._settle(batch)
+            if batch:  # none if the end comes while nothing waits
+                await self._settle(batch)
 
     async def _linger(self) -> None:
         """Waits for more answers: once, or for a batch of them while so many posts are open that it soon fills."""
