@@ -87,3 +87,26 @@ async def test_a_call_that_is_overdue_and_canceled_from_outside_is_canceled() ->
         task.cancel()
         task.cancel()
     assert task.cancelled()
+
+
+@pytest.mark.parametrize("answer", [7, ValueError("its own")], ids=["value", "error"])
+async def test_a_call_that_ends_otherwise_when_canceled_leaves_no_mark(answer: int | Exception) -> None:
+    async def swallows() -> int:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            if isinstance(answer, int):
+                return answer
+            raise answer from None
+        return 0
+
+    limit, task = TimeLimit(SHORT), asyncio.current_task()
+    assert task is not None
+    if isinstance(answer, int):
+        assert await limit.run(swallows()) == 7
+    else:
+        with pytest.raises(ValueError, match="its own"):
+            await limit.run(swallows())
+    assert not task.cancelling()
+    assert not limit._ends
+    assert not limit._overdue

@@ -30,12 +30,11 @@ class TimeLimit:
             return await call
         except asyncio.CancelledError as error:
             # Unless something else has canceled the task as well.
-            if task in self._overdue and task.uncancel() <= canceled_before:
+            if self._end(task) and task.cancelling() <= canceled_before:
                 raise TimeoutError from error
             raise
         finally:
-            del self._ends[task]
-            self._overdue.discard(task)
+            self._end(task)
 
     def _begin(self, task: asyncio.Task[Any]) -> None:
         assert task not in self._ends
@@ -43,6 +42,15 @@ class TimeLimit:
         self._ends[task] = loop.time() + self._limit
         if self._alarm is None:
             self._alarm = loop.call_at(self._ends[task], self._ring)
+
+    def _end(self, task: asyncio.Task[Any]) -> bool:
+        """Returns whether the call was canceled here. Takes that back, even from a call that has swallowed it."""
+        self._ends.pop(task, None)
+        if task not in self._overdue:
+            return False
+        self._overdue.remove(task)
+        task.uncancel()
+        return True
 
     def _ring(self) -> None:
         loop = asyncio.get_running_loop()
