@@ -29,6 +29,11 @@ class Wire:
     def say(self, *pieces: bytes) -> None:
         self._writer.write(b"".join(pieces))
 
+    async def write(self, piece: bytes) -> None:
+        """Writes as fast as the client reads. Raises a ConnectionError once it has closed."""
+        self._writer.write(piece)
+        await self._writer.drain()
+
     async def answer(self, *pieces: bytes) -> None:
         await self.request()
         self.say(*pieces)

@@ -85,6 +85,26 @@ async def test_a_broken_answer_may_follow_a_request_that_left(origin_at: OriginA
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize(
+    ("begin", "more"),
+    [
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 1000),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: ", b"b" * 20_000),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;a=", b"b" * 20_000),
+    ],
+    ids=["informational", "trailer", "extension of a chunk"],
+)
+async def test_an_answer_that_never_ends_is_given_up(origin_at: OriginAt, begin: bytes, more: bytes) -> None:
+    async def endless(wire: Wire) -> None:
+        await wire.answer(begin)
+        while True:
+            await wire.write(more)
+
+    async with scripted(endless) as server:
+        with pytest.raises(ConnectionLost, match="endless"):
+            await origin_at(server.url).post("/", {}, b"", timeout=LONG)
+
+
 async def test_a_body_beyond_the_limit_is_empty(origin_at: OriginAt) -> None:
     async def endless(wire: Wire) -> None:
         await wire.answer(b"HTTP/1.1 403 No\r\nContent-Length: 99999999\r\n\r\n", b"x" * 70_000)

@@ -80,6 +80,20 @@ async def test_a_get_on_a_stale_connection_is_repeated_once(origins: list[HttpOr
     assert [b"/look" in request for request in server.requests] == [False, True, True]
 
 
+async def test_a_get_is_not_repeated_once_the_server_has_answered_anything(origins: list[HttpOrigin]) -> None:
+    async def closes_after_informing(wire: Wire) -> None:
+        await wire.answer(OK)
+        await wire.answer(b"HTTP/1.1 103 Hints\r\n\r\n")
+
+    async with scripted(closes_after_informing, serving) as server:
+        origin = connected(origins, server)
+        await posted(origin)
+        with pytest.raises(ConnectionLost) as lost:
+            await origin.get("/look", {}, timeout=LONG)
+    assert not lost.value.was_stale
+    assert len(server.requests) == 2
+
+
 async def test_a_get_on_a_new_connection_is_not_repeated(origins: list[HttpOrigin]) -> None:
     async def closes(wire: Wire) -> None:
         await wire.request()

@@ -21,6 +21,8 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 _KEPT_IDLE: Final = timedelta(seconds=15)
 _LONGEST_ANSWER: Final = 64 * 1024
 _LONGEST_HEAD: Final = 64 * 1024
+# Room for what is around a body, even one whose bytes each come as a chunk.
+_LONGEST_IN_ALL: Final = 1024 * 1024
 _UNSAFE: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 T = TypeVar("T")
@@ -174,6 +176,7 @@ class _Connection(asyncio.Protocol):
         self._was_used = False
         # The server closes the connection after this answer, or has sent what nobody asked for.
         self._is_spent = False
+        self._received = 0
         self._begin()
 
     @property
@@ -184,6 +187,7 @@ class _Connection(asyncio.Protocol):
         """Sends a request and returns its answer. Raises ConnectionLost, or TimeoutError at the deadline."""
         assert self._transport is not None
         loop = asyncio.get_running_loop()
+        self._received = 0
         self._begin()
         self._answer = loop.create_future()
         alarm = loop.call_at(deadline, self._expire)
@@ -222,6 +226,8 @@ class _Connection(asyncio.Protocol):
             self._lose("unreadable")
         if not self._has_head and self._received > _LONGEST_HEAD:
             self._lose("endless headers")
+        if self._received > _LONGEST_IN_ALL:
+            self._lose("endless answer")  # trailers, or what belongs to chunks; the body has a limit of its own
 
     def connection_lost(self, exc: Exception | None) -> None:
         if exc is None and self._has_head and self._ends_with_connection:
@@ -263,7 +269,7 @@ class _Connection(asyncio.Protocol):
         self._finish()
 
     def _begin(self) -> None:
-        self._received = self._size = self._status = 0
+        self._size = self._status = 0
         self._headers: dict[str, str] = {}
         self._body: list[bytes] = []
         self._has_head = self._ends_with_connection = False
