@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
+from publisher_service.adapters.providers.addresses import Addresses
+
 # Servers close idle connections after a few seconds to a minute. A request on one that is being closed has an unknown
 # outcome, so connections are not kept for long.
 _KEPT_IDLE: Final = timedelta(seconds=15)
@@ -59,6 +61,7 @@ class HttpOrigin:
         self._host = parts.hostname or ""
         self._tls = (tls or ssl.create_default_context()) if parts.scheme == "https" else None
         self._port = parts.port or (443 if self._tls else 80)
+        self._addresses = Addresses(self._host, self._port)
         name = parts.netloc.rpartition("@")[2]
         self._common = f"Host: {name}\r\nUser-Agent: PostFlow\r\nAccept: */*\r\nAccept-Encoding: identity\r\n"
         self._kept_idle = kept_idle.total_seconds()
@@ -89,6 +92,7 @@ class HttpOrigin:
 
     async def close(self) -> None:
         self._close_idle()
+        self._addresses.close()
         await asyncio.sleep(0)  # a transport closes in the next turn of the loop
 
     def _request(self, method: str, path: str, headers: Mapping[str, str]) -> bytes:
@@ -123,9 +127,21 @@ class HttpOrigin:
         return None
 
     async def _connect(self, deadline: float) -> "_Connection":
+        addresses = await _in_time(self._addresses.get(), deadline)
         loop = asyncio.get_running_loop()
-        connecting = loop.create_connection(
-            _Connection, self._host, self._port, ssl=self._tls, server_hostname=self._host if self._tls else None
+        for count, address in enumerate(addresses):
+            # One that does not answer leaves time for the others.
+            share = (deadline - loop.time()) / (len(addresses) - count)
+            try:
+                return await self._connect_to(address, loop.time() + share)
+            except NotConnected:
+                if address == addresses[-1]:
+                    raise
+        raise AssertionError("unreachable")
+
+    async def _connect_to(self, address: str, deadline: float) -> "_Connection":
+        connecting = asyncio.get_running_loop().create_connection(
+            _Connection, address, self._port, ssl=self._tls, server_hostname=self._host if self._tls else None
         )
         _, connection = await _in_time(connecting, deadline)
         if not connection.is_usable:
