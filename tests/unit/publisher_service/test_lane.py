@@ -59,12 +59,29 @@ async def test_a_few_places_are_room_for_senders_that_have_nothing_to_do() -> No
     assert lane.now.room == 1
 
 
+async def test_posts_that_were_not_sent_make_no_provider_fast() -> None:
+    lane = ProviderLane("sandbox", senders=1, lease=timedelta(seconds=15))
+    clock, asked = iter([0.0, 10.0, *[10.0] * 40]), iter([True, *[False] * 40])
+
+    async def send(work: HeldCommand) -> bool:
+        lane.leave()
+        return next(asked)
+
+    for _ in range(41):
+        lane.enter(HeldCommand(command=command("slot"), since=0))
+    lane.end()
+    await lane.run(send, lambda: next(clock))
+    assert lane.seconds == 10.0
+    assert lane.now.room == 1
+
+
 async def answer_one(lane: ProviderLane, times: Sequence[float]) -> None:
     """Sends one post, which begins and ends at these times."""
     clock = iter(times)
 
-    async def send(work: HeldCommand) -> None:
+    async def send(work: HeldCommand) -> bool:
         lane.leave()
+        return True
 
     lane.enter(HeldCommand(command=command("slot"), since=0))
     lane.end()

@@ -23,9 +23,10 @@ async def a_lane(seconds: float = 0.0) -> ProviderLane:
     lane = ProviderLane("sandbox", senders=1, lease=timedelta(seconds=15))
     now = 0.0
 
-    async def send(_: HeldCommand) -> None:
+    async def send(_: HeldCommand) -> bool:
         nonlocal now
         now += seconds
+        return True
 
     for _ in range(50):
         lane.enter(a_held(command("slot")))

@@ -58,14 +58,15 @@ class ProviderLane:
     def show(self) -> None:
         self._shown.set(self._open)
 
-    async def run(self, send: Callable[[HeldCommand], Awaitable[None]], seconds: Callable[[], float]) -> None:
-        """Runs the senders until `end`."""
+    async def run(self, send: Callable[[HeldCommand], Awaitable[bool]], seconds: Callable[[], float]) -> None:
+        """Runs the senders until `end`. `send` returns whether it has made a request."""
 
         async def sender() -> None:
             while (held := await self._waiting.get()) is not None:
                 begun = seconds()
-                await send(held)
-                self._count(seconds() - begun)
+                # A post that outlived its lease here ends at once: that says nothing about the provider.
+                if await send(held):
+                    self._count(seconds() - begun)
 
         async with asyncio.TaskGroup() as group:
             for _ in range(self._senders):

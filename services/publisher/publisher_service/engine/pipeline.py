@@ -221,7 +221,8 @@ class PublishPipeline:
     def _with_room(self) -> list[Lane]:
         return [lane.now for lane in self._lanes.values() if lane.now.room > 0]
 
-    async def _send(self, held: HeldCommand) -> None:
+    async def _send(self, held: HeldCommand) -> bool:
+        """Returns whether a request was made."""
         assert held.claimed is not None
         early = (held.command.schedule_time - self._steady.now()).total_seconds()
         while early > 0 and not self._is_ending:
@@ -233,6 +234,7 @@ class PublishPipeline:
         else:
             sent = await self._send_post(held.claimed, claim_started=held.claim_started)
         self._settling.add(held, sent)
+        return not isinstance(sent.outcome, NotBegun)
 
     async def _watch_slow(self, stop: asyncio.Event) -> None:
         """Announces attempts that stay open; most end before anyone could have looked."""
