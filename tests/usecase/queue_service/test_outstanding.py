@@ -2,14 +2,16 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from queue_service.domain.command import Command
+from queue_service.application.outstanding import Outstanding
+from queue_service.domain.command import Command, SentCommand
 from queue_service.domain.job import JobState
 from queue_service.domain.policy import Policy
 from testkit.clocks import START
+from tests.usecase.queue_service.fakes import FakeStream
 from tests.usecase.queue_service.steps import DUE, drain, seconds
 
 if TYPE_CHECKING:
@@ -139,12 +141,67 @@ async def test_a_copy_that_the_stream_refused_counts_as_lost(sent: "Queue") -> N
 
 async def test_sent_commands_are_forgotten_when_the_stream_is_past_them(sent: "Queue") -> None:
     assert len(await sent.rows("select id from sent_commands")) == 1
-    sent.stream.first_sequence = 21
-    await sent.fill("b", DUE, timedelta(minutes=1), 1)
-    await drain(sent)
-    await sent.hand_over.repeat()
-    [row] = await sent.rows("select slot_ids from sent_commands")
-    assert row.slot_ids == ["b-0"]
+    sent.stream.taken()
+    await send_more(sent, "b")
+    sent.now += seconds(6)
+    await send_more(sent, "c")
+    assert len(await sent.rows("select id from sent_commands")) >= 3
+    sent.now += seconds(6)
+    await send_more(sent, "d")
+    rows = await sent.rows("select min(first_sequence) as first from sent_commands")
+    assert [row.first for row in rows] == [21]
+
+
+async def test_answers_are_waited_for_while_other_commands_are_sent(sent: "Queue") -> None:
+    sent.answers.last, sent.answers.heard = 100, 80
+    await repeats(sent, DUE + seconds(3))
+    taken = {each.slot_id for each in sent.stream.taken()}
+    for account in "bcdefg":
+        await send_more(sent, account)
+        copies = await repeats(sent, sent.now + seconds(3))
+        assert taken.isdisjoint(slot for slot, _ in copies)
+
+
+async def test_commands_are_forgotten_behind_one_that_stays(sent: "Queue") -> None:
+    first, *others = sent.stream.sent
+    for account in "bcdefg":
+        await sent.settle(*(sent.report(each, JobState.PUBLISHED, 2) for each in others))
+        sent.stream.sent = [first]
+        await send_more(sent, account)
+        others = sent.stream.sent[1:]
+        await repeats(sent, sent.now + seconds(6))
+    rows = await sent.rows("select slot_ids from sent_commands order by id")
+    assert [len(row.slot_ids) for row in rows] == [20, 1]
+
+
+async def test_commands_sent_while_others_are_saved_are_saved_too(queue: "Queue") -> None:
+    first, second = (SentCommand("acme", name, 1, "facebook", "", place) for place, name in ((1, "a"), (2, "b")))
+
+    class Stream(FakeStream):
+        """Stores another command when the first is saved, and its sequence is read."""
+
+        def __getattribute__(self, name: str) -> Any:
+            if name == "first_sequence" and not self.sent:
+                self.sent.append(cast(Any, second))
+                self.stored = [second]
+                outstanding.add_stored([], losses=0)
+            return super().__getattribute__(name)
+
+    outstanding = Outstanding(database=queue.database, commands=Stream(stored=[first]), answers=queue.answers)
+    outstanding.add_stored([], losses=0)
+    await outstanding.save(now=queue.now)
+    await outstanding.save(now=queue.now)
+    rows = await queue.rows("select unnest(slot_ids) as slot_id from sent_commands")
+    assert sorted(row.slot_id for row in rows) == ["a", "b"]
+
+
+async def send_more(queue: "Queue", account: str) -> None:
+    """Dispatches a slot of another account; the stream is past everything that was taken."""
+    sequences = [queue.stream.sequences[each] for each in queue.stream.sent]
+    queue.stream.first_sequence = min(sequences, default=len(queue.stream.sequences) + 1)
+    await queue.fill(account, DUE, timedelta(minutes=1), 1)
+    await drain(queue)
+    await queue.hand_over.repeat()
 
 
 async def in_line(queue: "Queue", count: int) -> list[Command]:

@@ -113,10 +113,10 @@ class HandOver:
 
     async def repeat(self) -> bool:
         """Repeats a batch of commands that are lost, or whose answer is. Returns whether to call again at once."""
-        await self._outstanding.save()
         async with self._database.session() as session:
             moment, due, losses = await dispatch.next_repeat_time(session, PUBLISH.name)
         now = self._clock.shown(moment)
+        await self._outstanding.save(now=now)
         if due is None or due > now + EARLY or self._has_just_looked(due, losses, now):
             return False
         room = await self._commands.room()

@@ -9,13 +9,21 @@ same in the database and in the streams. A command of which nothing is known cou
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+from sqlalchemy.ext.asyncio import AsyncConnection
+
 from queue_service.adapters.postgres.dispatch import find_unanswered_targets
-from queue_service.adapters.postgres.sent_commands import delete_sent, list_sent, read_sent, save_sent
+from queue_service.adapters.postgres.sent_commands import (
+    delete_batches,
+    delete_sent,
+    list_sent,
+    read_sent,
+    save_sent,
+)
 from queue_service.domain.command import REPEAT_DELAYS, Command, DueSlot, SentBatch, SentCommand
 from queue_service.domain.stream import Hearing, Holding
 from servicekit.pg.database import Database
@@ -29,6 +37,8 @@ _ON_ITS_WAY = timedelta(seconds=1)
 _JUST_TAKEN = REPEAT_DELAYS[0]
 # If Queue cannot hear events for this long, it asks.
 _LONGEST_SILENCE = timedelta(seconds=30)
+# Batches are kept for so long after the stream is past them: their answers may be on their way.
+_KEPT = timedelta(seconds=5)
 
 _Copy = tuple[str, str, int]
 
@@ -70,7 +80,10 @@ class Outstanding:
         self._sent = defaultdict[_Copy, list[SentCommand]](list)
         self._held: set[_Copy] = set()
         self._gone: dict[_Copy, _Gone] = {}
-        self._deleted_below = 0
+        # Since when, and after how many losses, the stream is known to be past the messages before this sequence.
+        self._past = (datetime.min.replace(tzinfo=UTC), 0, 0)
+        # Batches of which the stream holds nothing and no slot waits, and since when.
+        self._over: dict[int, datetime] = {}
 
     @property
     def held(self) -> int:
@@ -87,28 +100,44 @@ class Outstanding:
         incomplete = {(each.organization_id, each.slot_id, each.emission) for each in missing}
         self._stored += [each for each in self._commands.take_stored() if each.copy_key not in incomplete]
 
-    async def save(self) -> None:
+    async def save(self, *, now: datetime) -> None:
         """Saves where commands were stored, once for all that were sent since the last time."""
         if not self._stored:
             return
-        async with self._database.statement() as connection:
-            await save_sent(connection, self._stored, losses=self._losses)
-            first = self._commands.first_sequence
-            if first != self._deleted_below:
-                await delete_sent(connection, first_sequence=first, losses=self._losses)
-        self._stored, self._deleted_below = [], first
+        # Taken first: dispatch adds to them meanwhile.
+        stored, self._stored, losses = self._stored, [], self._losses
+        try:
+            async with self._database.statement() as connection:
+                await save_sent(connection, stored, losses=losses)
+                await self._delete_past(connection, losses, now)
+        except Exception:
+            if losses == self._losses:
+                self._stored = stored + self._stored
+            raise
+
+    async def _delete_past(self, connection: AsyncConnection, losses: int, now: datetime) -> None:
+        """Deletes the batches that the stream has been past for a while."""
+        since, losses_then, first = self._past
+        if losses == losses_then and now - since < _KEPT:
+            return
+        if losses == losses_then and first:
+            await delete_sent(connection, first_sequence=first, losses=losses)
+        # After a loss, the sequence that was last seen may be one of the stream before it.
+        self._past = (now, losses, self._commands.first_sequence if losses == losses_then else 0)
 
     async def lost(self, slots: Sequence[DueSlot], *, losses: int, now: datetime) -> list[DueSlot]:
         """Returns those of the unanswered slots of which a command or its answer is lost."""
         if not slots:
             self._forget()
             return []
-        await self._load(losses)
+        keys = [slot.copy_key for slot in slots]
+        waiting = set(keys)
+        await self._load(losses, waiting)
         # Asked after loading: the stream has stored all that is loaded, or has lost it.
         holding = await self._commands.holding()
         if holding is None:
             return []
-        keys = [slot.copy_key for slot in slots]
+        await self._delete_over(holding, waiting, now)
         known = {key: sent for key in keys if (sent := self._sent.get(key))}
         held = {key for key, sent in known.items() if all(holding.holds(each.sequence) for each in sent)}
         if len(held) < len(known):
@@ -160,20 +189,38 @@ class Outstanding:
             note.events = hearing.last_sequence
         return hearing.is_complete or hearing.heard_sequence >= note.events
 
-    async def _load(self, losses: int) -> None:
-        """Loads the batches that other processes have sent, or this one before its restart."""
+    async def _load(self, losses: int, waiting: Set[_Copy]) -> None:
+        """Loads the batches that other processes have sent, or this one before its restart.
+
+        Keeps those that have been deleted while slots wait for their answers.
+        """
         async with self._database.statement() as connection:
             ids = await list_sent(connection)
             unread = ids - self._batches.keys()
             new = await read_sent(connection, unread) if unread else []
         for batch in list(self._batches.values()):
-            if batch.id not in ids or batch.losses != losses:
+            if batch.losses != losses or (batch.id not in ids and not _is_awaited(batch, waiting)):
                 self._drop(batch)
         for batch in new:
             if batch.losses == losses:
                 self._batches[batch.id] = batch
                 for each in batch.commands:
                     self._sent[each.copy_key].append(each)
+
+    async def _delete_over(self, holding: Holding, waiting: Set[_Copy], now: datetime) -> None:
+        """Deletes batches behind a command that stays in the stream: they would pile up as long as it does."""
+        over = [
+            batch
+            for batch in self._batches.values()
+            if not any(holding.holds(each.sequence) for each in reversed(batch.commands))
+            and not _is_awaited(batch, waiting)
+        ]
+        self._over = {batch.id: self._over.get(batch.id, now) for batch in over}
+        if old := [batch for batch in over if now - self._over[batch.id] >= _KEPT]:
+            async with self._database.statement() as connection:
+                await delete_batches(connection, [batch.id for batch in old])
+            for batch in old:
+                self._drop(batch)
 
     def _drop(self, batch: SentBatch) -> None:
         del self._batches[batch.id]
@@ -186,3 +233,8 @@ class Outstanding:
         self._sent.clear()
         self._held.clear()
         self._gone.clear()
+        self._over.clear()
+
+
+def _is_awaited(batch: SentBatch, waiting: Set[_Copy]) -> bool:
+    return not waiting.isdisjoint(each.copy_key for each in batch.commands)

@@ -26,6 +26,7 @@ _READ = text("""
 _DELETE = text("""
     delete from sent_commands where losses < :losses or (losses = :losses and last_sequence < :first_sequence)
 """)
+_DELETE_BATCHES = text("delete from sent_commands where id = any(cast(:ids as bigint[]))")
 _DELETE_LOST = text("delete from sent_commands")
 
 
@@ -73,6 +74,10 @@ async def read_sent(connection: AsyncConnection, ids: Collection[int]) -> list[S
 async def delete_sent(connection: AsyncConnection, *, first_sequence: int, losses: int) -> None:
     """Deletes what the stream, whose first sequence this is, no longer holds, or has lost."""
     await connection.execute(_DELETE, {"first_sequence": first_sequence, "losses": losses})
+
+
+async def delete_batches(connection: AsyncConnection, ids: Collection[int]) -> None:
+    await connection.execute(_DELETE_BATCHES, {"ids": sorted(ids)})
 
 
 async def delete_all_sent(connection: AsyncConnection) -> None:
