@@ -59,6 +59,19 @@ async def test_a_command_removed_from_a_long_backlog_is_soon_repeated(sent: "Que
     assert await repeats(sent, DUE + seconds(40)) == [(lost.slot_id, 35)]
 
 
+async def test_all_that_is_lost_from_a_backlog_is_repeated_at_once(make_queue: Make) -> None:
+    queue = make_queue(Policy(batch=10))
+    await queue.fill([f"a{index}" for index in range(60)], DUE, timedelta(minutes=1), 1)
+    queue.now = DUE
+    await drain(queue)
+    await queue.hand_over.repeat()
+    lost = {queue.stream.sent.pop().slot_id for _ in range(40)}
+    queue.now = DUE + seconds(4)
+    while await queue.hand_over.repeat():
+        pass
+    assert {each.slot_id for each in queue.stream.sent[20:]} == lost
+
+
 async def test_an_answer_that_is_lost_is_asked_for(sent: "Queue") -> None:
     taken = sent.stream.taken()
     await sent.settle(*(sent.report(each, JobState.PUBLISHED, 2) for each in taken[1:]))

