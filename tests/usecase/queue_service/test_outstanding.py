@@ -12,7 +12,7 @@ from queue_service.domain.job import JobState
 from queue_service.domain.policy import Policy
 from testkit.clocks import START
 from tests.usecase.queue_service.fakes import FakeStream
-from tests.usecase.queue_service.steps import DUE, drain, seconds
+from tests.usecase.queue_service.steps import DUE, LEAD, drain, seconds
 
 if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue
@@ -141,6 +141,31 @@ async def test_a_lost_command_is_repeated_beside_one_that_waits(queue: "Queue") 
     await queue.settle(queue.report(facebook, JobState.PUBLISHED, 2))
     queue.stream.sent = [each for each in queue.stream.sent if each.channel == "instagram_feed"]
     assert await repeats(queue, DUE + timedelta(minutes=2)) == []
+
+
+async def test_a_target_added_after_dispatch_gets_its_command_at_once(queue: "Queue") -> None:
+    await queue.save_draft("d1", "page")
+    await queue.at("d1", DUE)
+    queue.now = DUE - LEAD
+    await drain(queue)
+    await queue.hand_over.repeat()
+    await queue.save_draft("d1", ("page", "facebook", ""), ("page", "instagram_feed", ""), revision=2, version=2)
+    assert await queue.hand_over.repeat()
+    assert "instagram_feed" in {each.channel for each in queue.stream.sent}
+
+
+async def test_a_target_that_comes_back_after_dispatch_gets_its_command_at_once(queue: "Queue") -> None:
+    await queue.save_draft("d1", ("page", "facebook", ""), ("page", "instagram_feed", ""))
+    await queue.at("d1", DUE)
+    queue.now = DUE - LEAD
+    await drain(queue)
+    await queue.hand_over.repeat()
+    [instagram] = [each for each in queue.stream.sent if each.channel == "instagram_feed"]
+    queue.now += seconds(1)
+    await queue.settle(queue.report(instagram, JobState.CANCELED, 3))
+    await queue.settle(queue.report(instagram, JobState.PENDING, 4))
+    assert await queue.hand_over.repeat()
+    assert queue.stream.sent[-1].emission > 1
 
 
 async def test_a_copy_that_the_stream_refused_counts_as_lost(sent: "Queue") -> None:

@@ -55,7 +55,8 @@ _SAVE_DRAFTS = text("""
 """)
 
 # This is a separate statement, because its snapshot must be newer than the drafts' locks: otherwise it would overlook a
-# slot added in between.
+# slot added in between. `emission` grows, or commands that were sent for the other targets, and that the stream still
+# holds, would put off those for the added ones.
 _EXTEND_SLOTS = text("""
     with live as materialized (
         select s.organization_id, s.id, s.draft_id, s.social_account_id
@@ -82,6 +83,7 @@ _EXTEND_SLOTS = text("""
     )
     update slot s set
         is_answered = false, update_time = :now,
+        emission = s.emission + case when s.state = 'DISPATCHED' then 1 else 0 end,
         next_emit_at = case when s.state = 'DISPATCHED' then least(s.next_emit_at, :now) end
     from (select distinct organization_id, slot_id from added) as extended
     where s.organization_id = extended.organization_id and s.id = extended.slot_id

@@ -41,7 +41,8 @@ _LOCK_LIVE_PROGRESS = Statement(f"""
 """)
 # A target that was added to the slot while we waited for its lock is missing in what we have read. Such a slot keeps
 # the state that it got with that target, and the next report settles it. This statement's snapshot is newer than the
-# lock, so its count includes the target.
+# lock, so its count includes the target. `emission` grows with a target that came back and needs a command now, or the
+# commands sent before, which the stream may still hold, would put off the new one.
 _SAVE = """
     with reported as (
         update slot_target t set
@@ -53,8 +54,10 @@ _SAVE = """
             and t.destination = r.destination and t.job_version < r.job_version
     )
     update slot s set
-        state = r.state, next_emit_at = r.next_emit_at, expected_time = r.expected_time,
-        publish_time = r.publish_time, is_answered = r.is_answered, state_reason = r.state_reason, update_time = :now
+        state = r.state, next_emit_at = r.next_emit_at,
+        emission = s.emission + case when r.next_emit_at = :now and s.next_emit_at <> :now then 1 else 0 end,
+        expected_time = r.expected_time, publish_time = r.publish_time, is_answered = r.is_answered,
+        state_reason = r.state_reason, update_time = :now
     from {slots}
     where s.organization_id = r.organization_id and s.id = r.id and r.targets = (
         select count(*) from slot_target t where t.organization_id = r.organization_id and t.slot_id = r.id
