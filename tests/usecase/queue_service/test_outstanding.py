@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from sqlalchemy import text
 
 from queue_service.application.outstanding import Outstanding
 from queue_service.domain.command import Command, SentCommand
@@ -261,6 +262,19 @@ async def test_posts_in_a_moving_line_are_not_asked_for(queue: "Queue") -> None:
             copies += queue.stream.taken()
         await queue.settle(queue.report(line[index], JobState.PUBLISHED, 3))
     assert copies == []
+
+
+async def test_a_post_in_a_line_is_asked_for_soon_after_its_latest_time(queue: "Queue") -> None:
+    line = await in_line(queue, 40)
+    async with queue.database.transaction() as tx:
+        await tx.connection.execute(text("update slot set not_after = schedule_time + interval '1 hour'"))
+    for each in line[:35]:
+        queue.now += timedelta(minutes=2)
+        while await queue.hand_over.repeat():
+            pass
+        await queue.settle(queue.report(each, JobState.PUBLISHED, 3))
+        late = "select id from slot where is_answered and next_emit_at > not_after + interval '5 minutes'"
+        assert await queue.rows(f"{late} and not_after > :now", now=queue.now) == []
 
 
 async def test_a_line_that_stands_still_is_asked_for_as_a_whole(queue: "Queue") -> None:

@@ -204,10 +204,13 @@ _PLACES = text("""
     order by u.ordinal
 """)
 
-# The longer a post has waited, the longer the next pause, up to a bound.
+# The longer a post has waited, the longer the next pause, up to a bound. Publisher ends it at its latest time, wherever
+# its line is, so Queue asks soon after that.
 _PUT_OFF = text("""
-    update slot s set
-        next_emit_at = :now + least(greatest(:now - s.update_time, cast(:answered_delay as interval)), :longest_delay)
+    update slot s set next_emit_at = least(
+        :now + least(greatest(:now - s.update_time, cast(:answered_delay as interval)), :longest_delay),
+        s.not_after + cast(:answered_delay as interval)
+    )
     from unnest(cast(:organization_ids as text[]), cast(:ids as text[]), cast(:emissions as integer[]))
         as u (organization_id, id, emission)
     where s.organization_id = u.organization_id and s.id = u.id and s.emission = u.emission
