@@ -225,6 +225,31 @@ async def test_a_stream_that_lost_its_tail_has_lost_commands(
     assert commands.losses
 
 
+async def test_commands_that_the_stream_gives_to_nobody_are_not_held(
+    commands: CommandStream, client: Client, fresh_nats: EmbeddedNats, tmp_path: Path
+) -> None:
+    """Restores the messages as they were before they were acknowledged, but not the consumer."""
+    await commands.room()
+    taker = await client.jetstream().pull_subscribe("publish.>", durable="publisher-0of1", stream=PUBLISH.name)
+    await commands.send([numbered(number) for number in range(3)])
+    await fresh_nats.stop()
+    [messages], copy = (tmp_path / "nats").rglob(f"{PUBLISH.name}/msgs"), tmp_path / "copy"
+    await asyncio.to_thread(shutil.copytree, messages, copy)
+    await fresh_nats.start()
+    await eventually(lambda: has_room(commands))
+    for message in await taker.fetch(2, timeout=5):
+        await message.ack_sync()
+    await fresh_nats.stop()
+    await asyncio.to_thread(shutil.rmtree, messages)
+    await asyncio.to_thread(shutil.copytree, copy, messages)
+    await fresh_nats.start()
+    await eventually(lambda: has_room(commands))
+    assert await held(client) == 3
+    holding = await commands.holding()
+    assert holding is not None
+    assert [holding.holds(sequence) for sequence in (1, 2, 3)] == [False, False, True]
+
+
 async def test_the_stream_says_which_commands_it_holds(commands: CommandStream, client: Client) -> None:
     await commands.room()
     assert await commands.holding() == Holding(0, 0)

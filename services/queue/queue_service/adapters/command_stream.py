@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 from nats.aio.client import Client
+from nats.js import JetStreamContext
 from nats.js.api import StreamInfo
 from nats.js.errors import NotFoundError
 from opentelemetry import metrics
@@ -174,6 +175,8 @@ class CommandStream:
             return None
         js = self._connection.jetstream(timeout=_LOOK_TIMEOUT)
         try:
+            # Asked first: what is acknowledged by now has left the stream, or never will.
+            floor = await _ack_floor(js)
             state = (await js.stream_info(PUBLISH.name)).state
             if 0 < (state.num_deleted or 0) <= _MOST_REMOVED:
                 state = await removed_messages(js, PUBLISH.name)
@@ -183,7 +186,8 @@ class CommandStream:
             if not is_transient(error):
                 raise
             return None
-        return Holding(state.first_seq, state.last_seq, frozenset(state.deleted or ()))
+        first = max(state.first_seq, floor + 1) if floor else state.first_seq
+        return Holding(first, state.last_seq, frozenset(state.deleted or ()))
 
     @property
     def first_sequence(self) -> int:
@@ -276,6 +280,15 @@ class CommandStream:
             return
         self._warned[hold] = _now()
         _log.warning("sending no publish commands: %s (%d outstanding)", _MEANING[hold], self._held)
+
+
+async def _ack_floor(js: JetStreamContext) -> int:
+    """Returns a sequence up to which no durable of Publisher gives out anything any more.
+
+    A server that was restored from copies may hold messages that were acknowledged before, and gives them to nobody.
+    """
+    consumers = await js.consumers_info(PUBLISH.name)
+    return min((each.ack_floor.stream_seq if each.ack_floor else 0 for each in consumers), default=0)
 
 
 def _room_of(info: StreamInfo) -> int:
