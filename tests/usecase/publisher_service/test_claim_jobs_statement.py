@@ -8,13 +8,14 @@ import pytest
 from sqlalchemy import text
 
 from publisher_service.adapters.postgres.accounts import insert_account
-from publisher_service.adapters.postgres.claim import claim
+from publisher_service.adapters.postgres.claim import _CLAIM, claim
 from publisher_service.adapters.postgres.contents import lock_contents, save_contents
 from publisher_service.adapters.postgres.gates import set_connection
 from publisher_service.adapters.postgres.jobs import insert_jobs, lock_jobs
 from publisher_service.domain.claim import Command, Judged, Lane, Verdict
 from publisher_service.domain.post_job import JobState, PostJob, Target, job_id
 from servicekit.pg.database import Database
+from testkit.plans import planned
 from tests.usecase.publisher_service.replica import a_command, a_draft, an_account
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -104,3 +105,12 @@ async def test_a_copy_for_a_job_in_line_answers_with_the_stored_version(database
         again, after = await judged(database, replace(COMMAND, emission=2), room=0, tx=tx)
     assert after.version == lined.version
     assert (again.is_lined, again.version) == (False, after.version)
+
+
+async def test_kept_bytes_are_found_by_key_though_there_were_none_when_planned(database: Database) -> None:
+    """A connection keeps its plan while the table grows: in an outage it gets a row per post."""
+    async with database.statement() as connection:
+        await connection.execute(text("vacuum analyze"))
+    (node,) = [each for each in await planned(database, _CLAIM) if each.get("Relation Name") == "kept_content"]
+    for column in ("organization_id", "post_job_id", "revision"):
+        assert f"({column} = " in node.get("Index Cond", "")

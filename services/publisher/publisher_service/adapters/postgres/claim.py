@@ -15,47 +15,49 @@ from servicekit.pg.session import Row, Session, Statement
 
 _VERDICTS: Mapping[str, Verdict] = {verdict.value: verdict for verdict in Verdict}
 
-_CLAIM = Statement("""
-    with taken as materialized (
-        select
-            c.ordinal,
-            c.slot_sequence as command_slot_sequence,
-            c.slot_id as command_slot_id,
-            c.slot_revision as command_slot_revision,
-            c.schedule_time as command_time,
-            c.not_after as command_not_after,
-            c.content_revision as wanted_revision,
-            c.max_attempts as command_max_attempts,
-            c.traceparent as command_traceparent,
-            j.organization_id, j.id, j.draft_id, j.social_account_id, j.state, j.state_reason, j.version,
-            j.slot_sequence, j.slot_id, j.slot_revision, j.next_action_time, j.fence, j.in_doubt,
-            j.content_revision as sent_revision, j.withdrawn_below, j.create_time,
-            -- The run has ended: the command begins the next one. What a job becomes is computed here and nowhere else.
-            e.ended,
-            case when e.ended then j.run + 1 else j.run end as next_run,
-            case when e.ended then 0 else j.attempts end as spent,
-            coalesce(nullif(c.target_month, ''), j.target_month) as next_month,
-            (j.state_reason, j.slot_id, j.slot_revision, j.not_after)
-                is not distinct from ('IN_LINE', c.slot_id, c.slot_revision, c.not_after) as stands_in_line,
-            g.connected, g.open_job_id is not null or g.resume_time > :now or (g.lined and not :from_line) as is_busy
-        from unnest(
-            cast(:organization_ids as text[]), cast(:ids as text[]), cast(:slot_sequences as bigint[]),
-            cast(:slot_ids as text[]), cast(:slot_revisions as bigint[]), cast(:schedule_times as timestamptz[]),
-            cast(:not_afters as timestamptz[]), cast(:content_revisions as bigint[]), cast(:max_attempts as integer[]),
-            cast(:traceparents as text[]), cast(:target_months as text[])
-        ) with ordinality as c (organization_id, id, slot_sequence, slot_id, slot_revision, schedule_time, not_after,
-            content_revision, max_attempts, traceparent, target_month, ordinal)
-        join post_job j on j.organization_id = c.organization_id and j.id = c.id
-        cross join lateral (select j.state in ('FAILED', 'MISSED', 'CANCELED') as ended) e
-        -- Lateral, so that both columns always are index conditions: for a join the planner may use one of them.
-        cross join lateral (
-            select gate.connected, gate.open_job_id, gate.lined, gate.resume_time from account_gate gate
-            where gate.organization_id = j.organization_id and gate.social_account_id = j.social_account_id
-            for no key update skip locked
-        ) g
-        for update of j skip locked
-    ),
-    looked_at as materialized (
+# The newest versions of jobs and gates, locked.
+_TAKEN = """
+    select
+        c.ordinal,
+        c.slot_sequence as command_slot_sequence,
+        c.slot_id as command_slot_id,
+        c.slot_revision as command_slot_revision,
+        c.schedule_time as command_time,
+        c.not_after as command_not_after,
+        c.content_revision as wanted_revision,
+        c.max_attempts as command_max_attempts,
+        c.traceparent as command_traceparent,
+        j.organization_id, j.id, j.draft_id, j.social_account_id, j.state, j.state_reason, j.version,
+        j.slot_sequence, j.slot_id, j.slot_revision, j.next_action_time, j.fence, j.in_doubt,
+        j.content_revision as sent_revision, j.withdrawn_below, j.create_time,
+        -- The run has ended: the command begins the next one. What a job becomes is computed here and nowhere else.
+        e.ended,
+        case when e.ended then j.run + 1 else j.run end as next_run,
+        case when e.ended then 0 else j.attempts end as spent,
+        coalesce(nullif(c.target_month, ''), j.target_month) as next_month,
+        (j.state_reason, j.slot_id, j.slot_revision, j.not_after)
+            is not distinct from ('IN_LINE', c.slot_id, c.slot_revision, c.not_after) as stands_in_line,
+        g.connected, g.open_job_id is not null or g.resume_time > :now or (g.lined and not :from_line) as is_busy
+    from unnest(
+        cast(:organization_ids as text[]), cast(:ids as text[]), cast(:slot_sequences as bigint[]),
+        cast(:slot_ids as text[]), cast(:slot_revisions as bigint[]), cast(:schedule_times as timestamptz[]),
+        cast(:not_afters as timestamptz[]), cast(:content_revisions as bigint[]), cast(:max_attempts as integer[]),
+        cast(:traceparents as text[]), cast(:target_months as text[])
+    ) with ordinality as c (organization_id, id, slot_sequence, slot_id, slot_revision, schedule_time, not_after,
+        content_revision, max_attempts, traceparent, target_month, ordinal)
+    join post_job j on j.organization_id = c.organization_id and j.id = c.id
+    cross join lateral (select j.state in ('FAILED', 'MISSED', 'CANCELED') as ended) e
+    -- Lateral, so that both columns always are index conditions: for a join the planner may use one of them.
+    cross join lateral (
+        select gate.connected, gate.open_job_id, gate.lined, gate.resume_time from account_gate gate
+        where gate.organization_id = j.organization_id and gate.social_account_id = j.social_account_id
+        for no key update skip locked
+    ) g
+    for update of j skip locked
+"""
+
+_CLAIM = Statement(f"""
+    with looked_at as materialized (
         select
             t.ordinal, t.command_slot_sequence, t.command_slot_id, t.command_slot_revision, t.command_time,
             t.command_not_after, t.wanted_revision, t.command_max_attempts, t.command_traceparent,
@@ -86,14 +88,17 @@ _CLAIM = Statement("""
                 when t.is_busy then 'ACCOUNT_BUSY'
                 else 'CLAIMED'
             end as opinion
-        from taken t
+        -- Not a CTE, whose wide rows would be stored once more. It is read once: left joins cannot have it inside.
+        from ({_TAKEN}) t
         left join content k on k.organization_id = t.organization_id and k.draft_id = t.draft_id
         left join social_account s on s.organization_id = t.organization_id and s.id = t.social_account_id
-        -- Lateral, so that a run that is not in doubt, as nearly all are, looks nothing up.
+        -- Lateral with a limit, so that a run that is not in doubt, as nearly all are, looks nothing up, and that all
+        -- columns are index conditions: without it the planner may join, and read the whole table for each row.
         left join lateral (
             select sent.content, sent.content_digest from kept_content sent
             where t.in_doubt and sent.organization_id = t.organization_id and sent.post_job_id = t.id
                 and sent.revision = t.sent_revision
+            limit 1
         ) kept on true
         -- A run in doubt sends the very bytes that may be out already, even if the draft has changed since. If a newer
         -- revision has the same bytes, that revision is sent.
