@@ -13,8 +13,15 @@ from servicekit.pg.session import Session, Statement
 from servicekit.record import record
 
 _SETTLE = Statement("""
-    with result as materialized (
-        select * from unnest(
+    with settled as (
+        update post_job j set
+            state = r.state, state_reason = r.state_reason, version = j.version + 1,
+            next_action_time = r.next_action_time, in_doubt = r.in_doubt, unknown_until = r.unknown_until,
+            attempts = r.attempts, publish_time = r.publish_time,
+            external_id = r.external_id, external_url = r.external_url, evidence_kind = r.evidence_kind,
+            error_reason = r.error_reason, error_message = r.error_message, last_attempt_time = r.end_time,
+            update_time = :now
+        from unnest(
             cast(:organization_ids as text[]), cast(:ids as text[]), cast(:fences as bigint[]),
             cast(:social_account_ids as text[]), cast(:states as text[]), cast(:state_reasons as text[]),
             cast(:next_action_times as timestamptz[]), cast(:attempts as integer[]),
@@ -25,22 +32,13 @@ _SETTLE = Statement("""
             cast(:pauses_until as timestamptz[]), cast(:in_doubts as boolean[]), cast(:unknown_untils as timestamptz[])
         ) as r (organization_id, id, fence, social_account_id, state, state_reason, next_action_time, attempts,
             publish_time, external_id, external_url, evidence_kind, error_reason, error_message, end_time,
-            attempt_state, activity_id, outcome,
-            pause_until, in_doubt, unknown_until)
-    ),
-    settled as (
-        update post_job j set
-            state = r.state, state_reason = r.state_reason, version = j.version + 1,
-            next_action_time = r.next_action_time, in_doubt = r.in_doubt, unknown_until = r.unknown_until,
-            attempts = r.attempts, publish_time = r.publish_time,
-            external_id = r.external_id, external_url = r.external_url, evidence_kind = r.evidence_kind,
-            error_reason = r.error_reason, error_message = r.error_message, last_attempt_time = r.end_time,
-            update_time = :now
-        from result r
+            attempt_state, activity_id, outcome, pause_until, in_doubt, unknown_until)
         -- "is true" keeps the planner from reading all that is SENDING by an index on the state, and joining that.
         where j.organization_id = r.organization_id and j.id = r.id and j.fence = r.fence
             and (j.state = 'SENDING') is true
-        returning r.*
+        -- Only what is read below: each further column would be copied for every row.
+        returning r.organization_id, r.id, r.fence, r.social_account_id, r.external_id, r.error_reason,
+            r.error_message, r.end_time, r.attempt_state, r.activity_id, r.outcome, r.pause_until
     ),
     closed as (
         update attempt a set
