@@ -17,7 +17,7 @@ from servicekit.pg.tables import add_service_tables
 
 FIRST = """
 from alembic import op
-from servicekit.pg.migrations.service_tables import create_v1, upgrade_to_v2, upgrade_to_v3
+from servicekit.pg.migrations.service_tables import create_v1, upgrade_to_v2, upgrade_to_v3, upgrade_to_v4
 
 revision = "0001"
 down_revision = None
@@ -26,6 +26,7 @@ def upgrade():
     create_v1()
     upgrade_to_v2()
     upgrade_to_v3()
+    upgrade_to_v4()
     op.execute("create table thing (name text not null)")
 """
 SECOND = """

@@ -89,6 +89,8 @@ _V3 = (
     )
     """,
 )
+# A row of 50 events is 25 kB: to compress it cost 2.3 us an event, to write it as it is costs 0.4 kB of WAL an event.
+_V4 = ("alter table outbox alter column payload set storage external",)
 
 
 def create_v1() -> None:
@@ -105,4 +107,10 @@ def upgrade_to_v2() -> None:
 def upgrade_to_v3() -> None:
     """Adds eras for the marks of outbox rows, and turns of processes at the outbox."""
     for statement in _V3:
+        op.execute(statement)
+
+
+def upgrade_to_v4() -> None:
+    """Stores new payloads of the outbox uncompressed."""
+    for statement in _V4:
         op.execute(statement)
