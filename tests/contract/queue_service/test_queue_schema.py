@@ -9,6 +9,7 @@ from queue_service.main import MIGRATIONS
 from servicekit.pg import migrations
 from servicekit.pg.database import Database
 from servicekit.pg.migrations.alembic_run import drift
+from servicekit.pg.session import Statement
 
 SLOT = {
     "id": "'s1'",
@@ -92,3 +93,30 @@ async def test_the_database_refuses_an_impossible_account(database: Database, va
     with pytest.raises(IntegrityError):
         async with database.statement() as connection:
             await connection.execute(text(INSERT_ACCOUNT.format(values)))
+
+
+async def test_a_batch_of_reports_writes_no_entry_of_slot_target(database: Database) -> None:
+    """Targets that were added together end together: the page has room for new versions of all its rows."""
+    slots = """
+        insert into slot (organization_id, id, draft_id, social_account_id, schedule_time, state, origin, revision,
+            emission, not_after, time_zone, content_revision, traceparent, create_time, update_time)
+        select 'acme', md5(n::text), n, n, '2026-03-02 09:00Z', 'SCHEDULED', 'EXACT', 1, 0, '2026-03-03 09:00Z', '', 1,
+            '', '2026-03-01', '2026-03-01'
+        from generate_series(1, 500) as n
+    """
+    targets = """
+        insert into slot_target (organization_id, slot_id, channel, destination, post_job_id, job_version, external_url,
+            error_message)
+        select organization_id, id, 'facebook', '', '', 0, '', '' from slot
+    """
+    reported = """
+        update slot_target set job_state = 'PUBLISHED', job_version = 2, publish_time = '2026-03-02 09:00Z',
+            post_job_id = md5(slot_id), external_url = 'https://provider.example/posts/' || md5(slot_id)
+    """
+    hot = "select pg_stat_get_xact_tuples_hot_updated(cast('slot_target' as regclass))"
+    async with database.transaction() as tx:
+        await tx.execute(Statement(slots))
+        await tx.execute(Statement(targets))
+    async with database.transaction() as tx:
+        await tx.execute(Statement(reported))
+        assert await tx.fetch_value(Statement(hot)) == 500
