@@ -12,6 +12,7 @@ import asyncpg
 from postflow.drafts.v1 import draft_pb2
 from publisher_service.adapters.vault import Vault
 from publisher_service.domain.post_job import Target, job_id
+from queue_service.domain.command import REPEAT_DELAYS
 from servicekit.ids import Uuid7Source
 
 ORGANIZATIONS = 20
@@ -167,7 +168,7 @@ class Seeder:
             "queue",
             "slot",
             "organization_id id draft_id social_account_id schedule_time state origin revision emission not_after "
-            "time_zone content_revision traceparent create_time update_time",
+            "time_zone content_revision traceparent create_time update_time next_emit_at",
             [
                 (
                     post.organization_id,
@@ -185,6 +186,7 @@ class Seeder:
                     "",
                     self._now,
                     self._now,
+                    time + REPEAT_DELAYS[0],
                 )
                 for post in wanted
             ],

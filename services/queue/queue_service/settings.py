@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from queue_service.domain.policy import Policy
+from queue_service.domain.policy import MOST_LEAD, Policy
 from servicekit.run.addresses import NatsUrl, PostgresUrl
 from servicekit.run.settings import Count, Listen
 from topology import Durables, StreamSettings
@@ -51,3 +51,5 @@ class Settings(StreamSettings):
     def __post_init__(self) -> None:
         if not 0 < self.organization_share <= 1:
             raise ValueError("organization_share must lie between 0 and 1")
+        if self.lead > MOST_LEAD:
+            raise ValueError("lead must not be longer than a day")

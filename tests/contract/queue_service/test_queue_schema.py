@@ -50,7 +50,7 @@ async def test_the_migrations_create_what_the_code_declares(empty_database: str)
     [
         {"state": "'LOST'"},
         {"state": "'DISPATCHED'"},
-        {"next_emit_at": "'2026-03-02 09:00Z'"},
+        {"state": "'FAILED'", "next_emit_at": "'2026-03-02 09:00Z'"},
         {"state": "'PUBLISHED'"},
         {"state": "'FAILED'", "expected_time": "'2026-03-02 09:05Z'"},
         {"not_after": "'2026-03-02 08:59Z'"},

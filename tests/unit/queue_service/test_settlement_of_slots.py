@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from queue_service.domain.command import ANSWERED_DELAY, still_wanted
 from queue_service.domain.job import ENDED, JobState
 from queue_service.domain.settlement import JobReport, SlotProgress, TargetProgress, outcome, settle
-from queue_service.domain.slot import SlotState
+from queue_service.domain.slot import LIVE, SlotState
 
 NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 NOW = NINE + timedelta(seconds=2)
@@ -26,7 +26,7 @@ def slot(*targets: tuple[str, str], state: SlotState = SlotState.DISPATCHED) -> 
         revision=1,
         schedule_time=NINE,
         state=state,
-        next_emit_at=NINE + timedelta(seconds=4) if state is SlotState.DISPATCHED else None,
+        next_emit_at=NINE + timedelta(seconds=4) if state in LIVE else None,
         expected_time=None,
         publish_time=None,
         is_answered=False,
@@ -116,6 +116,12 @@ def test_a_scheduled_job_is_no_answer() -> None:
     settled = settle(slot(), [report(JobState.SCHEDULED, 1)], now=NOW)
     assert settled.next_emit_at == slot().next_emit_at
     assert settled.targets[0].report == report(JobState.SCHEDULED, 1)
+
+
+def test_a_report_before_the_dispatch_keeps_the_instant_of_the_repeat() -> None:
+    scheduled = slot(state=SlotState.SCHEDULED)
+    for state in (JobState.SCHEDULED, JobState.BLOCKED):
+        assert settle(scheduled, [report(state, 1)], now=NOW).next_emit_at == scheduled.next_emit_at
 
 
 def test_one_answer_of_two_does_not_put_the_repeat_off() -> None:

@@ -61,8 +61,8 @@ M = TypeVar("M", SlotScheduled, SlotMoved)
 FILL = """
     with added as (
         insert into slot
-        select :org, account || '-' || n, account || '-' || n, account, at, 'SCHEDULED', 'EXACT', 1, 0, null,
-            at + interval '1 day', '', null, null, null, null, 1, '', at, at
+        select :org, account || '-' || n, account || '-' || n, account, at, 'SCHEDULED', 'EXACT', 1, 0,
+            at + interval '4 seconds', at + interval '1 day', '', null, null, null, null, 1, '', at, at
         from unnest(cast(:accounts as text[])) as account
         cross join generate_series(0, :count - 1) as n
         cross join lateral (select cast(:first as timestamptz) + n * cast(:step as interval) as at) as each

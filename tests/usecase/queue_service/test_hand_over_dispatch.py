@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from queue_service.adapters.postgres import dispatch
 from queue_service.domain.job import JobState
 from queue_service.domain.policy import Policy
 from servicekit import failpoints
+from servicekit.pg.session import Statement
 from testkit.clocks import START
 from testkit.readers import all_readers_held
 from tests.usecase.queue_service.steps import DUE, LEAD, drain, seconds
@@ -58,6 +60,35 @@ async def test_a_late_slot_is_handed_over_at_once_and_repeated_from_now_on(queue
     await queue.at("d1", START)
     queue.now = START + timedelta(hours=2)
     await queue.hand_over.dispatch()
+    [first] = queue.stream.taken()
+    queue.now += seconds(3.999)
+    assert not await queue.hand_over.repeat()
+    queue.now += seconds(0.001)
+    assert await queue.hand_over.repeat()
+    [again] = queue.stream.taken()
+    assert (first.emission, again.emission) == (1, 2)
+
+
+@pytest.mark.parametrize("late", [-LEAD, timedelta(hours=2)], ids=["in time", "late"])
+async def test_a_dispatch_writes_no_index_entry_of_slot(queue: "Queue", late: timedelta) -> None:
+    for index in range(20):
+        await queue.save_draft(f"d{index}", f"page-{index}")
+        await queue.at(f"d{index}", DUE)
+    queue.now = DUE + late
+    hot = "select pg_stat_get_xact_tuples_hot_updated(cast('slot' as regclass))"
+    async with queue.database.transaction() as tx:
+        room = await queue.stream.room()
+        await dispatch.claim(tx, now=queue.now, horizon=queue.now + LEAD, room=room, policy=queue.policy)
+        assert await tx.fetch_value(Statement(hot)) == 20
+
+
+async def test_a_slot_of_the_previous_release_gets_its_first_repeat_at_dispatch(queue: "Queue") -> None:
+    await queue.save_draft("d1", "page")
+    await queue.at("d1", DUE)
+    async with queue.database.transaction() as tx:
+        await tx.execute(Statement("update slot set next_emit_at = null"))
+    queue.now = DUE + timedelta(hours=2)
+    assert await queue.hand_over.dispatch()
     [row] = await queue.rows("select next_emit_at from slot")
     assert row.next_emit_at == queue.now + seconds(4)
 

@@ -23,7 +23,7 @@ NOON = START + timedelta(hours=3)
 DRAFTS, ACCOUNTS = ("d0", "d1", "d2", "d3"), ("a0", "a1", "a2")
 END = """
     with ended as (
-        update slot set state = 'PUBLISHED', publish_time = schedule_time
+        update slot set state = 'PUBLISHED', publish_time = schedule_time, next_emit_at = null
         where organization_id = any(:organizations) and split_part(draft_id, '.', 2) = :draft
         returning organization_id, id
     )

@@ -106,10 +106,10 @@ class RecoverCommands:
         """Makes the commands of all unanswered slots due, in pages, because settlement waits for the locked rows."""
         async with self._database.statement() as connection:
             now = await self._clock.now(connection)
-        advanced, size = 0, self._policy.batch
+        advanced, size, lead = 0, self._policy.batch, self._policy.lead
 
         for _ in range(_MOST_PAGES):
-            page = await self._database.run(lambda tx: advance_unanswered(tx, now=now, limit=size))
+            page = await self._database.run(lambda tx: advance_unanswered(tx, now=now, lead=lead, limit=size))
             advanced += page
             self._wake.set()
             if page < size:

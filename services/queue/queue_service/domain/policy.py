@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+MOST_LEAD = timedelta(days=1)
+"""No slot is dispatched longer before its time, so a list of dispatched slots reads none that are later."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:

@@ -203,7 +203,7 @@ def _next_emit_at(
     slot: SlotProgress, state: SlotState, targets: tuple[TargetProgress, ...], now: datetime
 ) -> datetime | None:
     if state is not SlotState.DISPATCHED:
-        return None
+        return slot.next_emit_at if state in LIVE else None
     if all(target.job_state in ANSWERED for target in targets):
         return now + ANSWERED_DELAY
     # A target that was removed and came back needs a command. A job without a time was removed, even if unreported.

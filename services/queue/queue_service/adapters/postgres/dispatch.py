@@ -76,8 +76,10 @@ _COMMAND = """
 # added in between when it sets the account's next due time. It reads one row more per account than may be claimed; the
 # first row left over gives the account's next due time. An account that has reached its limit of unanswered slots is
 # checked again at `retry_at`, once for all its waiting slots. A slot past its latest time does not count as unanswered:
-# Publisher ends it, and if that report is lost, the account must not be stuck. "is true" leaves the planner only the
-# index `slot_unanswered`: with statistics from before a backlog, every index of DISPATCHED slots looks empty.
+# Publisher ends it, and if that report is lost, the account must not be stuck. Both lists are read in the order of
+# `slot_live_time`, because with statistics from before a backlog all indexes look empty. The update changes no column
+# of an index, so it writes none: a slot has `next_emit_at` from the start, unless it was moved or is from the previous
+# release.
 _CLAIM = Statement(f"""
     with waiting as materialized (
         select a.organization_id, a.social_account_id, s.id, s.schedule_time,
@@ -91,17 +93,18 @@ _CLAIM = Statement(f"""
             select count(*) as slots from (
                 select from slot s
                 where s.organization_id = a.organization_id and s.social_account_id = a.social_account_id
-                    and (s.state = 'DISPATCHED') is true and not s.is_answered and s.not_after > :now
-                limit :open_slots
+                    and s.is_live and s.schedule_time <= :horizon
+                    and s.state = 'DISPATCHED' and not s.is_answered and s.not_after > :now
+                order by s.schedule_time limit :open_slots
             ) as each
         ) as o
         left join lateral (
-            select first.*, row_number() over (order by first.schedule_time, first.id) as turn
+            select first.*, row_number() over (order by first.schedule_time) as turn
             from (
                 select s.id, s.schedule_time from slot s
                 where s.organization_id = a.organization_id and s.social_account_id = a.social_account_id
-                    and s.state = 'SCHEDULED'
-                order by s.schedule_time, s.id limit cast(:per_account as bigint) + 1
+                    and s.is_live and s.state = 'SCHEDULED'
+                order by s.schedule_time limit cast(:per_account as bigint) + 1
             ) as first
         ) as s on true
     ),
@@ -118,7 +121,7 @@ _CLAIM = Statement(f"""
     claimed as (
         update slot s set
             state = 'DISPATCHED', emission = s.emission + 1, update_time = :now,
-            next_emit_at = greatest(s.schedule_time, :now) + cast(:delay as interval)
+            next_emit_at = coalesce(s.next_emit_at, greatest(s.schedule_time, :now) + cast(:delay as interval))
         from waiting w
         where w.is_claimed and s.organization_id = w.organization_id and s.id = w.id and s.state = 'SCHEDULED'
         returning s.*
@@ -128,10 +131,17 @@ _CLAIM = Statement(f"""
 """)
 
 # Reads the slots whose commands wait for Publisher again and again, instead of writing to each when to look next. They
-# are not more than the outstanding commands.
+# are not more than the outstanding commands. A first copy that was sent late is due from then on: the dispatch leaves
+# the instant that the slot was given with its time, or it would write an index entry.
 _DUE_REPEATS = Statement("""
-    select organization_id, id, emission, next_emit_at, not_after, is_answered from slot
-    where next_emit_at <= :until order by next_emit_at limit :limit
+    select organization_id, id, emission, due.next_emit_at, not_after, is_answered
+    from slot cross join lateral (
+        select case when emission = 1 and slot.next_emit_at = schedule_time + cast(:delay as interval)
+            then greatest(slot.next_emit_at, update_time + cast(:delay as interval))
+            else slot.next_emit_at end as next_emit_at
+    ) as due
+    where slot.next_emit_at <= :until and state = 'DISPATCHED' and due.next_emit_at <= :until
+    order by slot.next_emit_at limit :limit
 """)
 
 _CLAIM_REPEATS = Statement(f"""
@@ -187,7 +197,7 @@ _PLACES = text("""
         cross join lateral (
             select p.update_time from slot p
             where p.organization_id = s.organization_id and p.social_account_id = s.social_account_id
-                and p.state = e.state and p.schedule_time < s.schedule_time
+                and p.list_state = e.state and p.schedule_time < s.schedule_time
             order by p.schedule_time desc, p.id desc limit 1
         ) as neighbor
     ) as before
@@ -197,7 +207,7 @@ _PLACES = text("""
         cross join lateral (
             select p.update_time from slot p
             where p.organization_id = s.organization_id and p.social_account_id = s.social_account_id
-                and p.state = e.state and p.schedule_time > s.schedule_time
+                and p.list_state = e.state and p.schedule_time > s.schedule_time
             order by p.schedule_time, p.id limit 1
         ) as neighbor
     ) as after
@@ -223,15 +233,16 @@ _ADVANCE_LINES = text("""
     from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]))
         as u (organization_id, social_account_id)
     where s.organization_id = u.organization_id and s.social_account_id = u.social_account_id
-        and s.state = 'DISPATCHED' and s.is_answered
+        and s.is_live and s.state = 'DISPATCHED' and s.is_answered
         and s.next_emit_at > cast(:now as timestamptz) + cast(:answered_delay as interval)
 """)
 
 # Makes repeats due in their old order: what was due sooner gets an earlier instant, and all instants lie before now.
+# What is due after `until` is not dispatched yet.
 _ADVANCE_UNANSWERED = Statement("""
     with page as materialized (
         select organization_id, id from slot
-        where next_emit_at > :now and not is_answered
+        where next_emit_at > :now and next_emit_at <= :until and state = 'DISPATCHED' and not is_answered
         order by next_emit_at limit :limit
         for update
     )
@@ -247,7 +258,7 @@ _OVERDUE = text("""
 """)
 
 _REPEAT_SOON = Statement("""
-    update slot s set next_emit_at = least(s.next_emit_at, :at)
+    update slot s set next_emit_at = :at
     from unnest(cast(:organization_ids as text[]), cast(:ids as text[]), cast(:emissions as integer[]))
         as u (organization_id, id, emission)
     where s.organization_id = u.organization_id and s.id = u.id and s.state = 'DISPATCHED'
@@ -308,7 +319,12 @@ async def next_repeat_time(session: Session, stream: str) -> tuple[datetime, dat
 
 async def find_due_repeats(session: Session, *, until: datetime) -> list[DueSlot]:
     """Returns the slots whose commands are due for a repeat until then, the longest due first."""
-    return list(map(DueSlot._make, await session.fetch(_DUE_REPEATS, {"until": until, "limit": _MOST_DUE})))
+    return list(
+        map(
+            DueSlot._make,
+            await session.fetch(_DUE_REPEATS, {"until": until, "limit": _MOST_DUE, "delay": REPEAT_DELAYS[0]}),
+        )
+    )
 
 
 async def find_unanswered_targets(
@@ -391,10 +407,10 @@ async def repeat_soon(tx: Transaction, commands: Iterable[Command], *, at: datet
     )
 
 
-async def advance_unanswered(tx: Transaction, *, now: datetime, limit: int) -> int:
+async def advance_unanswered(tx: Transaction, *, now: datetime, lead: timedelta, limit: int) -> int:
     """Makes slots with unanswered commands due for a repeat now. Returns how many, at most `limit`."""
     await pin_plans(tx)
-    return await tx.execute(_ADVANCE_UNANSWERED, {"now": now, "limit": limit})
+    return await tx.execute(_ADVANCE_UNANSWERED, {"now": now, "until": now + lead + LONGEST_DELAY, "limit": limit})
 
 
 async def find_overdue(connection: AsyncConnection) -> Overdue:

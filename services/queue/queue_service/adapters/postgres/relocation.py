@@ -33,7 +33,7 @@ _LOCK_OUTDATED = text("""
     from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:releases as text[]))
         as u (organization_id, social_account_id, release)
     join slot s on s.organization_id = u.organization_id and s.social_account_id = u.social_account_id
-        and s.state = 'SCHEDULED'
+        and s.is_live and s.state = 'SCHEDULED'
     where s.time_zone <> '' and coalesce(s.tzdata_version, '') < u.release
     order by s.organization_id, s.id for update of s
 """)
@@ -42,7 +42,7 @@ _OTHERS = text("""
     from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:releases as text[]))
         as u (organization_id, social_account_id, release)
     join slot s on s.organization_id = u.organization_id and s.social_account_id = u.social_account_id
-        and s.state in ('SCHEDULED', 'DISPATCHED')
+        and s.is_live
     where s.state <> 'SCHEDULED' or s.time_zone = '' or coalesce(s.tzdata_version, '') >= u.release
 """)
 # The unique index on live times checks each row as it is written, and the slots of an account mostly move to each
@@ -60,7 +60,7 @@ _PLACE = text("""
             local_date = coalesce(r.local_date, s.local_date), local_time = coalesce(r.local_time, s.local_time),
             nominal_local_time = r.nominal, tzdata_version = :release,
             revision = s.revision + r.is_moved::integer,
-            expected_time = case when not r.is_moved then s.expected_time end,
+            next_emit_at = null, expected_time = case when not r.is_moved then s.expected_time end,
             update_time = case when r.is_moved then :now else s.update_time end
         from unnest(
             cast(:organization_ids as text[]), cast(:ids as text[]), cast(:schedule_times as timestamptz[]),
@@ -83,7 +83,7 @@ _CAUGHT_UP = text("""
         next_due_time = (
             select s.schedule_time from slot s
             where s.organization_id = q.organization_id and s.social_account_id = q.social_account_id
-                and s.state = 'SCHEDULED'
+                and s.is_live and s.state = 'SCHEDULED'
             order by s.schedule_time limit 1
         ),
         search_from = case when u.is_changed then :epoch else q.search_from end,

@@ -34,7 +34,7 @@ _LOCK_LIVE_PROGRESS = Statement(f"""
     from unnest(cast(:organization_ids as text[]), cast(:draft_ids as text[]), cast(:social_account_ids as text[]))
         as u (organization_id, draft_id, social_account_id)
     join slot s on s.organization_id = u.organization_id and s.draft_id = u.draft_id
-        and s.social_account_id = u.social_account_id and s.state in ('SCHEDULED', 'DISPATCHED')
+        and s.social_account_id = u.social_account_id and s.is_live
     join slot_target t on t.organization_id = s.organization_id and t.slot_id = s.id
     order by s.organization_id, s.id, t.channel, t.destination
     for update of s, t

@@ -11,8 +11,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_service.adapters.postgres.rows import by_slot
 from queue_service.domain.account import AccountKey
+from queue_service.domain.command import REPEAT_DELAYS
 from queue_service.domain.job import JobState
-from queue_service.domain.listing import Filter, Position
+from queue_service.domain.listing import Filter, Position, list_states
+from queue_service.domain.policy import MOST_LEAD
 from queue_service.domain.slot import COUNTED, SPACING, BlockingSlot, QueueSlot, SlotOrigin, SlotState, SlotTarget
 from servicekit.pg.database import Transaction
 from servicekit.pg.session import Statement
@@ -26,7 +28,7 @@ _NEAR = Statement("""
     cross join lateral (
         select s.id, s.schedule_time from slot s
         where s.organization_id = wanted.organization_id and s.social_account_id = wanted.social_account_id
-            and s.state in ('SCHEDULED', 'DISPATCHED')
+            and s.is_live
             and s.schedule_time > wanted.schedule_time - cast(:spacing as interval)
             and s.schedule_time < wanted.schedule_time + cast(:spacing as interval)
         limit 1
@@ -40,7 +42,7 @@ _COUNTED = Statement("""
     cross join lateral (
         select count(*) as slots from slot s
         where s.organization_id = day.organization_id and s.social_account_id = day.social_account_id
-            and s.state = any(cast(:states as text[]))
+            and s.list_state = any(cast(:states as text[]))
             and s.schedule_time >= day.day_start and s.schedule_time < day.day_end
     ) as found
 """)
@@ -72,10 +74,11 @@ _INSERT_SLOTS = Statement("""
     )
     insert into slot (organization_id, id, draft_id, social_account_id, schedule_time, state, origin, revision,
         emission, not_after, time_zone, local_date, local_time, content_revision, traceparent, create_time,
-        update_time, nominal_local_time, tzdata_version, sequence)
+        update_time, nominal_local_time, tzdata_version, sequence, next_emit_at)
     select s.organization_id, s.id, s.draft_id, s.social_account_id, s.schedule_time, 'SCHEDULED', s.origin, 1, 0,
         s.not_after, s.time_zone, s.local_date, s.local_time, s.content_revision, s.traceparent,
-        cast(:now as timestamptz), cast(:now as timestamptz), s.nominal, nullif(s.tzdata_version, ''), s.sequence
+        cast(:now as timestamptz), cast(:now as timestamptz), s.nominal, nullif(s.tzdata_version, ''), s.sequence,
+        s.schedule_time + cast(:delay as interval)
     from unnest(
         cast(:organization_ids as text[]), cast(:ids as text[]), cast(:draft_ids as text[]),
         cast(:social_account_ids as text[]), cast(:schedule_times as timestamptz[]), cast(:origins as text[]),
@@ -102,13 +105,17 @@ _FIND_SLOTS = text(f"""
     join slot_target t on t.organization_id = s.organization_id and t.slot_id = s.id
     order by s.organization_id, s.id, t.channel, t.destination
 """)
+# Dispatched slots are found among the live ones: a list of them reads none that are later than any lead.
 _PAGE = f"""
     select {_SLOT}, {_OF_TARGETS}
     from (
-        select chosen.* from unnest(cast(:states as text[])) as wanted (state)
+        select chosen.* from unnest(cast(:list_states as text[])) as wanted (list_state)
         cross join lateral (
             select * from slot s
-            where s.organization_id = :organization_id and s.state = wanted.state %s
+            where s.organization_id = :organization_id and s.list_state = wanted.list_state %s
+                and s.state = any(cast(:states as text[])) and s.schedule_time <= case
+                    when wanted.list_state = 'LIVE' and :is_past then now() + cast(:most_lead as interval)
+                    else 'infinity' end
                 and (s.schedule_time, s.id) > (:after_time, :after_id)
             order by s.schedule_time, s.id limit :size
         ) as chosen
@@ -177,7 +184,7 @@ async def count_slots(tx: Transaction, days: Sequence[Day]) -> dict[tuple[Accoun
             "dates": [day.local_date for day in days],
             "starts": [day.start for day in days],
             "ends": [day.end for day in days],
-            "states": sorted(COUNTED),
+            "states": list_states(COUNTED),
         },
     )
     return {((organization, account), day): slots for organization, account, day, slots in result}
@@ -199,6 +206,7 @@ async def insert_slots(tx: Transaction, slots: Sequence[QueueSlot], *, now: date
             "last_sequences": [new[-1].sequence for new in queues.values()],
             "queues": len(queues),
             "now": now,
+            "delay": REPEAT_DELAYS[0],
             "organization_ids": [slot.organization_id for slot in slots],
             "ids": [slot.id for slot in slots],
             "draft_ids": [slot.draft_id for slot in slots],
@@ -231,15 +239,19 @@ async def find_slots(connection: AsyncConnection, keys: Sequence[tuple[str, str]
 async def list_slots(connection: AsyncConnection, wanted: Filter, *, after: Position, size: int) -> list[QueueSlot]:
     """Reads a page of slots in the order of their times."""
     statement = _LIST_OF_DRAFT if wanted.draft_id else _LIST_OF_ACCOUNT if wanted.social_account_id else _LIST
+    states = wanted.states or tuple(SlotState)
     names: dict[str, object] = {
         "organization_id": wanted.organization_id,
-        "states": list(wanted.states or SlotState),
+        "states": list(states),
         "after_time": after.schedule_time,
         "after_id": after.slot_id,
         "size": size,
     }
     if wanted.draft_id:
         names["draft_id"] = wanted.draft_id
+    else:
+        is_past = SlotState.SCHEDULED not in states
+        names |= {"list_states": list_states(states), "is_past": is_past, "most_lead": MOST_LEAD}
     if wanted.draft_id or wanted.social_account_id:
         names["social_account_id"] = wanted.social_account_id
     return [_slot(targets) for targets in by_slot(await connection.execute(statement, names))]

@@ -5,6 +5,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Computed,
     Date,
     DateTime,
     ForeignKeyConstraint,
@@ -22,8 +23,8 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from servicekit.pg.tables import Timestamp, add_service_tables
 
-_LIVE = text("state in ('SCHEDULED', 'DISPATCHED')")
-
+_LIVE = "('SCHEDULED', 'DISPATCHED')"
+_LIST_STATE = f"case when state in {_LIVE} then 'LIVE' else state end"
 _BY_THE_CLOCK = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
 
 metadata = MetaData()
@@ -92,6 +93,7 @@ slot = Table(
     Column("revision", BigInteger, nullable=False),
     # The number of the newest copy of the slot's commands.
     Column("emission", Integer, nullable=False),
+    # When to look at the commands of a dispatched slot next. It is set before, so that the dispatch does not change it.
     Column("next_emit_at", Timestamp),
     Column("not_after", Timestamp, nullable=False),
     Column("time_zone", Text, nullable=False),
@@ -115,6 +117,14 @@ slot = Table(
     Column("state_reason", Text, nullable=False, server_default=""),
     # When Queue noticed that the slot should have ended.
     Column("overdue_time", Timestamp),
+    # Indexes have these instead of the state, so that a dispatch, which changes neither, writes no index entry.
+    Column("is_live", Boolean, Computed(f"state in {_LIVE}", persisted=True), nullable=False),
+    Column(
+        "list_state",
+        Text,
+        Computed(f"case when state in {_LIVE} then 'LIVE' else state end", persisted=True),
+        nullable=False,
+    ),
     PrimaryKeyConstraint("organization_id", "id"),
 )
 # A slot takes one instant of its account, and a draft has one live slot on an account.
@@ -124,7 +134,7 @@ Index(
     slot.c.social_account_id,
     slot.c.schedule_time,
     unique=True,
-    postgresql_where=_LIVE,
+    postgresql_where=text("is_live"),
 )
 Index(
     "slot_live_draft",
@@ -132,28 +142,21 @@ Index(
     slot.c.draft_id,
     slot.c.social_account_id,
     unique=True,
-    postgresql_where=_LIVE,
+    postgresql_where=text("is_live"),
 )
 Index("slot_emission_due", slot.c.next_emit_at, postgresql_where=text("next_emit_at is not null"))
-# The slots of an account that Publisher has not answered.
-Index(
-    "slot_unanswered",
-    slot.c.organization_id,
-    slot.c.social_account_id,
-    postgresql_where=text("(state = 'DISPATCHED') is true and not is_answered"),
-)
 Index(
     "slot_overdue",
     slot.c.not_after,
     postgresql_where=text("overdue_time is not null and next_emit_at is not null"),
 )
 # The state comes before the time, so a list of some states reads no slots in other states.
-Index("slot_by_time", slot.c.organization_id, slot.c.state, slot.c.schedule_time, slot.c.id)
+Index("slot_by_time", slot.c.organization_id, slot.c.list_state, slot.c.schedule_time, slot.c.id)
 Index(
     "slot_by_account",
     slot.c.organization_id,
     slot.c.social_account_id,
-    slot.c.state,
+    slot.c.list_state,
     slot.c.schedule_time,
     slot.c.id,
 )
