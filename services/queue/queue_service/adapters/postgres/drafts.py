@@ -84,7 +84,7 @@ _EXTEND_SLOTS = text("""
     update slot s set
         is_answered = false, update_time = :now,
         emission = s.emission + case when s.state = 'DISPATCHED' then 1 else 0 end,
-        next_emit_at = case when s.state = 'DISPATCHED' then least(s.next_emit_at, :now) end
+        next_emit_at = case when s.state = 'DISPATCHED' then least(s.next_emit_at, :now) else s.next_emit_at end
     from (select distinct organization_id, slot_id from added) as extended
     where s.organization_id = extended.organization_id and s.id = extended.slot_id
     returning s.organization_id, s.id

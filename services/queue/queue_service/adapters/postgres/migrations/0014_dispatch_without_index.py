@@ -7,10 +7,12 @@ release get it when they are dispatched.
 
 from alembic import op
 
-revision = "0012"
-down_revision = "0011"
+revision = "0014"
+down_revision = "0013"
 
 STATEMENTS = (
+    # For the rewrite: slots that have ended need no room.
+    "alter table slot reset (fillfactor)",
     "drop index slot_live_time, slot_live_draft, slot_by_time, slot_by_account, slot_unanswered",
     """
     alter table slot
@@ -25,8 +27,7 @@ STATEMENTS = (
                 when 'SCHEDULED' then true else next_emit_at is null end
         )
     """,
-    # After the rewrite, which would leave room beside slots that have ended.
-    "alter table slot set (fillfactor = 50)",
+    "alter table slot set (fillfactor = 45)",
     """
     create unique index slot_live_time on slot (organization_id, social_account_id, schedule_time)
         where is_live
