@@ -2,8 +2,8 @@
 
 from servicekit.pg.migrations.service_tables import upgrade_to_v4
 
-revision = "0013"
-down_revision = "0012"
+revision = "0011"
+down_revision = "0010"
 
 
 def upgrade() -> None:

@@ -7,8 +7,8 @@ release get it when they are dispatched.
 
 from alembic import op
 
-revision = "0014"
-down_revision = "0013"
+revision = "0013"
+down_revision = "0012"
 
 STATEMENTS = (
     # For the rewrite: slots that have ended need no room.

@@ -7,8 +7,8 @@ nothing is rewritten.
 
 from alembic import op
 
-revision = "0013"
-down_revision = "0012"
+revision = "0012"
+down_revision = "0011"
 
 
 def upgrade() -> None:
