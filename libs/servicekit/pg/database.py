@@ -3,21 +3,22 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 from typing import TypeVar
 
 import asyncpg
 from sqlalchemy import URL, event
 from sqlalchemy.engine import ExceptionContext, make_url
-from sqlalchemy.exc import DBAPIError, DisconnectionError, EmulatedDBAPIException
+from sqlalchemy.exc import DBAPIError, DisconnectionError, EmulatedDBAPIException, ResourceClosedError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from servicekit.pg.errors import is_refused_write, is_rerunnable
-from servicekit.pg.session import Listener, Session
+from servicekit.pg.session import ConnectionLost, Listener, Session
 
 T = TypeVar("T")
+C = TypeVar("C")
 S = TypeVar("S", bound=Session)
 
 _RERUNS = 6
@@ -134,10 +135,7 @@ class Database:
 
     @asynccontextmanager
     async def _held(self, kind: type[S], engine: AsyncEngine) -> AsyncIterator[S]:
-        try:
-            pooled = await engine.raw_connection()
-        except EmulatedDBAPIException as error:
-            raise error.driver_exception from None
+        pooled = await _opened(engine.raw_connection())
         session = kind(pooled, engine, self._losses.of(pooled), self.listeners)
         try:
             yield session
@@ -162,18 +160,39 @@ class Database:
 
         For what callers ask. Slow lists may hold all of these connections, so what posts wait for uses `statement()`.
         """
-        async with self._readers.connect() as connection:
+        async with _connected(self._readers) as connection:
             yield connection
 
     @asynccontextmanager
     async def statement(self) -> AsyncIterator[AsyncConnection]:
         """Yields SQLAlchemy's connection, on which each statement commits by itself, without BEGIN and COMMIT."""
-        async with self._autocommit.connect() as connection:
+        async with _connected(self._autocommit) as connection:
             yield connection
 
     async def dispose(self) -> None:
         await self.engine.dispose()
         await self._readers.dispose()
+
+
+@asynccontextmanager
+async def _connected(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    async with AsyncExitStack() as stack:
+        connection = await _opened(engine.connect())
+        stack.push_async_exit(connection.__aexit__)
+        yield connection
+
+
+async def _opened(opening: Awaitable[C]) -> C:
+    """Waits for a connection of a pool.
+
+    SQLAlchemy questions the first one of an engine. If the server is lost meanwhile, its own code stumbles over that.
+    """
+    try:
+        return await opening
+    except EmulatedDBAPIException as error:
+        raise error.driver_exception from None
+    except (ResourceClosedError, NotImplementedError) as error:
+        raise ConnectionLost(error) from error
 
 
 class _Losses:
