@@ -92,7 +92,8 @@ async def test_a_service_that_is_left_out_can_be_run_by_hand(tmp_path: Path) -> 
         assert await stack.says("devstack env", 10), list(stack.lines)
         assert [line.split()[0] for line in stack.lines if line.endswith(", left to you")] == ["queue"]
         (command,) = [line.strip() for line in stack.lines if "devstack env" in line]
-        by_hand = command.replace("-m pdb ", "")
+        # Without its parentheses the shell becomes the service, which then hears the signal at the end.
+        by_hand = command.replace("-m pdb ", "").removeprefix("(").removesuffix(")")
         queue = await Child.start(["/bin/sh", "-c", by_hand], name="queue", environment=inherited())
         try:
             assert await queue.says('"serving"', START_SECONDS), list(queue.lines)
