@@ -12,7 +12,7 @@ from opentelemetry import trace
 from servicekit.run import context
 from servicekit.run.settings import LogLevel
 
-_NOISY = ("aiohttp.access", "alembic", "asyncio", "asyncpg", "grpc", "nats", "opentelemetry", "sqlalchemy")
+_NOISY = ("alembic", "asyncio", "asyncpg", "grpc", "nats", "opentelemetry", "sqlalchemy")
 _FRESH = len(logging.makeLogRecord({}).__dict__)  # the attributes of a new record, before those of `extra`
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "color_message"}
 _LONGEST_FIELD = 1000  # characters
