@@ -1,4 +1,4 @@
-"""Reads from the databases what they have written, and what the rows say."""
+"""Reads the databases, and shows waiting posts to Queue."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -23,6 +23,14 @@ class Databases:
         """Returns the bytes of WAL that the whole server has ever written."""
         connection = next(iter(self._connections.values()))
         return int(await connection.fetchval("select pg_current_wal_insert_lsn() - '0/0'::pg_lsn"))
+
+    async def release(self, due: datetime) -> str:
+        """Shows the slots of `Seeder.scheduled` to Queue. Returns where the WAL of what follows begins."""
+        queue = self._connections["queue"]
+        async with queue.transaction():
+            await queue.execute("update account_queue set next_due_time = $1 where next_due_time is null", due)
+            position: str = await queue.fetchval("select pg_current_wal_insert_lsn()::text")
+        return position
 
     async def value(self, service: str, query: str, *values: object) -> int:
         return int(await self._connections[service].fetchval(query, *values))

@@ -58,11 +58,11 @@ async def drain(site: Site, posts: int, profiler: Profiler) -> Drained:
     await site.seeder.accounts(wanted)
     await site.seeder.scheduled(wanted, due)
     log = Log(site.stack.state.path / "postgres/cluster/data", site.stack.database_urls)
-    start, before = await log.position(), await mark(site)
+    before = await mark(site)
     processes = site.processes()
     cpu = processes.cpu()
     async with profiler.recording(site.stack, f"pipeline-{posts}"):
-        await site.seeder.release(due)
+        start = await site.stored.release(due)
         used = await site.streams.drained(before.commands + posts, lambda: processes.since(cpu), within=_LIMIT)
     streamed, end = await counted(site, before, posts), await log.position()
     await check(site, wanted)

@@ -2,7 +2,9 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import asyncpg
 
@@ -11,6 +13,7 @@ from devstack.servers.postgres import EmbeddedPostgres
 from servicekit.clock import SystemClock
 
 _ROUNDS = 3
+"""Before a measurement, and after it."""
 _BATCH = 500
 _CLAIM = """
     update floor_job set state = 1 where id = any(array(
@@ -27,10 +30,13 @@ class Floor:
     """Microseconds of one job."""
 
 
-async def measure(postgres: EmbeddedPostgres, jobs: int) -> Floor:
-    """Returns the best of three rounds: what disturbs a round makes it only worse."""
-    rounds = [await _round(postgres, jobs) for _ in range(_ROUNDS)]
-    return Floor(per_second=max(each.per_second for each in rounds), cpu=min(each.cpu for each in rounds))
+async def rounds(postgres: EmbeddedPostgres, jobs: int) -> list[Floor]:
+    return [await _round(postgres, jobs) for _ in range(_ROUNDS)]
+
+
+def middle(measured: Sequence[Floor]) -> Floor:
+    """Returns the median: a machine changes its speed within minutes, and single rounds are disturbed."""
+    return Floor(per_second=median(each.per_second for each in measured), cpu=median(each.cpu for each in measured))
 
 
 async def _round(postgres: EmbeddedPostgres, jobs: int) -> Floor:

@@ -55,7 +55,7 @@ async def _away(site: Site, load: Load) -> Counted:
     wanted = await _waiting(site, load.posts)
     before = await mark(site)
     await site.stack.stop("publisher")
-    await site.seeder.release(SystemClock().now() - _OVERDUE)
+    await site.stored.release(SystemClock().now() - _OVERDUE)
     await asyncio.sleep(load.stopped)
     await site.stack.start("publisher")
     return await _per_post(site, wanted, before, within=60 + load.posts / 200)
@@ -65,7 +65,7 @@ async def _slow(site: Site, load: Load) -> Counted:
     wanted = await _waiting(site, load.slow_posts)
     before = await mark(site)
     await site.stack.sandbox.faults({"fault": "slow", "seconds": load.answer_seconds})
-    await site.seeder.release(SystemClock().now() - _OVERDUE)
+    await site.stored.release(SystemClock().now() - _OVERDUE)
     # Publisher has 64 requests in flight at a provider at most; here it gets twice the time that they need.
     within = 60 + load.slow_posts * load.answer_seconds / 32
     return await _per_post(site, wanted, before, within=within)

@@ -19,9 +19,11 @@ async def measure(sizes: Sequence[int], profiler: Profiler) -> list[Result]:
     measured: list[tuple[Floor, Drained]] = []
     for size in sizes:
         async with sites.running() as running:
-            print(f"measuring: the floor, then {size:,} posts due at once", file=sys.stderr, flush=True)
-            bare = await floor.measure(running.postgres, _FLOOR_JOBS)
-            measured.append((bare, await drain(running, size, profiler)))
+            print(f"measuring: {size:,} posts due at once between rounds of the floor", file=sys.stderr, flush=True)
+            bare = await floor.rounds(running.postgres, _FLOOR_JOBS)
+            drained = await drain(running, size, profiler)
+            bare += await floor.rounds(running.postgres, _FLOOR_JOBS)
+            measured.append((floor.middle(bare), drained))
     return results(measured)
 
 

@@ -89,7 +89,7 @@ class Seeder:
         )
 
     async def scheduled(self, wanted: Sequence[Post], schedule_time: datetime) -> None:
-        """Writes approved drafts with a slot that no dispatcher sees until `release`."""
+        """Writes approved drafts with a slot that no dispatcher sees until `Databases.release`."""
         await self._publisher(wanted, schedule_time)
         await self._queue(wanted, schedule_time)
         await self._drafts(wanted, schedule_time)
@@ -100,11 +100,6 @@ class Seeder:
         """Writes only post jobs and contents, for commands that do not come from Queue."""
         await self._publisher(wanted, schedule_time)
         await self._execute("publisher", "analyze")
-
-    async def release(self, schedule_time: datetime) -> None:
-        await self._execute(
-            "queue", "update account_queue set next_due_time = $1 where next_due_time is null", schedule_time
-        )
 
     async def _publisher(self, wanted: Sequence[Post], time: datetime) -> None:
         content, digest = _content()

@@ -52,7 +52,7 @@ async def measure(*, at_once: int, per_second: int, seconds: int) -> list[Result
         services = ("schedule",)
         async with Stack(Path(folder), durable=True, environment=environment, services=services) as stack:
             assert stack.postgres is not None
-            bare = await floor.measure(stack.postgres, 50_000)
+            bare = floor.middle(await floor.rounds(stack.postgres, 50_000))
             return [
                 *await _burst(stack, at_once, bare),
                 *await _lateness(stack, per_second, seconds),
