@@ -50,6 +50,7 @@ class Stack:
         environment: Mapping[str, str] | None = None,
         services: Sequence[str] = SERVICES,
         replicas: Mapping[str, int] | None = None,
+        replica_scripts: Path | None = None,
         without: Sequence[str] = (),
         respawn: bool = True,
         respawn_servers: bool = False,
@@ -61,7 +62,8 @@ class Stack:
 
         `environment` is for the services, and names servers to use instead of the embedded ones. `postgres_options`
         are further settings of the embedded PostgreSQL. `replicas` says how many processes a service has, if not one;
-        the second is called `queue-2`. A service named by `without` gets its database and its address, and somebody
+        the second is called `queue-2`; `replica_scripts` is the folder of the programs that they run: those of
+        another release, if given. A service named by `without` gets its database and its address, and somebody
         else starts it. `respawn` restarts services that end by themselves, `respawn_servers` PostgreSQL and NATS;
         `reset` begins with empty data.
         """
@@ -74,6 +76,8 @@ class Stack:
             for service in self._started
             for number in range(2, (replicas or {}).get(service, 1) + 1)
         )
+        self._scripts = Path(sysconfig.get_path("scripts"))
+        self._replica_scripts = replica_scripts or self._scripts
         self._respawn = respawn
         self._respawn_servers = respawn_servers
         self._reset = reset
@@ -264,9 +268,9 @@ class Stack:
             raise WrongSetting(f"{place}: {wrong.complaint if wrong else str(error) or type(error).__name__}") from None
 
     def _add_keepers(self, group: asyncio.TaskGroup) -> None:
-        scripts = Path(sysconfig.get_path("scripts"))
-        commands = {service: [str(console_script(service, scripts))] for service in self._started}
-        commands |= {replica.name: [str(console_script(replica.service, scripts))] for replica in self._replicas}
+        commands = {service: [str(console_script(service, self._scripts))] for service in self._started}
+        for replica in self._replicas:
+            commands[replica.name] = [str(console_script(replica.service, self._replica_scripts))]
         if not self._layout.external_sandbox:
             ledger = self.sandbox.path
             assert ledger is not None

@@ -1,6 +1,7 @@
 """Runs many drafts while something breaks every second, then repairs everything and checks every promise.
 
-`python -m testkit.stack.mixed_run --seeds 20 --posts 300` runs seed after seed, each on a stack of its own.
+`python -m testkit.stack.mixed_run --seeds 20 --posts 300` runs seed after seed, each on a stack of its own; `--beside`
+gives each service a replica of another release.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from pathlib import Path
 import grpc
 
 from devstack.errors import StackError
+from devstack.layout import SERVICES, console_script
 from devstack.stack import Stack
 from testkit.stack.author import Author
 from testkit.stack.history import History
@@ -64,10 +66,16 @@ class ProxiedStack:
 
 
 @asynccontextmanager
-async def proxied_stack(folder: Path) -> AsyncIterator[ProxiedStack]:
-    """Starts two publishers, each with a proxy before its database, and two queues."""
+async def proxied_stack(folder: Path, beside: Path | None = None) -> AsyncIterator[ProxiedStack]:
+    """Starts two publishers, each with a proxy before its database, and two queues.
+
+    `beside` is the folder of another release's programs: then every service has a replica, which runs them.
+    """
+    replicas = dict.fromkeys(SERVICES, 2) if beside else REPLICAS
     async with AsyncExitStack() as exits:
-        stack = await exits.enter_async_context(Stack(folder, environment=QUICK, replicas=REPLICAS, respawn=False))
+        stack = await exits.enter_async_context(
+            Stack(folder, environment=QUICK, replicas=replicas, replica_scripts=beside, respawn=False)
+        )
         proxies = []
         for publisher in ("publisher", "publisher-2"):
             proxy = await exits.enter_async_context(Proxy(stack.database_urls["publisher"]))
@@ -110,12 +118,12 @@ async def _live(
         await Author(posting, draft, chance).live(chance.uniform(1, 6), repaired)
 
 
-async def _campaign(seeds: list[int], posts: int) -> int:
+async def _campaign(seeds: list[int], posts: int, beside: Path | None) -> int:
     failed = []
     for seed in seeds:
         with tempfile.TemporaryDirectory(prefix="postflow-faults-") as folder:
             try:
-                async with proxied_stack(Path(folder) / "state") as proxied:
+                async with proxied_stack(Path(folder) / "state", beside) as proxied:
                     outcome = await mixed_run(proxied, seed=seed, posts=posts)
             except BROKEN as error:
                 failed.append(seed)
@@ -140,8 +148,22 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1, help="number of seeds, run one after another")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--posts", type=int, default=300, help="drafts per run")
+    parser.add_argument(
+        "--beside",
+        type=programs,
+        metavar="CHECKOUT",
+        help="a release with its .venv, of which each service has a replica",
+    )
     given = parser.parse_args()
-    return asyncio.run(_campaign(list(range(given.first, given.first + given.seeds)), given.posts))
+    return asyncio.run(_campaign(list(range(given.first, given.first + given.seeds)), given.posts, given.beside))
+
+
+def programs(checkout: str) -> Path:
+    folder = Path(checkout).absolute() / ".venv/bin"
+    missing = [str(script) for service in SERVICES if not (script := console_script(service, folder)).exists()]
+    if missing:
+        raise argparse.ArgumentTypeError(f"there is no {missing[0]}: run tools/bootstrap .venv there")
+    return folder
 
 
 if __name__ == "__main__":
