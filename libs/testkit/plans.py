@@ -95,17 +95,22 @@ def listen(database: Database, heard: Callable[[str, Sequence[Any]], None]) -> N
 
 async def planned(database: Database, statement: TextClause | Statement) -> list[dict[str, Any]]:
     """Returns the nodes of the statement's generic plan, which services use for all values."""
+    async with database.read() as connection:
+        return await planned_on(connection, statement)
+
+
+async def planned_on(connection: AsyncConnection, statement: TextClause | Statement) -> list[dict[str, Any]]:
+    """Returns the nodes of the statement's generic plan under the settings of the connection's transaction."""
     if isinstance(statement, Statement):
         compiled, parameters = statement.sql, len(statement.names)
     else:
         clause = statement.compile(dialect=dialect())  # type: ignore[no-untyped-call]
         compiled, parameters = str(clause), len(clause.params)
     values = ", ".join(["null"] * parameters)
-    async with database.read() as connection:
-        raw: Any = (await connection.get_raw_connection()).driver_connection
-        await raw.execute(f"prepare statement as {compiled}")
-        (top,) = await raw.fetchval(f"explain (format json) execute statement{f' ({values})' * bool(values)}")
-        await raw.execute("deallocate statement")
+    raw: Any = (await connection.get_raw_connection()).driver_connection
+    await raw.execute(f"prepare statement as {compiled}")
+    (top,) = await raw.fetchval(f"explain (format json) execute statement{f' ({values})' * bool(values)}")
+    await raw.execute("deallocate statement")
     return list(nodes_of(top["Plan"]))
 
 

@@ -76,10 +76,10 @@ _COMMAND = """
 # added in between when it sets the account's next due time. It reads one row more per account than may be claimed; the
 # first row left over gives the account's next due time. An account that has reached its limit of unanswered slots is
 # checked again at `retry_at`, once for all its waiting slots. A slot past its latest time does not count as unanswered:
-# Publisher ends it, and if that report is lost, the account must not be stuck. Both lists are read in the order of
-# `slot_live_time`, because with statistics from before a backlog all indexes look empty. The update changes no column
-# of an index, so it writes none: a slot has `next_emit_at` from the start, unless it was moved or is from the previous
-# release.
+# Publisher ends it, and if that report is lost, the account must not be stuck. With statistics from before a backlog
+# all indexes look empty: so both lists are read in the order of `slot_live_time`, and the bound of the first one is a
+# pair, which no index without the account has. The update changes no column of an index, so it writes none: a slot has
+# `next_emit_at` from the start, unless it was moved or is from the previous release.
 _CLAIM = Statement(f"""
     with waiting as materialized (
         select a.organization_id, a.social_account_id, s.id, s.schedule_time,
@@ -93,7 +93,7 @@ _CLAIM = Statement(f"""
             select count(*) as slots from (
                 select from slot s
                 where s.organization_id = a.organization_id and s.social_account_id = a.social_account_id
-                    and s.is_live and s.schedule_time <= :horizon
+                    and s.is_live and (s.social_account_id, s.schedule_time) <= (a.social_account_id, :horizon)
                     and s.state = 'DISPATCHED' and not s.is_answered and s.not_after > :now
                 order by s.schedule_time limit :open_slots
             ) as each
