@@ -82,12 +82,17 @@ async def test_a_dispatch_writes_no_index_entry_of_slot(queue: "Queue", late: ti
         assert await tx.fetch_value(Statement(hot)) == 20
 
 
-async def test_a_slot_of_the_previous_release_gets_its_first_repeat_at_dispatch(queue: "Queue") -> None:
+@pytest.mark.parametrize("left", [None, timedelta(days=-1), timedelta(hours=1)])
+async def test_an_instant_that_the_previous_release_left_is_set_at_dispatch(
+    queue: "Queue", left: timedelta | None
+) -> None:
+    """0.1.0 gives a slot none, moves a slot without it, and after a loss makes each due, whether dispatched or not."""
     await queue.save_draft("d1", "page")
     await queue.at("d1", DUE)
     async with queue.database.transaction() as tx:
-        await tx.execute(Statement("update slot set next_emit_at = null"))
-    queue.now = DUE + timedelta(hours=2)
+        touched = Statement("update slot set next_emit_at = schedule_time + cast(:left as interval)")
+        await tx.execute(touched, {"left": left})
+    queue.now = DUE + timedelta(seconds=2)
     assert await queue.hand_over.dispatch()
     [row] = await queue.rows("select next_emit_at from slot")
     assert row.next_emit_at == queue.now + seconds(4)

@@ -79,7 +79,8 @@ _COMMAND = """
 # Publisher ends it, and if that report is lost, the account must not be stuck. With statistics from before a backlog
 # all indexes look empty: so both lists are read in the order of `slot_live_time`, and the bound of the first one is a
 # pair, which no index without the account has. The update changes no column of an index, so it writes none: a slot has
-# `next_emit_at` from the start, unless it was moved or is from the previous release.
+# `next_emit_at` from the start, unless it was moved or the previous release has touched it. That one clears it, keeps
+# it in a move, and makes it due after a loss of the stream.
 _CLAIM = Statement(f"""
     with waiting as materialized (
         select a.organization_id, a.social_account_id, s.id, s.schedule_time,
@@ -121,7 +122,8 @@ _CLAIM = Statement(f"""
     claimed as (
         update slot s set
             state = 'DISPATCHED', emission = s.emission + 1, update_time = :now,
-            next_emit_at = coalesce(s.next_emit_at, greatest(s.schedule_time, :now) + cast(:delay as interval))
+            next_emit_at = case when s.next_emit_at = s.schedule_time + cast(:delay as interval) then s.next_emit_at
+                else greatest(s.schedule_time, :now) + cast(:delay as interval) end
         from waiting w
         where w.is_claimed and s.organization_id = w.organization_id and s.id = w.id and s.state = 'SCHEDULED'
         returning s.*
