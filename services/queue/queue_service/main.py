@@ -121,7 +121,7 @@ def _servicer(
             policy=policy,
         ),
         schedule_at=ScheduleAt(ledger=ledger, find_draft=find_draft, mover=mover, record=record),
-        list_queue_slots=ListQueueSlots(database),
+        list_queue_slots=ListQueueSlots(database, backbone.clock),
     )
 
 

@@ -136,7 +136,7 @@ class Queue:
         )
         self.schedule_at = ScheduleAt(ledger=ledger, find_draft=find_draft, mover=mover, record=record)
         self.catch_up = self.catching_up(tzdata_version())
-        self.list = ListQueueSlots(database)
+        self.list = ListQueueSlots(database, self.clock)
         self.settle_slots = SettleSlots(policy, outbox)
         self.follow_drafts = FollowDrafts(outbox)
         self.answers = FakeAnswers()

@@ -8,6 +8,7 @@ import pytest
 from queue_service.domain.job import JobState
 from queue_service.domain.listing import Filter, Position
 from queue_service.domain.slot import SlotState
+from servicekit.pg.session import Statement
 from testkit.clocks import START
 
 if TYPE_CHECKING:
@@ -63,6 +64,18 @@ async def test_filters_choose(five: "Queue") -> None:
     assert await ids(five, states=(SlotState.FAILED,)) == ["b0"]
     assert await ids(five, states=(SlotState.SCHEDULED, SlotState.FAILED), social_account_id="b") == ["b0", "b2"]
     assert await ids(five, draft_id="b0", states=(SlotState.SCHEDULED,)) == []
+
+
+async def test_a_list_of_dispatched_slots_ends_with_the_longest_lead(queue: "Queue") -> None:
+    """Guards against reading the SCHEDULED slots, among which they are found: there may be years of them."""
+    await queue.fill("a", START, timedelta(hours=12), 5)
+    queue.now = START
+    assert await queue.hand_over.dispatch()
+    assert await ids(queue, states=(SlotState.DISPATCHED,)) == ["a-0"]
+    async with queue.database.transaction() as tx:
+        await tx.execute(Statement("update slot set state = 'DISPATCHED', emission = 1"))
+    assert await ids(queue, states=(SlotState.DISPATCHED,)) == ["a-0", "a-1", "a-2"]
+    assert await ids(queue, states=(SlotState.DISPATCHED,), draft_id="a-3") == ["a-3"]
 
 
 async def test_a_slot_comes_with_all_its_targets(five: "Queue") -> None:

@@ -10,7 +10,6 @@ from sqlalchemy import TextClause, text
 from queue_service.adapters.postgres import accounts, connections, dispatch, drafts, relocation, settlement, slots
 from queue_service.adapters.postgres.plans import pin_plans, pin_plans_of
 from queue_service.domain.command import ANSWERED_DELAY, LONGEST_DELAY, OVERDUE_GRACE, REPEAT_DELAYS
-from queue_service.domain.policy import MOST_LEAD
 from servicekit.pg.session import Statement
 from testkit.clocks import START
 from testkit.plans import planned_on
@@ -198,9 +197,20 @@ STATEMENTS: dict[str, tuple[TextClause | Statement, dict[str, object]]] = {
             "organization_id": "acme",
             "states": ["SCHEDULED", "DISPATCHED"],
             "list_states": ["LIVE"],
-            "is_past": False,
-            "most_lead": MOST_LEAD,
+            "dispatched_until": None,
             "after_time": START + timedelta(days=2),
+            "after_id": "",
+            "size": 10,
+        },
+    ),
+    "list of dispatched slots": (
+        slots._LIST,
+        {
+            "organization_id": "acme",
+            "states": ["DISPATCHED"],
+            "list_states": ["LIVE"],
+            "dispatched_until": START + timedelta(hours=23),
+            "after_time": START - timedelta(days=2),
             "after_id": "",
             "size": 10,
         },
@@ -212,8 +222,7 @@ STATEMENTS: dict[str, tuple[TextClause | Statement, dict[str, object]]] = {
             "social_account_id": "page-7",
             "states": ["SCHEDULED", "PUBLISHED"],
             "list_states": ["LIVE", "PUBLISHED"],
-            "is_past": False,
-            "most_lead": MOST_LEAD,
+            "dispatched_until": None,
             "after_time": START + timedelta(days=2),
             "after_id": "",
             "size": 10,

@@ -14,7 +14,6 @@ from queue_service.domain.account import AccountKey
 from queue_service.domain.command import REPEAT_DELAYS
 from queue_service.domain.job import JobState
 from queue_service.domain.listing import Filter, Position, list_states
-from queue_service.domain.policy import MOST_LEAD
 from queue_service.domain.slot import COUNTED, SPACING, BlockingSlot, QueueSlot, SlotOrigin, SlotState, SlotTarget
 from servicekit.pg.database import Transaction
 from servicekit.pg.session import Statement
@@ -105,7 +104,7 @@ _FIND_SLOTS = text(f"""
     join slot_target t on t.organization_id = s.organization_id and t.slot_id = s.id
     order by s.organization_id, s.id, t.channel, t.destination
 """)
-# Dispatched slots are found among the live ones: a list of them reads none that are later than any lead.
+# Dispatched slots are found among the live ones: a list of them reads none later than `dispatched_until`.
 _PAGE = f"""
     select {_SLOT}, {_OF_TARGETS}
     from (
@@ -114,7 +113,7 @@ _PAGE = f"""
             select * from slot s
             where s.organization_id = :organization_id and s.list_state = wanted.list_state %s
                 and s.state = any(cast(:states as text[])) and s.schedule_time <= case
-                    when wanted.list_state = 'LIVE' and :is_past then now() + cast(:most_lead as interval)
+                    when wanted.list_state = 'LIVE' then coalesce(cast(:dispatched_until as timestamptz), 'infinity')
                     else 'infinity' end
                 and (s.schedule_time, s.id) > (:after_time, :after_id)
             order by s.schedule_time, s.id limit :size
@@ -236,8 +235,10 @@ async def find_slots(connection: AsyncConnection, keys: Sequence[tuple[str, str]
     return [_slot(targets) for targets in by_slot(await connection.execute(_FIND_SLOTS, names))]
 
 
-async def list_slots(connection: AsyncConnection, wanted: Filter, *, after: Position, size: int) -> list[QueueSlot]:
-    """Reads a page of slots in the order of their times."""
+async def list_slots(
+    connection: AsyncConnection, wanted: Filter, *, after: Position, size: int, dispatched_until: datetime | None
+) -> list[QueueSlot]:
+    """Reads a page of slots in the order of their times; `dispatched_until` is None for lists of SCHEDULED slots."""
     statement = _LIST_OF_DRAFT if wanted.draft_id else _LIST_OF_ACCOUNT if wanted.social_account_id else _LIST
     states = wanted.states or tuple(SlotState)
     names: dict[str, object] = {
@@ -250,8 +251,7 @@ async def list_slots(connection: AsyncConnection, wanted: Filter, *, after: Posi
     if wanted.draft_id:
         names["draft_id"] = wanted.draft_id
     else:
-        is_past = SlotState.SCHEDULED not in states
-        names |= {"list_states": list_states(states), "is_past": is_past, "most_lead": MOST_LEAD}
+        names |= {"list_states": list_states(states), "dispatched_until": dispatched_until}
     if wanted.draft_id or wanted.social_account_id:
         names["social_account_id"] = wanted.social_account_id
     return [_slot(targets) for targets in by_slot(await connection.execute(statement, names))]
