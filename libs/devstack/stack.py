@@ -62,10 +62,9 @@ class Stack:
 
         `environment` is for the services, and names servers to use instead of the embedded ones. `postgres_options`
         are further settings of the embedded PostgreSQL. `replicas` says how many processes a service has, if not one;
-        the second is called `queue-2`; `replica_scripts` is the folder of the programs that they run: those of
-        another release, if given. A service named by `without` gets its database and its address, and somebody
-        else starts it. `respawn` restarts services that end by themselves, `respawn_servers` PostgreSQL and NATS;
-        `reset` begins with empty data.
+        the second is called `queue-2`; `replica_scripts` is the folder of their programs, if of another release. A
+        service named by `without` gets its database and its address, and somebody else starts it. `respawn` restarts
+        services that end by themselves, `respawn_servers` PostgreSQL and NATS; `reset` begins with empty data.
         """
         self.state = StateFolder(state_dir)
         self._layout = Layout(ports, environment or {})
@@ -76,8 +75,7 @@ class Stack:
             for service in self._started
             for number in range(2, (replicas or {}).get(service, 1) + 1)
         )
-        self._scripts = Path(sysconfig.get_path("scripts"))
-        self._replica_scripts = replica_scripts or self._scripts
+        self._replica_scripts = replica_scripts
         self._respawn = respawn
         self._respawn_servers = respawn_servers
         self._reset = reset
@@ -268,9 +266,10 @@ class Stack:
             raise WrongSetting(f"{place}: {wrong.complaint if wrong else str(error) or type(error).__name__}") from None
 
     def _add_keepers(self, group: asyncio.TaskGroup) -> None:
-        commands = {service: [str(console_script(service, self._scripts))] for service in self._started}
+        scripts = Path(sysconfig.get_path("scripts"))
+        commands = {service: [str(console_script(service, scripts))] for service in self._started}
         for replica in self._replicas:
-            commands[replica.name] = [str(console_script(replica.service, self._replica_scripts))]
+            commands[replica.name] = [str(console_script(replica.service, self._replica_scripts or scripts))]
         if not self._layout.external_sandbox:
             ledger = self.sandbox.path
             assert ledger is not None
