@@ -21,6 +21,14 @@ ACCOUNTS, EACH = 200, 100
 DUE = 5
 HORIZON = START + timedelta(minutes=1)
 
+TENANTS = """
+    insert into slot
+    select 'o' || o, 's' || n, 'd' || o || n, 'a' || o, at, 'SCHEDULED', 'EXACT', 1, 0, null, at + interval '1 day', '',
+        null, null, null, null, 1, '', at, at
+    from generate_series(1, 2000) as o cross join generate_series(1, 10) as n
+    cross join lateral (select cast(:first as timestamptz) + n * interval '1 hour' as at) as each
+"""
+
 
 @pytest.fixture
 async def crowded(queue: "Queue") -> "Queue":
@@ -249,10 +257,28 @@ async def test_no_plan_of_a_claim_reads_the_slots_of_other_accounts(queue: "Queu
     async with queue.database.transaction() as tx:
         await pin_plans(tx)
         plan = await planned_on(tx.connection, dispatch._CLAIM)
-    scans = [node for node in plan if node.get("Relation Name") == "slot" and "Scan" in node["Node Type"]]
+    scans = _scans_of_slot(plan)
     assert len(scans) == 3
     for node in scans:
         assert node.get("Index Name") == "slot_pkey" or "(social_account_id = " in node.get("Index Cond", ""), node
+
+
+async def test_many_small_tenants_do_not_spoil_the_plans_for_a_busy_account(queue: "Queue") -> None:
+    """An organization or an account then looks like ten rows, so that any index that begins with it looks good."""
+    async with queue.database.transaction() as tx:
+        await tx.connection.execute(text(TENANTS), {"first": START})
+    async with queue.database.statement() as connection:
+        await connection.execute(text("vacuum analyze slot"))
+    async with queue.database.transaction() as tx:
+        [counted] = _scans_of_slot(await planned_on(tx.connection, slots._COUNTED))
+        await pin_plans(tx)
+        [locked] = _scans_of_slot(await planned_on(tx.connection, settlement._LOCK_LIVE_PROGRESS))
+    assert "(schedule_time < " in counted.get("Index Cond", ""), counted
+    assert "(draft_id = " in locked.get("Index Cond", ""), locked
+
+
+def _scans_of_slot(plan: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [node for node in plan if node.get("Relation Name") == "slot" and "Scan" in node["Node Type"]]
 
 
 async def test_settlement_finds_its_rows_by_their_keys(crowded: "Queue") -> None:

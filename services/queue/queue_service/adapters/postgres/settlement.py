@@ -29,12 +29,13 @@ _LOCK_PROGRESS = Statement(f"""
     order by s.organization_id, s.id, t.channel, t.destination
     for update of s, t
 """)
+# "is true" leaves only indexes by draft: one by account would read all slots of the account.
 _LOCK_LIVE_PROGRESS = Statement(f"""
     select {_PROGRESS}
     from unnest(cast(:organization_ids as text[]), cast(:draft_ids as text[]), cast(:social_account_ids as text[]))
         as u (organization_id, draft_id, social_account_id)
     join slot s on s.organization_id = u.organization_id and s.draft_id = u.draft_id
-        and s.social_account_id = u.social_account_id and s.is_live
+        and (s.social_account_id = u.social_account_id) is true and s.is_live
     join slot_target t on t.organization_id = s.organization_id and t.slot_id = s.id
     order by s.organization_id, s.id, t.channel, t.destination
     for update of s, t

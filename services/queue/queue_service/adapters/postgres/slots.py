@@ -33,16 +33,22 @@ _NEAR = Statement("""
         limit 1
     ) as near
 """)
+# One state at a time: the planner expects ten look-ups of an array, and may read all slots of the organization instead.
 _COUNTED = Statement("""
     select day.organization_id, day.social_account_id, day.local_date, found.slots
     from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:dates as date[]),
         cast(:starts as timestamptz[]), cast(:ends as timestamptz[]))
         as day (organization_id, social_account_id, local_date, day_start, day_end)
     cross join lateral (
-        select count(*) as slots from slot s
-        where s.organization_id = day.organization_id and s.social_account_id = day.social_account_id
-            and s.list_state = any(cast(:states as text[]))
-            and s.schedule_time >= day.day_start and s.schedule_time < day.day_end
+        select count(*) as slots
+        from unnest(cast(:states as text[])) as counted (list_state)
+        cross join lateral (
+            select from slot s
+            where s.organization_id = day.organization_id and s.social_account_id = day.social_account_id
+                and s.list_state = counted.list_state
+                and s.schedule_time >= day.day_start and s.schedule_time < day.day_end
+            offset 0
+        ) as each
     ) as found
 """)
 
