@@ -89,8 +89,9 @@ def _attempts_bounded(history: History) -> Iterator[str]:
 def _finished(history: History) -> Iterator[str]:
     """G2: nothing that is due is unfinished, and every open job has a next action."""
     for job in history.jobs:
-        if (job["state"] in MOVING) != (job["next_action_time"] is not None):
-            yield f"job {job['id']} is {job['state']} with next action {job['next_action_time']}"
+        next_action = job["next_action_time"] or (job["lease_end"] if job["state"] == "SENDING" else None)
+        if (job["state"] in MOVING) != (next_action is not None):
+            yield f"job {job['id']} is {job['state']} with next action {next_action}"
         if job["state"] not in ENDED and job["schedule_time"] and job["schedule_time"] <= history.now:
             yield f"job {job['id']} is due and still {job['state']} {job['state_reason']}"
     jobs = {target_of(row): row["id"] for row in history.jobs}

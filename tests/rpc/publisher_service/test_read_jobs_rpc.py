@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +25,9 @@ NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 JOBS = 23
 
 
-def a_job(number: int, organization: str = "acme") -> PostJob:
+def a_job(number: int, organization: str = "acme", account: str = "") -> PostJob:
     """Returns one of three jobs created at an instant; every second one is scheduled."""
-    target = Target(social_account_id=f"page-{number % 2}", channel="facebook")
+    target = Target(social_account_id=account or f"page-{number % 2}", channel="facebook")
     draft = f"draft-{number // 2}"
     return PostJob(
         organization_id=organization,
@@ -64,6 +65,13 @@ async def attempt(database: Database, job: PostJob, revision: int) -> None:
                 where organization_id = 'acme' and id = :id
             """),
             {"id": job.id, "revision": revision, "now": NOW},
+        )
+        await tx.connection.execute(
+            text("""
+                update account_gate set open_job_id = :id
+                where organization_id = 'acme' and social_account_id = :account and open_job_id is null
+            """),
+            {"id": job.id, "account": job.target.social_account_id},
         )
 
 
@@ -146,16 +154,22 @@ async def test_a_list_holds_what_was_asked_for(
 async def test_jobs_in_flight_keep_their_place_in_the_list(
     publisher: PublisherServiceAsyncStub, database: Database, jobs: list[PostJob], size: int
 ) -> None:
-    for job in jobs[3:12:2]:
-        await attempt(database, job, revision=1)
-    pages = await listed(publisher, size)
-    assert [name for page in pages for name in page] == [job.id for job in jobs]
-    sending = await listed(publisher, size, states=[POST_JOB_STATE_SENDING])
-    assert [name for page in sending for name in page] == [job.id for job in jobs[3:12:2]]
-    of_account = await listed(publisher, size, states=[POST_JOB_STATE_SENDING], social_account_id="page-1")
-    assert [name for page in of_account for name in page] == [
-        job.id for job in jobs[3:12:2] if job.target.social_account_id == "page-1"
+    """Each is on an account of its own, which has one in flight."""
+    in_flight = [
+        replace(a_job(number, account=f"page-{number}"), create_time=job.create_time)
+        for number, job in enumerate(jobs[3:12:2], start=101)
     ]
+    async with database.transaction() as tx:
+        await insert_jobs(tx.connection, in_flight)
+    for job in in_flight:
+        await attempt(database, job, revision=1)
+    in_order = sorted([*jobs, *in_flight], key=lambda job: (job.create_time, job.id), reverse=True)
+    pages = await listed(publisher, size)
+    assert [name for page in pages for name in page] == [job.id for job in in_order]
+    sending = await listed(publisher, size, states=[POST_JOB_STATE_SENDING])
+    assert [name for page in sending for name in page] == [job.id for job in in_order if job in in_flight]
+    of_account = await listed(publisher, size, states=[POST_JOB_STATE_SENDING], social_account_id="page-103")
+    assert of_account == [[in_flight[2].id]]
 
 
 async def test_pages_stay_complete_while_newer_jobs_arrive(

@@ -38,6 +38,7 @@ def job(**changes: Any) -> Row:
         "slot_id": "s",
         "schedule_time": DUE,
         "next_action_time": None,
+        "lease_end": None,
         "external_id": "sp-1",
         "max_attempts": 5,
         **changes,

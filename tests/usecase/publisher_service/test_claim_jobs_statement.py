@@ -107,6 +107,34 @@ async def test_a_copy_for_a_job_in_line_answers_with_the_stored_version(database
     assert (again.is_lined, again.version) == (False, after.version)
 
 
+async def test_a_claim_writes_no_index_entry_of_post_job(database: Database) -> None:
+    scheduled = replace(JOB, state=JobState.SCHEDULED, schedule_time=NOW, not_after=LATE, slot_id="slot")
+    hot = text("select pg_stat_get_xact_tuples_hot_updated(cast('post_job' as regclass))")
+    async with database.transaction() as tx:
+        await insert_jobs(tx.connection, [scheduled])
+        verdict, after = await judged(database, COMMAND, room=1, tx=tx)
+        assert (await tx.connection.execute(hot)).scalar_one() == 1
+    assert verdict.verdict is Verdict.CLAIMED
+    # Its lease is no less visible for that.
+    assert after.next_action_time == NOW + timedelta(seconds=15)
+
+
+async def test_two_looks_of_a_claim_share_a_row(database: Database) -> None:
+    async with database.transaction() as tx:
+        for draft, lease in (("draft", 15), ("other", 10)):
+            job = replace(JOB, id=job_id("acme", draft, PAGE), draft_id=draft)
+            await insert_jobs(tx.connection, [job])
+            await lock_contents(tx.connection, [("acme", draft)])
+            await save_contents(tx.connection, [a_draft(draft, "page")])
+            await tx.connection.execute(text("update account_gate set open_job_id = null"))
+            lane = Lane(provider="sandbox", room=1, lease=timedelta(seconds=lease))
+            await claim(tx, [replace(COMMAND, draft_id=draft)], [lane], now=NOW, sender="test/1")
+        (row,) = await tx.connection.execute(text("select * from open_claim"))
+    assert (row.sender, row.unsettled, row.lease_end) == ("test/1", 2, NOW + timedelta(seconds=10))
+    assert row.organization_ids == ["acme", "acme"]
+    assert row.post_job_ids == [job_id("acme", draft, PAGE) for draft in ("draft", "other")]
+
+
 async def test_kept_bytes_are_found_by_key_though_there_were_none_when_planned(database: Database) -> None:
     """A connection keeps its plan while the table grows: in an outage it gets a row per post."""
     async with database.statement() as connection:

@@ -39,6 +39,7 @@ from publisher_service.adapters.postgres.jobs import (
 )
 from publisher_service.adapters.postgres.kept_contents import keep_current_contents, sent_content
 from publisher_service.adapters.postgres.lines import first_in_lines, lock_due_lines, mark_lines_empty, next_wake_time
+from publisher_service.adapters.postgres.open_claims import drop_ended_claims, lock_expired_jobs
 from publisher_service.adapters.postgres.relabeling import (
     Relabeled,
     end_relabeling,
@@ -57,7 +58,7 @@ from publisher_service.domain.post_job import JobFilter, JobState, PostJob, Targ
 from publisher_service.domain.settlement import evidence, settle
 from servicekit.pg.database import Database
 from testkit.databases import Databases
-from testkit.plans import READ_PER_ROW, Explaining
+from testkit.plans import READ_PER_ROW, Explaining, nodes_of
 
 ROWS = 20_000
 BATCH = 50
@@ -85,6 +86,10 @@ FILL = (
     """,
     "update post_job set state_reason = 'ACCOUNT_NOT_CONNECTED' where state = 'BLOCKED'",
     "update account_gate set lined = true, provider = 'sandbox', wake_time = cast(:later as timestamptz)",
+    """
+    insert into open_claim select 'claim-' || n, cast(:later as timestamptz), 1, '{acme}', array['b' || n]
+    from generate_series(1, :rows / 10) n
+    """,
     """
     insert into attempt
     select 'acme', 'b' || n, 1, 1, 1, case when n % 5 in (1, 4) then 'ACCEPTED' else 'REJECTED' end, '', 1, '',
@@ -146,7 +151,17 @@ async def test_a_claim_and_its_settlement_read_only_their_batch(explaining: Expl
 async def test_a_sweep_reads_only_jobs_that_are_due(explaining: Explaining) -> None:
     connection: Any = explaining
     assert await lock_due_jobs(connection, before=NOW, patience=NOW, limit=BATCH) == []
+    assert await lock_expired_jobs(connection, before=NOW, limit=BATCH) == []
+    await drop_ended_claims(connection, before=NOW)
     explaining.check(1)
+
+
+async def test_the_ends_of_leases_are_found_by_their_claim(explaining: Explaining) -> None:
+    connection: Any = explaining
+    await claim(connection, [_command(number) for number in range(BATCH)], LANES, now=NOW, sender="test/1")
+    assert len(await lock_expired_jobs(connection, before=NOW + LANES[0].lease, limit=ROWS)) == BATCH
+    await drop_ended_claims(connection, before=NOW + LANES[0].lease)
+    explaining.check(BATCH)
 
 
 async def test_a_sweep_reads_no_more_than_its_limit(explaining: Explaining) -> None:
@@ -272,6 +287,18 @@ async def test_a_page_of_jobs_reads_at_most_a_page_of_each_state(
     page = await list_jobs(connection, wanted, before=before, limit=51)
     assert page == sorted(page, key=lambda job: (job.create_time, job.id), reverse=True)
     explaining.check(51 * (len(wanted.states) or len(JobState)) // READ_PER_ROW + 51)
+
+
+async def test_a_page_of_what_is_being_sent_reads_no_other_jobs(explaining: Explaining) -> None:
+    connection: Any = explaining
+    await claim(connection, [_command(number) for number in range(BATCH)], LANES, now=NOW, sender="test/1")
+    wanted = JobFilter(organization_id="acme", states=(JobState.SENDING,))
+    assert len(await list_jobs(connection, wanted, before=None, limit=ROWS)) == BATCH
+    # It reads the gates of the organization, too: a narrow row for each account, found by key.
+    nodes = list(nodes_of(explaining.read[-1][1]))
+    of_jobs = [node for node in nodes if node.get("Relation Name") == "post_job"]
+    assert sum(node["Actual Loops"] * node["Actual Rows"] for node in of_jobs) == BATCH
+    assert "Seq Scan" not in {node["Node Type"] for node in nodes}
 
 
 async def test_counting_moving_jobs_does_not_read_ended_ones(explaining: Explaining) -> None:

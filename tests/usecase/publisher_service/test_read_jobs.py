@@ -1,5 +1,6 @@
 """Post jobs are read with their attempts and resolutions, or listed newest first."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -45,3 +46,30 @@ async def test_a_page_holds_the_newest_jobs_before_the_last_one(replica: Replica
     assert [newest.draft_id, second.draft_id] == ["third", "second"]
     (first,) = await read.list(wanted, before=(second.create_time, second.id), limit=2)
     assert first.draft_id == "first"
+
+
+@pytest.mark.parametrize(
+    ("states", "listed"),
+    [
+        ([JobState.SENDING], ["d1"]),
+        ([JobState.SCHEDULED], ["d2"]),
+        ([JobState.SENDING, JobState.FAILED], ["d1", "d0"]),
+        ([JobState.SENDING, JobState.SCHEDULED], ["d2", "d1"]),
+        ([], ["d3", "d2", "d1", "d0"]),
+    ],
+)
+@pytest.mark.parametrize("account", ["", "page-d1"])
+async def test_what_is_sent_and_what_is_scheduled_is_listed_apart(
+    replica: Replica, read: ReadJobs, states: list[JobState], listed: list[str], account: str
+) -> None:
+    names = await replica.posts(4)
+    failed, _ = claims_in(await replica.claim([a_command(name) for name in names[:2]]))
+    await replica.settle([a_sent(failed, Rejected(reason="TOO_LONG", message="m"))])
+    await replica.write("update post_job set state = 'SCHEDULED' where draft_id = 'd2'")
+    await replica.write("update post_job set create_time = create_time + right(draft_id, 1)::int * interval '1 minute'")
+    wanted = JobFilter(organization_id="acme", states=tuple(states), social_account_id=account)
+    found = [job.draft_id for job in await read.list(wanted, before=None, limit=10)]
+    assert found == [name for name in listed if account in ("", f"page-{name}")]
+    behind = await read.list(wanted, before=(DUE + timedelta(minutes=1, seconds=30), ""), limit=10)
+    assert [job.draft_id for job in behind] == [name for name in found if name in ("d0", "d1")]
+    assert await read.list(replace(wanted, organization_id="other"), before=None, limit=10) == []

@@ -6,6 +6,9 @@ from collections import Counter
 from datetime import timedelta
 from typing import Any
 
+from sqlalchemy import text
+
+from publisher_service.application.disown_claims import FailedClaim
 from publisher_service.application.recover_jobs import RecoverJobs
 from publisher_service.domain.policy import Policy
 from servicekit.clock import SystemClock
@@ -48,6 +51,52 @@ async def test_the_end_of_a_lease_wakes_the_line(replica: Replica, hasty: Replic
     assert await replica.states() == {"UNKNOWN": 1, "SENDING": 1, "READY IN_LINE": 1}
 
 
+async def test_a_lease_of_the_previous_release_ends_too(replica: Replica) -> None:
+    names = await replica.posts(3)
+    await replica.claim([a_command(name) for name in names])
+    await replica.write("update post_job set next_action_time = now(), lease_end = null")
+    await replica.write("delete from open_claim")
+    await replica.recover()
+    assert await replica.states() == {"UNKNOWN": 3}
+
+
+async def test_a_sweep_ends_more_leases_than_it_takes_at_once(replica: Replica, hasty: Replica) -> None:
+    names = await replica.posts(250)
+    await hasty.claim([a_command(name) for name in names])
+    assert (await replica.recover()).more
+    assert await replica.states() == {"UNKNOWN": 200, "SENDING": 50}
+    await replica.recover()
+    assert await replica.states() == {"UNKNOWN": 250}
+    assert await replica.rows("select 1 from open_claim") == []
+
+
+async def test_a_locked_job_keeps_its_claim_for_the_next_sweep(replica: Replica, hasty: Replica) -> None:
+    names = await replica.posts(2)
+    await hasty.claim([a_command(name) for name in names])
+    async with replica.database.transaction() as tx:
+        await tx.connection.execute(text("select from post_job where draft_id = 'd0' for update"))
+        await replica.recover()
+        assert await replica.states() == {"UNKNOWN": 1, "SENDING": 1}
+    await replica.recover()
+    assert await replica.states() == {"UNKNOWN": 2}
+    assert await replica.rows("select 1 from open_claim") == []
+
+
+async def test_a_claim_whose_jobs_ended_otherwise_is_dropped(replica: Replica, hasty: Replica) -> None:
+    """The row is left to the sweep, and that waits for the end of the lease."""
+    names = await replica.posts(1)
+    for claimer, left in ((replica, 1), (hasty, 0)):
+        (claimed,) = claims_in(await claimer.claim([a_command(name) for name in names]))
+        (open_claim,) = await replica.rows("select sender from open_claim")
+        await replica.disown(FailedClaim(sender=open_claim.sender, jobs=[claimed.job.key]))
+        await replica.recover()
+        assert len(await replica.rows("select 1 from open_claim")) == left
+        await replica.write("update open_claim set lease_end = now()")
+        await replica.recover()
+        assert await replica.rows("select 1 from open_claim") == []
+        await replica.write("update post_job set next_action_time = now() - interval '1 minute'")
+
+
 async def test_an_answer_that_races_the_end_of_its_lease_is_recorded_once(replica: Replica, hasty: Replica) -> None:
     names = await replica.posts(200)
     for start in range(0, 200, 20):
@@ -62,6 +111,8 @@ async def test_an_answer_that_races_the_end_of_its_lease_is_recorded_once(replic
     assert Counter(row.state for row in attempts) == {"ACCEPTED": 200}
     assert {row.external_id for row in attempts} == {f"out-{name}" for name in names}
     assert await replica.rows("select 1 from account_gate where open_job_id is not null") == []
+    await replica.recover()
+    assert await replica.rows("select 1 from open_claim") == []
 
 
 async def test_the_sweep_leaves_a_job_whose_look_ups_hang_to_a_person(start: Start) -> None:

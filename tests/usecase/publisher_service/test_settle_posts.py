@@ -83,3 +83,16 @@ async def test_an_unsent_attempt_does_not_clear_the_doubt_of_another(replica: Re
     await replica.settle([a_sent(second, NotBegun(reason="LEASE_TOO_SHORT", message=""))])
     (job,) = await replica.rows("select * from post_job")
     assert (job.state, job.attempts, job.in_doubt) == ("WAITING", 1, True)
+
+
+async def test_a_claim_is_open_until_its_last_job_is_settled(replica: Replica) -> None:
+    names = await replica.posts(3)
+    first, *others = claims_in(await replica.claim([a_command(name) for name in names]))
+    await replica.settle([a_sent(first)])
+    # The answer of a job that is settled counts no second time.
+    await replica.settle([a_sent(first)])
+    (open_claim,) = await replica.rows("select unsettled, post_job_ids from open_claim")
+    assert open_claim.unsettled == 2
+    assert set(open_claim.post_job_ids) == {each.job.id for each in (first, *others)}
+    await replica.settle([a_sent(each) for each in others])
+    assert await replica.rows("select 1 from open_claim") == []

@@ -45,7 +45,7 @@ async def test_lines_are_searched_page_by_page(replica: Replica) -> None:
     wake_stranded = WakeStrandedLines(database=replica.database, clock=DatabaseClock(), page=2)
     names = await replica.posts(5)
     await replica.claim([a_command(name) for name in names])
-    await replica.write("update post_job set state = 'READY', state_reason = 'IN_LINE'")
+    await replica.write("update post_job set state = 'READY', state_reason = 'IN_LINE', next_action_time = not_after")
     await replica.write("update account_gate set open_job_id = null")
     assert [await wake_stranded() for _ in range(4)] == [True, True, False, True]
     assert len(await replica.rows("select 1 from account_gate where lined and wake_time is not null")) == 5

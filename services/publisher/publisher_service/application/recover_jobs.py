@@ -12,6 +12,7 @@ from publisher_service.adapters.postgres.accounts import providers_of
 from publisher_service.adapters.postgres.attempts import close_attempts
 from publisher_service.adapters.postgres.jobs import lock_due_jobs, put_off_jobs, save_jobs
 from publisher_service.adapters.postgres.kept_contents import keep_current_contents
+from publisher_service.adapters.postgres.open_claims import drop_ended_claims, lock_expired_jobs
 from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.claim import Command, command_of
 from publisher_service.domain.doubt import given_up, is_overdue
@@ -80,11 +81,12 @@ class RecoverJobs:
 
     async def _sweep(self, tx: Transaction) -> Recovered:
         now = await self._steady.observe(self._clock, tx)
+        expired = await lock_expired_jobs(tx.connection, before=now, limit=_BATCH)
         jobs = await lock_due_jobs(tx.connection, before=now, patience=now - _MESSAGE_FIRST, limit=_BATCH)
-        more = len(jobs) == _BATCH
+        more = _BATCH in (len(expired), len(jobs))
         aside = {job.key for job in jobs if not _is_sound(job)}
         await put_off_jobs(tx.connection, aside, until=now + _SET_ASIDE)
-        jobs = [job for job in jobs if job.key not in aside]
+        jobs = [*expired, *(job for job in jobs if job.key not in aside)]
         abandoned = [job for job in jobs if job.state is JobState.SENDING]
         questions = [job for job in jobs if job.state is JobState.UNKNOWN]
         due = [job for job in jobs if job.state in (JobState.READY, JobState.WAITING, JobState.BLOCKED)]
@@ -101,6 +103,7 @@ class RecoverJobs:
         ended = [*(each.job for each in lost), *(given_up(job, now=now) for job in over)]
         ready = [_ready(job, now, now + _HANDED_ON) for job in due]
         await save_jobs(tx.connection, [*ended, *asked, *ready])
+        await drop_ended_claims(tx.connection, before=now)
         await self._outbox.append(tx, [post_job_changed(job) for job in ended], now=now)
         tx.after_commit(partial(write_outcomes, ended))
         return Recovered(

@@ -151,7 +151,7 @@ _CLAIM = Statement(f"""
             slot_revision = v.command_slot_revision, schedule_time = v.command_time,
             not_after = v.command_not_after, max_attempts = v.command_max_attempts,
             traceparent = v.command_traceparent, content_revision = v.revision,
-            wanted_revision = v.wanted_revision, next_action_time = v.lease_end,
+            wanted_revision = v.wanted_revision, next_action_time = null, lease_end = v.lease_end,
             error_reason = '', error_message = '', last_attempt_time = :now, update_time = :now
         from judged v
         where v.verdict = 'CLAIMED' and j.organization_id = v.organization_id and j.id = v.id
@@ -163,6 +163,16 @@ _CLAIM = Statement(f"""
         select v.organization_id, v.id, v.next_run, v.next_attempt, v.next_fence, 'SENDING', v.next_key,
             v.revision, v.content_digest, :now, '', '', '', :sender
         from judged v where v.verdict = 'CLAIMED'
+    ),
+    -- Under one name a claim may take its second look, and then there is a row already.
+    noted as (
+        insert into open_claim as c (sender, lease_end, unsettled, organization_ids, post_job_ids)
+        select :sender, min(v.lease_end), count(*), array_agg(v.organization_id), array_agg(v.id)
+        from judged v where v.verdict = 'CLAIMED' having count(*) > 0
+        on conflict (sender) do update set
+            lease_end = least(c.lease_end, excluded.lease_end), unsettled = c.unsettled + excluded.unsettled,
+            organization_ids = c.organization_ids || excluded.organization_ids,
+            post_job_ids = c.post_job_ids || excluded.post_job_ids
     ),
     lined as (
         update post_job j set

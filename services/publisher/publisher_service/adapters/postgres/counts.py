@@ -9,13 +9,26 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 # Counting stops here: the alarm has long gone off, and a count reads one index entry for each.
 COUNTED_AT_MOST = 10_000
 
+# What is being sent is found by its claim.
 _MOVING = text("""
-    select state, count(*) as jobs from post_job where next_action_time is not null group by state
+    select state, cast(sum(jobs) as bigint) as jobs
+    from (
+        select state, count(*) as jobs from post_job where next_action_time is not null group by state
+        union all
+        select 'SENDING', count(*) from open_claim c
+        cross join lateral unnest(c.organization_ids, c.post_job_ids) as claimed (of_organization, job_id)
+        cross join lateral (
+            select from post_job
+            where organization_id = of_organization and id = job_id and state = 'SENDING' and next_action_time is null
+            limit 1
+        ) as sending
+    ) as found
+    group by state having sum(jobs) > 0
 """)
 _NEEDS_ATTENTION = text("""
     select count(*) from (
         select 1 from post_job
-        where state = 'NEEDS_ATTENTION' and state in ('SCHEDULED', 'READY', 'NEEDS_ATTENTION')
+        where list_state = 'NEEDS_ATTENTION' and list_state in ('SCHEDULED', 'READY', 'NEEDS_ATTENTION')
         limit :most
     ) as found
 """)
@@ -25,9 +38,9 @@ _OVERDUE = text("""
     from (values ('SCHEDULED'), ('READY')) as wanted (state) cross join lateral (
         select count(*) as jobs, min(found.schedule_time) as oldest from (
             select schedule_time from post_job
-            where state = wanted.state and state in ('SCHEDULED', 'READY', 'NEEDS_ATTENTION')
-                and schedule_time < :before
-            order by state, schedule_time limit :most
+            where list_state = wanted.state and list_state in ('SCHEDULED', 'READY', 'NEEDS_ATTENTION')
+                and state = wanted.state and schedule_time < :before
+            order by list_state, schedule_time limit :most
         ) as found
     ) as overdue
 """)

@@ -61,6 +61,10 @@ _ARRAYS = ", ".join(f"cast(:{name} as {kind}[])" for name, kind in _COLUMNS.item
 
 JOB_COLUMNS = ", ".join(_COLUMNS)
 
+# The columns of a row of the table. The end of a lease has a column of its own, which no index has.
+_NEXT_ACTION = "case state when 'SENDING' then coalesce(next_action_time, lease_end) else next_action_time end"
+READ_JOB = JOB_COLUMNS.replace("next_action_time", f"{_NEXT_ACTION} as next_action_time")
+
 _INSERT_JOBS = text(f"""
     insert into post_job ({JOB_COLUMNS}) select {JOB_COLUMNS} from unnest({_ARRAYS}) as new ({JOB_COLUMNS})
 """)
@@ -80,7 +84,7 @@ _SAVE_JOBS = text(f"""
 """)
 
 _LOCK_JOBS = text(f"""
-    select {JOB_COLUMNS} from post_job
+    select {READ_JOB} from post_job
     where (organization_id, id) in (
         select organization_id, id
         from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as wanted (organization_id, id)
@@ -89,7 +93,7 @@ _LOCK_JOBS = text(f"""
 """)
 
 _LOCK_JOBS_OF_DRAFTS = text(f"""
-    select {JOB_COLUMNS} from post_job
+    select {READ_JOB} from post_job
     where (organization_id, draft_id) in (
         select organization_id, draft_id
         from unnest(cast(:organization_ids as text[]), cast(:draft_ids as text[])) as wanted (organization_id, draft_id)
@@ -110,18 +114,27 @@ _PUT_OFF_JOBS = text("""
 """)
 
 _GET_JOB = text(f"""
-    select {JOB_COLUMNS} from post_job where organization_id = :organization_id and id = :id
+    select {READ_JOB} from post_job where organization_id = :organization_id and id = :id
 """)
 
-# Reads the newest of each state by index, and takes the page from those, so jobs in other states cost nothing.
+# Reads the newest of each state by index, and takes the page from those, so jobs in other states cost nothing. What is
+# being sent stands among what is SCHEDULED. If only the former is wanted, the gates name it: one post of each account.
 _JOBS_OF_STATES = f"""
-    select {JOB_COLUMNS} from unnest(cast(:states as text[])) as wanted (wanted_state) cross join lateral (
-        select {JOB_COLUMNS} from post_job where {{conditions}} and state = wanted_state and state <> 'SENDING'
+    with gate as materialized (
+        select organization_id as of_organization, open_job_id from account_gate
+        where cast(:only_sending as boolean) and {{gates}} and open_job_id is not null
+    )
+    select {JOB_COLUMNS} from unnest(cast(:list_states as text[])) as wanted (wanted_state) cross join lateral (
+        select {READ_JOB} from post_job
+        where {{conditions}} and list_state = wanted_state and list_state <> '' and state = any(cast(:states as text[]))
         order by create_time desc, id desc limit :limit
     ) newest
     union all (
-        select {JOB_COLUMNS} from post_job where {{conditions}} and state = 'SENDING'
-            and 'SENDING' = any(cast(:states as text[]))
+        select sending.* from gate cross join lateral (
+            select {READ_JOB} from post_job
+            where {{conditions}} and organization_id = of_organization and id = open_job_id and state = 'SENDING'
+            limit 1
+        ) sending
         order by create_time desc, id desc limit :limit
     )
     order by create_time desc, id desc limit :limit
@@ -129,7 +142,7 @@ _JOBS_OF_STATES = f"""
 
 # A draft has few jobs. Materialized, or the planner may walk an index in the wanted order to find them.
 _JOBS_OF_DRAFT = f"""
-    with jobs as materialized (select {JOB_COLUMNS} from post_job where {{conditions}})
+    with jobs as materialized (select {READ_JOB} from post_job where {{conditions}})
     select {JOB_COLUMNS} from jobs where cast(:every as boolean) or state = any(cast(:states as text[]))
     order by create_time desc, id desc limit :limit
 """
@@ -194,22 +207,22 @@ async def list_jobs(
     if wanted.social_account_id:
         conditions.append("social_account_id = :social_account_id")
         names["social_account_id"] = wanted.social_account_id
+    gates = " and ".join(conditions)
+    states = frozenset(wanted.states or JobState)
+    more: dict[str, object] = {"states": sorted(states), "limit": limit}
     if before:
         conditions.append("(create_time, id) < (:create_time, :id)")
+        more |= {"create_time": before[0], "id": before[1]}
     if wanted.draft_id:
         conditions.append("draft_id = :draft_id")
-        names["draft_id"] = wanted.draft_id
-    form = _JOBS_OF_DRAFT if wanted.draft_id else _JOBS_OF_STATES
-    more: dict[str, object] = {
-        "states": sorted(state.value for state in set(wanted.states or JobState)),
-        "limit": limit,
-    }
-    if wanted.draft_id:
         # Includes jobs in a state that only a newer release knows.
-        more["every"] = not wanted.states
-    if before:
-        more |= {"create_time": before[0], "id": before[1]}
-    statement = text(form.format(conditions=" and ".join(conditions)))
+        more |= {"draft_id": wanted.draft_id, "every": not wanted.states}
+        form = _JOBS_OF_DRAFT
+    else:
+        only_sending = JobState.SENDING in states and JobState.SCHEDULED not in states
+        more |= {"list_states": sorted(states - {JobState.SENDING}), "only_sending": only_sending}
+        form = _JOBS_OF_STATES
+    statement = text(form.format(conditions=" and ".join(conditions), gates=gates))
     return [job_from(row) for row in await connection.execute(statement, names | more)]
 
 

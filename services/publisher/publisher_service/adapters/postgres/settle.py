@@ -46,6 +46,16 @@ _SETTLE = Statement("""
             error_reason = s.error_reason, error_message = s.error_message
         from settled s
         where a.organization_id = s.organization_id and a.post_job_id = s.id and a.fence = s.fence
+        returning a.sender
+    ),
+    ended as (select sender, count(*) as jobs from closed group by sender),
+    -- A row that is settled twice at once stays, and goes when its lease ends.
+    counted as (
+        update open_claim c set unsettled = c.unsettled - e.jobs
+        from ended e where c.sender = e.sender and c.unsettled > e.jobs
+    ),
+    completed as (
+        delete from open_claim c using ended e where c.sender = e.sender and c.unsettled = e.jobs
     ),
     -- The next in line may go, unless the provider asked for a pause.
     released as (

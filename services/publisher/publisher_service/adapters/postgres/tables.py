@@ -5,6 +5,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Computed,
     Index,
     Integer,
     LargeBinary,
@@ -147,46 +148,44 @@ post_job = Table(
     Column("wanted_revision", BigInteger, nullable=False, server_default=text("0")),
     Column("in_doubt", Boolean, nullable=False, server_default=text("false")),
     Column("unknown_until", Timestamp),
+    # When the last claim ends, unless the previous release made it: that keeps it in `next_action_time`.
+    Column("lease_end", Timestamp),
+    # Indexes have this instead of the state, so that a claim, which does not change it, writes no index entry.
+    Column(
+        "list_state",
+        Text,
+        Computed("case state when 'SENDING' then 'SCHEDULED' else state end", persisted=True),
+        nullable=False,
+    ),
     PrimaryKeyConstraint("organization_id", "id"),
     UniqueConstraint(
         "organization_id", "draft_id", "social_account_id", "channel", "destination", name="post_job_target"
     ),
 )
-Index(
-    "post_job_due",
-    post_job.c.next_action_time,
-    postgresql_include=["state"],
-    postgresql_where=text("next_action_time is not null"),
-)
+Index("post_job_due", post_job.c.next_action_time, postgresql_where=text("next_action_time is not null"))
+# Partial, so that they are for lists alone.
 Index(
     "post_job_newest",
     post_job.c.organization_id,
-    post_job.c.state,
+    post_job.c.list_state,
     post_job.c.create_time,
     post_job.c.id,
-    postgresql_where=text("state <> 'SENDING'"),
+    postgresql_where=text("list_state <> ''"),
 )
 Index(
     "post_job_account",
     post_job.c.organization_id,
     post_job.c.social_account_id,
-    post_job.c.state,
+    post_job.c.list_state,
     post_job.c.create_time,
     post_job.c.id,
-    postgresql_where=text("state <> 'SENDING'"),
+    postgresql_where=text("list_state <> ''"),
 )
 Index(
     "post_job_watched",
-    post_job.c.state,
+    post_job.c.list_state,
     post_job.c.schedule_time,
-    postgresql_where=text("state in ('SCHEDULED', 'READY', 'NEEDS_ATTENTION')"),
-)
-Index(
-    "post_job_sending",
-    post_job.c.organization_id,
-    post_job.c.create_time,
-    post_job.c.id,
-    postgresql_where=text("state = 'SENDING'"),
+    postgresql_where=text("list_state in ('SCHEDULED', 'READY', 'NEEDS_ATTENTION')"),
 )
 Index(
     "post_job_in_line",
@@ -197,6 +196,21 @@ Index(
     post_job.c.id,
     postgresql_where=text("state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED')"),
 )
+
+# A row per claim, until all its jobs are settled.
+open_claim = Table(
+    "open_claim",
+    metadata,
+    # Its name on the attempts.
+    _text("sender"),
+    Column("lease_end", Timestamp, nullable=False),
+    _count("unsettled"),
+    # One element per job.
+    Column("organization_ids", ARRAY(Text), nullable=False),
+    Column("post_job_ids", ARRAY(Text), nullable=False),
+    PrimaryKeyConstraint("sender"),
+)
+Index("open_claim_end", open_claim.c.lease_end)
 
 attempt = Table(
     "attempt",
