@@ -39,9 +39,11 @@ _LIMITED, _LIMIT = 10077, "maximum "
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
+    """A message to publish. The stream drops another one with the same id; without an id it may store a copy."""
+
     subject: str
     payload: bytes
-    message_id: str
+    message_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,8 @@ class _Window:
 class PipelinedPublisher:
     """Returns an answer per message; None: the stream has not acknowledged it, and `refusals` may say why.
 
-    If the connection comes back within the timeout, unanswered messages are sent again; message ids make that harmless.
+    If the connection comes back within the timeout, unanswered messages are sent again: of those without an id the
+    stream may then have two.
     """
 
     def __init__(self, connection: Client, *, timeout: float = 5.0) -> None:
@@ -155,7 +158,7 @@ class PipelinedPublisher:
                         message.subject,
                         message.payload,
                         reply=f"{inbox}.{token}",
-                        headers={"Nats-Msg-Id": message.message_id},
+                        headers={"Nats-Msg-Id": message.message_id} if message.message_id else None,
                     )
                 except (BadSubjectError, BadHeaderError, MaxPayloadError) as error:
                     # An invalid message must not block those after it.

@@ -41,20 +41,3 @@ def test_a_command_has_the_slots_sequence_and_time_zone() -> None:
     payload = publish_command(COMMAND._replace(slot_sequence=7, time_zone="Europe/Berlin"), 5).payload
     command = PublishCommand.FromString(payload)
     assert (command.slot_sequence, command.time_zone) == (7, "Europe/Berlin")
-
-
-def test_a_message_id_names_the_slot_its_revision_the_target_and_the_copy() -> None:
-    others = [
-        COMMAND,
-        COMMAND._replace(slot_id="s2"),
-        COMMAND._replace(revision=3),
-        COMMAND._replace(emission=4),
-        COMMAND._replace(channel="x"),
-        COMMAND._replace(destination="43"),
-        COMMAND._replace(channel="facebook4", destination="2"),
-    ]
-    ids = [publish_command(each, 5).message_id for each in others]
-    assert len(set(ids)) == len(ids)
-    assert publish_command(COMMAND._replace(traceparent=""), 5).message_id == ids[0]
-    strange = publish_command(COMMAND._replace(destination="a\r\nb"), 5).message_id
-    assert strange.isprintable()

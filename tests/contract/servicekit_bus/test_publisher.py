@@ -45,6 +45,14 @@ async def test_a_duplicate_message_is_recognised(stream: Client) -> None:
     assert await publisher.publish(_messages(3)) == [Stored(1, duplicate=True), Stored(2, duplicate=True), Stored(3)]
 
 
+async def test_a_message_without_an_id_is_stored_each_time(stream: Client) -> None:
+    publisher = PipelinedPublisher(stream)
+    message = Outgoing("pipe.a", b"x")
+    assert await publisher.publish([message, message]) == [Stored(1), Stored(2)]
+    assert await publisher.publish([message]) == [Stored(3)]
+    assert (await stream.jetstream().get_msg(STREAM.name, 1)).headers is None
+
+
 async def test_concurrent_callers_get_their_own_answers(stream: Client) -> None:
     publisher = PipelinedPublisher(stream)
     async with asyncio.TaskGroup() as group:

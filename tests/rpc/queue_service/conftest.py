@@ -203,20 +203,20 @@ class Rig:
         await database.dispose()
         return found
 
-    async def messages(self, stream: str) -> Sequence[tuple[str, dict[str, str], bytes]]:
-        """Returns (subject, headers, payload) of all messages in a stream."""
+    async def messages(self, stream: str) -> Sequence[tuple[str, bytes]]:
+        """Returns (subject, payload) of all messages in a stream."""
         js = self.nats.jetstream()
         state = (await js.stream_info(stream)).state
         if not state.messages:
             return []
         found = [await js.get_msg(stream, number) for number in range(state.first_seq, state.last_seq + 1)]
-        return [(each.subject or "", dict(each.headers or {}), each.data or b"") for each in found]
+        return [(each.subject or "", each.data or b"") for each in found]
 
     async def commands(self, count: int) -> list[PublishCommand]:
         return await eventually(lambda: self._commands(count))
 
     async def _commands(self, count: int) -> list[PublishCommand]:
-        found = [PublishCommand.FromString(payload) for _, _, payload in await self.messages(PUBLISH.name)]
+        found = [PublishCommand.FromString(payload) for _, payload in await self.messages(PUBLISH.name)]
         return found if len(found) >= count else []
 
 

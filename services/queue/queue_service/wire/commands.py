@@ -1,8 +1,5 @@
 """Publish commands, as the PUBLISH stream carries them."""
 
-from functools import lru_cache
-from hashlib import blake2b
-
 from postflow.queue.v1 import publish_command_pb2
 from queue_service.domain.command import Command
 from servicekit.bus.publisher import Outgoing
@@ -11,7 +8,7 @@ from topology import publish_subject
 
 
 def publish_command(command: Command, max_attempts: int) -> Outgoing:
-    """Encodes a command. The message id identifies this copy: the stream drops its duplicates, but no later copy."""
+    """Encodes a command. It has no message id: Publisher recognises a copy, whether it was repeated or sent twice."""
     message = publish_command_pb2.PublishCommand(
         organization_id=command.organization_id,
         slot_id=command.slot_id,
@@ -33,12 +30,4 @@ def publish_command(command: Command, max_attempts: int) -> Outgoing:
     return Outgoing(
         subject=publish_subject(command.organization_id, command.social_account_id),
         payload=message.SerializeToString(),
-        message_id=f"{command.slot_id}.{command.revision}."
-        f"{_digest(command.channel, command.destination)}.{command.emission}",
     )
-
-
-@lru_cache(maxsize=4096)
-def _digest(channel: str, destination: str) -> str:
-    """Returns a digest of a target, because a destination may contain characters that a header must not."""
-    return blake2b(f"{channel}\0{destination}".encode(), digest_size=8).hexdigest()
