@@ -9,12 +9,13 @@ import time
 from typing import Any
 
 import grpc
-from opentelemetry import metrics, trace
+from opentelemetry import trace
 from opentelemetry.context import Context, attach
 from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, Span, SpanKind, StatusCode, set_span_in_context
 
 from servicekit.ids import IdSource
 from servicekit.run import context, telemetry
+from servicekit.run.histograms import Histogram
 
 REQUEST_ID_KEY = "x-request-id"
 
@@ -25,12 +26,13 @@ _NOTHING = Context()
 
 _log = logging.getLogger("servicekit.rpc.access")
 _tracer = trace.get_tracer(__name__)
-_meter = metrics.get_meter(__name__)
-_duration = _meter.create_histogram(
+_duration = Histogram(
     "rpc.server.call.duration",
+    scope=__name__,
     unit="s",
     description="Time from the arrival of a call to its answer.",
-    explicit_bucket_boundaries_advisory=[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+    labels=["rpc.method", "rpc.response.status_code"],
+    bounds=[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
 )
 
 
@@ -43,12 +45,6 @@ class Seen:
         self.log_level = logging.INFO if is_own else logging.DEBUG
         self.is_traced = is_own
         self.span = {"rpc.system": "grpc", "rpc.service": service, "rpc.method": method}
-        self._metrics: dict[str, dict[str, str]] = {}
-
-    def metric(self, code: str) -> dict[str, str]:
-        if code not in self._metrics:
-            self._metrics[code] = {"rpc.method": self.name, "rpc.response.status_code": code}
-        return self._metrics[code]
 
 
 class Call:
@@ -74,7 +70,7 @@ class Call:
 
     def end(self, code: str, reason: str = "", field: str = "") -> None:
         seconds = time.perf_counter() - self._started
-        _duration.record(seconds, self._method.metric(code))
+        _duration.record(seconds, self._method.name, code)
         if self._span.is_recording():
             self._describe(code, reason)
         self._span.end()

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from opentelemetry import metrics, trace
 from opentelemetry.context import Context
-from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import MetricReader
 from opentelemetry.sdk.resources import Resource
@@ -21,6 +20,7 @@ from opentelemetry.util.types import Attributes
 from prometheus_client import start_http_server
 
 from servicekit.run import zeros
+from servicekit.run.readers import PeriodicReader, PrometheusReader
 from servicekit.run.settings import SettingsError
 
 _DEFAULT_RATIO = 0.01
@@ -107,12 +107,11 @@ def _add_otlp_traces(tracers: TracerProvider) -> None:
 
 
 def _readers() -> list[MetricReader]:
-    readers: list[MetricReader] = [PrometheusMetricReader()]
+    readers: list[MetricReader] = [PrometheusReader()]
     if _exports("METRICS"):
         from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
-        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
-        readers.append(PeriodicExportingMetricReader(OTLPMetricExporter(timeout=_otlp_timeout())))
+        readers.append(PeriodicReader(OTLPMetricExporter(timeout=_otlp_timeout())))
     return readers
 
 

@@ -21,6 +21,7 @@ from servicekit.failpoints import declare, failpoint
 from servicekit.pg.clock import SteadyClock
 from servicekit.record import record
 from servicekit.run import telemetry
+from servicekit.run.histograms import Histogram
 from servicekit.run.zeros import from_zero
 
 _CLAIMED = declare("publisher.send.claimed")
@@ -38,28 +39,12 @@ _unreadable = from_zero(
         description="Times that a post waited because no key opens the credentials",
     )
 )
-_lateness = _meter.create_histogram(
+_lateness = Histogram(
     "postflow.publish.lateness",
+    scope=__name__,
     unit="s",
     description="Start of the request minus the scheduled time",
-    explicit_bucket_boundaries_advisory=[
-        0,
-        0.001,
-        0.002,
-        0.005,
-        0.01,
-        0.02,
-        0.05,
-        0.1,
-        0.25,
-        0.5,
-        1,
-        2,
-        5,
-        10,
-        60,
-        600,
-    ],
+    bounds=[0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 60, 600],
 )
 
 

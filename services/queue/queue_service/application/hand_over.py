@@ -33,6 +33,7 @@ from servicekit import failpoints
 from servicekit.failpoints import failpoint
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
+from servicekit.run.histograms import Histogram
 from servicekit.run.telemetry import linked_trace
 from servicekit.run.zeros import from_zero
 from topology import PUBLISH
@@ -48,16 +49,18 @@ _LOOK_PAUSE = timedelta(microseconds=400)
 _log = logging.getLogger(__name__)
 _tracer = trace.get_tracer(__name__)
 _meter = metrics.get_meter(__name__)
-_batches = _meter.create_histogram(
+_batches = Histogram(
     "postflow.queue.claim.size",
+    scope=__name__,
     description="Publish commands in one claim",
-    explicit_bucket_boundaries_advisory=[1, 5, 10, 25, 50, 100, 250, 500, 1000],
+    bounds=[1, 5, 10, 25, 50, 100, 250, 500, 1000],
 )
-_lateness = _meter.create_histogram(
+_lateness = Histogram(
     "postflow.queue.dispatch.lateness",
+    scope=__name__,
     unit="s",
     description="Lateness of the latest slot in a dispatched batch; 0 if it was dispatched ahead of its time",
-    explicit_bucket_boundaries_advisory=[0, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 600],
+    bounds=[0, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 600],
 )
 _repeated = from_zero(
     _meter.create_counter("postflow.queue.commands.repeated", description="Publish commands that were repeated")
@@ -199,7 +202,7 @@ class HandOver:
             await failpoint(CLAIMED)
             _batches.record(len(commands))
             late = now - min(each.schedule_time for each in commands)
-            _lateness.record(max(late.total_seconds(), 0.0))
+            _lateness.record(late.total_seconds())
             await self._send(commands, now, losses)
             await failpoint(PUBLISHED)
         return bool(commands)

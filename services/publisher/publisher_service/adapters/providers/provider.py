@@ -30,6 +30,7 @@ from publisher_service.domain.outcome import (
 )
 from publisher_service.domain.policy import Policy
 from servicekit.clock import Clock
+from servicekit.run.histograms import Histogram
 
 _log = logging.getLogger(__name__)
 
@@ -43,11 +44,13 @@ _LONGEST_WAIT: Final = timedelta(hours=24)
 _FAILED: Final = "ADAPTER_FAILED"
 
 _meter = metrics.get_meter(__name__)
-_latency = _meter.create_histogram(
+_latency = Histogram(
     "postflow.publish.provider_latency",
+    scope=__name__,
     unit="s",
     description="Duration of a call to a provider, by operation and outcome",
-    explicit_bucket_boundaries_advisory=[0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30],
+    labels=["provider", "operation", "outcome"],
+    bounds=[0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30],
 )
 _failures = _meter.create_counter(
     "postflow.publish.adapter_failures", description="Calls in which an adapter raised, hung, or returned nonsense"
@@ -132,8 +135,7 @@ class Provider:
             raise _Nonsense("cancelled by itself") from error
 
     def _took(self, started: float, operation: str, outcome: str) -> None:
-        names = {"provider": self.name, "operation": operation, "outcome": outcome}
-        _latency.record(self._clock.monotonic() - started, names)
+        _latency.record(self._clock.monotonic() - started, self.name, operation, outcome)
 
     def _failed(self, operation: str, error: Exception) -> None:
         _failures.add(1, {"provider": self.name, "operation": operation})

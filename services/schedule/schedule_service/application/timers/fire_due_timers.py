@@ -21,6 +21,7 @@ from servicekit.failpoints import declare, failpoint
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox
+from servicekit.run.histograms import Histogram
 from servicekit.run.telemetry import linked_trace
 from servicekit.run.zeros import from_zero
 
@@ -29,11 +30,12 @@ FIRED = declare("schedule.timers.fired")
 _log = logging.getLogger(__name__)
 _tracer = trace.get_tracer(__name__)
 _meter = metrics.get_meter(__name__)
-_lateness = _meter.create_histogram(
+_lateness = Histogram(
     "postflow.timer.lateness",
+    scope=__name__,
     unit="s",
     description="Time from the due time of a timer to its firing",
-    explicit_bucket_boundaries_advisory=[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 300, 3600],
+    bounds=[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 300, 3600],
 )
 _fired = from_zero(_meter.create_counter("postflow.timer.fired", description="Timers fired by their schedules"))
 
@@ -91,4 +93,4 @@ class FireDueTimers:
             _log.info("timers: skipped %d occurrences that were too late under their policy", settled.skipped)
         _fired.add(len(settled.fired))
         for each in settled.fired:
-            _lateness.record(max((each.fire_time - each.due_time).total_seconds(), 0.0))
+            _lateness.record((each.fire_time - each.due_time).total_seconds())
