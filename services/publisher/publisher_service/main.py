@@ -90,14 +90,15 @@ class _Parts:
         self.vault = Vault(read_keys(settings.credentials_key, settings.credentials_keys_file))
         self.sandbox = HttpOrigin(settings.sandbox_url, connections=settings.senders * 2)
         self.providers = Providers([SandboxAdapter(self.sandbox, settings.limits)], self.backbone.system)
+        self._policy = settings.policy
+        self._policies = {provider.name: provider.policy(self._policy) for provider in self.providers}
         self.late = LateEvidence(self.backbone.outbox)
         self.wake_up = WakeUp()
         self.due_now, self.connection_changed = asyncio.Event(), asyncio.Event()
 
     def policy_of(self, name: str) -> Policy:
         """Returns the policy of a provider; the common one for a provider that only another release has."""
-        provider = self.providers.get(name)
-        return self.settings.policy if provider is None else provider.policy(self.settings.policy)
+        return self._policies.get(name, self._policy)
 
     def lookers_of(self, name: str) -> int:
         provider = self.providers.get(name)
