@@ -27,19 +27,20 @@ class SkewRefused(ValueError):
 
 
 _skew = timedelta(0)
+_skew_nanoseconds = 0
 
 
 def skew(offset: timedelta, environment: str) -> None:
     """Shifts this process's wall clock, for tests of skewed hosts. Refused in production."""
-    global _skew  # noqa: PLW0603 - a host has one wall clock
+    global _skew, _skew_nanoseconds
     if offset and environment == "production":
         raise SkewRefused("a clock offset is refused in production")
-    _skew = offset
+    _skew, _skew_nanoseconds = offset, offset // timedelta(microseconds=1) * 1000
 
 
 def wall_nanoseconds() -> int:
     """Returns the wall-clock time since 1970, for ids."""
-    return time.time_ns() + _skew // timedelta(microseconds=1) * 1000
+    return time.time_ns() + _skew_nanoseconds
 
 
 class SystemClock:
