@@ -6,7 +6,7 @@ posts more than anything else that it writes, twice, because the relay marks wha
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from google.protobuf.message import Message
@@ -17,6 +17,7 @@ from postflow.bus.v1 import bus_pb2
 from servicekit.ids import IdSource
 from servicekit.pg.database import Transaction
 from servicekit.pg.session import Statement
+from servicekit.record import record
 from servicekit.run.telemetry import traceparent
 from servicekit.timestamps import timestamp
 
@@ -42,7 +43,7 @@ _INSERT = Statement("""
 """)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True, kw_only=False)
 class OutboxRow:
     """A row for the relay: an envelope, and the id of its first event. `position` is 0 until the row is stored."""
 
@@ -53,7 +54,7 @@ class OutboxRow:
     events: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Announcement:
     """An event that is about to be committed."""
 

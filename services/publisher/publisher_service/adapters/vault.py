@@ -8,12 +8,13 @@ import base64
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from servicekit.record import record
 from servicekit.run.settings import Secret, SettingsError
 
 _KEY_BYTES = 32
@@ -30,7 +31,7 @@ class CredentialsUnreadable(Exception):
     """None of this process's keys opens the stored credentials, or they belong to another account."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Opened:
     """A token, and the id of the key that opened it."""
 

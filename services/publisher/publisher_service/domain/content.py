@@ -1,10 +1,11 @@
 """The content of a post, and the text that a channel gets of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from servicekit.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Content:
     text: str
     hashtags: tuple[str, ...] = ()

@@ -1,12 +1,13 @@
 """Outcomes of an attempt, sorted by the only question that matters: may the post be out?"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from servicekit.record import record
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@record(frozen=True, slots=True, kw_only=True)
 class Accepted:
     """The provider has the post, under this name; it may say when it went out."""
 
@@ -15,7 +16,7 @@ class Accepted:
     publish_time: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Rejected:
     """The provider refused this content for good: nothing is out."""
 
@@ -23,14 +24,14 @@ class Rejected:
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class AuthRefused:
     """The provider refused the credentials: this request has put nothing out, and costs no attempt."""
 
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class NotSent:
     """No byte of the request has left, or the provider said "later" before it did anything."""
 
@@ -38,7 +39,7 @@ class NotSent:
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class NotBegun:
     """We did not begin the request, for a reason of our own. Costs no attempt."""
 
@@ -46,7 +47,7 @@ class NotBegun:
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class RateLimited:
     """The provider said "later", and how much later. Costs no attempt."""
 
@@ -54,7 +55,7 @@ class RateLimited:
     retry_after: timedelta
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Ambiguous:
     """The request has left, and no answer proves its outcome."""
 
@@ -65,7 +66,7 @@ class Ambiguous:
 Outcome = Accepted | Rejected | AuthRefused | NotSent | NotBegun | RateLimited | Ambiguous
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Found:
     """A look at the provider proves that the post is out."""
 
@@ -74,12 +75,12 @@ class Found:
     publish_time: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True, kw_only=False)
 class Absent:
     """A look at the provider proves that the post is not out and will not appear."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class NoProof:
     """The look itself failed; it proves nothing."""
 

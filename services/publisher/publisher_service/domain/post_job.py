@@ -129,7 +129,7 @@ _KINDS: Mapping[str, EventKind] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Target:
     social_account_id: str
     channel: str

@@ -9,7 +9,6 @@ import re
 import ssl
 from collections import deque
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, TypeVar, cast
 from urllib.parse import urlsplit
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from publisher_service.adapters.providers.addresses import Addresses
+from servicekit.record import record
 
 # Servers close idle connections after a few seconds to a minute. A request on one that is being closed has an unknown
 # outcome, so connections are not kept for long.
@@ -41,7 +41,7 @@ class ConnectionLost(Exception):
     was_stale = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True, kw_only=False)
 class Answer:
     status: int
     # The names are in lower case. Of repeated headers the first counts.
