@@ -11,11 +11,16 @@ from operator import itemgetter
 from typing import Any, cast
 
 import asyncpg
+from asyncpg.protocol import protocol
 from sqlalchemy.engine import Connection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from sqlalchemy.pool import PoolProxiedConnection
 
 _NONE: Mapping[str, object] = {}
+
+# asyncpg asks an abstract class whether an element of an array is an array, too: 0.12 of the 0.19 us of each text. Our
+# arrays are lists and tuples of scalars, so these two classes answer as well.
+protocol.IterableABC = (list, tuple)  # type: ignore[attr-defined]
 
 # As in SQLAlchemy's text(): not the casts (`::text`), not the bounds of a slice (`[1:n]`).
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z_0-9]*)(?!:)")

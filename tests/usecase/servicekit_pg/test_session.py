@@ -1,6 +1,7 @@
 """Statements straight on the driver: in the transaction that they seem to be in, with errors sorted as any other's."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 
 import asyncpg
@@ -17,6 +18,7 @@ _SET = Statement("update counter set value = :value where name = :name")
 _ADD = Statement("update counter set value = value + 1 where name = :name returning value")
 _VALUE = Statement("select value from counter where name = :name")
 _COLD_VALUE = text("select value from counter where name = :name")
+_LENGTH = Statement("select cardinality(cast(:array as text[]))")
 _A = {"name": "a"}
 
 
@@ -228,3 +230,16 @@ async def test_a_lock_timeout_is_late(counters: Database, database_url: str) -> 
     await hurried.dispose()
     assert is_transient(caught.value)
     assert is_late(caught.value)
+
+
+@pytest.mark.parametrize(("array", "length"), [(["a", None], 2), (("a", "b"), 2), ([], 0)])
+async def test_lists_and_tuples_are_arrays(database: Database, array: Sequence[str], length: int) -> None:
+    async with database.session() as session:
+        assert await session.fetch_value(_LENGTH, {"array": array}) == length
+
+
+async def test_nothing_else_is_an_array(database: Database) -> None:
+    """Fails if a release of asyncpg no longer asks the classes that `session` gives it."""
+    async with database.session() as session:
+        with pytest.raises(asyncpg.DataError, match="a sized iterable container expected"):
+            await session.fetch_value(_LENGTH, {"array": {"a": 1}.keys()})
