@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from civil.days import local_day
@@ -155,6 +156,7 @@ def _revived(job: PostJob, live_slots: Set[str], now: datetime) -> PostJob:
     return moved(again, JobState.PENDING, now=now, schedule_time=None, not_after=None)
 
 
+@lru_cache(maxsize=1024)  # many posts share a minute and a zone
 def local_month(time: datetime, zone: str) -> str:
     """Returns the first day of the local month.
 
