@@ -10,6 +10,7 @@ import json
 import logging
 import math
 import random
+import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
@@ -257,4 +258,4 @@ class PullLoop:
 
 
 def _now() -> float:
-    return asyncio.get_running_loop().time()
+    return time.monotonic()

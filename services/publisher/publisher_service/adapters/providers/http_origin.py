@@ -149,11 +149,9 @@ class HttpOrigin:
         return connection
 
     def _keep(self, connection: "_Connection") -> None:
-        loop = asyncio.get_running_loop()
-        connection.idle_since = loop.time()
         self._idle.append(connection)
         if self._sweep is None:
-            self._sweep = loop.call_later(self._kept_idle, self._close_old)
+            self._sweep = asyncio.get_running_loop().call_later(self._kept_idle, self._close_old)
 
     def _close_old(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -186,6 +184,7 @@ class _Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.idle_since = 0.0
+        self._loop = asyncio.get_running_loop()
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
         self._answer: asyncio.Future[Answer] | None = None
@@ -202,11 +201,10 @@ class _Connection(asyncio.Protocol):
     async def exchange(self, request: bytes, deadline: float) -> Answer:
         """Sends a request and returns its answer. Raises ConnectionLost, or TimeoutError at the deadline."""
         assert self._transport is not None
-        loop = asyncio.get_running_loop()
         self._received = 0
         self._begin()
-        self._answer = loop.create_future()
-        alarm = loop.call_at(deadline, self._expire)
+        self._answer = self._loop.create_future()
+        alarm = self._loop.call_at(deadline, self._expire)
         self._transport.write(request)
         try:
             return await self._answer
@@ -217,6 +215,7 @@ class _Connection(asyncio.Protocol):
             alarm.cancel()
             self._answer = None
             self._was_used = True
+            self.idle_since = self._loop.time()
 
     def close(self) -> None:
         if self._transport is not None:

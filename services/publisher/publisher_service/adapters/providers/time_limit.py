@@ -38,7 +38,7 @@ class TimeLimit:
 
     def _begin(self, task: asyncio.Task[Any]) -> None:
         assert task not in self._ends
-        loop = asyncio.get_running_loop()
+        loop = task.get_loop()
         self._ends[task] = loop.time() + self._limit
         if self._alarm is None:
             self._alarm = loop.call_at(self._ends[task], self._ring)
