@@ -8,8 +8,11 @@ from typing import Any
 
 from sqlalchemy import text
 
+from postflow.bus.v1.bus_pb2 import Envelope
+from publisher_service.adapters.postgres.counts import moving_by_state
 from publisher_service.application.disown_claims import FailedClaim
 from publisher_service.application.recover_jobs import RecoverJobs
+from publisher_service.domain.outcome import RateLimited
 from publisher_service.domain.policy import Policy
 from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
@@ -32,6 +35,10 @@ def sweep(rig: Rig) -> RecoverJobs:
         outbox=Outbox(Uuid7Source(), lambda rows: None),
         policies=lambda name: POLICY,
     )
+
+
+async def events(replica: Replica) -> int:
+    return sum(len(Envelope.FromString(row.payload).events) for row in await replica.rows("select payload from outbox"))
 
 
 async def unknown(rig: Rig) -> None:
@@ -95,6 +102,23 @@ async def test_a_claim_whose_jobs_ended_otherwise_is_dropped(replica: Replica, h
         await replica.recover()
         assert await replica.rows("select 1 from open_claim") == []
         await replica.write("update post_job set next_action_time = now() - interval '1 minute'")
+
+
+async def test_a_job_of_two_open_claims_ends_once(replica: Replica, hasty: Replica) -> None:
+    """A claim lists its jobs until the last one is settled, and meanwhile another claim may take one of them."""
+    (again, _) = claims_in(await hasty.claim([a_command(name) for name in await replica.posts(2)]))
+    limited = RateLimited(message="m", retry_after=timedelta(0))
+    await hasty.settle([a_sent(again, limited)])
+    await replica.write("update account_gate set resume_time = now() - interval '1 minute', wake_time = null")
+    await replica.write("update post_job set next_action_time = now() - interval '1 minute' where state <> 'SENDING'")
+    await hasty.claim([a_command(again.job.draft_id)])
+    assert len(await replica.rows("select 1 from open_claim")) == 2
+    async with replica.database.read() as connection:
+        assert await moving_by_state(connection) == {"SENDING": 2}
+    before = await events(replica)
+    await replica.recover()
+    assert await replica.states() == {"UNKNOWN": 2}
+    assert await events(replica) == before + 2
 
 
 async def test_an_answer_that_races_the_end_of_its_lease_is_recorded_once(replica: Replica, hasty: Replica) -> None:

@@ -9,14 +9,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 # Counting stops here: the alarm has long gone off, and a count reads one index entry for each.
 COUNTED_AT_MOST = 10_000
 
-# What is being sent is found by its claim.
+# What is being sent is found by its claim; one that is claimed again may stand in its former claim, too.
 _MOVING = text("""
     select state, cast(sum(jobs) as bigint) as jobs
     from (
         select state, count(*) as jobs from post_job where next_action_time is not null group by state
         union all
-        select 'SENDING', count(*) from open_claim c
-        cross join lateral unnest(c.organization_ids, c.post_job_ids) as claimed (of_organization, job_id)
+        select 'SENDING', count(*) from (
+            select distinct of_organization, job_id from open_claim c
+            cross join lateral unnest(c.organization_ids, c.post_job_ids) as one (of_organization, job_id)
+        ) as claimed
         cross join lateral (
             select from post_job
             where organization_id = of_organization and id = job_id and state = 'SENDING' and next_action_time is null

@@ -12,17 +12,22 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from publisher_service.adapters.postgres.jobs import JOB_COLUMNS, READ_JOB, job_from
 from publisher_service.domain.post_job import PostJob
 
-# Lateral, so that each job is found by key. A job of the previous release has its end in `next_action_time`.
+# Lateral, so that each job is found by key. Distinct, because a job that is claimed again may stand in its former claim
+# as well. A job of the previous release has its end in `next_action_time`.
 _LOCK_EXPIRED = text(f"""
+    with claimed as (
+        select distinct of_organization, job_id
+        from open_claim c
+        cross join lateral unnest(c.organization_ids, c.post_job_ids) as one (of_organization, job_id)
+        where c.lease_end <= :before
+    )
     select {JOB_COLUMNS}
-    from open_claim c cross join lateral unnest(c.organization_ids, c.post_job_ids) as claimed (of_organization, job_id)
-    cross join lateral (
+    from claimed cross join lateral (
         select {READ_JOB} from post_job
         where organization_id = of_organization and id = job_id
             and state = 'SENDING' and next_action_time is null and lease_end <= :before
         for update skip locked
     ) as expired
-    where c.lease_end <= :before
     limit :limit
 """)
 
