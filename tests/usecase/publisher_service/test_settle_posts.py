@@ -5,6 +5,7 @@ import logging
 import pytest
 from sqlalchemy import text
 
+from publisher_service.adapters.postgres.settle import SettleRow, record_settlements
 from publisher_service.application import post_log
 from publisher_service.domain.outcome import (
     AuthRefused,
@@ -13,7 +14,10 @@ from publisher_service.domain.outcome import (
     Outcome,
     Rejected,
 )
+from publisher_service.domain.settlement import settle
 from tests.usecase.publisher_service.replica import (
+    AT_ONCE,
+    DUE,
     Replica,
     a_command,
     a_second_attempt,
@@ -96,3 +100,20 @@ async def test_a_claim_is_open_until_its_last_job_is_settled(replica: Replica) -
     assert set(open_claim.post_job_ids) == {each.job.id for each in (first, *others)}
     await replica.settle([a_sent(each) for each in others])
     assert await replica.rows("select 1 from open_claim") == []
+
+
+async def test_an_accepted_attempt_writes_no_index_entry(replica: Replica) -> None:
+    names = await replica.posts(3)
+    claimed = claims_in(await replica.claim([a_command(name) for name in names]))
+    rows = [
+        SettleRow(
+            settlement=settle(each.job, a_sent(each).outcome, policy=AT_ONCE, now=DUE, draw=0.5),
+            activity_id=each.job.id,
+            outcome="SUCCESS",
+        )
+        for each in claimed
+    ]
+    hot = text("select pg_stat_get_xact_tuples_hot_updated(cast('attempt' as regclass))")
+    async with replica.database.transaction() as tx:
+        assert len((await record_settlements(tx, rows, now=DUE)).activity_ids) == 3
+        assert (await tx.connection.execute(hot)).scalar_one() == 3

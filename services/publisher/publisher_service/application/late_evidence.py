@@ -68,8 +68,9 @@ class LateEvidence:
             settled = replace(evidence(job, proof, now=now), attempt_fence=fence)
             jobs[key] = settled.job
             proven.append(settled)
-        await close_attempts(tx.connection, proven, now=now)
+        # In this order: a job has no two attempts that are open or accepted.
         await abandon_attempts(tx.connection, proven, now=now)
+        await close_attempts(tx.connection, proven, now=now)
         await save_jobs(tx.connection, [each.job for each in proven])
         await self._outbox.append(tx, [post_job_changed(each.job) for each in proven], now=now)
         tx.after_commit(partial(write_outcomes, [each.job for each in proven]))

@@ -230,21 +230,21 @@ attempt = Table(
     _text("error_reason"),
     _text("error_message"),
     Column("sender", Text, nullable=False, server_default=""),
+    Column(
+        "may_be_out",
+        Boolean,
+        Computed("state in ('SENDING', 'UNKNOWN', 'ACCEPTED')", persisted=True),
+        nullable=False,
+    ),
     PrimaryKeyConstraint("organization_id", "post_job_id", "fence"),
 )
+# A job has one attempt that is open or accepted. No column of this index changes when an attempt is accepted.
 Index(
-    "attempt_open",
+    "attempt_out",
     attempt.c.organization_id,
     attempt.c.post_job_id,
     unique=True,
-    postgresql_where=text("state in ('SENDING', 'UNKNOWN')"),
-)
-Index(
-    "attempt_accepted",
-    attempt.c.organization_id,
-    attempt.c.post_job_id,
-    unique=True,
-    postgresql_where=text("state = 'ACCEPTED'"),
+    postgresql_where=text("may_be_out"),
 )
 
 kept_content = Table(
