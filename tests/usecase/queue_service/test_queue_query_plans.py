@@ -277,6 +277,20 @@ async def test_many_small_tenants_do_not_spoil_the_plans_for_a_busy_account(queu
     assert "(draft_id = " in locked.get("Index Cond", ""), locked
 
 
+async def test_due_accounts_are_locked_by_their_keys_after_a_calm(crowded: "Queue") -> None:
+    """Guards against statistics from a time when nothing was due: the index of due accounts looks empty."""
+    async with crowded.database.statement() as connection:
+        await connection.execute(text("update account_queue set next_due_time = null"))
+        await connection.execute(text("vacuum analyze account_queue"))
+        await connection.execute(text("update account_queue set next_due_time = :due"), {"due": START})
+    async with crowded.database.transaction() as tx:
+        await pin_plans(tx)
+        plan = await planned_on(tx.connection, dispatch._LOCK_DUE)
+    assert {node["Index Name"] for node in plan if "Index Name" in node} == {"account_queue_due", "account_queue_pkey"}
+    scans = await reads(crowded, *STATEMENTS["due accounts"])
+    assert max(rows for _, _, rows in scans) <= ACCOUNTS + 2 * DUE, scans
+
+
 def _scans_of_slot(plan: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [node for node in plan if node.get("Relation Name") == "slot" and "Scan" in node["Node Type"]]
 
