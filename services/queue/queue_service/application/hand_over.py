@@ -195,7 +195,7 @@ class HandOver:
 
         async def claim(tx: Transaction) -> tuple[list[Command], int]:
             commands = await dispatch.claim(tx, now=now, horizon=horizon, room=room, policy=self._policy)
-            return commands, await count_losses(tx.connection, PUBLISH.name) if commands else 0
+            return commands, await count_losses(tx, PUBLISH.name) if commands else 0
 
         commands, losses = await self._database.run(claim)
         if commands:

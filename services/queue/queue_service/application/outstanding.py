@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from queue_service.adapters.postgres.dispatch import find_unanswered_targets
 from queue_service.adapters.postgres.sent_commands import (
     delete_batches,
@@ -27,6 +25,7 @@ from queue_service.adapters.postgres.sent_commands import (
 from queue_service.domain.command import REPEAT_DELAYS, Command, DueSlot, SentBatch, SentCommand
 from queue_service.domain.stream import Hearing, Holding
 from servicekit.pg.database import Database
+from servicekit.pg.session import Session
 
 EARLY = timedelta(seconds=2)
 """How long before its repeat is due a slot is looked at: long enough to tell a lost answer from one on the way."""
@@ -107,21 +106,21 @@ class Outstanding:
         # Taken first: dispatch adds to them meanwhile.
         stored, self._stored, losses = self._stored, [], self._losses
         try:
-            async with self._database.statement() as connection:
-                await save_sent(connection, stored, losses=losses)
-                await self._delete_past(connection, losses, now)
+            async with self._database.session() as session:
+                await save_sent(session, stored, losses=losses)
+                await self._delete_past(session, losses, now)
         except Exception:
             if losses == self._losses:
                 self._stored = stored + self._stored
             raise
 
-    async def _delete_past(self, connection: AsyncConnection, losses: int, now: datetime) -> None:
+    async def _delete_past(self, session: Session, losses: int, now: datetime) -> None:
         """Deletes the batches that the stream has been past for a while."""
         since, losses_then, first = self._past
         if losses == losses_then and now - since < _KEPT:
             return
         if losses == losses_then and first:
-            await delete_sent(connection, first_sequence=first, losses=losses)
+            await delete_sent(session, first_sequence=first, losses=losses)
         # After a loss, the sequence that was last seen may be one of the stream before it.
         self._past = (now, losses, self._commands.first_sequence if losses == losses_then else 0)
 

@@ -9,8 +9,9 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_service.domain.command import SentBatch, SentCommand
+from servicekit.pg.session import Session, Statement
 
-_SAVE = text("""
+_SAVE = Statement("""
     insert into sent_commands (losses, first_sequence, last_sequence, organization_ids, slot_ids, emissions, channels,
         destinations, sequences)
     values (:losses, :first_sequence, :last_sequence, cast(:organization_ids as text[]), cast(:slot_ids as text[]),
@@ -23,19 +24,19 @@ _READ = text("""
         sequences
     from sent_commands where id = any(cast(:ids as bigint[]))
 """)
-_DELETE = text("""
+_DELETE = Statement("""
     delete from sent_commands where losses < :losses or (losses = :losses and last_sequence < :first_sequence)
 """)
 _DELETE_BATCHES = text("delete from sent_commands where id = any(cast(:ids as bigint[]))")
 _DELETE_LOST = text("delete from sent_commands")
 
 
-async def save_sent(connection: AsyncConnection, commands: Sequence[SentCommand], *, losses: int) -> None:
+async def save_sent(session: Session, commands: Sequence[SentCommand], *, losses: int) -> None:
     """Saves where the stream has stored the commands; `losses` counts its losses before they were sent."""
     columns = list(zip(*commands, strict=True))
     names = ("organization_ids", "slot_ids", "emissions", "channels", "destinations", "sequences")
     sequences = [each.sequence for each in commands]
-    await connection.execute(
+    await session.execute(
         _SAVE,
         dict(zip(names, map(list, columns), strict=True))
         | {"losses": losses, "first_sequence": min(sequences), "last_sequence": max(sequences)},
@@ -71,9 +72,9 @@ async def read_sent(connection: AsyncConnection, ids: Collection[int]) -> list[S
     ]
 
 
-async def delete_sent(connection: AsyncConnection, *, first_sequence: int, losses: int) -> None:
+async def delete_sent(session: Session, *, first_sequence: int, losses: int) -> None:
     """Deletes what the stream, whose first sequence this is, no longer holds, or has lost."""
-    await connection.execute(_DELETE, {"first_sequence": first_sequence, "losses": losses})
+    await session.execute(_DELETE, {"first_sequence": first_sequence, "losses": losses})
 
 
 async def delete_batches(connection: AsyncConnection, ids: Collection[int]) -> None:

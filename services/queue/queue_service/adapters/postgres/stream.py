@@ -6,6 +6,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_service.domain.stream import ROUNDING, StreamMark
+from servicekit.pg.session import Session, Statement
 
 _FIND = "select create_time, last_sequence, losses, is_recovering from publish_stream where name = :name"
 _FIND_STREAM = text(_FIND)
@@ -24,7 +25,7 @@ _SAVE_LOSS = text("""
         create_time = :create_time, last_sequence = :last_sequence, losses = losses + 1, is_recovering = true
     where name = :name
 """)
-_LOSSES = text("select losses from publish_stream where name = :name")
+_LOSSES = Statement("select losses from publish_stream where name = :name")
 _SAVE_RECOVERY = text("update publish_stream set is_recovering = false where name = :name and losses = :losses")
 
 
@@ -46,9 +47,9 @@ async def find_stream(connection: AsyncConnection, name: str, *, lock: bool = Fa
     return KnownStream(mark=mark, losses=row.losses, is_recovering=row.is_recovering)
 
 
-async def count_losses(connection: AsyncConnection, name: str) -> int:
+async def count_losses(session: Session, name: str) -> int:
     """Returns how often the stream has lost commands."""
-    return (await connection.execute(_LOSSES, {"name": name})).scalar_one_or_none() or 0
+    return await session.fetch_value(_LOSSES, {"name": name}) or 0
 
 
 async def save_mark(connection: AsyncConnection, name: str, mark: StreamMark) -> None:
