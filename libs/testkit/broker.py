@@ -67,7 +67,7 @@ class MemoryBroker:
         if self.unreachable or any(event.id in self.refused for event in events_in(message.payload)):
             self.refusals += 1
             return None
-        if (before := self._ids.get(message.message_id)) is not None:
+        if message.message_id and (before := self._ids.get(message.message_id)) is not None:
             self.duplicates += 1
             return Stored(before, duplicate=True)
         self._last += 1
