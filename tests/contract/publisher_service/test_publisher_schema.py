@@ -176,6 +176,16 @@ async def test_two_attempts_that_are_open_or_accepted_cannot_be_stored(
     await insert(database, "attempt", again | {"state": "'ABSENT'"})
 
 
+async def test_an_attempt_may_be_accepted_before_the_later_one_is_abandoned(database: Database) -> None:
+    """The previous release records a late proof in this order."""
+    await insert(database, "attempt", ATTEMPT | {"state": "'ABSENT'"})
+    await insert(database, "attempt", ATTEMPT | {"fence": "2"})
+    async with database.transaction() as tx:
+        for state, fence in (("ACCEPTED", 1), ("ABANDONED", 2)):
+            ended = {"state": state, "fence": fence}
+            await tx.connection.execute(text("update attempt set state = :state where fence = :fence"), ended)
+
+
 async def test_a_fence_is_used_once(database: Database) -> None:
     await insert(database, "attempt", ATTEMPT | {"state": "'ABSENT'"})
     with pytest.raises(IntegrityError, match="attempt_pkey"):

@@ -230,21 +230,18 @@ attempt = Table(
     _text("error_reason"),
     _text("error_message"),
     Column("sender", Text, nullable=False, server_default=""),
+    # Null for attempts that ended otherwise: they are equal to none.
     Column(
         "may_be_out",
         Boolean,
-        Computed("state in ('SENDING', 'UNKNOWN', 'ACCEPTED')", persisted=True),
-        nullable=False,
+        Computed("case when state in ('SENDING', 'UNKNOWN', 'ACCEPTED') then true end", persisted=True),
     ),
     PrimaryKeyConstraint("organization_id", "post_job_id", "fence"),
-)
-# A job has one attempt that is open or accepted. No column of this index changes when an attempt is accepted.
-Index(
-    "attempt_out",
-    attempt.c.organization_id,
-    attempt.c.post_job_id,
-    unique=True,
-    postgresql_where=text("may_be_out"),
+    # A job has one attempt that is open or accepted. No column of this changes when an attempt is accepted. It is
+    # checked when a transaction ends: the previous release accepts an attempt before it abandons a later one.
+    UniqueConstraint(
+        "organization_id", "post_job_id", "may_be_out", name="attempt_out", deferrable=True, initially="DEFERRED"
+    ),
 )
 
 kept_content = Table(
