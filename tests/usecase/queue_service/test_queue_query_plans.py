@@ -305,6 +305,7 @@ async def test_settlement_finds_its_rows_by_their_keys(crowded: "Queue") -> None
         "social_account_ids": [row.social_account_id for row in waiting],
         "emissions": [1] * DUE,
         "at": START,
+        "until": START,
         "now": START,
         "states": ["PUBLISHED"] * DUE,
         "next_emit_ats": [None] * DUE,
@@ -332,11 +333,12 @@ async def test_settlement_finds_its_rows_by_their_keys(crowded: "Queue") -> None
         "accounts": DUE,
     }
     for statement in (
+        settlement._LOCK_SLOTS,
         settlement._LOCK_PROGRESS,
         settlement._LOCK_LIVE_PROGRESS,
         accounts._LOCK,
         settlement._SAVE_PROGRESS,
-        settlement._SAVE_PUBLISHED,
+        settlement._PUBLISH,
         accounts._SAVE_FRONTIERS,
         dispatch._REPEAT_SOON,
     ):

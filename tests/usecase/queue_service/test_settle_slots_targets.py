@@ -1,7 +1,7 @@
 """Settling slots whose targets other slots have sent, or that come and go."""
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +10,7 @@ from civil.weekly import WeeklySlot
 from postflow.queue.v1.queue_slot_pb2 import QUEUE_SLOT_STATE_CANCELED, QUEUE_SLOT_STATE_PUBLISHED
 from queue_service.domain.draft import Draft, SavedDraft, Target
 from queue_service.domain.job import JobState
+from queue_service.domain.settlement import JobReport
 from testkit.clocks import START
 from tests.usecase.queue_service.steps import channels, slots_of
 
@@ -128,3 +129,34 @@ async def test_a_publication_is_stored_with_all_that_was_reported(queue: "Queue"
     assert (row.publish_time, row.sent) == (report.publish_time, report.publish_time or queue.now)
     assert (row.next_emit_at, row.expected_time, row.is_answered, row.reason) == (None, None, True, "")
     assert (row.of_another_slot, row.update_time) == (False, queue.now)
+
+
+@pytest.mark.parametrize("due", [START, START + timedelta(seconds=30), START + HOUR], ids=["due", "soon", "early"])
+@pytest.mark.parametrize("before", [None, JobState.READY, JobState.CANCELED, JobState.FAILED])
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("second", [False, True], ids=["one target", "two targets"])
+async def test_a_publication_reported_once_or_twice_settles_alike(
+    queue: "Queue", due: datetime, before: JobState | None, version: int, *, second: bool
+) -> None:
+    """A target reported once takes one statement, others the rules: both must agree."""
+    reports: list[JobReport] = []
+    for account in ("one", "two"):
+        targets = [(account, "facebook", "")] + ([(account, "facebook", "42")] if second else [])
+        await queue.put_schedule(account, *DAILY)
+        await queue.save_draft(account, *targets)
+        await queue.save_draft(f"{account}-next", account)
+        [slot] = await queue.at(account, due)
+        await queue.add(f"{account}-next")  # the queue is filled up to this slot
+        if before:
+            await queue.settle(queue.report_on(slot, before, 2, job_id="job"))
+        reports.append(queue.report_on(slot, JobState.PUBLISHED, version, publish_time=START, job_id="job"))
+    queue.now = START + timedelta(seconds=1)
+    await queue.settle(reports[0], reports[1], reports[1])
+    once, twice = await queue.rows("""
+        select to_jsonb(s) - array['id', 'draft_id', 'social_account_id', 'sequence'] as slot,
+            to_jsonb(a) - array['social_account_id', 'last_sequence'] as account,
+            (select jsonb_agg(to_jsonb(t) - 'slot_id' order by t.destination) from slot_target t where t.slot_id = s.id)
+        from slot s join account_queue a using (organization_id, social_account_id)
+        where s.draft_id = s.social_account_id order by s.draft_id
+    """)
+    assert once == twice

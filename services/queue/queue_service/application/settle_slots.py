@@ -1,9 +1,12 @@
-"""Settling slots by the events of their post jobs: a batch of events takes two statements.
+"""Settling slots by the events of their post jobs: a batch of events takes a few statements.
+
+Almost every slot ends when its only target is published in time. One statement settles such slots (`_publish`), without
+reading them; `queue_service.domain.settlement` decides about the others.
 
 A slot is announced again, under its next revision, when a target has come back to it and its job lacks the slot's time.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
@@ -17,7 +20,7 @@ from queue_service.domain.frontier import Frontier
 from queue_service.domain.job import ENDED, FINAL
 from queue_service.domain.policy import Policy
 from queue_service.domain.settlement import JobReport, Settled, has_lost_its_time, settle
-from queue_service.domain.slot import LIVE
+from queue_service.domain.slot import LIVE, SPACING
 from queue_service.wire.announcements import slot_scheduled
 from servicekit import failpoints
 from servicekit.failpoints import failpoint
@@ -40,14 +43,24 @@ class SettleSlots:
         # account after the slot. If that deadlocks with a dispatcher, the transaction is run again.
         await pin_plans(tx)
         queues = await lock_queues(tx, {each.account for each in reports if each.state in ENDED - FINAL})
-        settled = await _settle_by_slot(tx, reports, now)
-        settled |= await _settle_by_draft(tx, _without_live_slot(reports, settled.values()), settled, now)
+        published = await self._publish(tx, reports, now)
+        others = [each for each in reports if each.slot_key not in published]
+        settled = await _settle_by_slot(tx, others, now)
+        settled |= await _settle_by_draft(tx, _without_live_slot(others, settled.values()), settled, now)
         changed = [each for each in settled.values() if each.before != each.after]
         if changed:
             await settlement.save_progress(tx, [each.after for each in changed], now=now)
             await self._reopen(tx, changed, queues, now)
             await self._announce(tx, [each.after.key for each in changed if has_lost_its_time(each.after)], now)
+        if changed or published:
             await failpoint(APPLIED)
+
+    async def _publish(self, tx: Transaction, reports: Sequence[JobReport], now: datetime) -> set[_Key]:
+        """Locks all slots that have reports, and settles those that were plainly published and free no time."""
+        await settlement.lock_slots(tx, {each.slot_key for each in reports if each.slot_id})
+        reported = Counter(each.draft_on_account for each in reports)
+        plain = [each for each in reports if each.is_plain_publication and reported[each.draft_on_account] == 1]
+        return await settlement.publish(tx, plain, until=now + self._policy.notice - SPACING, now=now)
 
     async def _reopen(
         self, tx: Transaction, changed: Iterable[Settled], queues: Mapping[_Key, AccountQueue], now: datetime

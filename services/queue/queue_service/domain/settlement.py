@@ -44,6 +44,15 @@ class JobReport(NamedTuple):
     def draft_on_account(self) -> tuple[str, str, str]:
         return self.organization_id, self.draft_id, self.social_account_id
 
+    @property
+    def is_plain_publication(self) -> bool:
+        """Returns whether the report says nothing but that the target was sent, when and where."""
+        return (
+            self.state is JobState.PUBLISHED
+            and self.publish_time is not None
+            and not (self.error_message or self.state_reason or self.next_action_time)
+        )
+
 
 class TargetProgress(NamedTuple):
     """The job of one target as Publisher announced it. `report` is the report that brought it, until it is stored.

@@ -6,7 +6,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from queue_service.domain.job import JobState
-from queue_service.domain.settlement import SlotProgress, TargetProgress
+from queue_service.domain.settlement import JobReport, SlotProgress, TargetProgress
 from queue_service.domain.slot import SlotState
 from servicekit.pg.database import Transaction
 from servicekit.pg.session import Row, Statement
@@ -40,17 +40,62 @@ _LOCK_LIVE_PROGRESS = Statement(f"""
     order by s.organization_id, s.id, t.channel, t.destination
     for update of s, t
 """)
+# In the order of the keys, like all locks of slots.
+_LOCK_SLOTS = Statement("""
+    select count(*) from (
+        select from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as u (organization_id, id)
+        join slot s on s.organization_id = u.organization_id and s.id = u.id
+        order by s.organization_id, s.id
+        for update of s
+    ) as locked
+""")
+# Stores what `settle` decides about a slot whose only target was sent. The slot's lock keeps targets from being added,
+# and this snapshot is newer than the lock. "is true" leaves only the primary key to find the slot by.
+_PUBLISH = Statement("""
+    with settled as (
+        update slot s set
+            state = 'PUBLISHED', next_emit_at = null, expected_time = null, publish_time = r.publish_time,
+            is_answered = true, state_reason = '', update_time = :now
+        from unnest(
+            cast(:organization_ids as text[]), cast(:ids as text[]), cast(:channels as text[]),
+            cast(:destinations as text[]), cast(:post_job_ids as text[]), cast(:job_versions as bigint[]),
+            cast(:external_urls as text[]), cast(:publish_times as timestamptz[])
+        ) as r (organization_id, id, channel, destination, post_job_id, job_version, external_url, publish_time)
+        where s.organization_id = r.organization_id and s.id = r.id
+            and (s.is_live and s.schedule_time <= :until) is true and (
+                select bool_and(
+                    t.channel = r.channel and t.destination = r.destination and t.job_version < r.job_version
+                ) from slot_target t where t.organization_id = r.organization_id and t.slot_id = r.id
+            )
+        returning r.*
+    )
+    update slot_target t set
+        post_job_id = r.post_job_id, job_state = 'PUBLISHED', job_version = r.job_version,
+        external_url = r.external_url, error_message = '', state_reason = '', next_action_time = null,
+        publish_time = r.publish_time, of_another_slot = false
+    from settled r
+    where t.organization_id = r.organization_id and t.slot_id = r.id and t.channel = r.channel
+        and t.destination = r.destination
+    returning t.organization_id, t.slot_id
+""")
 # A target that was added to the slot while we waited for its lock is missing in what we have read. Such a slot keeps
 # the state that it got with that target, and the next report settles it. This statement's snapshot is newer than the
 # lock, so its count includes the target. `emission` grows with a target that came back and needs a command now, or the
 # commands sent before, which the stream may still hold, would put off the new one.
-_SAVE = """
+_SAVE_PROGRESS = Statement("""
     with reported as (
         update slot_target t set
             post_job_id = r.post_job_id, job_state = r.job_state, job_version = r.job_version,
             external_url = r.external_url, error_message = r.error_message, state_reason = r.state_reason,
             next_action_time = r.next_action_time, publish_time = r.publish_time, of_another_slot = r.of_another_slot
-        from {reports}
+        from unnest(
+            cast(:target_organization_ids as text[]), cast(:target_slot_ids as text[]), cast(:channels as text[]),
+            cast(:destinations as text[]), cast(:post_job_ids as text[]), cast(:job_states as text[]),
+            cast(:job_versions as bigint[]), cast(:external_urls as text[]), cast(:error_messages as text[]),
+            cast(:target_state_reasons as text[]), cast(:next_action_times as timestamptz[]),
+            cast(:target_publish_times as timestamptz[]), cast(:of_another_slot as boolean[])
+        ) as r (organization_id, slot_id, channel, destination, post_job_id, job_state, job_version, external_url,
+            error_message, state_reason, next_action_time, publish_time, of_another_slot)
         where t.organization_id = r.organization_id and t.slot_id = r.slot_id and t.channel = r.channel
             and t.destination = r.destination and t.job_version < r.job_version
     )
@@ -59,51 +104,16 @@ _SAVE = """
         emission = s.emission + case when r.next_emit_at = :now and s.next_emit_at <> :now then 1 else 0 end,
         expected_time = r.expected_time, publish_time = r.publish_time, is_answered = r.is_answered,
         state_reason = r.state_reason, update_time = :now
-    from {slots}
+    from unnest(
+        cast(:organization_ids as text[]), cast(:ids as text[]), cast(:states as text[]),
+        cast(:next_emit_ats as timestamptz[]), cast(:expected_times as timestamptz[]),
+        cast(:publish_times as timestamptz[]), cast(:are_answered as boolean[]), cast(:state_reasons as text[]),
+        cast(:target_counts as int[])
+    ) as r (organization_id, id, state, next_emit_at, expected_time, publish_time, is_answered, state_reason, targets)
     where s.organization_id = r.organization_id and s.id = r.id and r.targets = (
         select count(*) from slot_target t where t.organization_id = r.organization_id and t.slot_id = r.id
     )
-"""
-_SAVE_PROGRESS = Statement(
-    _SAVE.format(
-        reports="""unnest(
-            cast(:target_organization_ids as text[]), cast(:target_slot_ids as text[]), cast(:channels as text[]),
-            cast(:destinations as text[]), cast(:post_job_ids as text[]), cast(:job_states as text[]),
-            cast(:job_versions as bigint[]), cast(:external_urls as text[]), cast(:error_messages as text[]),
-            cast(:target_state_reasons as text[]), cast(:next_action_times as timestamptz[]),
-            cast(:target_publish_times as timestamptz[]), cast(:of_another_slot as boolean[])
-        ) as r (organization_id, slot_id, channel, destination, post_job_id, job_state, job_version, external_url,
-            error_message, state_reason, next_action_time, publish_time, of_another_slot)""",
-        slots="""unnest(
-            cast(:organization_ids as text[]), cast(:ids as text[]), cast(:states as text[]),
-            cast(:next_emit_ats as timestamptz[]), cast(:expected_times as timestamptz[]),
-            cast(:publish_times as timestamptz[]), cast(:are_answered as boolean[]), cast(:state_reasons as text[]),
-            cast(:target_counts as int[])
-        ) as r (organization_id, id, state, next_emit_at, expected_time, publish_time, is_answered, state_reason,
-            targets)""",
-    )
-)
-# Of a slot that has sent its only target, most columns are known: each element of an array costs the process 0.3 us.
-_SAVE_PUBLISHED = Statement(
-    _SAVE.format(
-        reports="""(
-            select each.*, 'PUBLISHED', '', '', cast(null as timestamptz), false
-            from unnest(
-                cast(:organization_ids as text[]), cast(:ids as text[]), cast(:channels as text[]),
-                cast(:destinations as text[]), cast(:post_job_ids as text[]), cast(:job_versions as bigint[]),
-                cast(:external_urls as text[]), cast(:publish_times as timestamptz[])
-            ) as each
-        ) as r (organization_id, slot_id, channel, destination, post_job_id, job_version, external_url, publish_time,
-            job_state, error_message, state_reason, next_action_time, of_another_slot)""",
-        slots="""(
-            select each.*, 'PUBLISHED', cast(null as timestamptz), cast(null as timestamptz), true, '', 1
-            from unnest(
-                cast(:organization_ids as text[]), cast(:ids as text[]), cast(:publish_times as timestamptz[])
-            ) as each
-        ) as r (organization_id, id, publish_time, state, next_emit_at, expected_time, is_answered, state_reason,
-            targets)""",
-    )
-)
+""")
 
 # Raised because a post job ignores announcements under a revision that it has seen already.
 _RAISE_REVISIONS = Statement("""
@@ -113,13 +123,44 @@ _RAISE_REVISIONS = Statement("""
 """)
 
 
+async def lock_slots(tx: Transaction, slots: Collection[tuple[str, str]]) -> None:
+    """Locks the slots, given by organization and id."""
+    if slots:
+        await tx.fetch_value(_LOCK_SLOTS, _names(slots))
+
+
+async def publish(
+    tx: Transaction, reports: Sequence[JobReport], *, until: datetime, now: datetime
+) -> set[tuple[str, str]]:
+    """Settles locked slots by plain publications of their only targets, and returns their keys.
+
+    Leaves out a slot that is not live, is due after `until`, or has another target or a newer report.
+    """
+    if not reports:
+        return set()
+    settled = await tx.fetch(
+        _PUBLISH,
+        {
+            "organization_ids": [report.organization_id for report in reports],
+            "ids": [report.slot_id for report in reports],
+            "channels": [report.channel for report in reports],
+            "destinations": [report.destination for report in reports],
+            "post_job_ids": [report.job_id for report in reports],
+            "job_versions": [report.version for report in reports],
+            "external_urls": [report.external_url for report in reports],
+            "publish_times": [report.publish_time for report in reports],
+            "until": until,
+            "now": now,
+        },
+    )
+    return {(organization, slot) for organization, slot in settled}
+
+
 async def lock_progress(tx: Transaction, slots: Collection[tuple[str, str]]) -> list[SlotProgress]:
     """Locks and reads those of the slots, given by organization and id, that exist."""
     if not slots:
         return []
-    ordered = sorted(slots)
-    names = {"organization_ids": [organization for organization, _ in ordered], "ids": [slot for _, slot in ordered]}
-    return _progress(await tx.fetch(_LOCK_PROGRESS, names))
+    return _progress(await tx.fetch(_LOCK_PROGRESS, _names(slots)))
 
 
 async def lock_live_progress(tx: Transaction, keys: Collection[tuple[str, str, str]]) -> list[SlotProgress]:
@@ -137,48 +178,6 @@ async def lock_live_progress(tx: Transaction, keys: Collection[tuple[str, str, s
 
 async def save_progress(tx: Transaction, slots: Sequence[SlotProgress], *, now: datetime) -> None:
     """Saves locked slots, and those of their targets that have a new report."""
-    published = [slot for slot in slots if _is_plainly_published(slot)]
-    if published:
-        await _save_published(tx, published, now)
-    if len(published) < len(slots):
-        keys = {slot.key for slot in published}
-        await _save_others(tx, [slot for slot in slots if slot.key not in keys], now)
-
-
-def _is_plainly_published(slot: SlotProgress) -> bool:
-    """Returns whether the slot has nothing but a publication of its only target to be saved."""
-    target = slot.targets[0]
-    report = target.report
-    return (
-        report is not None
-        and len(slot.targets) == 1
-        and report.state is JobState.PUBLISHED
-        and slot.state is SlotState.PUBLISHED
-        and not (report.error_message or report.state_reason or report.next_action_time or target.of_another_slot)
-        and report.publish_time is not None
-        and report.publish_time == slot.publish_time
-    )
-
-
-async def _save_published(tx: Transaction, slots: Sequence[SlotProgress], now: datetime) -> None:
-    reports = [report for slot in slots if (report := slot.targets[0].report)]
-    await tx.execute(
-        _SAVE_PUBLISHED,
-        {
-            "organization_ids": [slot.organization_id for slot in slots],
-            "ids": [slot.slot_id for slot in slots],
-            "publish_times": [slot.publish_time for slot in slots],
-            "channels": [report.channel for report in reports],
-            "destinations": [report.destination for report in reports],
-            "post_job_ids": [report.job_id for report in reports],
-            "job_versions": [report.version for report in reports],
-            "external_urls": [report.external_url for report in reports],
-            "now": now,
-        },
-    )
-
-
-async def _save_others(tx: Transaction, slots: Sequence[SlotProgress], now: datetime) -> None:
     reported = [(slot, target, target.report) for slot in slots for target in slot.targets if target.report]
     await tx.execute(
         _SAVE_PROGRESS,
@@ -212,8 +211,12 @@ async def _save_others(tx: Transaction, slots: Sequence[SlotProgress], now: date
 
 async def raise_revisions(tx: Transaction, slots: Sequence[tuple[str, str]], *, now: datetime) -> None:
     """Raises the revisions of locked slots, given by organization and id, if they are still SCHEDULED."""
-    names = {"organization_ids": [organization for organization, _ in slots], "ids": [slot for _, slot in slots]}
-    await tx.execute(_RAISE_REVISIONS, names | {"now": now})
+    await tx.execute(_RAISE_REVISIONS, _names(slots) | {"now": now})
+
+
+def _names(slots: Collection[tuple[str, str]]) -> dict[str, object]:
+    ordered = sorted(slots)
+    return {"organization_ids": [organization for organization, _ in ordered], "ids": [slot for _, slot in ordered]}
 
 
 def _progress(rows: Sequence[Row]) -> list[SlotProgress]:
