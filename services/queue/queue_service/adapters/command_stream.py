@@ -143,7 +143,7 @@ class CommandStream:
         before = self._mark
         answers = await self._publisher.publish([publish_command(each, self._max_attempts) for each in commands])
         missing = [each for each, answer in zip(commands, answers, strict=True) if answer is None]
-        stored = [answer.sequence for answer in answers if answer is not None and not answer.duplicate]
+        stored = [answer.sequence for answer in answers if answer is not None]
         self._stored += [
             SentCommand(
                 each.organization_id,
