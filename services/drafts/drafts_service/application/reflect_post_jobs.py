@@ -34,8 +34,7 @@ class ReflectPostJobs:
         unique = list({(event.organization_id, event.id, event.version): event for event in events}.values())
         newest = latest(unique)
         targets_by_draft = await lock_drafts(tx, {(job.organization_id, job.draft_id) for job in newest})
-        versions = {(job.organization_id, job.id): job.version for job in newest}
-        known = await find_standings(tx, targets_by_draft, versions)
+        known = await find_standings(tx, newest)
         by_draft: defaultdict[DraftKey, list[Standing]] = defaultdict(list)
         for job in latest(chain[Standing](known, newest)):
             by_draft[job.organization_id, job.draft_id].append(job)

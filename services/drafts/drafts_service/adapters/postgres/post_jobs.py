@@ -48,13 +48,16 @@ _SAVE_JOB = text(f"""
         :state, :state_reason, :schedule_time, :publish_time, :external_url, :error_message)
     {_UNLESS_OLDER}
 """)
+# Names a newer job of each draft, which replaces the stored one: of most drafts nothing is left to be read.
 _STANDINGS = Statement("""
     select job.*
-    from unnest(cast(:organizations as text[]), cast(:ids as text[])) as wanted (organization_id, draft_id)
+    from unnest(cast(:organizations as text[]), cast(:drafts as text[]), cast(:jobs as text[]),
+        cast(:versions as bigint[])) as newer (organization_id, draft_id, id, version)
     cross join lateral (
         select organization_id, id, draft_id, version, social_account_id, channel, destination,
             state, schedule_time, publish_time from post_job
-        where post_job.organization_id = wanted.organization_id and post_job.draft_id = wanted.draft_id offset 0
+        where post_job.organization_id = newer.organization_id and post_job.draft_id = newer.draft_id
+            and (post_job.id <> newer.id or post_job.version >= newer.version) offset 0
     ) as job
 """)
 # Arrays of which a batch has no value are empty (`_sparse`), because each element costs: UNNEST fills them with nulls.
@@ -140,10 +143,16 @@ async def save_jobs(connection: AsyncConnection, jobs: Sequence[PostJob]) -> Non
         )
 
 
-async def find_standings(
-    tx: Transaction, keys: Collection[DraftKey], newer: Mapping[tuple[str, str], int]
-) -> list[Standing]:
-    """Returns the standings of all jobs of these drafts, but for those of which `newer` has a higher version."""
+async def find_standings(tx: Transaction, newer: Collection[Standing]) -> list[Standing]:
+    """Returns the standings of all jobs of the same drafts, but for those of which `newer` has a higher version."""
+    versions = {(job.organization_id, job.id): job.version for job in newer}
+    by_draft = {(job.organization_id, job.draft_id): job for job in newer}.values()
+    names = {
+        "organizations": [job.organization_id for job in by_draft],
+        "drafts": [job.draft_id for job in by_draft],
+        "jobs": [job.id for job in by_draft],
+        "versions": [job.version for job in by_draft],
+    }
     return [
         Standing(
             organization_id=organization_id,
@@ -158,8 +167,8 @@ async def find_standings(
         for (
             organization_id, job_id, draft_id, version, account, channel, destination, state, schedule_time,
             publish_time,
-        ) in await tx.fetch(_STANDINGS, key_arrays(keys))
-        if newer.get((organization_id, job_id), 0) <= version
+        ) in await tx.fetch(_STANDINGS, names)
+        if versions.get((organization_id, job_id), 0) <= version
     ]  # fmt: skip
 
 
