@@ -10,11 +10,12 @@ from google.protobuf.message import DecodeError, Message
 from postflow.bus.v1 import bus_pb2
 from servicekit.faults import InvalidRequest
 from servicekit.pg.database import Transaction
+from servicekit.record import record
 
 _LONGEST_ID = 200
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True, kw_only=False)
 class Received:
     """One event of an envelope, decoded. Its id and type are apart, because a message makes a new text at each look."""
 
