@@ -2,6 +2,7 @@ import uuid
 from collections import Counter
 from itertools import pairwise
 
+from servicekit.clock import wall_nanoseconds
 from servicekit.ids import Uuid7Source
 
 MANY = 10_000
@@ -12,6 +13,12 @@ def test_an_id_is_a_uuid_of_version_7() -> None:
     for text in (source.new() for _ in range(MANY)):
         parsed = uuid.UUID(text)
         assert (str(parsed), parsed.version, parsed.variant) == (text, 7, uuid.RFC_4122)
+
+
+def test_an_id_begins_with_its_time_in_milliseconds() -> None:
+    before = wall_nanoseconds() // 1_000_000
+    time = uuid.UUID(Uuid7Source().new()).int >> 80
+    assert before <= time <= wall_nanoseconds() // 1_000_000
 
 
 def test_ids_of_a_process_strictly_grow() -> None:
