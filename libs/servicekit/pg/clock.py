@@ -86,4 +86,4 @@ class SteadyClock:
         return self._carried(self._reading, self._clock.monotonic())
 
     def _carried(self, reading: datetime, to: float) -> datetime:
-        return reading + timedelta(seconds=(to - self._at) * (1 - _DRIFT))
+        return reading + timedelta(0, (to - self._at) * (1 - _DRIFT))

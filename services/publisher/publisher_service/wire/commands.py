@@ -20,7 +20,7 @@ def read_command(payload: bytes) -> Command:
 
 def command_from(message: publish_command_pb2.PublishCommand) -> Command:
     """Translates a command. Raises InvalidRequest if it lacks something, or names what PostgreSQL cannot hold."""
-    target = message.target
+    target = target_from(message.target)
     named = (message.organization_id, message.slot_id, message.draft_id, target.social_account_id, target.channel)
     if not all(named) or not message.HasField("schedule_time") or not message.HasField("not_after"):
         raise UnreadableMessage("a publish command lacks its organization, slot, draft, target or times")
@@ -30,7 +30,7 @@ def command_from(message: publish_command_pb2.PublishCommand) -> Command:
     return Command(
         organization_id=message.organization_id,
         draft_id=message.draft_id,
-        target=target_from(target),
+        target=target,
         slot_sequence=message.slot_sequence,
         slot_id=message.slot_id,
         slot_revision=message.slot_revision,
