@@ -66,10 +66,10 @@ class Vault:
         """Opens a text with the key that it names, or any other: the name may have been given to another key since."""
         name, rest = _parted(sealed, account_id)
         place = _place(organization_id, account_id)
-        for key_id in sorted(self._ring, key=lambda each: each != name):
+        for key_id in (name, *self._ring):
             try:
                 token = self._ring[key_id].decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], place).decode()
-            except InvalidTag:
+            except (KeyError, InvalidTag):
                 continue
             return Opened(key_id=key_id, token=token)
         sealed_with = f" (sealed with key {name})" if name else ""
@@ -81,7 +81,7 @@ class Vault:
 def key_id_of(sealed: bytes) -> str:
     """Returns the id of the key that sealed the text; empty for form 1, and for neither form."""
     try:
-        return _parted(sealed, "")[0] or ""
+        return _parted(sealed, "")[0]
     except CredentialsUnreadable:
         return ""
 
@@ -124,9 +124,9 @@ def _cipher(key: Secret) -> AESGCM:
     return AESGCM(raw)
 
 
-def _parted(sealed: bytes, account_id: str) -> tuple[str | None, bytes]:
-    """Returns the id of the key, if the form names it, and the nonce with the ciphertext."""
-    key_id, rest = None, sealed[1:]
+def _parted(sealed: bytes, account_id: str) -> tuple[str, bytes]:
+    """Returns the id of the key, empty if the form names none, and the nonce with the ciphertext."""
+    key_id, rest = "", sealed[1:]
     if sealed[:1] == _NAMED and len(sealed) > 1:
         length = sealed[1]
         key_id, rest = sealed[2 : 2 + length].decode("ascii", "replace"), sealed[2 + length :]
