@@ -40,22 +40,27 @@ async def test_a_request_is_written_as_http(origin_at: OriginAt) -> None:
 @pytest.mark.parametrize(
     ("said", "status", "headers", "body"),
     [
-        ([OK], 200, {"content-length": "2"}, b"ok"),
-        ([b"HTTP/1.1 204 No\r\nA: 1\r\nA: 2\r\n\r\n"], 204, {"a": "1"}, b""),
-        ([b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nA: 1\r\n\r\n", OK], 200, {"content-length": "2"}, b"ok"),
+        ([OK], 200, {b"content-length": b"2"}, b"ok"),
+        ([b"HTTP/1.1 204 No\r\nA: 1\r\nA: 2\r\n\r\n"], 204, {b"a": b"1"}, b""),
+        (
+            [b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nA: 1\r\n\r\n", OK],
+            200,
+            {b"content-length": b"2"},
+            b"ok",
+        ),
         (
             [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\nT: 1\r\n\r\n"],
             200,
-            {"transfer-encoding": "chunked"},
+            {b"transfer-encoding": b"chunked"},
             b"abc",
         ),
         ([b"HTTP/1.1 200 OK\r\n\r\nuntil ", b"the end"], 200, {}, b"until the end"),
-        ([b"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx"], 200, {"content-length": "1"}, b"x"),
+        ([b"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx"], 200, {b"content-length": b"1"}, b"x"),
     ],
     ids=["length", "empty", "informational", "chunked", "until closed", "HTTP/1.0"],
 )
 async def test_every_form_of_answer_is_read(
-    origin_at: OriginAt, said: list[bytes], status: int, headers: Mapping[str, str], body: bytes
+    origin_at: OriginAt, said: list[bytes], status: int, headers: Mapping[bytes, bytes], body: bytes
 ) -> None:
     async with scripted(lambda wire: wire.answer(*said)) as server:
         answer = await origin_at(server.url).post("/", {}, b"", timeout=LONG)

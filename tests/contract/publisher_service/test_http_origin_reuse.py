@@ -212,6 +212,6 @@ async def test_a_request_waits_for_a_place(origins: list[HttpOrigin]) -> None:
             await posted(origin, timeout=SHORT)
         second = group.create_task(posted(origin, b"second"))
         answer.set()
-        assert (await first, await second) == (Answer(200, {"content-length": "2"}, b"ok"),) * 2
+        assert (await first, await second) == (Answer(200, {b"content-length": b"2"}, b"ok"),) * 2
     assert server.connections == 1
     assert [request[-6:] for request in server.requests] == [b"\nfirst", b"second"]

@@ -45,7 +45,7 @@ class ConnectionLost(Exception):
 class Answer:
     status: int
     # The names are in lower case. Of repeated headers the first counts.
-    headers: Mapping[str, str]
+    headers: Mapping[bytes, bytes]
     # Empty if the body is longer than any proper answer.
     body: bytes
 
@@ -257,13 +257,13 @@ class _Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._has_head:
-            self._headers.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))
+            self._headers.setdefault(name.lower(), value)
 
     def on_headers_complete(self) -> None:
         assert self._parser is not None
         self._has_head, self._status = True, self._parser.get_status_code()
-        coding = self._headers.get("transfer-encoding", "").lower()
-        self._ends_with_connection = "content-length" not in self._headers and "chunked" not in coding
+        coding = self._headers.get(b"transfer-encoding", b"").lower()
+        self._ends_with_connection = b"content-length" not in self._headers and b"chunked" not in coding
 
     def on_body(self, data: bytes) -> None:
         self._size += len(data)
@@ -285,7 +285,7 @@ class _Connection(asyncio.Protocol):
 
     def _begin(self) -> None:
         self._size = self._status = 0
-        self._headers: dict[str, str] = {}
+        self._headers: dict[bytes, bytes] = {}
         self._body: list[bytes] = []
         self._has_head = self._ends_with_connection = False
 

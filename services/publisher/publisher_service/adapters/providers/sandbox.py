@@ -151,9 +151,9 @@ def _time(value: object) -> datetime | None:
     return time if time is not None and time.tzinfo is not None else None
 
 
-def _retry_after(headers: Mapping[str, str]) -> timedelta:
-    text = headers.get("retry-after", "")
-    asked = timedelta(seconds=int(text)) if text.isascii() and text.isdigit() and len(text) < 7 else _RETRY_AFTER
+def _retry_after(headers: Mapping[bytes, bytes]) -> timedelta:
+    text = headers.get(b"retry-after", b"")
+    asked = timedelta(seconds=int(text)) if text.isdigit() and len(text) < 7 else _RETRY_AFTER
     return min(max(asked, _SHORTEST_RETRY_AFTER), _LONGEST_RETRY_AFTER)
 
 
