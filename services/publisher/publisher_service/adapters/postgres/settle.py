@@ -23,21 +23,20 @@ _SETTLE = Statement("""
             update_time = :now
         from unnest(
             cast(:organization_ids as text[]), cast(:ids as text[]), cast(:fences as bigint[]),
-            cast(:social_account_ids as text[]), cast(:states as text[]), cast(:state_reasons as text[]),
-            cast(:next_action_times as timestamptz[]), cast(:attempts as integer[]),
-            cast(:publish_times as timestamptz[]), cast(:external_ids as text[]), cast(:external_urls as text[]),
-            cast(:evidence_kinds as text[]), cast(:error_reasons as text[]), cast(:error_messages as text[]),
-            cast(:end_times as timestamptz[]), cast(:attempt_states as text[]),
+            cast(:states as text[]), cast(:state_reasons as text[]), cast(:next_action_times as timestamptz[]),
+            cast(:attempts as integer[]), cast(:publish_times as timestamptz[]), cast(:external_ids as text[]),
+            cast(:external_urls as text[]), cast(:evidence_kinds as text[]), cast(:error_reasons as text[]),
+            cast(:error_messages as text[]), cast(:end_times as timestamptz[]), cast(:attempt_states as text[]),
             cast(:activity_ids as text[]), cast(:outcomes as text[]),
             cast(:pauses_until as timestamptz[]), cast(:in_doubts as boolean[]), cast(:unknown_untils as timestamptz[])
-        ) as r (organization_id, id, fence, social_account_id, state, state_reason, next_action_time, attempts,
-            publish_time, external_id, external_url, evidence_kind, error_reason, error_message, end_time,
-            attempt_state, activity_id, outcome, pause_until, in_doubt, unknown_until)
+        ) as r (organization_id, id, fence, state, state_reason, next_action_time, attempts, publish_time, external_id,
+            external_url, evidence_kind, error_reason, error_message, end_time, attempt_state, activity_id, outcome,
+            pause_until, in_doubt, unknown_until)
         -- "is true" keeps the planner from reading all that is SENDING by an index on the state, and joining that.
         where j.organization_id = r.organization_id and j.id = r.id and j.fence = r.fence
             and (j.state = 'SENDING') is true
         -- Only what is read below: each further column would be copied for every row.
-        returning r.organization_id, r.id, r.fence, r.social_account_id, r.external_id, r.error_reason,
+        returning r.organization_id, r.id, r.fence, j.social_account_id, r.external_id, r.error_reason,
             r.error_message, r.end_time, r.attempt_state, r.activity_id, r.outcome, r.pause_until
     ),
     closed as (
@@ -105,7 +104,6 @@ async def record_settlements(session: Session, rows: Sequence[SettleRow], *, now
             "organization_ids": [job.organization_id for job in jobs],
             "ids": [job.id for job in jobs],
             "fences": [job.fence for job in jobs],
-            "social_account_ids": [job.target.social_account_id for job in jobs],
             "states": [job.state for job in jobs],
             "state_reasons": [job.state_reason for job in jobs],
             "next_action_times": [job.next_action_time for job in jobs],
@@ -118,7 +116,7 @@ async def record_settlements(session: Session, rows: Sequence[SettleRow], *, now
             "error_reasons": [row.settlement.error_reason for row in rows],
             "error_messages": [row.settlement.error_message for row in rows],
             "end_times": [job.last_attempt_time for job in jobs],
-            "attempt_states": [row.settlement.attempt_state.value for row in rows],
+            "attempt_states": [row.settlement.attempt_state for row in rows],
             "activity_ids": [row.activity_id for row in rows],
             "outcomes": [row.outcome for row in rows],
             "pauses_until": [row.settlement.pause_until for row in rows],
