@@ -92,12 +92,13 @@ async def test_commands_that_publisher_has_taken_make_room(
     assert (await commands.room()).size == 3
 
 
-async def test_the_stream_stores_each_copy_once(commands: CommandStream, client: Client) -> None:
+async def test_a_copy_is_stored_counted_and_known_like_any_command(commands: CommandStream, client: Client) -> None:
+    """Publisher recognises copies: `test_copies_of_a_command_publish_once_and_are_answered_again`."""
     await commands.room()
-    assert await commands.send([numbered(1), numbered(1)]) == []
-    assert await held(client) == 1
-    assert await commands.send([numbered(1, copy=2)]) == []
-    assert await held(client) == 2
+    assert await commands.send([numbered(1), numbered(1), numbered(1, copy=2)]) == []
+    assert await held(client) == 3
+    assert (await commands.room()).size == 7
+    assert [each.sequence for each in commands.take_stored()] == [1, 2, 3]
 
 
 async def test_an_unreachable_server_takes_no_commands_and_loses_none(
