@@ -14,6 +14,7 @@ from publisher_service.domain.post_job import JobState, PostJob, Reason, Target
 from servicekit.pg.database import Database
 from testkit.clocks import START
 from testkit.database_clocks import FrozenDatabaseClock
+from tests.usecase.publisher_service.replica import Replica, a_command, a_sent, claims_in
 
 LATER = START + timedelta(hours=1)
 SHOWN_AT_ZERO = {
@@ -55,6 +56,18 @@ async def test_every_gauge_shows_zero_from_the_start(database: Database, shown: 
     assert shown == SHOWN_AT_ZERO
     await count.step()
     assert shown == SHOWN_AT_ZERO
+
+
+async def test_what_is_being_sent_is_counted_by_claims_of_either_release(
+    replica: Replica, shown: dict[str, float]
+) -> None:
+    names = await replica.posts(4)
+    settled, *_ = claims_in(await replica.claim([a_command(name) for name in names]))
+    await replica.settle([a_sent(settled)])
+    last = "draft_id = (select max(draft_id) from post_job where state = 'SENDING')"
+    await replica.write(f"update post_job set next_action_time = lease_end, lease_end = null where {last}")  # noqa: S608
+    await _count(replica.database).step()
+    assert shown["_moving{SENDING}"] == 3
 
 
 async def test_late_posts_and_posts_that_need_a_person_are_counted(database: Database, shown: dict[str, float]) -> None:

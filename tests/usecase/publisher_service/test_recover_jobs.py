@@ -10,6 +10,7 @@ from sqlalchemy import text
 
 from postflow.bus.v1.bus_pb2 import Envelope
 from publisher_service.adapters.postgres.counts import moving_by_state
+from publisher_service.adapters.postgres.open_claims import lock_expired_jobs
 from publisher_service.application.disown_claims import FailedClaim
 from publisher_service.application.recover_jobs import RecoverJobs
 from publisher_service.domain.outcome import RateLimited
@@ -119,6 +120,17 @@ async def test_a_job_of_two_open_claims_ends_once(replica: Replica, hasty: Repli
     await replica.recover()
     assert await replica.states() == {"UNKNOWN": 2}
     assert await events(replica) == before + 2
+
+
+async def test_only_what_is_still_sent_counts_as_expired(replica: Replica, hasty: Replica) -> None:
+    names = await replica.posts(3)
+    settled, *_ = claims_in(await hasty.claim([a_command(name) for name in names]))
+    await replica.settle([a_sent(settled)])
+    async with replica.database.transaction() as tx:
+        now = await DatabaseClock().now(tx)
+        expired = await lock_expired_jobs(tx.connection, before=now, limit=10)
+    assert {job.draft_id for job in expired} == set(names) - {settled.job.draft_id}
+    assert all(job.next_action_time and job.next_action_time <= now for job in expired)
 
 
 async def test_an_answer_that_races_the_end_of_its_lease_is_recorded_once(replica: Replica, hasty: Replica) -> None:

@@ -32,9 +32,7 @@ _SETTLE = Statement("""
         ) as r (organization_id, id, fence, state, state_reason, next_action_time, attempts, publish_time, external_id,
             external_url, evidence_kind, error_reason, error_message, end_time, attempt_state, activity_id, outcome,
             pause_until, in_doubt, unknown_until)
-        -- "is true" keeps the planner from reading all that is SENDING by an index on the state, and joining that.
-        where j.organization_id = r.organization_id and j.id = r.id and j.fence = r.fence
-            and (j.state = 'SENDING') is true
+        where j.organization_id = r.organization_id and j.id = r.id and j.fence = r.fence and j.state = 'SENDING'
         -- Only what is read below: each further column would be copied for every row.
         returning r.organization_id, r.id, r.fence, j.social_account_id, r.external_id, r.error_reason,
             r.error_message, r.end_time, r.attempt_state, r.activity_id, r.outcome, r.pause_until
