@@ -51,12 +51,18 @@ async def test_a_second_edit_names_what_is_still_in_flight(stack: Stack, posting
     for draft in DRAFTS[:5]:
         account = posting.tenant.external(f"of-{draft}")
         await stack.sandbox.mode(account, "lookup")
-    await stack.sandbox.faults({"fault": "slow", "seconds": 1.2})
+    await stack.sandbox.faults({"fault": "slow", "seconds": 4})
     due = await posting.schedule(*DRAFTS[:5], ahead=1)
     await _until(due + timedelta(seconds=0.3))
-    for draft in DRAFTS[:5]:
+
+    async def edit_twice(draft: str) -> None:
         first = await _change(posting, draft, f"Second text of {draft}")
+        assert first
         assert await _change(posting, draft, f"Third text of {draft}") == first
+
+    async with asyncio.TaskGroup() as group:
+        for draft in DRAFTS[:5]:
+            group.create_task(edit_twice(draft))
     await stack.sandbox.clear_faults()
     await posting.check()
 
