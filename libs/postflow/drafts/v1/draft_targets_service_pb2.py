@@ -26,7 +26,7 @@ from postflow.rules.v1 import rules_pb2 as postflow_dot_rules_dot_v1_dot_rules__
 from postflow.target.v1 import target_pb2 as postflow_dot_target_dot_v1_dot_target__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n.postflow/drafts/v1/draft_targets_service.proto\x12\x12postflow.drafts.v1\x1a\x1dpostflow/rules/v1/rules.proto\x1a\x1fpostflow/target/v1/target.proto\"\x8b\x01\n\x17\x46indDraftTargetsRequest\x12/\n\x0forganization_id\x18\x01 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x0eorganizationId\x12?\n\x06\x64rafts\x18\x02 \x03(\x0b\x32\x1d.postflow.drafts.v1.DraftNameB\x08\xf2\xaf\x19\x04\x08\x01H\x14R\x06\x64rafts\"c\n\tDraftName\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12#\n\x08\x64raft_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x07\x64raftId\"T\n\x18\x46indDraftTargetsResponse\x12\x38\n\x06\x64rafts\x18\x01 \x03(\x0b\x32 .postflow.drafts.v1.DraftTargetsR\x06\x64rafts\"\xa4\x01\n\x0c\x44raftTargets\x12\'\n\x0forganization_id\x18\x01 \x01(\tR\x0eorganizationId\x12\x19\n\x08\x64raft_id\x18\x02 \x01(\tR\x07\x64raftId\x12\x1a\n\x08revision\x18\x03 \x01(\x03R\x08revision\x12\x34\n\x07targets\x18\x04 \x03(\x0b\x32\x1a.postflow.target.v1.TargetR\x07targets2\x84\x01\n\x13\x44raftTargetsService\x12m\n\x10\x46indDraftTargets\x12+.postflow.drafts.v1.FindDraftTargetsRequest\x1a,.postflow.drafts.v1.FindDraftTargetsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n.postflow/drafts/v1/draft_targets_service.proto\x12\x12postflow.drafts.v1\x1a\x1dpostflow/rules/v1/rules.proto\x1a\x1fpostflow/target/v1/target.proto\"\x8b\x01\n\x17\x46indDraftTargetsRequest\x12/\n\x0forganization_id\x18\x01 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x0eorganizationId\x12?\n\x06\x64rafts\x18\x02 \x03(\x0b\x32\x1d.postflow.drafts.v1.DraftNameB\x08\xf2\xaf\x19\x04\x08\x01H\x14R\x06\x64rafts\"c\n\tDraftName\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12#\n\x08\x64raft_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x07\x64raftId\"T\n\x18\x46indDraftTargetsResponse\x12\x38\n\x06\x64rafts\x18\x01 \x03(\x0b\x32 .postflow.drafts.v1.DraftTargetsR\x06\x64rafts\"\xc5\x01\n\x0c\x44raftTargets\x12\'\n\x0forganization_id\x18\x01 \x01(\tR\x0eorganizationId\x12\x19\n\x08\x64raft_id\x18\x02 \x01(\tR\x07\x64raftId\x12\x1a\n\x08revision\x18\x03 \x01(\x03R\x08revision\x12\x34\n\x07targets\x18\x04 \x03(\x0b\x32\x1a.postflow.target.v1.TargetR\x07targets\x12\x1f\n\x0b\x63\x61tegory_id\x18\x05 \x01(\tR\ncategoryId2\x84\x01\n\x13\x44raftTargetsService\x12m\n\x10\x46indDraftTargets\x12+.postflow.drafts.v1.FindDraftTargetsRequest\x1a,.postflow.drafts.v1.FindDraftTargetsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -48,7 +48,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FINDDRAFTTARGETSRESPONSE']._serialized_start=377
   _globals['_FINDDRAFTTARGETSRESPONSE']._serialized_end=461
   _globals['_DRAFTTARGETS']._serialized_start=464
-  _globals['_DRAFTTARGETS']._serialized_end=628
-  _globals['_DRAFTTARGETSSERVICE']._serialized_start=631
-  _globals['_DRAFTTARGETSSERVICE']._serialized_end=763
+  _globals['_DRAFTTARGETS']._serialized_end=661
+  _globals['_DRAFTTARGETSSERVICE']._serialized_start=664
+  _globals['_DRAFTTARGETSSERVICE']._serialized_end=796
 # @@protoc_insertion_point(module_scope)

@@ -31,13 +31,15 @@ class FindDraftTargetsResponse(_message.Message):
     def __init__(self, drafts: _Optional[_Iterable[_Union[DraftTargets, _Mapping]]] = ...) -> None: ...
 
 class DraftTargets(_message.Message):
-    __slots__ = ("organization_id", "draft_id", "revision", "targets")
+    __slots__ = ("organization_id", "draft_id", "revision", "targets", "category_id")
     ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
     DRAFT_ID_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     TARGETS_FIELD_NUMBER: _ClassVar[int]
+    CATEGORY_ID_FIELD_NUMBER: _ClassVar[int]
     organization_id: str
     draft_id: str
     revision: int
     targets: _containers.RepeatedCompositeFieldContainer[_target_pb2.Target]
-    def __init__(self, organization_id: _Optional[str] = ..., draft_id: _Optional[str] = ..., revision: _Optional[int] = ..., targets: _Optional[_Iterable[_Union[_target_pb2.Target, _Mapping]]] = ...) -> None: ...
+    category_id: str
+    def __init__(self, organization_id: _Optional[str] = ..., draft_id: _Optional[str] = ..., revision: _Optional[int] = ..., targets: _Optional[_Iterable[_Union[_target_pb2.Target, _Mapping]]] = ..., category_id: _Optional[str] = ...) -> None: ...

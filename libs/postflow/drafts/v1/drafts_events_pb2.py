@@ -22,16 +22,17 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from postflow.target.v1 import target_pb2 as postflow_dot_target_dot_v1_dot_target__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&postflow/drafts/v1/drafts_events.proto\x12\x12postflow.drafts.v1\x1a\x1fpostflow/target/v1/target.proto\"\x99\x02\n\nDraftSaved\x12\'\n\x0forganization_id\x18\x01 \x01(\tR\x0eorganizationId\x12\x19\n\x08\x64raft_id\x18\x02 \x01(\tR\x07\x64raftId\x12\x18\n\x07version\x18\x03 \x01(\x03R\x07version\x12\x1a\n\x08revision\x18\x04 \x01(\x03R\x08revision\x12\x18\n\x07\x63ontent\x18\x05 \x01(\x0cR\x07\x63ontent\x12%\n\x0e\x63ontent_digest\x18\x06 \x01(\tR\rcontentDigest\x12\x1a\n\x08\x61pproved\x18\x07 \x01(\x08R\x08\x61pproved\x12\x34\n\x07targets\x18\x08 \x03(\x0b\x32\x1a.postflow.target.v1.TargetR\x07targetsb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&postflow/drafts/v1/drafts_events.proto\x12\x12postflow.drafts.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fpostflow/target/v1/target.proto\"\xfd\x02\n\nDraftSaved\x12\'\n\x0forganization_id\x18\x01 \x01(\tR\x0eorganizationId\x12\x19\n\x08\x64raft_id\x18\x02 \x01(\tR\x07\x64raftId\x12\x18\n\x07version\x18\x03 \x01(\x03R\x07version\x12\x1a\n\x08revision\x18\x04 \x01(\x03R\x08revision\x12\x18\n\x07\x63ontent\x18\x05 \x01(\x0cR\x07\x63ontent\x12%\n\x0e\x63ontent_digest\x18\x06 \x01(\tR\rcontentDigest\x12\x1a\n\x08\x61pproved\x18\x07 \x01(\x08R\x08\x61pproved\x12\x34\n\x07targets\x18\x08 \x03(\x0b\x32\x1a.postflow.target.v1.TargetR\x07targets\x12\x41\n\x0erequested_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampR\rrequestedTime\x12\x1f\n\x0b\x63\x61tegory_id\x18\n \x01(\tR\ncategoryIdb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'postflow.drafts.v1.drafts_events_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_DRAFTSAVED']._serialized_start=96
-  _globals['_DRAFTSAVED']._serialized_end=377
+  _globals['_DRAFTSAVED']._serialized_start=129
+  _globals['_DRAFTSAVED']._serialized_end=510
 # @@protoc_insertion_point(module_scope)

@@ -23,12 +23,13 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from postflow.publisher.v1 import hold_pb2 as postflow_dot_publisher_dot_v1_dot_hold__pb2
 from postflow.publisher.v1 import post_job_pb2 as postflow_dot_publisher_dot_v1_dot_post__job__pb2
 from postflow.rules.v1 import rules_pb2 as postflow_dot_rules_dot_v1_dot_rules__pb2
 from postflow.target.v1 import target_pb2 as postflow_dot_target_dot_v1_dot_target__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-postflow/publisher/v1/publisher_service.proto\x12\x15postflow.publisher.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$postflow/publisher/v1/post_job.proto\x1a\x1dpostflow/rules/v1/rules.proto\x1a\x1fpostflow/target/v1/target.proto\"p\n\x11GetPostJobRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12(\n\x0bpost_job_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\tpostJobId\"\xd0\x01\n\x12GetPostJobResponse\x12\x39\n\x08post_job\x18\x01 \x01(\x0b\x32\x1e.postflow.publisher.v1.PostJobR\x07postJob\x12:\n\x08\x61ttempts\x18\x02 \x03(\x0b\x32\x1e.postflow.publisher.v1.AttemptR\x08\x61ttempts\x12\x43\n\x0bresolutions\x18\x03 \x03(\x0b\x32!.postflow.publisher.v1.ResolutionR\x0bresolutions\"\x90\x02\n\nResolution\x12\x10\n\x03run\x18\x01 \x01(\x05R\x03run\x12?\n\x07outcome\x18\x02 \x01(\x0e\x32%.postflow.publisher.v1.ResolveOutcomeR\x07outcome\x12\x1f\n\x0b\x65xternal_id\x18\x03 \x01(\tR\nexternalId\x12!\n\x0c\x65xternal_url\x18\x04 \x01(\tR\x0b\x65xternalUrl\x12\x1a\n\x08resolver\x18\x05 \x01(\tR\x08resolver\x12\x12\n\x04note\x18\x06 \x01(\tR\x04note\x12;\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\"\xbd\x03\n\x15ResolvePostJobRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12(\n\x0bpost_job_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\tpostJobId\x12G\n\x07outcome\x18\x03 \x01(\x0e\x32%.postflow.publisher.v1.ResolveOutcomeB\x06\xf2\xaf\x19\x02\x08\x01R\x07outcome\x12(\n\x0b\x65xternal_id\x18\x04 \x01(\tB\x07\xf2\xaf\x19\x03 \xe8\x07R\nexternalId\x12*\n\x0c\x65xternal_url\x18\x05 \x01(\tB\x07\xf2\xaf\x19\x03 \xd0\x0fR\x0b\x65xternalUrl\x12=\n\x0cpublish_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0bpublishTime\x12%\n\x08resolver\x18\x07 \x01(\tB\t\xf2\xaf\x19\x05\x08\x01 \xc8\x01R\x08resolver\x12\x1b\n\x04note\x18\x08 \x01(\tB\x07\xf2\xaf\x19\x03 \xd0\x0fR\x04note\x12%\n\nrequest_id\x18\t \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\"S\n\x16ResolvePostJobResponse\x12\x39\n\x08post_job\x18\x01 \x01(\x0b\x32\x1e.postflow.publisher.v1.PostJobR\x07postJob\"\xb4\x02\n\x13ListPostJobsRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12!\n\x08\x64raft_id\x18\x02 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x07\x64raftId\x12\x32\n\x11social_account_id\x18\x03 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x0fsocialAccountId\x12\x43\n\x06states\x18\x04 \x03(\x0e\x32#.postflow.publisher.v1.PostJobStateB\x06\xf2\xaf\x19\x02H\x14R\x06states\x12&\n\tpage_size\x18\x05 \x01(\x05\x42\t\xf2\xaf\x19\x05\x30\x00\x38\xc8\x01R\x08pageSize\x12&\n\npage_token\x18\x06 \x01(\tB\x07\xf2\xaf\x19\x03 \x80\x08R\tpageToken\"{\n\x14ListPostJobsResponse\x12;\n\tpost_jobs\x18\x01 \x03(\x0b\x32\x1e.postflow.publisher.v1.PostJobR\x08postJobs\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa1\x01\n\x16WithdrawContentRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12#\n\x08\x64raft_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x07\x64raftId\x12/\n\x0e\x62\x65low_revision\x18\x03 \x01(\x03\x42\x08\xf2\xaf\x19\x04\x08\x01\x30\x01R\rbelowRevision\"\xd5\x01\n\x17WithdrawContentResponse\x12@\n\x07outcome\x18\x01 \x01(\x0e\x32&.postflow.publisher.v1.WithdrawOutcomeR\x07outcome\x12\x32\n\x16in_flight_post_job_ids\x18\x02 \x03(\tR\x12inFlightPostJobIds\x12\x44\n\tpublished\x18\x03 \x03(\x0b\x32&.postflow.publisher.v1.PublishedTargetR\tpublished\"\xee\x02\n\x0fPublishedTarget\x12\x1e\n\x0bpost_job_id\x18\x01 \x01(\tR\tpostJobId\x12\x32\n\x06target\x18\x02 \x01(\x0b\x32\x1a.postflow.target.v1.TargetR\x06target\x12)\n\x10\x63ontent_revision\x18\x03 \x01(\x03R\x0f\x63ontentRevision\x12=\n\x0cpublish_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0bpublishTime\x12\x1f\n\x0b\x65xternal_id\x18\x05 \x01(\tR\nexternalId\x12!\n\x0c\x65xternal_url\x18\x06 \x01(\tR\x0b\x65xternalUrl\x12\x18\n\x07version\x18\x07 \x01(\x03R\x07version\x12?\n\rschedule_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0cscheduleTime*s\n\x0eResolveOutcome\x12\x1f\n\x1bRESOLVE_OUTCOME_UNSPECIFIED\x10\x00\x12\x1d\n\x19RESOLVE_OUTCOME_PUBLISHED\x10\x01\x12!\n\x1dRESOLVE_OUTCOME_NOT_PUBLISHED\x10\x02*\x92\x01\n\x0fWithdrawOutcome\x12 \n\x1cWITHDRAW_OUTCOME_UNSPECIFIED\x10\x00\x12\x1e\n\x1aWITHDRAW_OUTCOME_WITHDRAWN\x10\x01\x12\x1d\n\x19WITHDRAW_OUTCOME_TOO_LATE\x10\x02\x12\x1e\n\x1aWITHDRAW_OUTCOME_PUBLISHED\x10\x03\x32\xbf\x03\n\x10PublisherService\x12\x61\n\nGetPostJob\x12(.postflow.publisher.v1.GetPostJobRequest\x1a).postflow.publisher.v1.GetPostJobResponse\x12g\n\x0cListPostJobs\x12*.postflow.publisher.v1.ListPostJobsRequest\x1a+.postflow.publisher.v1.ListPostJobsResponse\x12p\n\x0fWithdrawContent\x12-.postflow.publisher.v1.WithdrawContentRequest\x1a..postflow.publisher.v1.WithdrawContentResponse\x12m\n\x0eResolvePostJob\x12,.postflow.publisher.v1.ResolvePostJobRequest\x1a-.postflow.publisher.v1.ResolvePostJobResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-postflow/publisher/v1/publisher_service.proto\x12\x15postflow.publisher.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a postflow/publisher/v1/hold.proto\x1a$postflow/publisher/v1/post_job.proto\x1a\x1dpostflow/rules/v1/rules.proto\x1a\x1fpostflow/target/v1/target.proto\"p\n\x11GetPostJobRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12(\n\x0bpost_job_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\tpostJobId\"\xd0\x01\n\x12GetPostJobResponse\x12\x39\n\x08post_job\x18\x01 \x01(\x0b\x32\x1e.postflow.publisher.v1.PostJobR\x07postJob\x12:\n\x08\x61ttempts\x18\x02 \x03(\x0b\x32\x1e.postflow.publisher.v1.AttemptR\x08\x61ttempts\x12\x43\n\x0bresolutions\x18\x03 \x03(\x0b\x32!.postflow.publisher.v1.ResolutionR\x0bresolutions\"\x90\x02\n\nResolution\x12\x10\n\x03run\x18\x01 \x01(\x05R\x03run\x12?\n\x07outcome\x18\x02 \x01(\x0e\x32%.postflow.publisher.v1.ResolveOutcomeR\x07outcome\x12\x1f\n\x0b\x65xternal_id\x18\x03 \x01(\tR\nexternalId\x12!\n\x0c\x65xternal_url\x18\x04 \x01(\tR\x0b\x65xternalUrl\x12\x1a\n\x08resolver\x18\x05 \x01(\tR\x08resolver\x12\x12\n\x04note\x18\x06 \x01(\tR\x04note\x12;\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\"\xbd\x03\n\x15ResolvePostJobRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12(\n\x0bpost_job_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\tpostJobId\x12G\n\x07outcome\x18\x03 \x01(\x0e\x32%.postflow.publisher.v1.ResolveOutcomeB\x06\xf2\xaf\x19\x02\x08\x01R\x07outcome\x12(\n\x0b\x65xternal_id\x18\x04 \x01(\tB\x07\xf2\xaf\x19\x03 \xe8\x07R\nexternalId\x12*\n\x0c\x65xternal_url\x18\x05 \x01(\tB\x07\xf2\xaf\x19\x03 \xd0\x0fR\x0b\x65xternalUrl\x12=\n\x0cpublish_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0bpublishTime\x12%\n\x08resolver\x18\x07 \x01(\tB\t\xf2\xaf\x19\x05\x08\x01 \xc8\x01R\x08resolver\x12\x1b\n\x04note\x18\x08 \x01(\tB\x07\xf2\xaf\x19\x03 \xd0\x0fR\x04note\x12%\n\nrequest_id\x18\t \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\"S\n\x16ResolvePostJobResponse\x12\x39\n\x08post_job\x18\x01 \x01(\x0b\x32\x1e.postflow.publisher.v1.PostJobR\x07postJob\"\xb4\x02\n\x13ListPostJobsRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12!\n\x08\x64raft_id\x18\x02 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x07\x64raftId\x12\x32\n\x11social_account_id\x18\x03 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x0fsocialAccountId\x12\x43\n\x06states\x18\x04 \x03(\x0e\x32#.postflow.publisher.v1.PostJobStateB\x06\xf2\xaf\x19\x02H\x14R\x06states\x12&\n\tpage_size\x18\x05 \x01(\x05\x42\t\xf2\xaf\x19\x05\x30\x00\x38\xc8\x01R\x08pageSize\x12&\n\npage_token\x18\x06 \x01(\tB\x07\xf2\xaf\x19\x03 \x80\x08R\tpageToken\"{\n\x14ListPostJobsResponse\x12;\n\tpost_jobs\x18\x01 \x03(\x0b\x32\x1e.postflow.publisher.v1.PostJobR\x08postJobs\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa1\x01\n\x16WithdrawContentRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12#\n\x08\x64raft_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x07\x64raftId\x12/\n\x0e\x62\x65low_revision\x18\x03 \x01(\x03\x42\x08\xf2\xaf\x19\x04\x08\x01\x30\x01R\rbelowRevision\"\xd5\x01\n\x17WithdrawContentResponse\x12@\n\x07outcome\x18\x01 \x01(\x0e\x32&.postflow.publisher.v1.WithdrawOutcomeR\x07outcome\x12\x32\n\x16in_flight_post_job_ids\x18\x02 \x03(\tR\x12inFlightPostJobIds\x12\x44\n\tpublished\x18\x03 \x03(\x0b\x32&.postflow.publisher.v1.PublishedTargetR\tpublished\"\xee\x02\n\x0fPublishedTarget\x12\x1e\n\x0bpost_job_id\x18\x01 \x01(\tR\tpostJobId\x12\x32\n\x06target\x18\x02 \x01(\x0b\x32\x1a.postflow.target.v1.TargetR\x06target\x12)\n\x10\x63ontent_revision\x18\x03 \x01(\x03R\x0f\x63ontentRevision\x12=\n\x0cpublish_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0bpublishTime\x12\x1f\n\x0b\x65xternal_id\x18\x05 \x01(\tR\nexternalId\x12!\n\x0c\x65xternal_url\x18\x06 \x01(\tR\x0b\x65xternalUrl\x12\x18\n\x07version\x18\x07 \x01(\x03R\x07version\x12?\n\rschedule_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0cscheduleTime\"\xb3\x01\n\x15\x43\x61ncelPostJobsRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12@\n\x05posts\x18\x02 \x03(\x0b\x32\x1f.postflow.publisher.v1.SlotPostB\t\xf2\xaf\x19\x05\x08\x01H\xf4\x03R\x05posts\x12%\n\nrequest_id\x18\x03 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\"\xe8\x01\n\x08SlotPost\x12#\n\x08\x64raft_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x07\x64raftId\x12:\n\x06target\x18\x02 \x01(\x0b\x32\x1a.postflow.target.v1.TargetB\x06\xf2\xaf\x19\x02\x08\x01R\x06target\x12!\n\x07slot_id\x18\x03 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x06slotId\x12+\n\rslot_revision\x18\x04 \x01(\x03\x42\x06\xf2\xaf\x19\x02\x30\x01R\x0cslotRevision\x12+\n\rslot_sequence\x18\x05 \x01(\x03\x42\x06\xf2\xaf\x19\x02\x30\x00R\x0cslotSequence\"W\n\x16\x43\x61ncelPostJobsResponse\x12=\n\x07results\x18\x01 \x03(\x0b\x32#.postflow.publisher.v1.CancelResultR\x07results\"\x89\x01\n\x0c\x43\x61ncelResult\x12>\n\x07outcome\x18\x01 \x01(\x0e\x32$.postflow.publisher.v1.CancelOutcomeR\x07outcome\x12\x39\n\x08post_job\x18\x02 \x01(\x0b\x32\x1e.postflow.publisher.v1.PostJobR\x07postJob\"\xd8\x02\n\x0ePutHoldRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12!\n\x07hold_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x06holdId\x12>\n\x05scope\x18\x03 \x01(\x0e\x32 .postflow.publisher.v1.HoldScopeB\x06\xf2\xaf\x19\x02\x08\x01R\x05scope\x12#\n\x08scope_id\x18\x04 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x07scopeId\x12\"\n\x08revision\x18\x05 \x01(\x03\x42\x06\xf2\xaf\x19\x02\x30\x00R\x08revision\x12\x1f\n\x06reason\x18\x06 \x01(\tB\x07\xf2\xaf\x19\x03 \xf4\x03R\x06reason\x12\x1f\n\x06holder\x18\x07 \x01(\tB\x07\xf2\xaf\x19\x03 \xc8\x01R\x06holder\x12%\n\nrequest_id\x18\x08 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\"v\n\x0fPutHoldResponse\x12/\n\x04hold\x18\x01 \x01(\x0b\x32\x1b.postflow.publisher.v1.HoldR\x04hold\x12\x32\n\x16in_flight_post_job_ids\x18\x02 \x03(\tR\x12inFlightPostJobIds\"\xb5\x01\n\x12ReleaseHoldRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12!\n\x07hold_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x06holdId\x12\"\n\x08revision\x18\x03 \x01(\x03\x42\x06\xf2\xaf\x19\x02\x30\x00R\x08revision\x12%\n\nrequest_id\x18\x04 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\"F\n\x13ReleaseHoldResponse\x12/\n\x04hold\x18\x01 \x01(\x0b\x32\x1b.postflow.publisher.v1.HoldR\x04hold\"\xc9\x01\n\x10ListHoldsRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x32\n\x11social_account_id\x18\x02 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x0fsocialAccountId\x12&\n\tpage_size\x18\x03 \x01(\x05\x42\t\xf2\xaf\x19\x05\x30\x00\x38\xc8\x01R\x08pageSize\x12&\n\npage_token\x18\x04 \x01(\tB\x07\xf2\xaf\x19\x03 \x80\x08R\tpageToken\"n\n\x11ListHoldsResponse\x12\x31\n\x05holds\x18\x01 \x03(\x0b\x32\x1b.postflow.publisher.v1.HoldR\x05holds\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken*s\n\x0eResolveOutcome\x12\x1f\n\x1bRESOLVE_OUTCOME_UNSPECIFIED\x10\x00\x12\x1d\n\x19RESOLVE_OUTCOME_PUBLISHED\x10\x01\x12!\n\x1dRESOLVE_OUTCOME_NOT_PUBLISHED\x10\x02*\x92\x01\n\x0fWithdrawOutcome\x12 \n\x1cWITHDRAW_OUTCOME_UNSPECIFIED\x10\x00\x12\x1e\n\x1aWITHDRAW_OUTCOME_WITHDRAWN\x10\x01\x12\x1d\n\x19WITHDRAW_OUTCOME_TOO_LATE\x10\x02\x12\x1e\n\x1aWITHDRAW_OUTCOME_PUBLISHED\x10\x03*\x83\x01\n\rCancelOutcome\x12\x1e\n\x1a\x43\x41NCEL_OUTCOME_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x43\x41NCEL_OUTCOME_CANCELED\x10\x01\x12\x1b\n\x17\x43\x41NCEL_OUTCOME_TOO_LATE\x10\x02\x12\x18\n\x14\x43\x41NCEL_OUTCOME_ENDED\x10\x03\x32\xce\x06\n\x10PublisherService\x12\x61\n\nGetPostJob\x12(.postflow.publisher.v1.GetPostJobRequest\x1a).postflow.publisher.v1.GetPostJobResponse\x12g\n\x0cListPostJobs\x12*.postflow.publisher.v1.ListPostJobsRequest\x1a+.postflow.publisher.v1.ListPostJobsResponse\x12p\n\x0fWithdrawContent\x12-.postflow.publisher.v1.WithdrawContentRequest\x1a..postflow.publisher.v1.WithdrawContentResponse\x12m\n\x0eResolvePostJob\x12,.postflow.publisher.v1.ResolvePostJobRequest\x1a-.postflow.publisher.v1.ResolvePostJobResponse\x12m\n\x0e\x43\x61ncelPostJobs\x12,.postflow.publisher.v1.CancelPostJobsRequest\x1a-.postflow.publisher.v1.CancelPostJobsResponse\x12X\n\x07PutHold\x12%.postflow.publisher.v1.PutHoldRequest\x1a&.postflow.publisher.v1.PutHoldResponse\x12\x64\n\x0bReleaseHold\x12).postflow.publisher.v1.ReleaseHoldRequest\x1a*.postflow.publisher.v1.ReleaseHoldResponse\x12^\n\tListHolds\x12\'.postflow.publisher.v1.ListHoldsRequest\x1a(.postflow.publisher.v1.ListHoldsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -73,30 +74,100 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_WITHDRAWCONTENTREQUEST'].fields_by_name['draft_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
   _globals['_WITHDRAWCONTENTREQUEST'].fields_by_name['below_revision']._loaded_options = None
   _globals['_WITHDRAWCONTENTREQUEST'].fields_by_name['below_revision']._serialized_options = b'\362\257\031\004\010\0010\001'
-  _globals['_RESOLVEOUTCOME']._serialized_start=2525
-  _globals['_RESOLVEOUTCOME']._serialized_end=2640
-  _globals['_WITHDRAWOUTCOME']._serialized_start=2643
-  _globals['_WITHDRAWOUTCOME']._serialized_end=2789
-  _globals['_GETPOSTJOBREQUEST']._serialized_start=207
-  _globals['_GETPOSTJOBREQUEST']._serialized_end=319
-  _globals['_GETPOSTJOBRESPONSE']._serialized_start=322
-  _globals['_GETPOSTJOBRESPONSE']._serialized_end=530
-  _globals['_RESOLUTION']._serialized_start=533
-  _globals['_RESOLUTION']._serialized_end=805
-  _globals['_RESOLVEPOSTJOBREQUEST']._serialized_start=808
-  _globals['_RESOLVEPOSTJOBREQUEST']._serialized_end=1253
-  _globals['_RESOLVEPOSTJOBRESPONSE']._serialized_start=1255
-  _globals['_RESOLVEPOSTJOBRESPONSE']._serialized_end=1338
-  _globals['_LISTPOSTJOBSREQUEST']._serialized_start=1341
-  _globals['_LISTPOSTJOBSREQUEST']._serialized_end=1649
-  _globals['_LISTPOSTJOBSRESPONSE']._serialized_start=1651
-  _globals['_LISTPOSTJOBSRESPONSE']._serialized_end=1774
-  _globals['_WITHDRAWCONTENTREQUEST']._serialized_start=1777
-  _globals['_WITHDRAWCONTENTREQUEST']._serialized_end=1938
-  _globals['_WITHDRAWCONTENTRESPONSE']._serialized_start=1941
-  _globals['_WITHDRAWCONTENTRESPONSE']._serialized_end=2154
-  _globals['_PUBLISHEDTARGET']._serialized_start=2157
-  _globals['_PUBLISHEDTARGET']._serialized_end=2523
-  _globals['_PUBLISHERSERVICE']._serialized_start=2792
-  _globals['_PUBLISHERSERVICE']._serialized_end=3239
+  _globals['_CANCELPOSTJOBSREQUEST'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_CANCELPOSTJOBSREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_CANCELPOSTJOBSREQUEST'].fields_by_name['posts']._loaded_options = None
+  _globals['_CANCELPOSTJOBSREQUEST'].fields_by_name['posts']._serialized_options = b'\362\257\031\005\010\001H\364\003'
+  _globals['_CANCELPOSTJOBSREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_CANCELPOSTJOBSREQUEST'].fields_by_name['request_id']._serialized_options = b'\362\257\031\002\020\001'
+  _globals['_SLOTPOST'].fields_by_name['draft_id']._loaded_options = None
+  _globals['_SLOTPOST'].fields_by_name['draft_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_SLOTPOST'].fields_by_name['target']._loaded_options = None
+  _globals['_SLOTPOST'].fields_by_name['target']._serialized_options = b'\362\257\031\002\010\001'
+  _globals['_SLOTPOST'].fields_by_name['slot_id']._loaded_options = None
+  _globals['_SLOTPOST'].fields_by_name['slot_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_SLOTPOST'].fields_by_name['slot_revision']._loaded_options = None
+  _globals['_SLOTPOST'].fields_by_name['slot_revision']._serialized_options = b'\362\257\031\0020\001'
+  _globals['_SLOTPOST'].fields_by_name['slot_sequence']._loaded_options = None
+  _globals['_SLOTPOST'].fields_by_name['slot_sequence']._serialized_options = b'\362\257\031\0020\000'
+  _globals['_PUTHOLDREQUEST'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_PUTHOLDREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_PUTHOLDREQUEST'].fields_by_name['hold_id']._loaded_options = None
+  _globals['_PUTHOLDREQUEST'].fields_by_name['hold_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_PUTHOLDREQUEST'].fields_by_name['scope']._loaded_options = None
+  _globals['_PUTHOLDREQUEST'].fields_by_name['scope']._serialized_options = b'\362\257\031\002\010\001'
+  _globals['_PUTHOLDREQUEST'].fields_by_name['scope_id']._loaded_options = None
+  _globals['_PUTHOLDREQUEST'].fields_by_name['scope_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_PUTHOLDREQUEST'].fields_by_name['revision']._loaded_options = None
+  _globals['_PUTHOLDREQUEST'].fields_by_name['revision']._serialized_options = b'\362\257\031\0020\000'
+  _globals['_PUTHOLDREQUEST'].fields_by_name['reason']._loaded_options = None
+  _globals['_PUTHOLDREQUEST'].fields_by_name['reason']._serialized_options = b'\362\257\031\003 \364\003'
+  _globals['_PUTHOLDREQUEST'].fields_by_name['holder']._loaded_options = None
+  _globals['_PUTHOLDREQUEST'].fields_by_name['holder']._serialized_options = b'\362\257\031\003 \310\001'
+  _globals['_PUTHOLDREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_PUTHOLDREQUEST'].fields_by_name['request_id']._serialized_options = b'\362\257\031\002\020\001'
+  _globals['_RELEASEHOLDREQUEST'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_RELEASEHOLDREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_RELEASEHOLDREQUEST'].fields_by_name['hold_id']._loaded_options = None
+  _globals['_RELEASEHOLDREQUEST'].fields_by_name['hold_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_RELEASEHOLDREQUEST'].fields_by_name['revision']._loaded_options = None
+  _globals['_RELEASEHOLDREQUEST'].fields_by_name['revision']._serialized_options = b'\362\257\031\0020\000'
+  _globals['_RELEASEHOLDREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_RELEASEHOLDREQUEST'].fields_by_name['request_id']._serialized_options = b'\362\257\031\002\020\001'
+  _globals['_LISTHOLDSREQUEST'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_LISTHOLDSREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_LISTHOLDSREQUEST'].fields_by_name['social_account_id']._loaded_options = None
+  _globals['_LISTHOLDSREQUEST'].fields_by_name['social_account_id']._serialized_options = b'\362\257\031\002\020\001'
+  _globals['_LISTHOLDSREQUEST'].fields_by_name['page_size']._loaded_options = None
+  _globals['_LISTHOLDSREQUEST'].fields_by_name['page_size']._serialized_options = b'\362\257\031\0050\0008\310\001'
+  _globals['_LISTHOLDSREQUEST'].fields_by_name['page_token']._loaded_options = None
+  _globals['_LISTHOLDSREQUEST'].fields_by_name['page_token']._serialized_options = b'\362\257\031\003 \200\010'
+  _globals['_RESOLVEOUTCOME']._serialized_start=4244
+  _globals['_RESOLVEOUTCOME']._serialized_end=4359
+  _globals['_WITHDRAWOUTCOME']._serialized_start=4362
+  _globals['_WITHDRAWOUTCOME']._serialized_end=4508
+  _globals['_CANCELOUTCOME']._serialized_start=4511
+  _globals['_CANCELOUTCOME']._serialized_end=4642
+  _globals['_GETPOSTJOBREQUEST']._serialized_start=241
+  _globals['_GETPOSTJOBREQUEST']._serialized_end=353
+  _globals['_GETPOSTJOBRESPONSE']._serialized_start=356
+  _globals['_GETPOSTJOBRESPONSE']._serialized_end=564
+  _globals['_RESOLUTION']._serialized_start=567
+  _globals['_RESOLUTION']._serialized_end=839
+  _globals['_RESOLVEPOSTJOBREQUEST']._serialized_start=842
+  _globals['_RESOLVEPOSTJOBREQUEST']._serialized_end=1287
+  _globals['_RESOLVEPOSTJOBRESPONSE']._serialized_start=1289
+  _globals['_RESOLVEPOSTJOBRESPONSE']._serialized_end=1372
+  _globals['_LISTPOSTJOBSREQUEST']._serialized_start=1375
+  _globals['_LISTPOSTJOBSREQUEST']._serialized_end=1683
+  _globals['_LISTPOSTJOBSRESPONSE']._serialized_start=1685
+  _globals['_LISTPOSTJOBSRESPONSE']._serialized_end=1808
+  _globals['_WITHDRAWCONTENTREQUEST']._serialized_start=1811
+  _globals['_WITHDRAWCONTENTREQUEST']._serialized_end=1972
+  _globals['_WITHDRAWCONTENTRESPONSE']._serialized_start=1975
+  _globals['_WITHDRAWCONTENTRESPONSE']._serialized_end=2188
+  _globals['_PUBLISHEDTARGET']._serialized_start=2191
+  _globals['_PUBLISHEDTARGET']._serialized_end=2557
+  _globals['_CANCELPOSTJOBSREQUEST']._serialized_start=2560
+  _globals['_CANCELPOSTJOBSREQUEST']._serialized_end=2739
+  _globals['_SLOTPOST']._serialized_start=2742
+  _globals['_SLOTPOST']._serialized_end=2974
+  _globals['_CANCELPOSTJOBSRESPONSE']._serialized_start=2976
+  _globals['_CANCELPOSTJOBSRESPONSE']._serialized_end=3063
+  _globals['_CANCELRESULT']._serialized_start=3066
+  _globals['_CANCELRESULT']._serialized_end=3203
+  _globals['_PUTHOLDREQUEST']._serialized_start=3206
+  _globals['_PUTHOLDREQUEST']._serialized_end=3550
+  _globals['_PUTHOLDRESPONSE']._serialized_start=3552
+  _globals['_PUTHOLDRESPONSE']._serialized_end=3670
+  _globals['_RELEASEHOLDREQUEST']._serialized_start=3673
+  _globals['_RELEASEHOLDREQUEST']._serialized_end=3854
+  _globals['_RELEASEHOLDRESPONSE']._serialized_start=3856
+  _globals['_RELEASEHOLDRESPONSE']._serialized_end=3926
+  _globals['_LISTHOLDSREQUEST']._serialized_start=3929
+  _globals['_LISTHOLDSREQUEST']._serialized_end=4130
+  _globals['_LISTHOLDSRESPONSE']._serialized_start=4132
+  _globals['_LISTHOLDSRESPONSE']._serialized_end=4242
+  _globals['_PUBLISHERSERVICE']._serialized_start=4645
+  _globals['_PUBLISHERSERVICE']._serialized_end=5491
 # @@protoc_insertion_point(module_scope)

@@ -1,6 +1,7 @@
 import datetime
 
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from postflow.publisher.v1 import hold_pb2 as _hold_pb2
 from postflow.publisher.v1 import post_job_pb2 as _post_job_pb2
 from postflow.rules.v1 import rules_pb2 as _rules_pb2
 from postflow.target.v1 import target_pb2 as _target_pb2
@@ -25,6 +26,13 @@ class WithdrawOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     WITHDRAW_OUTCOME_WITHDRAWN: _ClassVar[WithdrawOutcome]
     WITHDRAW_OUTCOME_TOO_LATE: _ClassVar[WithdrawOutcome]
     WITHDRAW_OUTCOME_PUBLISHED: _ClassVar[WithdrawOutcome]
+
+class CancelOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CANCEL_OUTCOME_UNSPECIFIED: _ClassVar[CancelOutcome]
+    CANCEL_OUTCOME_CANCELED: _ClassVar[CancelOutcome]
+    CANCEL_OUTCOME_TOO_LATE: _ClassVar[CancelOutcome]
+    CANCEL_OUTCOME_ENDED: _ClassVar[CancelOutcome]
 RESOLVE_OUTCOME_UNSPECIFIED: ResolveOutcome
 RESOLVE_OUTCOME_PUBLISHED: ResolveOutcome
 RESOLVE_OUTCOME_NOT_PUBLISHED: ResolveOutcome
@@ -32,6 +40,10 @@ WITHDRAW_OUTCOME_UNSPECIFIED: WithdrawOutcome
 WITHDRAW_OUTCOME_WITHDRAWN: WithdrawOutcome
 WITHDRAW_OUTCOME_TOO_LATE: WithdrawOutcome
 WITHDRAW_OUTCOME_PUBLISHED: WithdrawOutcome
+CANCEL_OUTCOME_UNSPECIFIED: CancelOutcome
+CANCEL_OUTCOME_CANCELED: CancelOutcome
+CANCEL_OUTCOME_TOO_LATE: CancelOutcome
+CANCEL_OUTCOME_ENDED: CancelOutcome
 
 class GetPostJobRequest(_message.Message):
     __slots__ = ("organization_id", "post_job_id")
@@ -160,3 +172,107 @@ class PublishedTarget(_message.Message):
     version: int
     schedule_time: _timestamp_pb2.Timestamp
     def __init__(self, post_job_id: _Optional[str] = ..., target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., content_revision: _Optional[int] = ..., publish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., external_id: _Optional[str] = ..., external_url: _Optional[str] = ..., version: _Optional[int] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class CancelPostJobsRequest(_message.Message):
+    __slots__ = ("organization_id", "posts", "request_id")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    POSTS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    posts: _containers.RepeatedCompositeFieldContainer[SlotPost]
+    request_id: str
+    def __init__(self, organization_id: _Optional[str] = ..., posts: _Optional[_Iterable[_Union[SlotPost, _Mapping]]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class SlotPost(_message.Message):
+    __slots__ = ("draft_id", "target", "slot_id", "slot_revision", "slot_sequence")
+    DRAFT_ID_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    SLOT_ID_FIELD_NUMBER: _ClassVar[int]
+    SLOT_REVISION_FIELD_NUMBER: _ClassVar[int]
+    SLOT_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    draft_id: str
+    target: _target_pb2.Target
+    slot_id: str
+    slot_revision: int
+    slot_sequence: int
+    def __init__(self, draft_id: _Optional[str] = ..., target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., slot_id: _Optional[str] = ..., slot_revision: _Optional[int] = ..., slot_sequence: _Optional[int] = ...) -> None: ...
+
+class CancelPostJobsResponse(_message.Message):
+    __slots__ = ("results",)
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    results: _containers.RepeatedCompositeFieldContainer[CancelResult]
+    def __init__(self, results: _Optional[_Iterable[_Union[CancelResult, _Mapping]]] = ...) -> None: ...
+
+class CancelResult(_message.Message):
+    __slots__ = ("outcome", "post_job")
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    POST_JOB_FIELD_NUMBER: _ClassVar[int]
+    outcome: CancelOutcome
+    post_job: _post_job_pb2.PostJob
+    def __init__(self, outcome: _Optional[_Union[CancelOutcome, str]] = ..., post_job: _Optional[_Union[_post_job_pb2.PostJob, _Mapping]] = ...) -> None: ...
+
+class PutHoldRequest(_message.Message):
+    __slots__ = ("organization_id", "hold_id", "scope", "scope_id", "revision", "reason", "holder", "request_id")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    HOLD_ID_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_ID_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    HOLDER_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    hold_id: str
+    scope: _hold_pb2.HoldScope
+    scope_id: str
+    revision: int
+    reason: str
+    holder: str
+    request_id: str
+    def __init__(self, organization_id: _Optional[str] = ..., hold_id: _Optional[str] = ..., scope: _Optional[_Union[_hold_pb2.HoldScope, str]] = ..., scope_id: _Optional[str] = ..., revision: _Optional[int] = ..., reason: _Optional[str] = ..., holder: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class PutHoldResponse(_message.Message):
+    __slots__ = ("hold", "in_flight_post_job_ids")
+    HOLD_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_POST_JOB_IDS_FIELD_NUMBER: _ClassVar[int]
+    hold: _hold_pb2.Hold
+    in_flight_post_job_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, hold: _Optional[_Union[_hold_pb2.Hold, _Mapping]] = ..., in_flight_post_job_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ReleaseHoldRequest(_message.Message):
+    __slots__ = ("organization_id", "hold_id", "revision", "request_id")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    HOLD_ID_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    hold_id: str
+    revision: int
+    request_id: str
+    def __init__(self, organization_id: _Optional[str] = ..., hold_id: _Optional[str] = ..., revision: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class ReleaseHoldResponse(_message.Message):
+    __slots__ = ("hold",)
+    HOLD_FIELD_NUMBER: _ClassVar[int]
+    hold: _hold_pb2.Hold
+    def __init__(self, hold: _Optional[_Union[_hold_pb2.Hold, _Mapping]] = ...) -> None: ...
+
+class ListHoldsRequest(_message.Message):
+    __slots__ = ("organization_id", "social_account_id", "page_size", "page_token")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    SOCIAL_ACCOUNT_ID_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    social_account_id: str
+    page_size: int
+    page_token: str
+    def __init__(self, organization_id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListHoldsResponse(_message.Message):
+    __slots__ = ("holds", "next_page_token")
+    HOLDS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    holds: _containers.RepeatedCompositeFieldContainer[_hold_pb2.Hold]
+    next_page_token: str
+    def __init__(self, holds: _Optional[_Iterable[_Union[_hold_pb2.Hold, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...

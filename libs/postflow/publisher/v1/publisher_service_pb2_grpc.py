@@ -55,6 +55,26 @@ class PublisherServiceStub:
                 request_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ResolvePostJobRequest.SerializeToString,
                 response_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ResolvePostJobResponse.FromString,
                 _registered_method=True)
+        self.CancelPostJobs = channel.unary_unary(
+                '/postflow.publisher.v1.PublisherService/CancelPostJobs',
+                request_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.CancelPostJobsRequest.SerializeToString,
+                response_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.CancelPostJobsResponse.FromString,
+                _registered_method=True)
+        self.PutHold = channel.unary_unary(
+                '/postflow.publisher.v1.PublisherService/PutHold',
+                request_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.PutHoldRequest.SerializeToString,
+                response_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.PutHoldResponse.FromString,
+                _registered_method=True)
+        self.ReleaseHold = channel.unary_unary(
+                '/postflow.publisher.v1.PublisherService/ReleaseHold',
+                request_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ReleaseHoldRequest.SerializeToString,
+                response_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ReleaseHoldResponse.FromString,
+                _registered_method=True)
+        self.ListHolds = channel.unary_unary(
+                '/postflow.publisher.v1.PublisherService/ListHolds',
+                request_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ListHoldsRequest.SerializeToString,
+                response_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ListHoldsResponse.FromString,
+                _registered_method=True)
 
 
 class PublisherServiceServicer:
@@ -96,6 +116,39 @@ class PublisherServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CancelPostJobs(self, request, context):
+        """CancelPostJobs takes back posts that have not started. Each has an outcome of its own: CANCELED means that no
+        attempt of this slot begins any more, even if its command or its SlotScheduled comes later; TOO_LATE means that the
+        post is being sent, may be out, or is out. A call that was not answered says nothing: repeat it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PutHold(self, request, context):
+        """PutHold keeps posts from starting until ReleaseHold. Once it has answered, no attempt begins that the hold covers,
+        except those that the response lists. FAILED_PRECONDITION `HOLD_SUPERSEDED` if a newer revision of the hold is
+        known.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReleaseHold(self, request, context):
+        """ReleaseHold ends a hold; posts that no other hold covers go out. NOT_FOUND `HOLD_NOT_FOUND` without a revision;
+        FAILED_PRECONDITION `HOLD_SUPERSEDED` if a newer revision of the hold is known.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListHolds(self, request, context):
+        """ListHolds pages through holds that are in force, oldest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_PublisherServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -118,6 +171,26 @@ def add_PublisherServiceServicer_to_server(servicer, server):
                     servicer.ResolvePostJob,
                     request_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ResolvePostJobRequest.FromString,
                     response_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ResolvePostJobResponse.SerializeToString,
+            ),
+            'CancelPostJobs': grpc.unary_unary_rpc_method_handler(
+                    servicer.CancelPostJobs,
+                    request_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.CancelPostJobsRequest.FromString,
+                    response_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.CancelPostJobsResponse.SerializeToString,
+            ),
+            'PutHold': grpc.unary_unary_rpc_method_handler(
+                    servicer.PutHold,
+                    request_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.PutHoldRequest.FromString,
+                    response_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.PutHoldResponse.SerializeToString,
+            ),
+            'ReleaseHold': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReleaseHold,
+                    request_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ReleaseHoldRequest.FromString,
+                    response_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ReleaseHoldResponse.SerializeToString,
+            ),
+            'ListHolds': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListHolds,
+                    request_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ListHoldsRequest.FromString,
+                    response_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ListHoldsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -229,6 +302,114 @@ class PublisherService:
             '/postflow.publisher.v1.PublisherService/ResolvePostJob',
             postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ResolvePostJobRequest.SerializeToString,
             postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ResolvePostJobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CancelPostJobs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.publisher.v1.PublisherService/CancelPostJobs',
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.CancelPostJobsRequest.SerializeToString,
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.CancelPostJobsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PutHold(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.publisher.v1.PublisherService/PutHold',
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.PutHoldRequest.SerializeToString,
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.PutHoldResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReleaseHold(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.publisher.v1.PublisherService/ReleaseHold',
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ReleaseHoldRequest.SerializeToString,
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ReleaseHoldResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListHolds(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.publisher.v1.PublisherService/ListHolds',
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ListHoldsRequest.SerializeToString,
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ListHoldsResponse.FromString,
             options,
             channel_credentials,
             insecure,

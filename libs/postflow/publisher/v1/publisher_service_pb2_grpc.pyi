@@ -50,6 +50,22 @@ class PublisherServiceStub:
     `RESOLVED_NOT_PUBLISHED`, and only then can another run send it. Later proof still counts. NOT_FOUND
     `POST_JOB_NOT_FOUND`; FAILED_PRECONDITION `POST_JOB_NOT_RESOLVABLE` unless it is UNKNOWN or NEEDS_ATTENTION.
     """
+    CancelPostJobs: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.CancelPostJobsRequest, _publisher_service_pb2.CancelPostJobsResponse]
+    """CancelPostJobs takes back posts that have not started. Each has an outcome of its own: CANCELED means that no
+    attempt of this slot begins any more, even if its command or its SlotScheduled comes later; TOO_LATE means that the
+    post is being sent, may be out, or is out. A call that was not answered says nothing: repeat it.
+    """
+    PutHold: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.PutHoldRequest, _publisher_service_pb2.PutHoldResponse]
+    """PutHold keeps posts from starting until ReleaseHold. Once it has answered, no attempt begins that the hold covers,
+    except those that the response lists. FAILED_PRECONDITION `HOLD_SUPERSEDED` if a newer revision of the hold is
+    known.
+    """
+    ReleaseHold: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.ReleaseHoldRequest, _publisher_service_pb2.ReleaseHoldResponse]
+    """ReleaseHold ends a hold; posts that no other hold covers go out. NOT_FOUND `HOLD_NOT_FOUND` without a revision;
+    FAILED_PRECONDITION `HOLD_SUPERSEDED` if a newer revision of the hold is known.
+    """
+    ListHolds: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.ListHoldsRequest, _publisher_service_pb2.ListHoldsResponse]
+    """ListHolds pages through holds that are in force, oldest first."""
 
 @_typing.type_check_only
 class PublisherServiceAsyncStub(PublisherServiceStub):
@@ -73,6 +89,22 @@ class PublisherServiceAsyncStub(PublisherServiceStub):
     `RESOLVED_NOT_PUBLISHED`, and only then can another run send it. Later proof still counts. NOT_FOUND
     `POST_JOB_NOT_FOUND`; FAILED_PRECONDITION `POST_JOB_NOT_RESOLVABLE` unless it is UNKNOWN or NEEDS_ATTENTION.
     """
+    CancelPostJobs: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.CancelPostJobsRequest, _publisher_service_pb2.CancelPostJobsResponse]  # type: ignore[assignment]
+    """CancelPostJobs takes back posts that have not started. Each has an outcome of its own: CANCELED means that no
+    attempt of this slot begins any more, even if its command or its SlotScheduled comes later; TOO_LATE means that the
+    post is being sent, may be out, or is out. A call that was not answered says nothing: repeat it.
+    """
+    PutHold: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.PutHoldRequest, _publisher_service_pb2.PutHoldResponse]  # type: ignore[assignment]
+    """PutHold keeps posts from starting until ReleaseHold. Once it has answered, no attempt begins that the hold covers,
+    except those that the response lists. FAILED_PRECONDITION `HOLD_SUPERSEDED` if a newer revision of the hold is
+    known.
+    """
+    ReleaseHold: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.ReleaseHoldRequest, _publisher_service_pb2.ReleaseHoldResponse]  # type: ignore[assignment]
+    """ReleaseHold ends a hold; posts that no other hold covers go out. NOT_FOUND `HOLD_NOT_FOUND` without a revision;
+    FAILED_PRECONDITION `HOLD_SUPERSEDED` if a newer revision of the hold is known.
+    """
+    ListHolds: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.ListHoldsRequest, _publisher_service_pb2.ListHoldsResponse]  # type: ignore[assignment]
+    """ListHolds pages through holds that are in force, oldest first."""
 
 class PublisherServiceServicer(metaclass=_abc_1.ABCMeta):
     """PublisherService sends each post at most once, and reports what happened to it."""
@@ -117,5 +149,45 @@ class PublisherServiceServicer(metaclass=_abc_1.ABCMeta):
         `RESOLVED_NOT_PUBLISHED`, and only then can another run send it. Later proof still counts. NOT_FOUND
         `POST_JOB_NOT_FOUND`; FAILED_PRECONDITION `POST_JOB_NOT_RESOLVABLE` unless it is UNKNOWN or NEEDS_ATTENTION.
         """
+
+    @_abc_1.abstractmethod
+    def CancelPostJobs(
+        self,
+        request: _publisher_service_pb2.CancelPostJobsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_publisher_service_pb2.CancelPostJobsResponse, _abc.Awaitable[_publisher_service_pb2.CancelPostJobsResponse]]:
+        """CancelPostJobs takes back posts that have not started. Each has an outcome of its own: CANCELED means that no
+        attempt of this slot begins any more, even if its command or its SlotScheduled comes later; TOO_LATE means that the
+        post is being sent, may be out, or is out. A call that was not answered says nothing: repeat it.
+        """
+
+    @_abc_1.abstractmethod
+    def PutHold(
+        self,
+        request: _publisher_service_pb2.PutHoldRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_publisher_service_pb2.PutHoldResponse, _abc.Awaitable[_publisher_service_pb2.PutHoldResponse]]:
+        """PutHold keeps posts from starting until ReleaseHold. Once it has answered, no attempt begins that the hold covers,
+        except those that the response lists. FAILED_PRECONDITION `HOLD_SUPERSEDED` if a newer revision of the hold is
+        known.
+        """
+
+    @_abc_1.abstractmethod
+    def ReleaseHold(
+        self,
+        request: _publisher_service_pb2.ReleaseHoldRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_publisher_service_pb2.ReleaseHoldResponse, _abc.Awaitable[_publisher_service_pb2.ReleaseHoldResponse]]:
+        """ReleaseHold ends a hold; posts that no other hold covers go out. NOT_FOUND `HOLD_NOT_FOUND` without a revision;
+        FAILED_PRECONDITION `HOLD_SUPERSEDED` if a newer revision of the hold is known.
+        """
+
+    @_abc_1.abstractmethod
+    def ListHolds(
+        self,
+        request: _publisher_service_pb2.ListHoldsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_publisher_service_pb2.ListHoldsResponse, _abc.Awaitable[_publisher_service_pb2.ListHoldsResponse]]:
+        """ListHolds pages through holds that are in force, oldest first."""
 
 def add_PublisherServiceServicer_to_server(servicer: PublisherServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

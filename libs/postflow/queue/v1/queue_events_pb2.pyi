@@ -15,8 +15,35 @@ class SlotMoveReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     SLOT_MOVE_REASON_UNSPECIFIED: _ClassVar[SlotMoveReason]
     SLOT_MOVE_REASON_ZONE_DATA: _ClassVar[SlotMoveReason]
+    SLOT_MOVE_REASON_REORDERED: _ClassVar[SlotMoveReason]
+    SLOT_MOVE_REASON_MOVED: _ClassVar[SlotMoveReason]
+    SLOT_MOVE_REASON_SHUFFLED: _ClassVar[SlotMoveReason]
+    SLOT_MOVE_REASON_SHIFTED: _ClassVar[SlotMoveReason]
+    SLOT_MOVE_REASON_RESUMED: _ClassVar[SlotMoveReason]
+    SLOT_MOVE_REASON_LATE: _ClassVar[SlotMoveReason]
+    SLOT_MOVE_REASON_DRAFT_TIME: _ClassVar[SlotMoveReason]
+    SLOT_MOVE_REASON_TAKEN_BACK: _ClassVar[SlotMoveReason]
+
+class SlotCancelReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SLOT_CANCEL_REASON_UNSPECIFIED: _ClassVar[SlotCancelReason]
+    SLOT_CANCEL_REASON_REMOVED: _ClassVar[SlotCancelReason]
+    SLOT_CANCEL_REASON_CLEARED: _ClassVar[SlotCancelReason]
+    SLOT_CANCEL_REASON_OVERDUE: _ClassVar[SlotCancelReason]
 SLOT_MOVE_REASON_UNSPECIFIED: SlotMoveReason
 SLOT_MOVE_REASON_ZONE_DATA: SlotMoveReason
+SLOT_MOVE_REASON_REORDERED: SlotMoveReason
+SLOT_MOVE_REASON_MOVED: SlotMoveReason
+SLOT_MOVE_REASON_SHUFFLED: SlotMoveReason
+SLOT_MOVE_REASON_SHIFTED: SlotMoveReason
+SLOT_MOVE_REASON_RESUMED: SlotMoveReason
+SLOT_MOVE_REASON_LATE: SlotMoveReason
+SLOT_MOVE_REASON_DRAFT_TIME: SlotMoveReason
+SLOT_MOVE_REASON_TAKEN_BACK: SlotMoveReason
+SLOT_CANCEL_REASON_UNSPECIFIED: SlotCancelReason
+SLOT_CANCEL_REASON_REMOVED: SlotCancelReason
+SLOT_CANCEL_REASON_CLEARED: SlotCancelReason
+SLOT_CANCEL_REASON_OVERDUE: SlotCancelReason
 
 class SlotScheduled(_message.Message):
     __slots__ = ("organization_id", "slot_id", "revision", "draft_id", "social_account_id", "targets", "schedule_time", "time_zone", "nominal_local_time", "slot_sequence", "not_after", "content_revision")
@@ -75,3 +102,45 @@ class SlotMoved(_message.Message):
     slot_sequence: int
     not_after: _timestamp_pb2.Timestamp
     def __init__(self, organization_id: _Optional[str] = ..., slot_id: _Optional[str] = ..., revision: _Optional[int] = ..., draft_id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., targets: _Optional[_Iterable[_Union[_target_pb2.Target, _Mapping]]] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., previous_schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., time_zone: _Optional[str] = ..., nominal_local_time: _Optional[str] = ..., reason: _Optional[_Union[SlotMoveReason, str]] = ..., slot_sequence: _Optional[int] = ..., not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class SlotCanceled(_message.Message):
+    __slots__ = ("organization_id", "slot_id", "revision", "draft_id", "social_account_id", "targets", "schedule_time", "slot_sequence", "reason")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    SLOT_ID_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    DRAFT_ID_FIELD_NUMBER: _ClassVar[int]
+    SOCIAL_ACCOUNT_ID_FIELD_NUMBER: _ClassVar[int]
+    TARGETS_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_TIME_FIELD_NUMBER: _ClassVar[int]
+    SLOT_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    slot_id: str
+    revision: int
+    draft_id: str
+    social_account_id: str
+    targets: _containers.RepeatedCompositeFieldContainer[_target_pb2.Target]
+    schedule_time: _timestamp_pb2.Timestamp
+    slot_sequence: int
+    reason: SlotCancelReason
+    def __init__(self, organization_id: _Optional[str] = ..., slot_id: _Optional[str] = ..., revision: _Optional[int] = ..., draft_id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., targets: _Optional[_Iterable[_Union[_target_pb2.Target, _Mapping]]] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., slot_sequence: _Optional[int] = ..., reason: _Optional[_Union[SlotCancelReason, str]] = ...) -> None: ...
+
+class SlotRefused(_message.Message):
+    __slots__ = ("organization_id", "draft_id", "social_account_id", "draft_version", "schedule_time", "reason", "message", "create_time")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    DRAFT_ID_FIELD_NUMBER: _ClassVar[int]
+    SOCIAL_ACCOUNT_ID_FIELD_NUMBER: _ClassVar[int]
+    DRAFT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_TIME_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    draft_id: str
+    social_account_id: str
+    draft_version: int
+    schedule_time: _timestamp_pb2.Timestamp
+    reason: str
+    message: str
+    create_time: _timestamp_pb2.Timestamp
+    def __init__(self, organization_id: _Optional[str] = ..., draft_id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., draft_version: _Optional[int] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...

@@ -45,10 +45,85 @@ class QueueServiceStub:
                 request_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ScheduleAtRequest.SerializeToString,
                 response_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ScheduleAtResponse.FromString,
                 _registered_method=True)
+        self.BatchAddToQueue = channel.unary_unary(
+                '/postflow.queue.v1.QueueService/BatchAddToQueue',
+                request_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.BatchAddToQueueRequest.SerializeToString,
+                response_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.BatchAddToQueueResponse.FromString,
+                _registered_method=True)
+        self.GetQueue = channel.unary_unary(
+                '/postflow.queue.v1.QueueService/GetQueue',
+                request_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.GetQueueRequest.SerializeToString,
+                response_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.GetQueueResponse.FromString,
+                _registered_method=True)
+        self.UpdateQueue = channel.unary_unary(
+                '/postflow.queue.v1.QueueService/UpdateQueue',
+                request_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.UpdateQueueRequest.SerializeToString,
+                response_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.UpdateQueueResponse.FromString,
+                _registered_method=True)
         self.ListQueueSlots = channel.unary_unary(
                 '/postflow.queue.v1.QueueService/ListQueueSlots',
                 request_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ListQueueSlotsRequest.SerializeToString,
                 response_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ListQueueSlotsResponse.FromString,
+                _registered_method=True)
+        self.ListDraftSlots = channel.unary_unary(
+                '/postflow.queue.v1.QueueService/ListDraftSlots',
+                request_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ListDraftSlotsRequest.SerializeToString,
+                response_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ListDraftSlotsResponse.FromString,
+                _registered_method=True)
+        self.ReorderQueue = channel.unary_unary(
+                '/postflow.queue.v1.QueueService/ReorderQueue',
+                request_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ReorderQueueRequest.SerializeToString,
+                response_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ReorderQueueResponse.FromString,
+                _registered_method=True)
+        self.MoveSlot = channel.unary_unary(
+                '/postflow.queue.v1.QueueService/MoveSlot',
+                request_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.MoveSlotRequest.SerializeToString,
+                response_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.MoveSlotResponse.FromString,
+                _registered_method=True)
+        self.RemoveFromQueue = channel.unary_unary(
+                '/postflow.queue.v1.QueueService/RemoveFromQueue',
+                request_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.RemoveFromQueueRequest.SerializeToString,
+                response_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.RemoveFromQueueResponse.FromString,
+                _registered_method=True)
+        self.ClearQueue = channel.unary_unary(
+                '/postflow.queue.v1.QueueService/ClearQueue',
+                request_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ClearQueueRequest.SerializeToString,
+                response_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ClearQueueResponse.FromString,
+                _registered_method=True)
+        self.SkipNextSlot = channel.unary_unary(
+                '/postflow.queue.v1.QueueService/SkipNextSlot',
+                request_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.SkipNextSlotRequest.SerializeToString,
+                response_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.SkipNextSlotResponse.FromString,
+                _registered_method=True)
+        self.ShuffleQueue = channel.unary_unary(
+                '/postflow.queue.v1.QueueService/ShuffleQueue',
+                request_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ShuffleQueueRequest.SerializeToString,
+                response_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ShuffleQueueResponse.FromString,
+                _registered_method=True)
+        self.PauseQueue = channel.unary_unary(
+                '/postflow.queue.v1.QueueService/PauseQueue',
+                request_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.PauseQueueRequest.SerializeToString,
+                response_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.PauseQueueResponse.FromString,
+                _registered_method=True)
+        self.ResumeQueue = channel.unary_unary(
+                '/postflow.queue.v1.QueueService/ResumeQueue',
+                request_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ResumeQueueRequest.SerializeToString,
+                response_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ResumeQueueResponse.FromString,
+                _registered_method=True)
+        self.PlanQueue = channel.unary_unary(
+                '/postflow.queue.v1.QueueService/PlanQueue',
+                request_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.PlanQueueRequest.SerializeToString,
+                response_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.PlanQueueResponse.FromString,
+                _registered_method=True)
+        self.ExplainSlot = channel.unary_unary(
+                '/postflow.queue.v1.QueueService/ExplainSlot',
+                request_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ExplainSlotRequest.SerializeToString,
+                response_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ExplainSlotResponse.FromString,
+                _registered_method=True)
+        self.WatchQueue = channel.unary_stream(
+                '/postflow.queue.v1.QueueService/WatchQueue',
+                request_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.WatchQueueRequest.SerializeToString,
+                response_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.WatchQueueResponse.FromString,
                 _registered_method=True)
 
 
@@ -81,8 +156,154 @@ class QueueServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def BatchAddToQueue(self, request, context):
+        """BatchAddToQueue gives slots to up to 1,000 drafts on their accounts, each item as AddToQueue or, with a
+        `schedule_time`, ScheduleAt would, in the order of the items. Each item has a result of its own: the error of one
+        leaves the others alone. Items are stored in chunks; a call that is interrupted may have stored some of them, and
+        is completed by repeating it with its `request_id`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetQueue(self, request, context):
+        """GetQueue returns the queue of an account: whether it is paused or held up, how many slots it has, how far they
+        reach, and where the next draft would go. An account that has never had a slot or a schedule has an empty queue.
+        FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateQueue(self, request, context):
+        """UpdateQueue changes what happens to late posts, and the pace at which overdue posts go out. ABORTED
+        `ETAG_MISMATCH`. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListQueueSlots(self, request, context):
         """ListQueueSlots pages through slots, earliest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListDraftSlots(self, request, context):
+        """ListDraftSlots returns the slots of drafts, live and ended, in the order of the drafts, earliest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReorderQueue(self, request, context):
+        """ReorderQueue gives the times of an account's SCHEDULED slots to the slots in a new order: the first slot gets the
+        earliest time. A slot stays its draft's. The list names each SCHEDULED slot of the account once, by slot or by
+        draft. DISPATCHED slots are left alone. ABORTED `ETAG_MISMATCH` when the queue has changed since it was read.
+        INVALID_ARGUMENT `REORDER_INCOMPLETE` and `REORDER_REPEATED` when a slot is missing or named twice. NOT_FOUND
+        `SLOT_NOT_FOUND`. FAILED_PRECONDITION `SLOT_NOT_SCHEDULED` when a slot has been dispatched or has ended.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def MoveSlot(self, request, context):
+        """MoveSlot moves one slot: to the top, to the bottom, before another slot of its account, or to a free time. To the
+        top and before another, the times of the slots in between shift by one slot; times that callers chose stay. A
+        DISPATCHED slot is first taken back from Publisher. NOT_FOUND `SLOT_NOT_FOUND`. FAILED_PRECONDITION
+        `SLOT_NOT_LIVE` when it has ended; `SLOT_TAKEN` when a live slot lies within a minute of the time;
+        `TOO_LATE` when it is being sent or may be out; `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED` and
+        `UNKNOWN_TIME_ZONE` as for AddToQueue, when the slot has to move to a new slot time. ABORTED `ETAG_MISMATCH`.
+        UNAVAILABLE `TAKE_BACK_PENDING` when Publisher does not answer: repeat the call; `SCHEDULE_CHANGING` as for
+        AddToQueue.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveFromQueue(self, request, context):
+        """RemoveFromQueue cancels a slot: its draft no longer goes out on that account. A DISPATCHED slot is first taken back
+        from Publisher; once the call has answered OK, nothing is sent for it. With `close_gap` the later slots move up by
+        one slot time, except those with times that callers chose. Removing a CANCELED slot again changes nothing.
+        NOT_FOUND `SLOT_NOT_FOUND`. FAILED_PRECONDITION `SLOT_NOT_LIVE` when it has ended otherwise; `TOO_LATE` when it is
+        being sent or may be out (the metadata names the post). ABORTED `ETAG_MISMATCH`. UNAVAILABLE `TAKE_BACK_PENDING`
+        when Publisher does not answer: repeat the call.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ClearQueue(self, request, context):
+        """ClearQueue cancels every live slot of an account; their drafts go back. DISPATCHED slots are taken back from
+        Publisher; those for which it was too late are listed. An empty queue stays empty. ABORTED `ETAG_MISMATCH`.
+        FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`. UNAVAILABLE `TAKE_BACK_PENDING` when Publisher does not answer: repeat the
+        call.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SkipNextSlot(self, request, context):
+        """SkipNextSlot leaves the next free slot time empty: the next draft that is added to the end takes the one after it.
+        It is used up by that. `undo` takes it back, and frees the last skipped time if it was used. Skipping twice skips
+        one time. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`; `NOTHING_SKIPPED` for an undo without a skip.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ShuffleQueue(self, request, context):
+        """ShuffleQueue puts the SCHEDULED slots with slot times into a random order that `seed` determines; times that
+        callers chose stay. ABORTED `ETAG_MISMATCH`. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PauseQueue(self, request, context):
+        """PauseQueue stops an account. Once it has answered OK, no post of the account starts, except those that the response
+        lists as in flight. Posts that were handed to Publisher and have not started come back. Drafts can still be added
+        and reordered. Pausing a paused queue changes nothing. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`. ABORTED
+        `ETAG_MISMATCH`. UNAVAILABLE `HOLD_PENDING` when Publisher does not answer: the queue is paused, but posts that
+        were handed over may still start. Repeat the call; the queue also completes it by itself.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResumeQueue(self, request, context):
+        """ResumeQueue lets an account post again. What was overdue goes where `overdue` says; PlanQueue shows it before.
+        Resuming a queue that is not paused changes nothing. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`; `NO_SCHEDULE`,
+        `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED` and `UNKNOWN_TIME_ZONE` as for AddToQueue, when overdue slots need slot
+        times. ABORTED `ETAG_MISMATCH`. UNAVAILABLE `HOLD_PENDING` when Publisher does not answer: the queue is resumed,
+        and its posts start as soon as Publisher knows; `SCHEDULE_CHANGING` as for AddToQueue.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PlanQueue(self, request, context):
+        """PlanQueue shows what a change would do to a queue, without doing it: the times of the slots before and after. It
+        refuses what the change itself would refuse, for the same reasons, and takes no locks.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ExplainSlot(self, request, context):
+        """ExplainSlot says why a slot has its time, why not an earlier one, and, if it has not gone out, what prevents it and
+        when that ends. NOT_FOUND `SLOT_NOT_FOUND`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WatchQueue(self, request, context):
+        """WatchQueue streams the slots of an account as they change: first, without a resume token, all live ones, then each
+        slot after every change. A slot may be sent more than once with the same content; the newest state always comes.
+        Each message has a token with which a later call goes on after it. OUT_OF_RANGE `RESUME_TOKEN_EXPIRED` when the
+        token is older than what is kept: watch without one. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -101,10 +322,85 @@ def add_QueueServiceServicer_to_server(servicer, server):
                     request_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ScheduleAtRequest.FromString,
                     response_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ScheduleAtResponse.SerializeToString,
             ),
+            'BatchAddToQueue': grpc.unary_unary_rpc_method_handler(
+                    servicer.BatchAddToQueue,
+                    request_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.BatchAddToQueueRequest.FromString,
+                    response_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.BatchAddToQueueResponse.SerializeToString,
+            ),
+            'GetQueue': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetQueue,
+                    request_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.GetQueueRequest.FromString,
+                    response_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.GetQueueResponse.SerializeToString,
+            ),
+            'UpdateQueue': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateQueue,
+                    request_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.UpdateQueueRequest.FromString,
+                    response_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.UpdateQueueResponse.SerializeToString,
+            ),
             'ListQueueSlots': grpc.unary_unary_rpc_method_handler(
                     servicer.ListQueueSlots,
                     request_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ListQueueSlotsRequest.FromString,
                     response_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ListQueueSlotsResponse.SerializeToString,
+            ),
+            'ListDraftSlots': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDraftSlots,
+                    request_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ListDraftSlotsRequest.FromString,
+                    response_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ListDraftSlotsResponse.SerializeToString,
+            ),
+            'ReorderQueue': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReorderQueue,
+                    request_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ReorderQueueRequest.FromString,
+                    response_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ReorderQueueResponse.SerializeToString,
+            ),
+            'MoveSlot': grpc.unary_unary_rpc_method_handler(
+                    servicer.MoveSlot,
+                    request_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.MoveSlotRequest.FromString,
+                    response_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.MoveSlotResponse.SerializeToString,
+            ),
+            'RemoveFromQueue': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveFromQueue,
+                    request_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.RemoveFromQueueRequest.FromString,
+                    response_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.RemoveFromQueueResponse.SerializeToString,
+            ),
+            'ClearQueue': grpc.unary_unary_rpc_method_handler(
+                    servicer.ClearQueue,
+                    request_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ClearQueueRequest.FromString,
+                    response_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ClearQueueResponse.SerializeToString,
+            ),
+            'SkipNextSlot': grpc.unary_unary_rpc_method_handler(
+                    servicer.SkipNextSlot,
+                    request_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.SkipNextSlotRequest.FromString,
+                    response_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.SkipNextSlotResponse.SerializeToString,
+            ),
+            'ShuffleQueue': grpc.unary_unary_rpc_method_handler(
+                    servicer.ShuffleQueue,
+                    request_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ShuffleQueueRequest.FromString,
+                    response_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ShuffleQueueResponse.SerializeToString,
+            ),
+            'PauseQueue': grpc.unary_unary_rpc_method_handler(
+                    servicer.PauseQueue,
+                    request_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.PauseQueueRequest.FromString,
+                    response_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.PauseQueueResponse.SerializeToString,
+            ),
+            'ResumeQueue': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResumeQueue,
+                    request_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ResumeQueueRequest.FromString,
+                    response_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ResumeQueueResponse.SerializeToString,
+            ),
+            'PlanQueue': grpc.unary_unary_rpc_method_handler(
+                    servicer.PlanQueue,
+                    request_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.PlanQueueRequest.FromString,
+                    response_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.PlanQueueResponse.SerializeToString,
+            ),
+            'ExplainSlot': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExplainSlot,
+                    request_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ExplainSlotRequest.FromString,
+                    response_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.ExplainSlotResponse.SerializeToString,
+            ),
+            'WatchQueue': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchQueue,
+                    request_deserializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.WatchQueueRequest.FromString,
+                    response_serializer=postflow_dot_queue_dot_v1_dot_queue__service__pb2.WatchQueueResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -173,6 +469,87 @@ class QueueService:
             _registered_method=True)
 
     @staticmethod
+    def BatchAddToQueue(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.queue.v1.QueueService/BatchAddToQueue',
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.BatchAddToQueueRequest.SerializeToString,
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.BatchAddToQueueResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetQueue(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.queue.v1.QueueService/GetQueue',
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.GetQueueRequest.SerializeToString,
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.GetQueueResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateQueue(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.queue.v1.QueueService/UpdateQueue',
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.UpdateQueueRequest.SerializeToString,
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.UpdateQueueResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def ListQueueSlots(request,
             target,
             options=(),
@@ -189,6 +566,330 @@ class QueueService:
             '/postflow.queue.v1.QueueService/ListQueueSlots',
             postflow_dot_queue_dot_v1_dot_queue__service__pb2.ListQueueSlotsRequest.SerializeToString,
             postflow_dot_queue_dot_v1_dot_queue__service__pb2.ListQueueSlotsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListDraftSlots(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.queue.v1.QueueService/ListDraftSlots',
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.ListDraftSlotsRequest.SerializeToString,
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.ListDraftSlotsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReorderQueue(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.queue.v1.QueueService/ReorderQueue',
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.ReorderQueueRequest.SerializeToString,
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.ReorderQueueResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def MoveSlot(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.queue.v1.QueueService/MoveSlot',
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.MoveSlotRequest.SerializeToString,
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.MoveSlotResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveFromQueue(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.queue.v1.QueueService/RemoveFromQueue',
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.RemoveFromQueueRequest.SerializeToString,
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.RemoveFromQueueResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ClearQueue(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.queue.v1.QueueService/ClearQueue',
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.ClearQueueRequest.SerializeToString,
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.ClearQueueResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SkipNextSlot(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.queue.v1.QueueService/SkipNextSlot',
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.SkipNextSlotRequest.SerializeToString,
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.SkipNextSlotResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ShuffleQueue(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.queue.v1.QueueService/ShuffleQueue',
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.ShuffleQueueRequest.SerializeToString,
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.ShuffleQueueResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PauseQueue(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.queue.v1.QueueService/PauseQueue',
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.PauseQueueRequest.SerializeToString,
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.PauseQueueResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResumeQueue(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.queue.v1.QueueService/ResumeQueue',
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.ResumeQueueRequest.SerializeToString,
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.ResumeQueueResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PlanQueue(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.queue.v1.QueueService/PlanQueue',
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.PlanQueueRequest.SerializeToString,
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.PlanQueueResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExplainSlot(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.queue.v1.QueueService/ExplainSlot',
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.ExplainSlotRequest.SerializeToString,
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.ExplainSlotResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WatchQueue(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/postflow.queue.v1.QueueService/WatchQueue',
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.WatchQueueRequest.SerializeToString,
+            postflow_dot_queue_dot_v1_dot_queue__service__pb2.WatchQueueResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -50,8 +50,93 @@ class QueueServiceStub:
     minute; `ACCOUNT_NOT_A_TARGET`, `ACCOUNT_NOT_FOUND`, `ACCOUNT_NOT_CONNECTED`, `ALREADY_QUEUED` and
     `DRAFT_PUBLISHED` as for AddToQueue.
     """
+    BatchAddToQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.BatchAddToQueueRequest, _queue_service_pb2.BatchAddToQueueResponse]
+    """BatchAddToQueue gives slots to up to 1,000 drafts on their accounts, each item as AddToQueue or, with a
+    `schedule_time`, ScheduleAt would, in the order of the items. Each item has a result of its own: the error of one
+    leaves the others alone. Items are stored in chunks; a call that is interrupted may have stored some of them, and
+    is completed by repeating it with its `request_id`.
+    """
+    GetQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.GetQueueRequest, _queue_service_pb2.GetQueueResponse]
+    """GetQueue returns the queue of an account: whether it is paused or held up, how many slots it has, how far they
+    reach, and where the next draft would go. An account that has never had a slot or a schedule has an empty queue.
+    FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+    """
+    UpdateQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.UpdateQueueRequest, _queue_service_pb2.UpdateQueueResponse]
+    """UpdateQueue changes what happens to late posts, and the pace at which overdue posts go out. ABORTED
+    `ETAG_MISMATCH`. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+    """
     ListQueueSlots: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ListQueueSlotsRequest, _queue_service_pb2.ListQueueSlotsResponse]
     """ListQueueSlots pages through slots, earliest first."""
+    ListDraftSlots: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ListDraftSlotsRequest, _queue_service_pb2.ListDraftSlotsResponse]
+    """ListDraftSlots returns the slots of drafts, live and ended, in the order of the drafts, earliest first."""
+    ReorderQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ReorderQueueRequest, _queue_service_pb2.ReorderQueueResponse]
+    """ReorderQueue gives the times of an account's SCHEDULED slots to the slots in a new order: the first slot gets the
+    earliest time. A slot stays its draft's. The list names each SCHEDULED slot of the account once, by slot or by
+    draft. DISPATCHED slots are left alone. ABORTED `ETAG_MISMATCH` when the queue has changed since it was read.
+    INVALID_ARGUMENT `REORDER_INCOMPLETE` and `REORDER_REPEATED` when a slot is missing or named twice. NOT_FOUND
+    `SLOT_NOT_FOUND`. FAILED_PRECONDITION `SLOT_NOT_SCHEDULED` when a slot has been dispatched or has ended.
+    """
+    MoveSlot: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.MoveSlotRequest, _queue_service_pb2.MoveSlotResponse]
+    """MoveSlot moves one slot: to the top, to the bottom, before another slot of its account, or to a free time. To the
+    top and before another, the times of the slots in between shift by one slot; times that callers chose stay. A
+    DISPATCHED slot is first taken back from Publisher. NOT_FOUND `SLOT_NOT_FOUND`. FAILED_PRECONDITION
+    `SLOT_NOT_LIVE` when it has ended; `SLOT_TAKEN` when a live slot lies within a minute of the time;
+    `TOO_LATE` when it is being sent or may be out; `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED` and
+    `UNKNOWN_TIME_ZONE` as for AddToQueue, when the slot has to move to a new slot time. ABORTED `ETAG_MISMATCH`.
+    UNAVAILABLE `TAKE_BACK_PENDING` when Publisher does not answer: repeat the call; `SCHEDULE_CHANGING` as for
+    AddToQueue.
+    """
+    RemoveFromQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.RemoveFromQueueRequest, _queue_service_pb2.RemoveFromQueueResponse]
+    """RemoveFromQueue cancels a slot: its draft no longer goes out on that account. A DISPATCHED slot is first taken back
+    from Publisher; once the call has answered OK, nothing is sent for it. With `close_gap` the later slots move up by
+    one slot time, except those with times that callers chose. Removing a CANCELED slot again changes nothing.
+    NOT_FOUND `SLOT_NOT_FOUND`. FAILED_PRECONDITION `SLOT_NOT_LIVE` when it has ended otherwise; `TOO_LATE` when it is
+    being sent or may be out (the metadata names the post). ABORTED `ETAG_MISMATCH`. UNAVAILABLE `TAKE_BACK_PENDING`
+    when Publisher does not answer: repeat the call.
+    """
+    ClearQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ClearQueueRequest, _queue_service_pb2.ClearQueueResponse]
+    """ClearQueue cancels every live slot of an account; their drafts go back. DISPATCHED slots are taken back from
+    Publisher; those for which it was too late are listed. An empty queue stays empty. ABORTED `ETAG_MISMATCH`.
+    FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`. UNAVAILABLE `TAKE_BACK_PENDING` when Publisher does not answer: repeat the
+    call.
+    """
+    SkipNextSlot: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.SkipNextSlotRequest, _queue_service_pb2.SkipNextSlotResponse]
+    """SkipNextSlot leaves the next free slot time empty: the next draft that is added to the end takes the one after it.
+    It is used up by that. `undo` takes it back, and frees the last skipped time if it was used. Skipping twice skips
+    one time. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`; `NOTHING_SKIPPED` for an undo without a skip.
+    """
+    ShuffleQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ShuffleQueueRequest, _queue_service_pb2.ShuffleQueueResponse]
+    """ShuffleQueue puts the SCHEDULED slots with slot times into a random order that `seed` determines; times that
+    callers chose stay. ABORTED `ETAG_MISMATCH`. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+    """
+    PauseQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.PauseQueueRequest, _queue_service_pb2.PauseQueueResponse]
+    """PauseQueue stops an account. Once it has answered OK, no post of the account starts, except those that the response
+    lists as in flight. Posts that were handed to Publisher and have not started come back. Drafts can still be added
+    and reordered. Pausing a paused queue changes nothing. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`. ABORTED
+    `ETAG_MISMATCH`. UNAVAILABLE `HOLD_PENDING` when Publisher does not answer: the queue is paused, but posts that
+    were handed over may still start. Repeat the call; the queue also completes it by itself.
+    """
+    ResumeQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ResumeQueueRequest, _queue_service_pb2.ResumeQueueResponse]
+    """ResumeQueue lets an account post again. What was overdue goes where `overdue` says; PlanQueue shows it before.
+    Resuming a queue that is not paused changes nothing. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`; `NO_SCHEDULE`,
+    `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED` and `UNKNOWN_TIME_ZONE` as for AddToQueue, when overdue slots need slot
+    times. ABORTED `ETAG_MISMATCH`. UNAVAILABLE `HOLD_PENDING` when Publisher does not answer: the queue is resumed,
+    and its posts start as soon as Publisher knows; `SCHEDULE_CHANGING` as for AddToQueue.
+    """
+    PlanQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.PlanQueueRequest, _queue_service_pb2.PlanQueueResponse]
+    """PlanQueue shows what a change would do to a queue, without doing it: the times of the slots before and after. It
+    refuses what the change itself would refuse, for the same reasons, and takes no locks.
+    """
+    ExplainSlot: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ExplainSlotRequest, _queue_service_pb2.ExplainSlotResponse]
+    """ExplainSlot says why a slot has its time, why not an earlier one, and, if it has not gone out, what prevents it and
+    when that ends. NOT_FOUND `SLOT_NOT_FOUND`.
+    """
+    WatchQueue: _grpc.UnaryStreamMultiCallable[_queue_service_pb2.WatchQueueRequest, _queue_service_pb2.WatchQueueResponse]
+    """WatchQueue streams the slots of an account as they change: first, without a resume token, all live ones, then each
+    slot after every change. A slot may be sent more than once with the same content; the newest state always comes.
+    Each message has a token with which a later call goes on after it. OUT_OF_RANGE `RESUME_TOKEN_EXPIRED` when the
+    token is older than what is kept: watch without one. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+    """
 
 @_typing.type_check_only
 class QueueServiceAsyncStub(QueueServiceStub):
@@ -75,8 +160,93 @@ class QueueServiceAsyncStub(QueueServiceStub):
     minute; `ACCOUNT_NOT_A_TARGET`, `ACCOUNT_NOT_FOUND`, `ACCOUNT_NOT_CONNECTED`, `ALREADY_QUEUED` and
     `DRAFT_PUBLISHED` as for AddToQueue.
     """
+    BatchAddToQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.BatchAddToQueueRequest, _queue_service_pb2.BatchAddToQueueResponse]  # type: ignore[assignment]
+    """BatchAddToQueue gives slots to up to 1,000 drafts on their accounts, each item as AddToQueue or, with a
+    `schedule_time`, ScheduleAt would, in the order of the items. Each item has a result of its own: the error of one
+    leaves the others alone. Items are stored in chunks; a call that is interrupted may have stored some of them, and
+    is completed by repeating it with its `request_id`.
+    """
+    GetQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.GetQueueRequest, _queue_service_pb2.GetQueueResponse]  # type: ignore[assignment]
+    """GetQueue returns the queue of an account: whether it is paused or held up, how many slots it has, how far they
+    reach, and where the next draft would go. An account that has never had a slot or a schedule has an empty queue.
+    FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+    """
+    UpdateQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.UpdateQueueRequest, _queue_service_pb2.UpdateQueueResponse]  # type: ignore[assignment]
+    """UpdateQueue changes what happens to late posts, and the pace at which overdue posts go out. ABORTED
+    `ETAG_MISMATCH`. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+    """
     ListQueueSlots: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ListQueueSlotsRequest, _queue_service_pb2.ListQueueSlotsResponse]  # type: ignore[assignment]
     """ListQueueSlots pages through slots, earliest first."""
+    ListDraftSlots: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ListDraftSlotsRequest, _queue_service_pb2.ListDraftSlotsResponse]  # type: ignore[assignment]
+    """ListDraftSlots returns the slots of drafts, live and ended, in the order of the drafts, earliest first."""
+    ReorderQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ReorderQueueRequest, _queue_service_pb2.ReorderQueueResponse]  # type: ignore[assignment]
+    """ReorderQueue gives the times of an account's SCHEDULED slots to the slots in a new order: the first slot gets the
+    earliest time. A slot stays its draft's. The list names each SCHEDULED slot of the account once, by slot or by
+    draft. DISPATCHED slots are left alone. ABORTED `ETAG_MISMATCH` when the queue has changed since it was read.
+    INVALID_ARGUMENT `REORDER_INCOMPLETE` and `REORDER_REPEATED` when a slot is missing or named twice. NOT_FOUND
+    `SLOT_NOT_FOUND`. FAILED_PRECONDITION `SLOT_NOT_SCHEDULED` when a slot has been dispatched or has ended.
+    """
+    MoveSlot: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.MoveSlotRequest, _queue_service_pb2.MoveSlotResponse]  # type: ignore[assignment]
+    """MoveSlot moves one slot: to the top, to the bottom, before another slot of its account, or to a free time. To the
+    top and before another, the times of the slots in between shift by one slot; times that callers chose stay. A
+    DISPATCHED slot is first taken back from Publisher. NOT_FOUND `SLOT_NOT_FOUND`. FAILED_PRECONDITION
+    `SLOT_NOT_LIVE` when it has ended; `SLOT_TAKEN` when a live slot lies within a minute of the time;
+    `TOO_LATE` when it is being sent or may be out; `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED` and
+    `UNKNOWN_TIME_ZONE` as for AddToQueue, when the slot has to move to a new slot time. ABORTED `ETAG_MISMATCH`.
+    UNAVAILABLE `TAKE_BACK_PENDING` when Publisher does not answer: repeat the call; `SCHEDULE_CHANGING` as for
+    AddToQueue.
+    """
+    RemoveFromQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.RemoveFromQueueRequest, _queue_service_pb2.RemoveFromQueueResponse]  # type: ignore[assignment]
+    """RemoveFromQueue cancels a slot: its draft no longer goes out on that account. A DISPATCHED slot is first taken back
+    from Publisher; once the call has answered OK, nothing is sent for it. With `close_gap` the later slots move up by
+    one slot time, except those with times that callers chose. Removing a CANCELED slot again changes nothing.
+    NOT_FOUND `SLOT_NOT_FOUND`. FAILED_PRECONDITION `SLOT_NOT_LIVE` when it has ended otherwise; `TOO_LATE` when it is
+    being sent or may be out (the metadata names the post). ABORTED `ETAG_MISMATCH`. UNAVAILABLE `TAKE_BACK_PENDING`
+    when Publisher does not answer: repeat the call.
+    """
+    ClearQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ClearQueueRequest, _queue_service_pb2.ClearQueueResponse]  # type: ignore[assignment]
+    """ClearQueue cancels every live slot of an account; their drafts go back. DISPATCHED slots are taken back from
+    Publisher; those for which it was too late are listed. An empty queue stays empty. ABORTED `ETAG_MISMATCH`.
+    FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`. UNAVAILABLE `TAKE_BACK_PENDING` when Publisher does not answer: repeat the
+    call.
+    """
+    SkipNextSlot: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.SkipNextSlotRequest, _queue_service_pb2.SkipNextSlotResponse]  # type: ignore[assignment]
+    """SkipNextSlot leaves the next free slot time empty: the next draft that is added to the end takes the one after it.
+    It is used up by that. `undo` takes it back, and frees the last skipped time if it was used. Skipping twice skips
+    one time. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`; `NOTHING_SKIPPED` for an undo without a skip.
+    """
+    ShuffleQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ShuffleQueueRequest, _queue_service_pb2.ShuffleQueueResponse]  # type: ignore[assignment]
+    """ShuffleQueue puts the SCHEDULED slots with slot times into a random order that `seed` determines; times that
+    callers chose stay. ABORTED `ETAG_MISMATCH`. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+    """
+    PauseQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.PauseQueueRequest, _queue_service_pb2.PauseQueueResponse]  # type: ignore[assignment]
+    """PauseQueue stops an account. Once it has answered OK, no post of the account starts, except those that the response
+    lists as in flight. Posts that were handed to Publisher and have not started come back. Drafts can still be added
+    and reordered. Pausing a paused queue changes nothing. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`. ABORTED
+    `ETAG_MISMATCH`. UNAVAILABLE `HOLD_PENDING` when Publisher does not answer: the queue is paused, but posts that
+    were handed over may still start. Repeat the call; the queue also completes it by itself.
+    """
+    ResumeQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ResumeQueueRequest, _queue_service_pb2.ResumeQueueResponse]  # type: ignore[assignment]
+    """ResumeQueue lets an account post again. What was overdue goes where `overdue` says; PlanQueue shows it before.
+    Resuming a queue that is not paused changes nothing. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`; `NO_SCHEDULE`,
+    `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED` and `UNKNOWN_TIME_ZONE` as for AddToQueue, when overdue slots need slot
+    times. ABORTED `ETAG_MISMATCH`. UNAVAILABLE `HOLD_PENDING` when Publisher does not answer: the queue is resumed,
+    and its posts start as soon as Publisher knows; `SCHEDULE_CHANGING` as for AddToQueue.
+    """
+    PlanQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.PlanQueueRequest, _queue_service_pb2.PlanQueueResponse]  # type: ignore[assignment]
+    """PlanQueue shows what a change would do to a queue, without doing it: the times of the slots before and after. It
+    refuses what the change itself would refuse, for the same reasons, and takes no locks.
+    """
+    ExplainSlot: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ExplainSlotRequest, _queue_service_pb2.ExplainSlotResponse]  # type: ignore[assignment]
+    """ExplainSlot says why a slot has its time, why not an earlier one, and, if it has not gone out, what prevents it and
+    when that ends. NOT_FOUND `SLOT_NOT_FOUND`.
+    """
+    WatchQueue: _aio.UnaryStreamMultiCallable[_queue_service_pb2.WatchQueueRequest, _queue_service_pb2.WatchQueueResponse]  # type: ignore[assignment]
+    """WatchQueue streams the slots of an account as they change: first, without a resume token, all live ones, then each
+    slot after every change. A slot may be sent more than once with the same content; the newest state always comes.
+    Each message has a token with which a later call goes on after it. OUT_OF_RANGE `RESUME_TOKEN_EXPIRED` when the
+    token is older than what is kept: watch without one. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+    """
 
 class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
     """QueueService decides which draft is posted when, per account."""
@@ -111,11 +281,186 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
+    def BatchAddToQueue(
+        self,
+        request: _queue_service_pb2.BatchAddToQueueRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_queue_service_pb2.BatchAddToQueueResponse, _abc.Awaitable[_queue_service_pb2.BatchAddToQueueResponse]]:
+        """BatchAddToQueue gives slots to up to 1,000 drafts on their accounts, each item as AddToQueue or, with a
+        `schedule_time`, ScheduleAt would, in the order of the items. Each item has a result of its own: the error of one
+        leaves the others alone. Items are stored in chunks; a call that is interrupted may have stored some of them, and
+        is completed by repeating it with its `request_id`.
+        """
+
+    @_abc_1.abstractmethod
+    def GetQueue(
+        self,
+        request: _queue_service_pb2.GetQueueRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_queue_service_pb2.GetQueueResponse, _abc.Awaitable[_queue_service_pb2.GetQueueResponse]]:
+        """GetQueue returns the queue of an account: whether it is paused or held up, how many slots it has, how far they
+        reach, and where the next draft would go. An account that has never had a slot or a schedule has an empty queue.
+        FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+        """
+
+    @_abc_1.abstractmethod
+    def UpdateQueue(
+        self,
+        request: _queue_service_pb2.UpdateQueueRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_queue_service_pb2.UpdateQueueResponse, _abc.Awaitable[_queue_service_pb2.UpdateQueueResponse]]:
+        """UpdateQueue changes what happens to late posts, and the pace at which overdue posts go out. ABORTED
+        `ETAG_MISMATCH`. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+        """
+
+    @_abc_1.abstractmethod
     def ListQueueSlots(
         self,
         request: _queue_service_pb2.ListQueueSlotsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_queue_service_pb2.ListQueueSlotsResponse, _abc.Awaitable[_queue_service_pb2.ListQueueSlotsResponse]]:
         """ListQueueSlots pages through slots, earliest first."""
+
+    @_abc_1.abstractmethod
+    def ListDraftSlots(
+        self,
+        request: _queue_service_pb2.ListDraftSlotsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_queue_service_pb2.ListDraftSlotsResponse, _abc.Awaitable[_queue_service_pb2.ListDraftSlotsResponse]]:
+        """ListDraftSlots returns the slots of drafts, live and ended, in the order of the drafts, earliest first."""
+
+    @_abc_1.abstractmethod
+    def ReorderQueue(
+        self,
+        request: _queue_service_pb2.ReorderQueueRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_queue_service_pb2.ReorderQueueResponse, _abc.Awaitable[_queue_service_pb2.ReorderQueueResponse]]:
+        """ReorderQueue gives the times of an account's SCHEDULED slots to the slots in a new order: the first slot gets the
+        earliest time. A slot stays its draft's. The list names each SCHEDULED slot of the account once, by slot or by
+        draft. DISPATCHED slots are left alone. ABORTED `ETAG_MISMATCH` when the queue has changed since it was read.
+        INVALID_ARGUMENT `REORDER_INCOMPLETE` and `REORDER_REPEATED` when a slot is missing or named twice. NOT_FOUND
+        `SLOT_NOT_FOUND`. FAILED_PRECONDITION `SLOT_NOT_SCHEDULED` when a slot has been dispatched or has ended.
+        """
+
+    @_abc_1.abstractmethod
+    def MoveSlot(
+        self,
+        request: _queue_service_pb2.MoveSlotRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_queue_service_pb2.MoveSlotResponse, _abc.Awaitable[_queue_service_pb2.MoveSlotResponse]]:
+        """MoveSlot moves one slot: to the top, to the bottom, before another slot of its account, or to a free time. To the
+        top and before another, the times of the slots in between shift by one slot; times that callers chose stay. A
+        DISPATCHED slot is first taken back from Publisher. NOT_FOUND `SLOT_NOT_FOUND`. FAILED_PRECONDITION
+        `SLOT_NOT_LIVE` when it has ended; `SLOT_TAKEN` when a live slot lies within a minute of the time;
+        `TOO_LATE` when it is being sent or may be out; `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED` and
+        `UNKNOWN_TIME_ZONE` as for AddToQueue, when the slot has to move to a new slot time. ABORTED `ETAG_MISMATCH`.
+        UNAVAILABLE `TAKE_BACK_PENDING` when Publisher does not answer: repeat the call; `SCHEDULE_CHANGING` as for
+        AddToQueue.
+        """
+
+    @_abc_1.abstractmethod
+    def RemoveFromQueue(
+        self,
+        request: _queue_service_pb2.RemoveFromQueueRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_queue_service_pb2.RemoveFromQueueResponse, _abc.Awaitable[_queue_service_pb2.RemoveFromQueueResponse]]:
+        """RemoveFromQueue cancels a slot: its draft no longer goes out on that account. A DISPATCHED slot is first taken back
+        from Publisher; once the call has answered OK, nothing is sent for it. With `close_gap` the later slots move up by
+        one slot time, except those with times that callers chose. Removing a CANCELED slot again changes nothing.
+        NOT_FOUND `SLOT_NOT_FOUND`. FAILED_PRECONDITION `SLOT_NOT_LIVE` when it has ended otherwise; `TOO_LATE` when it is
+        being sent or may be out (the metadata names the post). ABORTED `ETAG_MISMATCH`. UNAVAILABLE `TAKE_BACK_PENDING`
+        when Publisher does not answer: repeat the call.
+        """
+
+    @_abc_1.abstractmethod
+    def ClearQueue(
+        self,
+        request: _queue_service_pb2.ClearQueueRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_queue_service_pb2.ClearQueueResponse, _abc.Awaitable[_queue_service_pb2.ClearQueueResponse]]:
+        """ClearQueue cancels every live slot of an account; their drafts go back. DISPATCHED slots are taken back from
+        Publisher; those for which it was too late are listed. An empty queue stays empty. ABORTED `ETAG_MISMATCH`.
+        FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`. UNAVAILABLE `TAKE_BACK_PENDING` when Publisher does not answer: repeat the
+        call.
+        """
+
+    @_abc_1.abstractmethod
+    def SkipNextSlot(
+        self,
+        request: _queue_service_pb2.SkipNextSlotRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_queue_service_pb2.SkipNextSlotResponse, _abc.Awaitable[_queue_service_pb2.SkipNextSlotResponse]]:
+        """SkipNextSlot leaves the next free slot time empty: the next draft that is added to the end takes the one after it.
+        It is used up by that. `undo` takes it back, and frees the last skipped time if it was used. Skipping twice skips
+        one time. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`; `NOTHING_SKIPPED` for an undo without a skip.
+        """
+
+    @_abc_1.abstractmethod
+    def ShuffleQueue(
+        self,
+        request: _queue_service_pb2.ShuffleQueueRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_queue_service_pb2.ShuffleQueueResponse, _abc.Awaitable[_queue_service_pb2.ShuffleQueueResponse]]:
+        """ShuffleQueue puts the SCHEDULED slots with slot times into a random order that `seed` determines; times that
+        callers chose stay. ABORTED `ETAG_MISMATCH`. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+        """
+
+    @_abc_1.abstractmethod
+    def PauseQueue(
+        self,
+        request: _queue_service_pb2.PauseQueueRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_queue_service_pb2.PauseQueueResponse, _abc.Awaitable[_queue_service_pb2.PauseQueueResponse]]:
+        """PauseQueue stops an account. Once it has answered OK, no post of the account starts, except those that the response
+        lists as in flight. Posts that were handed to Publisher and have not started come back. Drafts can still be added
+        and reordered. Pausing a paused queue changes nothing. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`. ABORTED
+        `ETAG_MISMATCH`. UNAVAILABLE `HOLD_PENDING` when Publisher does not answer: the queue is paused, but posts that
+        were handed over may still start. Repeat the call; the queue also completes it by itself.
+        """
+
+    @_abc_1.abstractmethod
+    def ResumeQueue(
+        self,
+        request: _queue_service_pb2.ResumeQueueRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_queue_service_pb2.ResumeQueueResponse, _abc.Awaitable[_queue_service_pb2.ResumeQueueResponse]]:
+        """ResumeQueue lets an account post again. What was overdue goes where `overdue` says; PlanQueue shows it before.
+        Resuming a queue that is not paused changes nothing. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`; `NO_SCHEDULE`,
+        `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED` and `UNKNOWN_TIME_ZONE` as for AddToQueue, when overdue slots need slot
+        times. ABORTED `ETAG_MISMATCH`. UNAVAILABLE `HOLD_PENDING` when Publisher does not answer: the queue is resumed,
+        and its posts start as soon as Publisher knows; `SCHEDULE_CHANGING` as for AddToQueue.
+        """
+
+    @_abc_1.abstractmethod
+    def PlanQueue(
+        self,
+        request: _queue_service_pb2.PlanQueueRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_queue_service_pb2.PlanQueueResponse, _abc.Awaitable[_queue_service_pb2.PlanQueueResponse]]:
+        """PlanQueue shows what a change would do to a queue, without doing it: the times of the slots before and after. It
+        refuses what the change itself would refuse, for the same reasons, and takes no locks.
+        """
+
+    @_abc_1.abstractmethod
+    def ExplainSlot(
+        self,
+        request: _queue_service_pb2.ExplainSlotRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_queue_service_pb2.ExplainSlotResponse, _abc.Awaitable[_queue_service_pb2.ExplainSlotResponse]]:
+        """ExplainSlot says why a slot has its time, why not an earlier one, and, if it has not gone out, what prevents it and
+        when that ends. NOT_FOUND `SLOT_NOT_FOUND`.
+        """
+
+    @_abc_1.abstractmethod
+    def WatchQueue(
+        self,
+        request: _queue_service_pb2.WatchQueueRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_queue_service_pb2.WatchQueueResponse], _abc.AsyncIterator[_queue_service_pb2.WatchQueueResponse]]:
+        """WatchQueue streams the slots of an account as they change: first, without a resume token, all live ones, then each
+        slot after every change. A slot may be sent more than once with the same content; the newest state always comes.
+        Each message has a token with which a later call goes on after it. OUT_OF_RANGE `RESUME_TOKEN_EXPIRED` when the
+        token is older than what is kept: watch without one. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+        """
 
 def add_QueueServiceServicer_to_server(servicer: QueueServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -28,6 +28,7 @@ class QueueSlotOrigin(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     QUEUE_SLOT_ORIGIN_UNSPECIFIED: _ClassVar[QueueSlotOrigin]
     QUEUE_SLOT_ORIGIN_QUEUE: _ClassVar[QueueSlotOrigin]
     QUEUE_SLOT_ORIGIN_EXACT: _ClassVar[QueueSlotOrigin]
+    QUEUE_SLOT_ORIGIN_DRAFT: _ClassVar[QueueSlotOrigin]
 QUEUE_SLOT_STATE_UNSPECIFIED: QueueSlotState
 QUEUE_SLOT_STATE_SCHEDULED: QueueSlotState
 QUEUE_SLOT_STATE_DISPATCHED: QueueSlotState
@@ -40,6 +41,7 @@ QUEUE_SLOT_STATE_CANCELED: QueueSlotState
 QUEUE_SLOT_ORIGIN_UNSPECIFIED: QueueSlotOrigin
 QUEUE_SLOT_ORIGIN_QUEUE: QueueSlotOrigin
 QUEUE_SLOT_ORIGIN_EXACT: QueueSlotOrigin
+QUEUE_SLOT_ORIGIN_DRAFT: QueueSlotOrigin
 
 class QueueSlot(_message.Message):
     __slots__ = ("id", "social_account_id", "draft_id", "schedule_time", "time_zone", "local_date", "local_time", "state", "origin", "revision", "targets", "not_after", "expected_time", "publish_time", "create_time", "update_time", "state_reason")

@@ -80,17 +80,19 @@ class LocalTime(_message.Message):
     def __init__(self, hour: _Optional[int] = ..., minute: _Optional[int] = ...) -> None: ...
 
 class WeeklySlot(_message.Message):
-    __slots__ = ("day_of_week", "hour", "minute")
+    __slots__ = ("day_of_week", "hour", "minute", "category_id")
     DAY_OF_WEEK_FIELD_NUMBER: _ClassVar[int]
     HOUR_FIELD_NUMBER: _ClassVar[int]
     MINUTE_FIELD_NUMBER: _ClassVar[int]
+    CATEGORY_ID_FIELD_NUMBER: _ClassVar[int]
     day_of_week: DayOfWeek
     hour: int
     minute: int
-    def __init__(self, day_of_week: _Optional[_Union[DayOfWeek, str]] = ..., hour: _Optional[int] = ..., minute: _Optional[int] = ...) -> None: ...
+    category_id: str
+    def __init__(self, day_of_week: _Optional[_Union[DayOfWeek, str]] = ..., hour: _Optional[int] = ..., minute: _Optional[int] = ..., category_id: _Optional[str] = ...) -> None: ...
 
 class SlotTime(_message.Message):
-    __slots__ = ("time", "local_date", "local_time", "utc_offset_seconds", "shifted", "outside_send_window", "nominal_local_time")
+    __slots__ = ("time", "local_date", "local_time", "utc_offset_seconds", "shifted", "outside_send_window", "nominal_local_time", "category_id")
     TIME_FIELD_NUMBER: _ClassVar[int]
     LOCAL_DATE_FIELD_NUMBER: _ClassVar[int]
     LOCAL_TIME_FIELD_NUMBER: _ClassVar[int]
@@ -98,6 +100,7 @@ class SlotTime(_message.Message):
     SHIFTED_FIELD_NUMBER: _ClassVar[int]
     OUTSIDE_SEND_WINDOW_FIELD_NUMBER: _ClassVar[int]
     NOMINAL_LOCAL_TIME_FIELD_NUMBER: _ClassVar[int]
+    CATEGORY_ID_FIELD_NUMBER: _ClassVar[int]
     time: _timestamp_pb2.Timestamp
     local_date: str
     local_time: str
@@ -105,4 +108,5 @@ class SlotTime(_message.Message):
     shifted: bool
     outside_send_window: bool
     nominal_local_time: str
-    def __init__(self, time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., local_date: _Optional[str] = ..., local_time: _Optional[str] = ..., utc_offset_seconds: _Optional[int] = ..., shifted: _Optional[bool] = ..., outside_send_window: _Optional[bool] = ..., nominal_local_time: _Optional[str] = ...) -> None: ...
+    category_id: str
+    def __init__(self, time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., local_date: _Optional[str] = ..., local_time: _Optional[str] = ..., utc_offset_seconds: _Optional[int] = ..., shifted: _Optional[bool] = ..., outside_send_window: _Optional[bool] = ..., nominal_local_time: _Optional[str] = ..., category_id: _Optional[str] = ...) -> None: ...

@@ -31,7 +31,7 @@ class PutAccountScheduleResponse(_message.Message):
     def __init__(self, account_schedule: _Optional[_Union[_account_schedule_pb2.AccountSchedule, _Mapping]] = ...) -> None: ...
 
 class FindSlotTimesRequest(_message.Message):
-    __slots__ = ("organization_id", "social_account_id", "after", "before", "count", "known_schedule_version", "known_tzdata_version")
+    __slots__ = ("organization_id", "social_account_id", "after", "before", "count", "known_schedule_version", "known_tzdata_version", "of_category_only", "category_id")
     ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
     SOCIAL_ACCOUNT_ID_FIELD_NUMBER: _ClassVar[int]
     AFTER_FIELD_NUMBER: _ClassVar[int]
@@ -39,6 +39,8 @@ class FindSlotTimesRequest(_message.Message):
     COUNT_FIELD_NUMBER: _ClassVar[int]
     KNOWN_SCHEDULE_VERSION_FIELD_NUMBER: _ClassVar[int]
     KNOWN_TZDATA_VERSION_FIELD_NUMBER: _ClassVar[int]
+    OF_CATEGORY_ONLY_FIELD_NUMBER: _ClassVar[int]
+    CATEGORY_ID_FIELD_NUMBER: _ClassVar[int]
     organization_id: str
     social_account_id: str
     after: _timestamp_pb2.Timestamp
@@ -46,7 +48,9 @@ class FindSlotTimesRequest(_message.Message):
     count: int
     known_schedule_version: int
     known_tzdata_version: str
-    def __init__(self, organization_id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., before: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., count: _Optional[int] = ..., known_schedule_version: _Optional[int] = ..., known_tzdata_version: _Optional[str] = ...) -> None: ...
+    of_category_only: bool
+    category_id: str
+    def __init__(self, organization_id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., before: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., count: _Optional[int] = ..., known_schedule_version: _Optional[int] = ..., known_tzdata_version: _Optional[str] = ..., of_category_only: _Optional[bool] = ..., category_id: _Optional[str] = ...) -> None: ...
 
 class FindSlotTimesResponse(_message.Message):
     __slots__ = ("slot_times", "time_zone", "schedule_version", "searched_until", "max_posts_per_day", "enabled", "tzdata_version", "unchanged")
