@@ -25,6 +25,7 @@ class SlotState(StrEnum):
 class SlotOrigin(StrEnum):
     QUEUE = "QUEUE"
     EXACT = "EXACT"
+    DRAFT = "DRAFT"
 
 
 # Still to be sent: such a slot occupies its time and the minute on either side.

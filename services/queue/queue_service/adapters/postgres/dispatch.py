@@ -37,7 +37,7 @@ from servicekit.pg.session import Row, Session, Statement
 _MOST_DUE = 100_000
 
 _NEXT_DUE = Statement("""
-    select clock_timestamp(), (select min(next_due_time) from account_queue where next_due_time is not null)
+    select clock_timestamp(), (select min(due_time) from account_queue where due_time is not null)
 """)
 _NEXT_REPEAT = Statement("""
     select clock_timestamp(), (select min(next_emit_at) from slot where next_emit_at is not null),
@@ -50,19 +50,19 @@ _NEXT_REPEAT = Statement("""
 _LOCK_DUE = Statement("""
     select q.organization_id, q.social_account_id
     from (
-        select organization_id, social_account_id, next_due_time,
-            row_number() over (partition by organization_id order by next_due_time, social_account_id) as turn
+        select organization_id, social_account_id, due_time,
+            row_number() over (partition by organization_id order by due_time, social_account_id) as turn
         from (
-            select organization_id, social_account_id, next_due_time from account_queue
-            where next_due_time <= :horizon and organization_id <> all(cast(:filled as text[]))
-            order by next_due_time limit :pool
+            select organization_id, social_account_id, due_time from account_queue
+            where due_time <= :horizon and organization_id <> all(cast(:filled as text[]))
+            order by due_time limit :pool
         ) as due
-        order by turn, next_due_time, organization_id
+        order by turn, due_time, organization_id
     ) as ranked
     join account_queue q
         on q.organization_id = ranked.organization_id and q.social_account_id = ranked.social_account_id
-    where q.next_due_time + interval '0' <= :horizon
-    order by ranked.turn, ranked.next_due_time, ranked.organization_id
+    where q.due_time + interval '0' <= :horizon
+    order by ranked.turn, ranked.due_time, ranked.organization_id
     limit :limit
     for update of q skip locked
 """)

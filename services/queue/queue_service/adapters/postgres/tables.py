@@ -12,6 +12,7 @@ from sqlalchemy import (
     Identity,
     Index,
     Integer,
+    Interval,
     MetaData,
     PrimaryKeyConstraint,
     Table,
@@ -25,6 +26,7 @@ from servicekit.pg.tables import Timestamp, add_service_tables
 
 _LIVE = "('SCHEDULED', 'DISPATCHED')"
 _LIST_STATE = f"case when state in {_LIVE} then 'LIVE' else state end"
+_HELD_UP = "pause_time is not null or not is_connected or (schedule_version > 0 and time_zone <> '' and not enabled)"
 _BY_THE_CLOCK = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
 
 metadata = MetaData()
@@ -50,9 +52,49 @@ account_queue = Table(
     Column("slots_behind", Boolean, nullable=False, server_default=text("false")),
     # The greatest sequence of the account's slots.
     Column("last_sequence", BigInteger, nullable=False, server_default=text("0")),
+    # Counts the changes that calls have made to the queue: its etag.
+    Column("arrangement", BigInteger, nullable=False, server_default=text("0")),
+    # Null unless the queue is paused.
+    Column("pause_time", Timestamp),
+    Column("pauser", Text, nullable=False, server_default=""),
+    Column("pause_reason", Text, nullable=False, server_default=""),
+    # Counts pauses and resumptions; Publisher has stored the hold or release of `hold_stored_revision`.
+    Column("hold_revision", BigInteger, nullable=False, server_default=text("0")),
+    Column("hold_stored_revision", BigInteger, nullable=False, server_default=text("0")),
+    # The next draft that is added to the end leaves a slot time empty; those left empty so far.
+    Column("skip_next", Boolean, nullable=False, server_default=text("false")),
+    Column("skipped_times", ARRAY(Timestamp), nullable=False, server_default="{}"),
+    # Like search_from, full_from and full_until, by category.
+    Column("category_frontiers", JSONB, nullable=False, server_default="{}"),
+    # What happens to posts that could not be handed over in time: PUBLISH, RESLOT or MISS.
+    Column("late_action", Text, nullable=False, server_default="PUBLISH"),
+    Column("late_grace", Interval, nullable=False, server_default=text("interval '10 minutes'")),
+    # Between two overdue posts that go out after a resumption.
+    Column("pace", Interval, nullable=False, server_default=text("interval '5 minutes'")),
+    # As in `social_account`; true for an account that Publisher has not announced.
+    Column("is_connected", Boolean, nullable=False, server_default=text("true")),
+    # Dispatch passes over accounts that are held up: they have no `due_time`.
+    Column("is_held_up", Boolean, Computed(_HELD_UP, persisted=True), nullable=False),
+    Column("due_time", Timestamp, Computed(f"case when not ({_HELD_UP}) then next_due_time end", persisted=True)),
     PrimaryKeyConstraint("organization_id", "social_account_id"),
 )
-Index("account_queue_due", account_queue.c.next_due_time, postgresql_where=text("next_due_time is not null"))
+Index("account_queue_due", account_queue.c.due_time, postgresql_where=text("due_time is not null"))
+Index(
+    "account_queue_held_up",
+    account_queue.c.next_due_time,
+    postgresql_where=text("is_held_up and pause_time is null and next_due_time is not null"),
+)
+Index(
+    "account_queue_late",
+    account_queue.c.due_time,
+    postgresql_where=text("late_action = 'RESLOT' and due_time is not null"),
+)
+Index(
+    "account_queue_hold_pending",
+    account_queue.c.organization_id,
+    account_queue.c.social_account_id,
+    postgresql_where=text("hold_revision <> hold_stored_revision"),
+)
 Index("account_queue_behind", account_queue.c.tzdata_version, postgresql_where=text("slots_behind"))
 
 # Which accounts can post. Publisher is asked about an account that it has not announced.
@@ -76,6 +118,8 @@ draft = Table(
     # Nothing reads it any more.
     Column("approved", Boolean, nullable=False),
     Column("targets", JSONB, nullable=False),
+    Column("requested_time", Timestamp),
+    Column("category_id", Text, nullable=False, server_default=""),
     PrimaryKeyConstraint("organization_id", "id"),
 )
 
@@ -117,6 +161,10 @@ slot = Table(
     Column("state_reason", Text, nullable=False, server_default=""),
     # When Queue noticed that the slot should have ended.
     Column("overdue_time", Timestamp),
+    # What to do once Publisher has given the slot back: RETURN to the queue or CANCEL. Empty: nothing was asked.
+    Column("taking_back", Text, nullable=False, server_default=""),
+    # Why the slot got its present time, if it has moved.
+    Column("move_reason", Text, nullable=False, server_default=""),
     # Indexes have these instead of the state, so that a dispatch, which changes neither, writes no index entry.
     Column("is_live", Boolean, Computed(f"state in {_LIVE}", persisted=True), nullable=False),
     Column(
@@ -143,6 +191,12 @@ Index(
     slot.c.social_account_id,
     unique=True,
     postgresql_where=text("is_live"),
+)
+Index(
+    "slot_being_taken_back",
+    slot.c.organization_id,
+    slot.c.social_account_id,
+    postgresql_where=text("taking_back <> ''"),
 )
 Index("slot_emission_due", slot.c.next_emit_at, postgresql_where=text("next_emit_at is not null"))
 Index(
