@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 import nats
@@ -45,6 +46,18 @@ class Events:
     async def commands(self) -> int:
         """Returns how many messages PUBLISH has ever had."""
         return await self._messages(PUBLISH.name)
+
+    async def command_time(self, sequence: int) -> datetime:
+        """Returns when PUBLISH has stored the command of this sequence."""
+        message = await self._stream.get_msg(PUBLISH.name, seq=sequence)
+        assert message.time is not None
+        return message.time
+
+    async def sent(self, commands: int, *, within: float) -> None:
+        """Waits until PUBLISH has had so many messages."""
+        async with asyncio.timeout(within):
+            while await self.commands() < commands:  # noqa: ASYNC110 - the server tells no event
+                await asyncio.sleep(_PERIOD)
 
     async def drained(self, commands: float, snapshot: Callable[[], T], *, within: float) -> T:
         """Waits until PUBLISH has had so many messages, none is left, and their events are applied."""

@@ -74,6 +74,13 @@ async def late_by(stack: Stack, due: Mapping[str, datetime]) -> list[float]:
     return [(sent[name] - due[name]).total_seconds() * 1000 for name in due]
 
 
+def effect_times(stack: Stack) -> dict[str, float]:
+    """Returns when each account's post has gone out, as seconds since the epoch."""
+    return {
+        str(entry["account"]): datetime.fromisoformat(entry["time"]).timestamp() for entry in stack.sandbox.effects()
+    }
+
+
 async def add_to_queue(stack: Stack, calls_made: int) -> list[Result]:
     accounts = 20
     took: list[float] = []

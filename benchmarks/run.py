@@ -14,6 +14,7 @@ from typing import NamedTuple
 from benchmarks import (
     calendars,
     calls,
+    dispatch,
     history,
     idling,
     jobs,
@@ -60,6 +61,9 @@ def main() -> None:
     parser.add_argument("--stopped", type=float, default=60.0, help="seconds for which it is down (default 60)")
     parser.add_argument("--slow-posts", type=int, default=4_000, help="posts of a slow provider (default 4,000)")
     parser.add_argument("--answer-seconds", type=float, default=2.0, help="seconds until it answers (default 2)")
+    parser.add_argument("--due", type=int, default=40_000, help="slots that are due at once (default 40,000)")
+    parser.add_argument("--future", type=int, default=1_000_000, help="slots that are not due yet (default 1,000,000)")
+    parser.add_argument("--burst", type=int, default=20_000, help="posts of one tenant at one time (default 20,000)")
     parser.add_argument("--events", type=int, default=100_000, help="events that the stream has lost (default 100,000)")
     parser.add_argument(
         "--republish-rate", type=int, default=5000, help="lost events published again, a second (default 5,000)"
@@ -130,6 +134,10 @@ def _calls(arguments: Namespace) -> list[Result]:
     return asyncio.run(calls.measure(arguments.calls, Profiler(wanted=arguments.profile), listing=arguments.statements))
 
 
+def _dispatch(arguments: Namespace) -> list[Result]:
+    return asyncio.run(dispatch.measure(arguments.due, arguments.future, arguments.burst))
+
+
 def _overload(arguments: Namespace) -> list[Result]:
     load = overload.Load(
         posts=arguments.backlog,
@@ -186,6 +194,9 @@ _PARTS: Mapping[str, _Part] = {
     "idle": _Part("CPU and memory of a stack that idles, and the start of make run", _idle),
     "pipeline": _Part(
         "posts due at once through all four services: CPU against bare SQL, WAL, rows, events", _pipeline
+    ),
+    "dispatch": _Part(
+        "due slots to commands, beside a million future slots; small tenants beside a big one", _dispatch
     ),
     "overload": _Part("commands and events per post while Publisher is down, or its provider is slow", _overload),
     "lateness": _Part("lateness of posts at a steady rate; AddToQueue; one request in flight per account", _lateness),

@@ -96,6 +96,16 @@ class Seeder:
         for service in ("publisher", "queue", "drafts"):
             await self._execute(service, "analyze")
 
+    async def slots(self, wanted: Sequence[Post], schedule_time: datetime) -> None:
+        """Writes only slots, for commands that nobody carries out."""
+        await self._queue(wanted, schedule_time)
+
+    async def later_slots(self, of_each: int, after: datetime) -> None:
+        """Writes so many more slots, an hour apart, for each account that has one."""
+        await self._execute("queue", _LATER_SLOTS, of_each, after)
+        await self._execute("queue", _THEIR_TARGETS)
+        await self._execute("queue", "vacuum analyze")
+
     async def jobs(self, wanted: Sequence[Post], schedule_time: datetime) -> None:
         """Writes only post jobs and contents, for commands that do not come from Queue."""
         await self._publisher(wanted, schedule_time)
@@ -253,6 +263,23 @@ class Seeder:
         connection = await asyncpg.connect(self._urls[service])
         await connection.execute(statement, *values)
         await connection.close()
+
+
+_LATER_SLOTS = """
+    insert into slot (organization_id, id, draft_id, social_account_id, schedule_time, state, origin, revision,
+        emission, not_after, time_zone, content_revision, traceparent, create_time, update_time, next_emit_at)
+    select s.organization_id, s.id || '-' || n, s.draft_id || '-' || n, s.social_account_id,
+        $2::timestamptz + n * interval '1 hour', 'SCHEDULED', 'EXACT', 1, 0,
+        $2::timestamptz + n * interval '1 hour' + interval '1 day', '', 1, '', s.create_time, s.update_time,
+        $2::timestamptz + n * interval '1 hour' + interval '4 seconds'
+    from slot s cross join generate_series(1, $1::int) n
+"""
+_THEIR_TARGETS = """
+    insert into slot_target (organization_id, slot_id, channel, destination, post_job_id, job_version, external_url,
+        error_message)
+    select s.organization_id, s.id, 'facebook', '', '', 0, '', '' from slot s
+    on conflict do nothing
+"""
 
 
 def _content() -> tuple[bytes, str]:

@@ -41,13 +41,15 @@ class Site:
 
 
 @asynccontextmanager
-async def running() -> AsyncIterator[Site]:
+async def running(settings: Mapping[str, str] | None = None) -> AsyncIterator[Site]:
+    """Starts a stack; `settings` are further variables of its services' environment."""
     key = base64.b64encode(secrets.token_bytes(32)).decode()
     environment = {
         "POSTFLOW_PUBLISHER_CREDENTIALS_KEY": key,
         # With the stack's file too, its key would be the first, and Publisher would seal every account again meanwhile.
         "POSTFLOW_PUBLISHER_CREDENTIALS_KEYS_FILE": "",
         "POSTFLOW_LOG_LEVEL": "WARNING",
+        **(settings or {}),
     }
     with tempfile.TemporaryDirectory(prefix="postflow-bench-") as folder:
         async with (
