@@ -258,7 +258,7 @@ async def test_no_plan_of_a_claim_reads_the_slots_of_other_accounts(queue: "Queu
         await pin_plans(tx)
         plan = await planned_on(tx.connection, dispatch._CLAIM)
     scans = _scans_of_slot(plan)
-    assert len(scans) == 3
+    assert len(scans) == 4
     for node in scans:
         assert node.get("Index Name") == "slot_pkey" or "(social_account_id = " in node.get("Index Cond", ""), node
 

@@ -74,12 +74,13 @@ _COMMAND = """
 """
 
 # This is a separate statement, because its snapshot must be newer than the locks: otherwise it would overlook a slot
-# added in between when it sets the account's next due time. It reads one row more per account than may be claimed; the
-# first row left over gives the account's next due time. An account that has reached its limit of unanswered slots is
+# added in between when it sets the account's next due time. It reads one due row more per account than may be claimed,
+# and of its future slots only the first, however many there are: the first row left over gives the account's next due
+# time. An account that has reached its limit of unanswered slots is
 # checked again at `retry_at`, once for all its waiting slots. A slot past its latest time does not count as unanswered:
 # Publisher ends it, and if that report is lost, the account must not be stuck. With statistics from before a backlog
-# all indexes look empty: so both lists are read in the order of `slot_live_time`, and the bound of the first one is a
-# pair, which no index without the account has. The update changes no column of an index, so it writes none: a slot has
+# all indexes look empty: so all lists are read in the order of `slot_live_time`, and their bounds are
+# pairs, which no index without the account has. The update changes no column of an index, so it writes none: a slot has
 # `next_emit_at` from the start, unless it was moved or the previous release has touched it. That one clears it, keeps
 # it in a move, and makes it due after a loss of the stream.
 _CLAIM = Statement(f"""
@@ -103,10 +104,21 @@ _CLAIM = Statement(f"""
         left join lateral (
             select first.*, row_number() over (order by first.schedule_time) as turn
             from (
-                select s.id, s.schedule_time from slot s
-                where s.organization_id = a.organization_id and s.social_account_id = a.social_account_id
-                    and s.is_live and s.state = 'SCHEDULED'
-                order by s.schedule_time limit cast(:per_account as bigint) + 1
+                (
+                    select s.id, s.schedule_time from slot s
+                    where s.organization_id = a.organization_id and s.social_account_id = a.social_account_id
+                        and s.is_live and (s.social_account_id, s.schedule_time) <= (a.social_account_id, :horizon)
+                        and s.state = 'SCHEDULED'
+                    order by s.schedule_time limit cast(:per_account as bigint) + 1
+                )
+                union all
+                (
+                    select s.id, s.schedule_time from slot s
+                    where s.organization_id = a.organization_id and s.social_account_id = a.social_account_id
+                        and s.is_live and (s.social_account_id, s.schedule_time) > (a.social_account_id, :horizon)
+                        and s.state = 'SCHEDULED'
+                    order by s.schedule_time limit 1
+                )
             ) as first
         ) as s on true
     ),
