@@ -102,6 +102,13 @@ VALID: Mapping[str, Mapping[str, object]] = {
         "outcome": "RESOLVE_OUTCOME_NOT_PUBLISHED",
         "resolver": "ann",
     },
+    "postflow.publisher.v1.PublisherService/PutHold": {
+        "hold_id": "h1",
+        "scope": "HOLD_SCOPE_ACCOUNT",
+        "scope_id": "page",
+    },
+    "postflow.publisher.v1.PublisherService/ReleaseHold": {"hold_id": "h1"},
+    "postflow.publisher.v1.PublisherService/ListHolds": {},
     "postflow.publisher.v1.SocialAccountService/ConnectAccount": {
         "provider": "sandbox",
         "external_account_id": "page-1",

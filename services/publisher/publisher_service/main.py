@@ -17,11 +17,15 @@ from publisher_service.application.connect_account import ConnectAccount
 from publisher_service.application.count_jobs import CountJobs
 from publisher_service.application.disown_claims import DisownClaims
 from publisher_service.application.drop_kept_content import DropKeptContent
+from publisher_service.application.hold_check import HoldCheck
 from publisher_service.application.late_evidence import LateEvidence
+from publisher_service.application.put_hold import PutHold
 from publisher_service.application.read_accounts import ReadAccounts
+from publisher_service.application.read_holds import ReadHolds
 from publisher_service.application.read_jobs import ReadJobs
 from publisher_service.application.recover_jobs import RecoverJobs
 from publisher_service.application.relabel_lines import RelabelLines
+from publisher_service.application.release_hold import ReleaseHold
 from publisher_service.application.reseal_credentials import ResealCredentials
 from publisher_service.application.resolve_post_job import ResolvePostJob
 from publisher_service.application.resolve_unknown import ResolveUnknown
@@ -94,7 +98,7 @@ class _Parts:
         self._policies = {provider.name: provider.policy(self._policy) for provider in self.providers}
         self.late = LateEvidence(self.backbone.outbox)
         self.wake_up = WakeUp()
-        self.due_now, self.connection_changed = asyncio.Event(), asyncio.Event()
+        self.due_now, self.gate_changed = asyncio.Event(), asyncio.Event()
 
     def policy_of(self, name: str) -> Policy:
         """Returns the policy of a provider; the common one for a provider that only another release has."""
@@ -104,9 +108,9 @@ class _Parts:
         provider = self.providers.get(name)
         return self.settings.limits.lookers if provider is None else provider.limits.lookers
 
-    def on_connected(self) -> None:
+    def on_gate_opened(self) -> None:
         self.wake_up.wake_lines()
-        self.connection_changed.set()
+        self.gate_changed.set()
 
 
 def _pipeline(parts: _Parts) -> PublishPipeline:
@@ -122,6 +126,7 @@ def _pipeline(parts: _Parts) -> PublishPipeline:
         send=SendPost(
             providers=parts.providers,
             vault=parts.vault,
+            holds=HoldCheck(database=database, clock=backbone.system),
             clock=backbone.system,
             steady=parts.steady,
         ),
@@ -181,7 +186,7 @@ def _loops(parts: _Parts, pipeline: PublishPipeline, look_ups: LookUps, count_jo
         sweep_period=parts.settings.sweep_period,
         due_now=parts.due_now,
         relabel_lines=RelabelLines(database=database, clock=clock, outbox=outbox),
-        connection_changed=parts.connection_changed,
+        gate_changed=parts.gate_changed,
         wake_stranded_lines=WakeStrandedLines(database=database, clock=clock),
         count_jobs=count_jobs,
         reseal_credentials=ResealCredentials(database, parts.vault),
@@ -192,9 +197,12 @@ def _loops(parts: _Parts, pipeline: PublishPipeline, look_ups: LookUps, count_jo
 def _servicers(parts: _Parts) -> Servicers:
     backbone = parts.backbone
     publisher = PublisherServicer(
+        list_holds=ReadHolds(backbone.database),
+        put_hold=PutHold(ledger=backbone.ledger, on_changed=parts.gate_changed.set),
         read=ReadJobs(backbone.database),
-        withdraw=WithdrawContent(backbone.database),
+        release_hold=ReleaseHold(ledger=backbone.ledger, on_released=parts.on_gate_opened),
         resolve=ResolvePostJob(ledger=backbone.ledger, outbox=backbone.outbox),
+        withdraw=WithdrawContent(backbone.database),
     )
     connect = ConnectAccount(
         database=backbone.database,
@@ -203,7 +211,7 @@ def _servicers(parts: _Parts) -> Servicers:
         outbox=backbone.outbox,
         vault=parts.vault,
         providers=parts.providers,
-        on_connected=parts.on_connected,
+        on_connected=parts.on_gate_opened,
     )
     accounts = SocialAccountServicer(connect=connect, read=ReadAccounts(backbone.database))
     return [

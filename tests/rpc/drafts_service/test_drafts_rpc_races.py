@@ -25,7 +25,10 @@ from postflow.publisher.v1.publisher_service_pb2_grpc import add_PublisherServic
 from postflow.target.v1.target_pb2 import Target
 from publisher_service.application.claim_jobs import ClaimJobs
 from publisher_service.application.late_evidence import LateEvidence
+from publisher_service.application.put_hold import PutHold
+from publisher_service.application.read_holds import ReadHolds
 from publisher_service.application.read_jobs import ReadJobs
+from publisher_service.application.release_hold import ReleaseHold
 from publisher_service.application.resolve_post_job import ResolvePostJob
 from publisher_service.application.save_drafts import SaveDrafts
 from publisher_service.application.send_post import Sent
@@ -73,10 +76,14 @@ class Press:
             wake_lines=lambda: None,
         )
         self._save = SaveDrafts(outbox, lambda: None)
+        ledger = RequestLedger(self.database, clock)
         self.servicer = PublisherServicer(
+            list_holds=ReadHolds(self.database),
+            put_hold=PutHold(ledger=ledger, on_changed=lambda: None),
             read=ReadJobs(self.database),
+            release_hold=ReleaseHold(ledger=ledger, on_released=lambda: None),
+            resolve=ResolvePostJob(ledger=ledger, outbox=outbox),
             withdraw=WithdrawContent(self.database),
-            resolve=ResolvePostJob(ledger=RequestLedger(self.database, clock), outbox=outbox),
         )
 
     async def take(self, saved: Sequence[DraftSaved]) -> None:

@@ -69,6 +69,15 @@ class FakePublisher(PublisherServiceServicer):
     def ResolvePostJob(self, request: object, context: object) -> Any:
         raise NotImplementedError
 
+    def PutHold(self, request: object, context: object) -> Any:
+        raise NotImplementedError
+
+    def ReleaseHold(self, request: object, context: object) -> Any:
+        raise NotImplementedError
+
+    def ListHolds(self, request: object, context: object) -> Any:
+        raise NotImplementedError
+
 
 @pytest.fixture
 async def publisher(database: Database, publisher_port: int) -> AsyncIterator[FakePublisher]:

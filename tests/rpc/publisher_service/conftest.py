@@ -21,8 +21,11 @@ from publisher_service.adapters.providers.provider import Providers
 from publisher_service.adapters.providers.sandbox import SandboxAdapter
 from publisher_service.adapters.vault import Vault
 from publisher_service.application.connect_account import ConnectAccount
+from publisher_service.application.put_hold import PutHold
 from publisher_service.application.read_accounts import ReadAccounts
+from publisher_service.application.read_holds import ReadHolds
 from publisher_service.application.read_jobs import ReadJobs
+from publisher_service.application.release_hold import ReleaseHold
 from publisher_service.application.resolve_post_job import ResolvePostJob
 from publisher_service.application.withdraw_content import WithdrawContent
 from publisher_service.entrypoints.rpc import PublisherServicer, SocialAccountServicer
@@ -63,9 +66,12 @@ async def channel(database: Database, sandbox: Sandbox) -> AsyncIterator[grpc.ai
             on_connected=lambda: None,
         )
         publisher = PublisherServicer(
+            list_holds=ReadHolds(database),
+            put_hold=PutHold(ledger=ledger, on_changed=lambda: None),
             read=ReadJobs(database),
-            withdraw=WithdrawContent(database),
+            release_hold=ReleaseHold(ledger=ledger, on_released=lambda: None),
             resolve=ResolvePostJob(ledger=ledger, outbox=Outbox(ids, lambda rows: None)),
+            withdraw=WithdrawContent(database),
         )
         server = RpcServer(
             listen="127.0.0.1:0",

@@ -34,7 +34,12 @@ words = st.text(min_size=1, max_size=10)
 _REASONS: dict[JobState, list[Reason]] = {state: [Reason.NONE] for state in JobState} | {
     JobState.READY: [Reason.NONE, Reason.IN_LINE],
     JobState.WAITING: [Reason.CONTENT_PENDING, Reason.RATE_LIMITED, Reason.RETRY],
-    JobState.BLOCKED: [Reason.NOT_APPROVED, Reason.WITHDRAWN, Reason.ACCOUNT_NOT_CONNECTED],
+    JobState.BLOCKED: [
+        Reason.NOT_APPROVED,
+        Reason.WITHDRAWN,
+        Reason.ACCOUNT_NOT_CONNECTED,
+        Reason.ACCOUNT_ON_HOLD,
+    ],
     JobState.CANCELED: [Reason.NONE, Reason.TARGET_REMOVED],
 }
 _MAY_BE_IN_DOUBT = (NOT_STARTED | OPEN_ATTEMPT | {JobState.NEEDS_ATTENTION}) - {JobState.PENDING}

@@ -72,4 +72,5 @@ def test_the_same_refusal_of_a_moved_slot_takes_its_times() -> None:
 
 
 def test_verdicts_that_rest_on_unlocked_rows_are_doubted() -> None:
-    assert DOUBTED | {Verdict.MISSED, Verdict.EXHAUSTED} == CHANGING
+    assert DOUBTED | {Verdict.MISSED, Verdict.EXHAUSTED, Verdict.ACCOUNT_ON_HOLD} == CHANGING
+    assert Verdict.ACCOUNT_ON_HOLD not in DOUBTED, "the claim locks the gate"

@@ -19,9 +19,12 @@ from publisher_service.application.claim_jobs import Claim, ClaimJobs, Turns
 from publisher_service.application.connect_account import ConnectAccount
 from publisher_service.application.disown_claims import DisownClaims
 from publisher_service.application.drop_kept_content import DropKeptContent
+from publisher_service.application.hold_check import HoldCheck
 from publisher_service.application.late_evidence import LateEvidence
+from publisher_service.application.put_hold import PutHold
 from publisher_service.application.recover_jobs import RecoverJobs
 from publisher_service.application.relabel_lines import RelabelLines
+from publisher_service.application.release_hold import ReleaseHold
 from publisher_service.application.resolve_post_job import ResolvePostJob
 from publisher_service.application.resolve_unknown import ResolveUnknown
 from publisher_service.application.save_drafts import SaveDrafts
@@ -32,6 +35,7 @@ from publisher_service.application.wake_stranded_lines import WakeStrandedLines
 from publisher_service.application.withdraw_content import WithdrawContent
 from publisher_service.domain.account import AccountState, Connection, SocialAccount
 from publisher_service.domain.claim import Claimed, Command, Lane
+from publisher_service.domain.hold import Hold, Holding, Scope, WantedHold
 from publisher_service.domain.outcome import Absent, Accepted, Finding, Outcome
 from publisher_service.domain.plan import SavedDraft, Slot
 from publisher_service.domain.policy import Policy
@@ -99,7 +103,8 @@ class Replica:
         providers = Providers([adapter or TrustingAdapter()], system)
         late = LateEvidence(outbox)
         self.claims = ClaimJobs(database=database, clock=clock, steady=steady, outbox=outbox, instance=ids.new())
-        self.send_post = SendPost(providers=providers, vault=vault, clock=system, steady=steady)
+        holds = HoldCheck(database=database, clock=system)
+        self.send_post = SendPost(providers=providers, vault=vault, holds=holds, clock=system, steady=steady)
         self.settle = SettlePosts(
             database=database,
             clock=clock,
@@ -129,6 +134,8 @@ class Replica:
         self.wake_stranded = WakeStrandedLines(database=database, clock=clock)
         self.withdraw = WithdrawContent(database)
         self.resolve = ResolvePostJob(ledger=ledger, outbox=outbox)
+        self.put_hold = PutHold(ledger=ledger, on_changed=_nothing)
+        self.release_hold = ReleaseHold(ledger=ledger, on_released=_nothing)
         self.save_drafts = SaveDrafts(outbox, _nothing)
         self.take_slots = TakeSlots(outbox)
         self.connect_account = ConnectAccount(
@@ -158,6 +165,25 @@ class Replica:
 
     async def take(self, *slots: Slot, now: datetime = DUE) -> None:
         await self.database.run(lambda tx: self.take_slots(tx, slots, now))
+
+    async def hold(
+        self, account: str, *, hold: str = "hold", revision: int = 0, reason: str = "", holder: str = ""
+    ) -> Holding:
+        wanted = WantedHold(
+            organization_id="acme",
+            id=hold,
+            scope=Scope.ACCOUNT,
+            scope_id=account,
+            revision=revision,
+            reason=reason,
+            holder=holder,
+        )
+        holding: Holding = await self.put_hold(call("PutHold"), wanted)
+        return holding
+
+    async def release(self, hold: str = "hold", *, revision: int = 0) -> Hold:
+        released: Hold = await self.release_hold(call("ReleaseHold"), hold, revision)
+        return released
 
     async def connect(self, account: str, *, token: str = "token", request_id: str = "") -> SocialAccount:
         wanted = Connection(

@@ -18,7 +18,7 @@ from devstack.sandbox.provider import Sandbox
 from devstack.servers.nats import EmbeddedNats
 from postflow.bus.v1 import bus_pb2
 from postflow.drafts.v1 import draft_pb2, drafts_events_pb2
-from postflow.publisher.v1 import publisher_events_pb2, publisher_service_pb2, social_account_service_pb2
+from postflow.publisher.v1 import hold_pb2, publisher_events_pb2, publisher_service_pb2, social_account_service_pb2
 from postflow.publisher.v1.publisher_service_pb2_grpc import PublisherServiceStub
 from postflow.publisher.v1.social_account_service_pb2_grpc import SocialAccountServiceStub
 from postflow.queue.v1 import publish_command_pb2, queue_events_pb2
@@ -284,6 +284,26 @@ class Rig:
         """Changes rows without the process knowing."""
         async with self.database.transaction() as tx:
             await tx.connection.execute(text(statement), values)
+
+    async def hold(self, account: str = "page", *, revision: int = 0) -> publisher_service_pb2.PutHoldResponse:
+        response = await self.publisher.PutHold(
+            publisher_service_pb2.PutHoldRequest(
+                organization_id=ORGANIZATION,
+                hold_id=f"hold-{account}",
+                scope=hold_pb2.HOLD_SCOPE_ACCOUNT,
+                scope_id=account,
+                revision=revision,
+            )
+        )
+        assert isinstance(response, publisher_service_pb2.PutHoldResponse)
+        return response
+
+    async def release(self, account: str = "page", *, revision: int = 0) -> None:
+        await self.publisher.ReleaseHold(
+            publisher_service_pb2.ReleaseHoldRequest(
+                organization_id=ORGANIZATION, hold_id=f"hold-{account}", revision=revision
+            )
+        )
 
     async def withdraw(self, draft: str, below: int) -> publisher_service_pb2.WithdrawContentResponse:
         response = await self.publisher.WithdrawContent(

@@ -30,6 +30,7 @@ SHOWN_AT_ZERO = {
     "_age{READY}": 0,
     "_lines{IN_LINE}": 0,
     "_lines{ACCOUNT_NOT_CONNECTED}": 0,
+    "_lines{ACCOUNT_ON_HOLD}": 0,
 }
 
 
@@ -81,6 +82,7 @@ async def test_late_posts_and_posts_that_need_a_person_are_counted(database: Dat
         _job("third", JobState.READY, Reason.IN_LINE, due=START - timedelta(seconds=30)),
         _job("other-account", JobState.READY, Reason.IN_LINE, account="shop", due=START),
         _job("disconnected", JobState.BLOCKED, Reason.ACCOUNT_NOT_CONNECTED, account="gone", due=START),
+        _job("held", JobState.BLOCKED, Reason.ACCOUNT_ON_HOLD, account="held", due=START),
         _job("doubtful", JobState.NEEDS_ATTENTION, due=START - timedelta(days=9)),
         _job("missed", JobState.MISSED, due=START - timedelta(days=2)),
     )
@@ -88,7 +90,7 @@ async def test_late_posts_and_posts_that_need_a_person_are_counted(database: Dat
     await count.step()
     assert shown == SHOWN_AT_ZERO | {
         "_moving{READY}": 3,
-        "_moving{BLOCKED}": 1,
+        "_moving{BLOCKED}": 2,
         "_attention": 1,
         "_overdue{SCHEDULED}": 2,
         "_overdue{READY}": 1,
@@ -96,10 +98,11 @@ async def test_late_posts_and_posts_that_need_a_person_are_counted(database: Dat
         "_age{READY}": 300,
         "_lines{IN_LINE}": 2,
         "_lines{ACCOUNT_NOT_CONNECTED}": 1,
+        "_lines{ACCOUNT_ON_HOLD}": 1,
     }
     assert {each.name: each.value for each in await count.numbers() if each.value} == {
         "post_jobs.ready": 3,
-        "post_jobs.blocked": 1,
+        "post_jobs.blocked": 2,
         "post_jobs.needs_attention": 1,
         "post_jobs.overdue.scheduled": 2,
         "post_jobs.overdue.ready": 1,
@@ -107,6 +110,7 @@ async def test_late_posts_and_posts_that_need_a_person_are_counted(database: Dat
         "post_jobs.overdue.age.ready": 300,
         "account_lines.in_line": 2,
         "account_lines.account_not_connected": 1,
+        "account_lines.account_on_hold": 1,
     }
 
 

@@ -128,7 +128,7 @@ class PublisherServiceServicer:
     def PutHold(self, request, context):
         """PutHold keeps posts from starting until ReleaseHold. Once it has answered, no attempt begins that the hold covers,
         except those that the response lists. FAILED_PRECONDITION `HOLD_SUPERSEDED` if a newer revision of the hold is
-        known.
+        known; `HOLD_SCOPE_CHANGED` if the hold of this id covers something else.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

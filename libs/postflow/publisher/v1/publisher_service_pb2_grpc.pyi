@@ -58,7 +58,7 @@ class PublisherServiceStub:
     PutHold: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.PutHoldRequest, _publisher_service_pb2.PutHoldResponse]
     """PutHold keeps posts from starting until ReleaseHold. Once it has answered, no attempt begins that the hold covers,
     except those that the response lists. FAILED_PRECONDITION `HOLD_SUPERSEDED` if a newer revision of the hold is
-    known.
+    known; `HOLD_SCOPE_CHANGED` if the hold of this id covers something else.
     """
     ReleaseHold: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.ReleaseHoldRequest, _publisher_service_pb2.ReleaseHoldResponse]
     """ReleaseHold ends a hold; posts that no other hold covers go out. NOT_FOUND `HOLD_NOT_FOUND` without a revision;
@@ -97,7 +97,7 @@ class PublisherServiceAsyncStub(PublisherServiceStub):
     PutHold: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.PutHoldRequest, _publisher_service_pb2.PutHoldResponse]  # type: ignore[assignment]
     """PutHold keeps posts from starting until ReleaseHold. Once it has answered, no attempt begins that the hold covers,
     except those that the response lists. FAILED_PRECONDITION `HOLD_SUPERSEDED` if a newer revision of the hold is
-    known.
+    known; `HOLD_SCOPE_CHANGED` if the hold of this id covers something else.
     """
     ReleaseHold: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.ReleaseHoldRequest, _publisher_service_pb2.ReleaseHoldResponse]  # type: ignore[assignment]
     """ReleaseHold ends a hold; posts that no other hold covers go out. NOT_FOUND `HOLD_NOT_FOUND` without a revision;
@@ -169,7 +169,7 @@ class PublisherServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_publisher_service_pb2.PutHoldResponse, _abc.Awaitable[_publisher_service_pb2.PutHoldResponse]]:
         """PutHold keeps posts from starting until ReleaseHold. Once it has answered, no attempt begins that the hold covers,
         except those that the response lists. FAILED_PRECONDITION `HOLD_SUPERSEDED` if a newer revision of the hold is
-        known.
+        known; `HOLD_SCOPE_CHANGED` if the hold of this id covers something else.
         """
 
     @_abc_1.abstractmethod

@@ -38,7 +38,7 @@ _NOT_KNOWN_YET = timedelta(milliseconds=250)
 _EVENTS_ARE_LATE = timedelta(seconds=2)
 _SAYING_NOTHING = IN_LINE | {Verdict.CLAIMED, Verdict.UNREADABLE}
 # After these the first post has left the line without being sent, so the next has its turn at once.
-_LEAVING_LINE = CHANGING - {Verdict.ACCOUNT_NOT_CONNECTED}
+_LEAVING_LINE = CHANGING - {Verdict.ACCOUNT_NOT_CONNECTED, Verdict.ACCOUNT_ON_HOLD}
 
 
 @dataclass(frozen=True, slots=True)

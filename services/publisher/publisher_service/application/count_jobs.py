@@ -17,7 +17,7 @@ OVERDUE_AFTER = timedelta(minutes=1)
 
 _MOVING = ("READY", "SENDING", "WAITING", "BLOCKED", "UNKNOWN")
 _OVERDUE = ("SCHEDULED", "READY")
-_LINES = ("IN_LINE", "ACCOUNT_NOT_CONNECTED")
+_LINES = ("IN_LINE", "ACCOUNT_NOT_CONNECTED", "ACCOUNT_ON_HOLD")
 
 _meter = metrics.get_meter(__name__)
 _moving = _meter.create_gauge("postflow.post_jobs.moving", description="Post jobs that still have to move, by state")

@@ -1,7 +1,7 @@
-"""Corrects the state of posts in the line of an account that was connected or disconnected, a page at a time.
+"""Corrects the state of posts in the line of an account that was connected, disconnected, held or released, in pages.
 
 Whether the posts go out depends on the account's gate alone, not on the state that they show. So connecting an account
-takes effect at once, no matter how long its line is.
+takes effect at once, and so does a hold, no matter how long the line is.
 """
 
 from datetime import datetime
@@ -47,16 +47,13 @@ class RelabelLines:
             # Some may be locked by other transactions: a later step finds those.
             return await end_relabeling(tx.connection, account)
         now = await self._clock.now(tx.connection)
-        after = [_waiting(job, now) if account.connected else _blocked(job, now) for job in jobs]
+        after = [_relabeled(job, account.label, now) for job in jobs]
         await save_jobs(tx.connection, after)
         await self._outbox.append(tx, [post_job_changed(job) for job in after], now=now)
         tx.after_commit(partial(write_outcomes, after))
         return True
 
 
-def _waiting(job: PostJob, now: datetime) -> PostJob:
-    return moved(job, JobState.READY, now=now, reason=Reason.IN_LINE, until=job.not_after)
-
-
-def _blocked(job: PostJob, now: datetime) -> PostJob:
-    return moved(job, JobState.BLOCKED, now=now, reason=Reason.ACCOUNT_NOT_CONNECTED, until=job.not_after)
+def _relabeled(job: PostJob, label: Reason, now: datetime) -> PostJob:
+    state = JobState.READY if label is Reason.IN_LINE else JobState.BLOCKED
+    return moved(job, state, now=now, reason=label, until=job.not_after)

@@ -1,4 +1,4 @@
-"""Sends one claimed post: one request, after a last check that the lease leaves enough time for it."""
+"""Sends one claimed post: one request, after a last look at holds, and at the time that the lease leaves for it."""
 
 import logging
 from dataclasses import replace
@@ -10,6 +10,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from publisher_service.adapters.providers.adapter import Post
 from publisher_service.adapters.providers.provider import Provider, Providers
 from publisher_service.adapters.vault import CredentialsUnreadable, Vault
+from publisher_service.application.hold_check import HoldCheck
 from publisher_service.domain.claim import Claimed
 from publisher_service.domain.content import text_for
 from publisher_service.domain.outcome import Accepted, NotBegun, Outcome, Rejected, label
@@ -22,6 +23,7 @@ from servicekit.pg.clock import SteadyClock
 from servicekit.record import record
 from servicekit.run import telemetry
 from servicekit.run.histograms import Histogram
+from servicekit.run.transient import is_transient
 from servicekit.run.zeros import from_zero
 
 _CLAIMED = declare("publisher.send.claimed")
@@ -63,11 +65,13 @@ class SendPost:
         *,
         providers: Providers,
         vault: Vault,
+        holds: HoldCheck,
         clock: Clock,
         steady: SteadyClock,
     ) -> None:
         self._providers = providers
         self._vault = vault
+        self._holds = holds
         self._clock = clock
         self._steady = steady
         self._reported: set[tuple[str, str]] = set()
@@ -88,6 +92,14 @@ class SendPost:
                 span.set_status(StatusCode.ERROR, getattr(sent.outcome, "reason", label(sent.outcome)))
             return sent
 
+    async def look_ahead(self, claim_started: float) -> None:
+        """Looks at holds while the post waits for its instant, so that it is not late because of that."""
+        try:
+            await self._holds.look(claim_started)
+        except Exception as error:
+            if not is_transient(error):
+                raise
+
     async def _send(self, claimed: Claimed, claim_started: float) -> Sent:
         await failpoint(_CLAIMED)
         outcome = await self._request(self._providers[claimed.provider], claimed, claim_started)
@@ -96,6 +108,13 @@ class SendPost:
 
     async def _request(self, provider: Provider, claimed: Claimed, claim_started: float) -> Outcome:
         job = claimed.job
+        try:
+            if await self._holds.is_held(job.account_key, claim_started=claim_started):
+                return NotBegun(reason=Reason.ACCOUNT_ON_HOLD, message="the account was put on hold after the claim")
+        except Exception as error:
+            if not is_transient(error):
+                raise
+            return NotBegun(reason="HOLDS_UNREADABLE", message="nobody knows whether the account was put on hold")
         try:
             token = self._vault.open(
                 claimed.credentials, organization_id=job.organization_id, account_id=job.target.social_account_id

@@ -11,6 +11,7 @@ from functools import partial
 from opentelemetry import metrics
 
 from publisher_service.adapters.postgres.attempts import close_attempts
+from publisher_service.adapters.postgres.gates import line_up
 from publisher_service.adapters.postgres.jobs import lock_jobs, save_jobs
 from publisher_service.adapters.postgres.kept_contents import keep_contents
 from publisher_service.adapters.postgres.settle import SettleRow, record_settlements
@@ -126,6 +127,7 @@ class SettlePosts:
         settled = await record_settlements(tx, rows, now=now)
         if settled.wakes:
             tx.after_commit(self._wake_lines)
+        await line_up(tx.connection, settlements, now=now)
         recorded = [row.settlement.job for row in rows if row.activity_id in settled.activity_ids]
         await self._outbox.append(tx, [post_job_changed(job) for job in recorded], now=now)
         tx.after_commit(partial(write_outcomes, recorded))
@@ -157,6 +159,7 @@ class SettlePosts:
         ]
         await close_attempts(tx.connection, unsent, now=now)
         await save_jobs(tx.connection, [each.job for each in unsent])
+        await line_up(tx.connection, unsent, now=now)
         await self._outbox.append(tx, [post_job_changed(each.job) for each in unsent], now=now)
         tx.after_commit(partial(write_outcomes, [each.job for each in unsent]))
         jobs |= {(each.job.organization_id, each.job.id): each.job for each in unsent}

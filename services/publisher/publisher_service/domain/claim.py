@@ -60,6 +60,7 @@ class Verdict(StrEnum):
     REMOVED = "REMOVED"
     NOT_APPROVED = "NOT_APPROVED"
     ACCOUNT_NOT_CONNECTED = "ACCOUNT_NOT_CONNECTED"
+    ACCOUNT_ON_HOLD = "ACCOUNT_ON_HOLD"
     # Another job of the account is being sent, or has to go first.
     ACCOUNT_BUSY = "ACCOUNT_BUSY"
     # This process has no room for another job of the provider, or does not know the provider.

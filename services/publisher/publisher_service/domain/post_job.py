@@ -37,6 +37,7 @@ class Reason(StrEnum):
     NOT_APPROVED = "NOT_APPROVED"
     WITHDRAWN = "WITHDRAWN"
     ACCOUNT_NOT_CONNECTED = "ACCOUNT_NOT_CONNECTED"
+    ACCOUNT_ON_HOLD = "ACCOUNT_ON_HOLD"
     # The draft has lost the target; if it regains it, the job is revived.
     TARGET_REMOVED = "TARGET_REMOVED"
     # None of this process's keys opens the stored credentials.

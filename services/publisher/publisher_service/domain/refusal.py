@@ -21,10 +21,20 @@ BLOCKING: Final[Mapping[Verdict, Reason]] = {
     Verdict.NOT_APPROVED: Reason.NOT_APPROVED,
     Verdict.WITHDRAWN: Reason.WITHDRAWN,
     Verdict.ACCOUNT_NOT_CONNECTED: Reason.ACCOUNT_NOT_CONNECTED,
+    Verdict.ACCOUNT_ON_HOLD: Reason.ACCOUNT_ON_HOLD,
 }
-# These verdicts rest on contents and accounts, which the claim does not lock.
-DOUBTED: Final = frozenset({Verdict.CONTENT_PENDING, Verdict.CONTENT_LOST, Verdict.REMOVED, *BLOCKING})
-CHANGING: Final = DOUBTED | {Verdict.MISSED, Verdict.EXHAUSTED}
+# These verdicts rest on contents and accounts, which the claim does not lock. A hold is a fact of the locked gate.
+DOUBTED: Final = frozenset(
+    {
+        Verdict.CONTENT_PENDING,
+        Verdict.CONTENT_LOST,
+        Verdict.REMOVED,
+        Verdict.NOT_APPROVED,
+        Verdict.WITHDRAWN,
+        Verdict.ACCOUNT_NOT_CONNECTED,
+    }
+)
+CHANGING: Final = DOUBTED | {Verdict.ACCOUNT_ON_HOLD, Verdict.MISSED, Verdict.EXHAUSTED}
 
 
 def refused(job: PostJob, command: Command, verdict: Verdict, *, now: datetime) -> PostJob:

@@ -73,15 +73,7 @@ def settle(job: PostJob, outcome: Outcome, *, policy: Policy, now: datetime, dra
             after = _given_up(job, Reason.RESEND_REFUSED, policy, now)
             return _ended(after, AttemptState.REJECTED, reason, message)
         case AuthRefused(message=message):
-            assert job.not_after is not None, "a job that was being sent has a latest time"
-            blocked = moved(
-                job,
-                JobState.BLOCKED,
-                now=now,
-                reason=Reason.ACCOUNT_NOT_CONNECTED,
-                until=job.not_after,
-                attempts=job.attempts - 1,
-            )
+            blocked = _blocked(job, Reason.ACCOUNT_NOT_CONNECTED, now)
             return replace(_ended(blocked, AttemptState.REJECTED, "AUTH", message), disconnects=True)
         case RateLimited(message=message, retry_after=retry_after):
             until = now + retry_after
@@ -204,9 +196,16 @@ def _given_up(job: PostJob, why: Reason, policy: Policy, now: datetime) -> PostJ
 
 
 def _not_tried(job: PostJob, reason: str, policy: Policy, now: datetime, draw: float) -> PostJob:
+    if reason == Reason.ACCOUNT_ON_HOLD:
+        return _blocked(job, Reason.ACCOUNT_ON_HOLD, now)
     if reason == Reason.CREDENTIALS_UNREADABLE:
         return _unspent(job, Reason.CREDENTIALS_UNREADABLE, now + policy.repaired * (0.5 + draw / 2), now)
     return _unspent(job, Reason.RETRY, now + policy.retry_delay(1, draw=draw), now)
+
+
+def _blocked(job: PostJob, why: Reason, now: datetime) -> PostJob:
+    assert job.not_after is not None, "a job that was being sent has a latest time"
+    return moved(job, JobState.BLOCKED, now=now, reason=why, until=job.not_after, attempts=job.attempts - 1)
 
 
 def _unspent(job: PostJob, why: Reason, until: datetime, now: datetime) -> PostJob:

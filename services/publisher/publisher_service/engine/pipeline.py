@@ -224,10 +224,12 @@ class PublishPipeline:
     async def _send(self, held: HeldCommand) -> bool:
         """Returns whether a request was made."""
         assert held.claimed is not None
-        early = (held.command.schedule_time - self._steady.now()).total_seconds()
+        if self._early(held) > 0:
+            await self._send_post.look_ahead(held.claim_started)
+        early = self._early(held)
         while early > 0 and not self._is_ending:
             await asyncio.sleep(early)
-            early = (held.command.schedule_time - self._steady.now()).total_seconds()
+            early = self._early(held)
         if self._is_ending:
             stopping = NotBegun(reason="STOPPING", message="the process was stopped before it sent the post")
             sent = Sent(claimed=held.claimed, outcome=stopping, time=self._steady.now())
@@ -235,6 +237,9 @@ class PublishPipeline:
             sent = await self._send_post(held.claimed, claim_started=held.claim_started)
         self._settling.add(held, sent)
         return not isinstance(sent.outcome, NotBegun)
+
+    def _early(self, held: HeldCommand) -> float:
+        return (held.command.schedule_time - self._steady.now()).total_seconds()
 
     async def _watch_slow(self, stop: asyncio.Event) -> None:
         """Announces attempts that stay open; most end before anyone could have looked."""

@@ -18,16 +18,16 @@ def loops(
     sweep_period: timedelta,
     due_now: asyncio.Event,
     relabel_lines: RelabelLines,
-    connection_changed: asyncio.Event,
+    gate_changed: asyncio.Event,
     wake_stranded_lines: WakeStrandedLines,
     count_jobs: CountJobs,
     reseal_credentials: ResealCredentials,
     drop_kept_content: DropKeptContent,
 ) -> list[Loop]:
-    """`due_now` is set when a job may go out at once, `connection_changed` when an account was connected."""
+    """`due_now` is set when a job may go out at once, `gate_changed` when an account was connected or held."""
     return [
         Loop("sweep", sweep.step, sweep_period, due_now),
-        Loop("relabel lines", relabel_lines, timedelta(seconds=1), connection_changed),
+        Loop("relabel lines", relabel_lines, timedelta(seconds=1), gate_changed),
         Loop("stranded lines", wake_stranded_lines, timedelta(seconds=30)),
         Loop("count jobs", count_jobs.step, timedelta(seconds=15)),
         Loop("reseal credentials", reseal_credentials.step, timedelta(hours=1)),

@@ -9,13 +9,17 @@ from postflow.publisher.v1 import publisher_service_pb2, social_account_service_
 from postflow.publisher.v1.publisher_service_pb2_grpc import PublisherServiceServicer
 from postflow.publisher.v1.social_account_service_pb2_grpc import SocialAccountServiceServicer
 from publisher_service.application.connect_account import ConnectAccount
+from publisher_service.application.put_hold import PutHold
 from publisher_service.application.read_accounts import ReadAccounts
+from publisher_service.application.read_holds import ReadHolds
 from publisher_service.application.read_jobs import ReadJobs
+from publisher_service.application.release_hold import ReleaseHold
 from publisher_service.application.resolve_post_job import ResolvePostJob
 from publisher_service.application.withdraw_content import WithdrawContent
 from publisher_service.domain.account import AccountFilter
+from publisher_service.domain.hold import HoldFilter
 from publisher_service.domain.post_job import JobFilter
-from publisher_service.wire import accounts, posts
+from publisher_service.wire import accounts, holds, posts
 from servicekit.pg.ledger import mutation
 from servicekit.rpc.paging import next_page_token, read_page
 
@@ -23,8 +27,20 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class PublisherServicer(PublisherServiceServicer):
-    def __init__(self, *, read: ReadJobs, withdraw: WithdrawContent, resolve: ResolvePostJob) -> None:
+    def __init__(
+        self,
+        *,
+        list_holds: ReadHolds,
+        put_hold: PutHold,
+        read: ReadJobs,
+        release_hold: ReleaseHold,
+        resolve: ResolvePostJob,
+        withdraw: WithdrawContent,
+    ) -> None:
+        self._list_holds = list_holds
+        self._put_hold = put_hold
         self._read = read
+        self._release_hold = release_hold
         self._withdraw = withdraw
         self._resolve = resolve
 
@@ -61,6 +77,30 @@ class PublisherServicer(PublisherServiceServicer):
     ) -> publisher_service_pb2.ResolvePostJobResponse:
         call = mutation(request, publisher_service_pb2.ResolvePostJobResponse, posts.resolve_post_job_response)
         return await self._resolve(call, request.post_job_id, posts.resolution_from(request))
+
+    async def PutHold(
+        self, request: publisher_service_pb2.PutHoldRequest, context: Context
+    ) -> publisher_service_pb2.PutHoldResponse:
+        call = mutation(request, publisher_service_pb2.PutHoldResponse, holds.put_hold_response)
+        return await self._put_hold(call, holds.wanted_hold_from(request))
+
+    async def ReleaseHold(
+        self, request: publisher_service_pb2.ReleaseHoldRequest, context: Context
+    ) -> publisher_service_pb2.ReleaseHoldResponse:
+        call = mutation(request, publisher_service_pb2.ReleaseHoldResponse, holds.release_hold_response)
+        return await self._release_hold(call, request.hold_id, request.revision)
+
+    async def ListHolds(
+        self, request: publisher_service_pb2.ListHoldsRequest, context: Context
+    ) -> publisher_service_pb2.ListHoldsResponse:
+        page = read_page(request)
+        wanted = HoldFilter(organization_id=request.organization_id, social_account_id=request.social_account_id)
+        after = (datetime.fromisoformat(str(page.after[0])), str(page.after[1])) if page.after else None
+        found = await self._list_holds(wanted, after=after, limit=page.size + 1)
+        shown = found[: page.size]
+        has_more = len(found) > len(shown)
+        token = next_page_token(request, (shown[-1].create_time.isoformat(), shown[-1].id)) if has_more else ""
+        return holds.list_holds_response(shown, token)
 
 
 class SocialAccountServicer(SocialAccountServiceServicer):

@@ -37,7 +37,8 @@ _TAKEN = """
         coalesce(nullif(c.target_month, ''), j.target_month) as next_month,
         (j.state_reason, j.slot_id, j.slot_revision, j.not_after)
             is not distinct from ('IN_LINE', c.slot_id, c.slot_revision, c.not_after) as stands_in_line,
-        g.connected, g.open_job_id is not null or g.resume_time > :now or (g.lined and not :from_line) as is_busy
+        g.connected, g.held,
+        g.open_job_id is not null or g.resume_time > :now or (g.lined and not :from_line) as is_busy
     from unnest(
         cast(:organization_ids as text[]), cast(:ids as text[]), cast(:slot_sequences as bigint[]),
         cast(:slot_ids as text[]), cast(:slot_revisions as bigint[]), cast(:schedule_times as timestamptz[]),
@@ -49,7 +50,7 @@ _TAKEN = """
     cross join lateral (select j.state in ('FAILED', 'MISSED', 'CANCELED') as ended) e
     -- Lateral, so that both columns always are index conditions: for a join the planner may use one of them.
     cross join lateral (
-        select gate.connected, gate.open_job_id, gate.lined, gate.resume_time from account_gate gate
+        select gate.connected, gate.held, gate.open_job_id, gate.lined, gate.resume_time from account_gate gate
         where gate.organization_id = j.organization_id and gate.social_account_id = j.social_account_id
         for no key update skip locked
     ) g
@@ -85,6 +86,7 @@ _CLAIM = Statement(f"""
                 -- A resend was approved when it was sent first; only its withdrawal forbids it.
                 when not k.approved and b.revision = k.revision then 'NOT_APPROVED'
                 when not t.connected or s.id is null then 'ACCOUNT_NOT_CONNECTED'
+                when t.held then 'ACCOUNT_ON_HOLD'
                 when t.is_busy then 'ACCOUNT_BUSY'
                 else 'CLAIMED'
             end as opinion
@@ -191,7 +193,8 @@ _CLAIM = Statement(f"""
     gates as materialized (
         select organization_id, social_account_id, min(id) filter (where verdict = 'CLAIMED') as claimed_id,
             bool_or(verdict <> 'CLAIMED') as some_wait, max(provider) as provider
-        from judged where verdict in ('CLAIMED', 'ACCOUNT_BUSY', 'PROVIDER_BUSY', 'ACCOUNT_NOT_CONNECTED')
+        from judged
+        where verdict in ('CLAIMED', 'ACCOUNT_BUSY', 'PROVIDER_BUSY', 'ACCOUNT_NOT_CONNECTED', 'ACCOUNT_ON_HOLD')
         group by organization_id, social_account_id
     ),
     -- While a post is open, its settlement wakes the line.
@@ -201,7 +204,8 @@ _CLAIM = Statement(f"""
             open_job_id = coalesce(w.claimed_id, g.open_job_id),
             lined = g.lined or w.some_wait,
             wake_time = case
-                when w.claimed_id is null and g.open_job_id is null and g.connected and (g.lined or w.some_wait)
+                when w.claimed_id is null and g.open_job_id is null and g.connected and not g.held
+                    and (g.lined or w.some_wait)
                     then greatest(:now, g.resume_time)
             end
         from gates w

@@ -6,6 +6,8 @@ from datetime import datetime
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from publisher_service.adapters.postgres.jobs import STANDS_IN_LINE
+
 # Counting stops here: the alarm has long gone off, and a count reads one index entry for each.
 COUNTED_AT_MOST = 10_000
 
@@ -47,19 +49,19 @@ _OVERDUE = text("""
     ) as overdue
 """)
 # Steps from one line to the next; the posts behind the first of a line are not read. A line with posts that wait for a
-# connection counts as ACCOUNT_NOT_CONNECTED, which sorts first.
-_LINES = text("""
+# connection counts as ACCOUNT_NOT_CONNECTED, which sorts first, and any other with held posts as ACCOUNT_ON_HOLD.
+_LINES = text(f"""
     with recursive head as (
         (
             select organization_id, social_account_id, state_reason, 1 as line from post_job
-            where state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED')
+            where {STANDS_IN_LINE}
             order by organization_id, social_account_id, state_reason, schedule_time, id limit 1
         )
         union all
         select next.organization_id, next.social_account_id, next.state_reason, head.line + 1
         from head cross join lateral (
             select organization_id, social_account_id, state_reason from post_job
-            where state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED')
+            where {STANDS_IN_LINE}
                 and (organization_id, social_account_id) > (head.organization_id, head.social_account_id)
             order by organization_id, social_account_id, state_reason, schedule_time, id limit 1
         ) as next

@@ -1,6 +1,7 @@
 """The gates of accounts: one narrow row each, which every post locks.
 
-A gate says whether the account is connected, which of its posts is out, and when its line is to be looked at.
+A gate says whether the account is connected, whether a hold covers it, which of its posts is out, and when its line is
+to be looked at.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,6 +12,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from publisher_service.adapters.postgres.keys import Key, key_arrays
+from publisher_service.domain.post_job import Reason
 from publisher_service.domain.settlement import Settlement
 
 _ADD_GATES = text("""
@@ -26,7 +28,7 @@ _RELEASE_GATES = text("""
     update account_gate g set
         open_job_id = null,
         resume_time = greatest(g.resume_time, done.pause_until),
-        wake_time = case when g.lined and g.connected
+        wake_time = case when g.lined and g.connected and not g.held
             then greatest(cast(:now as timestamptz), g.resume_time, done.pause_until) end
     from unnest(
         cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:ids as text[]),
@@ -42,7 +44,21 @@ _SET_CONNECTION = text("""
     values (:organization_id, :id, :provider, :connected)
     on conflict (organization_id, social_account_id) do update set
         provider = excluded.provider, connected = excluded.connected, lined = true, relabel = true, resume_time = null,
-        wake_time = case when excluded.connected and g.open_job_id is null then cast(:now as timestamptz) end
+        wake_time = case
+            when excluded.connected and not g.held and g.open_job_id is null then cast(:now as timestamptz)
+        end
+""")
+
+
+# For posts that come into the line although their claim has found no reason for it.
+_LINE_UP = text("""
+    update account_gate g set lined = true, relabel = true,
+        wake_time = case
+            when g.connected and not g.held and g.open_job_id is null
+                then greatest(cast(:now as timestamptz), g.resume_time)
+        end
+    from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[])) as a (organization_id, id)
+    where g.organization_id = a.organization_id and g.social_account_id = a.id
 """)
 
 
@@ -63,6 +79,16 @@ async def set_connection(
 async def add_gates(connection: AsyncConnection, accounts: Iterable[Key]) -> None:
     """Inserts closed gates for accounts that have none."""
     await connection.execute(_ADD_GATES, key_arrays(accounts, "social_account_ids"))
+
+
+async def line_up(connection: AsyncConnection, settled: Iterable[Settlement], *, now: datetime) -> None:
+    """Puts posts that were not sent because of a hold in the lines of their accounts.
+
+    The hold may have been released meanwhile, and nothing else would look at the line.
+    """
+    held = [each.job.account_key for each in settled if each.job.state_reason is Reason.ACCOUNT_ON_HOLD]
+    if held:
+        await connection.execute(_LINE_UP, key_arrays(held, "social_account_ids") | {"now": now})
 
 
 async def release_gates(connection: AsyncConnection, closed: Sequence[Settlement], *, now: datetime) -> None:

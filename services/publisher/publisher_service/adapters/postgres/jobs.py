@@ -61,6 +61,9 @@ _ARRAYS = ", ".join(f"cast(:{name} as {kind}[])" for name, kind in _COLUMNS.item
 
 JOB_COLUMNS = ", ".join(_COLUMNS)
 
+# The condition of the index `post_job_in_line`: a query needs it word for word.
+STANDS_IN_LINE = "state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED', 'ACCOUNT_ON_HOLD')"
+
 # The columns of a row of the table. The end of a lease has a column of its own, which no index has.
 _NEXT_ACTION = "case state when 'SENDING' then coalesce(next_action_time, lease_end) else next_action_time end"
 READ_JOB = JOB_COLUMNS.replace("next_action_time", f"{_NEXT_ACTION} as next_action_time")

@@ -1,6 +1,7 @@
 """The lines of accounts: posts that are due and cannot go at once wait here.
 
-A line is the account's gate and those of its post jobs that are READY (IN_LINE) or BLOCKED (ACCOUNT_NOT_CONNECTED).
+A line is the account's gate and those of its post jobs that are READY (IN_LINE) or BLOCKED (ACCOUNT_NOT_CONNECTED,
+ACCOUNT_ON_HOLD).
 Until the line has its turn, only the gate is looked at, no matter how many wait.
 """
 
@@ -10,7 +11,7 @@ from datetime import datetime
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from publisher_service.adapters.postgres.jobs import JOB_COLUMNS, job_from
+from publisher_service.adapters.postgres.jobs import JOB_COLUMNS, STANDS_IN_LINE, job_from
 from publisher_service.adapters.postgres.keys import Key
 from publisher_service.domain.claim import Lane
 from publisher_service.domain.post_job import PostJob
@@ -94,10 +95,11 @@ _HEADS = text(f"""
     select head.*
     from unnest(cast(:organization_ids as text[]), cast(:account_ids as text[])) as a (organization_id, account_id)
     cross join lateral (
-        select first.* from (values ('IN_LINE'), ('ACCOUNT_NOT_CONNECTED')) as shown (label) cross join lateral (
+        select first.*
+        from (values ('IN_LINE'), ('ACCOUNT_NOT_CONNECTED'), ('ACCOUNT_ON_HOLD')) as shown (label) cross join lateral (
             select {JOB_COLUMNS} from post_job
             where post_job.organization_id = a.organization_id and post_job.social_account_id = a.account_id
-                and state_reason = shown.label and state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED')
+                and state_reason = shown.label and {STANDS_IN_LINE}
                 -- A job without its times cannot be sent: the sweep reports it, and the line skips it.
                 and state in ('READY', 'BLOCKED') and schedule_time is not null and not_after is not null
             order by schedule_time, id limit 1

@@ -1,5 +1,6 @@
-"""Relabeling: posts in the line of an account show whether the account is connected, and are corrected in pages."""
+"""Relabeling: posts in the line of an account show why it does not move, and are corrected in pages."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import text
@@ -9,22 +10,32 @@ from publisher_service.adapters.postgres.jobs import JOB_COLUMNS, job_from
 from publisher_service.domain.post_job import PostJob, Reason
 from servicekit.pg.session import Session, Statement
 
+_LABELS = (Reason.IN_LINE, Reason.ACCOUNT_NOT_CONNECTED, Reason.ACCOUNT_ON_HOLD)
+
 _IS_ONE_RELABELED = Statement("select exists (select from account_gate where relabel)")
 
 # A key-share lock admits other pages and claims, which change no key: the line moves on while it is relabeled.
 _FIND_RELABELED = text("""
-    select organization_id, social_account_id, connected from account_gate where relabel
+    select organization_id, social_account_id, connected, held from account_gate where relabel
     limit 1 for key share skip locked
 """)
 
+# The label is part of the text: a parameter would need the condition of the index beside it, and with that the index
+# looks more expensive than one that reads the whole line.
+_MISLABELED = """
+    from post_job
+    where organization_id = :organization_id and social_account_id = :id and state_reason = '{label}'
+        and state in ('READY', 'BLOCKED') and not_after is not null
+"""
+
 # From the end of the line, so that its first post is free to go out.
-_LOCK_MISLABELED = text(f"""
-    select {JOB_COLUMNS} from post_job
-    where organization_id = :organization_id and social_account_id = :id and state_reason = :label
-        and state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED') and state in ('READY', 'BLOCKED')
-        and not_after is not null
-    order by schedule_time desc, id desc limit :limit for update skip locked
-""")
+_LOCK_MISLABELED = {
+    label: text(f"""
+        select {JOB_COLUMNS} {_MISLABELED.format(label=label)}
+        order by schedule_time desc, id desc limit :limit for update skip locked
+    """)
+    for label in _LABELS
+}
 
 # Skips a locked gate: two pages that waited for each other would deadlock.
 _LOCK_GATE = text("""
@@ -32,30 +43,33 @@ _LOCK_GATE = text("""
     for update skip locked
 """)
 
+_IS_ONE_MISLABELED = {label: text(f"select exists (select {_MISLABELED.format(label=label)})") for label in _LABELS}
+
 _RELABELED = text("""
-    update account_gate g set relabel = false
-    where g.organization_id = :organization_id and g.social_account_id = :id and g.connected = :connected
-        and not exists (
-            select from post_job j
-            where j.organization_id = :organization_id and j.social_account_id = :id and j.state_reason = :label
-                and j.state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED') and j.state in ('READY', 'BLOCKED')
-                and j.not_after is not null
-        )
+    update account_gate set relabel = false
+    where organization_id = :organization_id and social_account_id = :id and connected = :connected and held = :held
 """)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relabeled:
-    """An account that was connected or disconnected, and whose waiting posts do not show it yet."""
+    """An account that was connected, disconnected, held or released, and whose waiting posts do not show it yet."""
 
     organization_id: str
     account_id: str
     connected: bool
+    held: bool = False
 
     @property
-    def label(self) -> str:
-        """The reason that its posts still show."""
-        return Reason.ACCOUNT_NOT_CONNECTED if self.connected else Reason.IN_LINE
+    def label(self) -> Reason:
+        """The reason that its posts are to show: the one that the claim would give them."""
+        if not self.connected:
+            return Reason.ACCOUNT_NOT_CONNECTED
+        return Reason.ACCOUNT_ON_HOLD if self.held else Reason.IN_LINE
+
+    @property
+    def wrong_labels(self) -> Sequence[Reason]:
+        return [label for label in _LABELS if label is not self.label]
 
 
 async def is_one_relabeled(session: Session) -> bool:
@@ -68,13 +82,18 @@ async def find_relabeled(connection: AsyncConnection) -> Relabeled | None:
     row = (await connection.execute(_FIND_RELABELED)).one_or_none()
     if row is None:
         return None
-    return Relabeled(organization_id=row.organization_id, account_id=row.social_account_id, connected=row.connected)
+    return Relabeled(
+        organization_id=row.organization_id, account_id=row.social_account_id, connected=row.connected, held=row.held
+    )
 
 
 async def lock_mislabeled_jobs(connection: AsyncConnection, account: Relabeled, *, limit: int) -> list[PostJob]:
-    """Locks the last posts of the line that show the old reason, skipping those that are locked."""
-    names = {"organization_id": account.organization_id, "id": account.account_id, "label": account.label}
-    return [job_from(row) for row in await connection.execute(_LOCK_MISLABELED, names | {"limit": limit})]
+    """Locks the last posts of the line that show a wrong reason, the same for all, skipping those that are locked."""
+    names = {"organization_id": account.organization_id, "id": account.account_id, "limit": limit}
+    for label in account.wrong_labels:
+        if rows := (await connection.execute(_LOCK_MISLABELED[label], names)).all():
+            return [job_from(row) for row in rows]
+    return []
 
 
 async def end_relabeling(connection: AsyncConnection, account: Relabeled) -> bool:
@@ -82,6 +101,9 @@ async def end_relabeling(connection: AsyncConnection, account: Relabeled) -> boo
     names = {"organization_id": account.organization_id, "id": account.account_id}
     if (await connection.execute(_LOCK_GATE, names)).one_or_none() is None:
         return False
-    # A separate statement: its snapshot is younger than the lock, so it sees what every page has committed.
-    more = {"connected": account.connected, "label": account.label}
-    return (await connection.execute(_RELABELED, names | more)).rowcount == 1
+    # Separate statements: their snapshots are younger than the lock, so they see what every page has committed.
+    for label in account.wrong_labels:
+        if (await connection.execute(_IS_ONE_MISLABELED[label], names)).scalar_one():
+            return False
+    facts = {"connected": account.connected, "held": account.held}
+    return (await connection.execute(_RELABELED, names | facts)).rowcount == 1

@@ -59,7 +59,7 @@ _SETTLE = Statement("""
         update account_gate g set
             open_job_id = null,
             resume_time = greatest(g.resume_time, s.pause_until),
-            wake_time = case when g.lined and g.connected
+            wake_time = case when g.lined and g.connected and not g.held
                 then greatest(cast(:now as timestamptz), g.resume_time, s.pause_until) end
         from settled s
         where g.organization_id = s.organization_id and g.social_account_id = s.social_account_id

@@ -6,13 +6,14 @@ from datetime import datetime
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from publisher_service.adapters.postgres.jobs import STANDS_IN_LINE
 from publisher_service.adapters.postgres.keys import Key, key_arrays
 from publisher_service.domain.post_job import JobState
 
 # No event will wake the account: nothing is out, or the post that holds it has ended, and no look is due. `idle` names
 # the states that hold no account; a state that only a newer release knows may hold one.
 _IS_STRANDED = """(
-    (g.open_job_id is null and g.connected and (g.wake_time is null or not g.lined))
+    (g.open_job_id is null and g.connected and not g.held and (g.wake_time is null or not g.lined))
     or (g.open_job_id is not null and not g.lined)
     or exists (
         select from post_job o
@@ -25,7 +26,7 @@ _LINES_BEHIND = text(f"""
     with recursive line as (
         (
             select organization_id, social_account_id, 1 as number from post_job
-            where state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED')
+            where {STANDS_IN_LINE}
                 and (organization_id, social_account_id) > (:organization_id, :id)
             order by organization_id, social_account_id, state_reason, schedule_time, id limit 1
         )
@@ -33,7 +34,7 @@ _LINES_BEHIND = text(f"""
         select next.organization_id, next.social_account_id, line.number + 1
         from line cross join lateral (
             select organization_id, social_account_id from post_job
-            where state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED')
+            where {STANDS_IN_LINE}
                 and (organization_id, social_account_id) > (line.organization_id, line.social_account_id)
             order by organization_id, social_account_id, state_reason, schedule_time, id limit 1
         ) as next
@@ -58,7 +59,9 @@ _WAKE = text(f"""
     update account_gate g set
         lined = true,
         open_job_id = case when w.is_open then g.open_job_id end,
-        wake_time = case when g.connected and not w.is_open then greatest(cast(:now as timestamptz), g.resume_time) end
+        wake_time = case
+            when g.connected and not g.held and not w.is_open then greatest(cast(:now as timestamptz), g.resume_time)
+        end
     from (
         select g.organization_id, g.social_account_id, g.open_job_id is not null and not exists (
             select from post_job o

@@ -67,10 +67,12 @@ account_gate = Table(
     Column("lined", Boolean, nullable=False, server_default=text("false")),
     # No post goes out before this instant.
     Column("resume_time", Timestamp),
-    # When the line is to be looked at; null while it is empty, a post is out, or the account is not connected.
+    # When the line is to be looked at; null while it is empty or held, a post is out, or the account is not connected.
     Column("wake_time", Timestamp),
-    # The account was connected or disconnected, and the posts in line do not show it yet.
+    # The account was connected, disconnected, put on hold or released, and the posts in line do not show it yet.
     Column("relabel", Boolean, nullable=False, server_default=text("false")),
+    # A hold covers the account; see `holds`.
+    Column("held", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("organization_id", "social_account_id"),
 )
 Index(
@@ -92,6 +94,34 @@ Index(
     account_gate.c.social_account_id,
     postgresql_where=text("relabel"),
 )
+
+hold = Table(
+    "hold",
+    metadata,
+    _text("organization_id"),
+    _text("id"),
+    # Both empty for the release of a hold that was never put.
+    _text("scope"),
+    _text("scope_id"),
+    _number("revision"),
+    _text("reason"),
+    _text("holder"),
+    Column("in_force", Boolean, nullable=False),
+    Column("create_time", Timestamp, nullable=False),
+    Column("update_time", Timestamp, nullable=False),
+    PrimaryKeyConstraint("organization_id", "id"),
+)
+Index(
+    "hold_in_force",
+    hold.c.organization_id,
+    hold.c.create_time,
+    hold.c.id,
+    postgresql_where=text("in_force"),
+)
+Index("hold_scope", hold.c.organization_id, hold.c.scope, hold.c.scope_id, postgresql_where=text("in_force"))
+
+# At most one row. Its number grows with each hold that is put.
+hold_epoch = Table("hold_epoch", metadata, Column("id", Boolean, primary_key=True), _number("epoch"))
 
 content = Table(
     "content",
@@ -194,7 +224,15 @@ Index(
     post_job.c.state_reason,
     post_job.c.schedule_time,
     post_job.c.id,
-    postgresql_where=text("state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED')"),
+    postgresql_where=text("state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED', 'ACCOUNT_ON_HOLD')"),
+)
+# Few jobs are ever in doubt.
+Index(
+    "post_job_in_doubt",
+    post_job.c.organization_id,
+    post_job.c.social_account_id,
+    post_job.c.id,
+    postgresql_where=text("in_doubt"),
 )
 
 # A row per claim, until all its jobs are settled.

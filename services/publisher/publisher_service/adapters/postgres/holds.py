@@ -1,0 +1,154 @@
+"""Holds, the gates of the accounts that they cover, and the epoch that tells a send whether any was put."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from publisher_service.adapters.postgres.keys import Key
+from publisher_service.domain.hold import Hold, HoldFilter
+from servicekit.pg.session import Session, Statement
+
+_COLUMNS = (
+    "organization_id",
+    "id",
+    "scope",
+    "scope_id",
+    "revision",
+    "reason",
+    "holder",
+    "in_force",
+    "create_time",
+    "update_time",
+)
+_HOLD = ", ".join(_COLUMNS)
+
+# An absent row cannot be locked: the placeholder of a first put or release waits for another one, and is overwritten.
+_ADD = text(f"""
+    insert into hold ({_HOLD}) values (:organization_id, :id, '', '', 0, '', '', false, :now, :now)
+    on conflict do nothing
+""")
+_LOCK = text(f"select {_HOLD} from hold where organization_id = :organization_id and id = :id for update")
+_SAVE = text(f"""
+    update hold set {", ".join(f"{name} = :{name}" for name in _COLUMNS[2:])}
+    where organization_id = :organization_id and id = :id
+""")
+_PAGE = f"""
+    select {_HOLD} from hold
+    where organization_id = :organization_id and in_force {{conditions}} order by create_time, id limit :limit
+"""
+
+_LOCK_GATE = text("""
+    select 1 from account_gate where organization_id = :organization_id and social_account_id = :id
+    for no key update
+""")
+
+# Whether anything waits is not known here. The line is relabeled and, once it is released, looked at in any case.
+_SET_HELD = text("""
+    update account_gate g set held = h.held, lined = true, relabel = true,
+        wake_time = case
+            when g.connected and not h.held and g.open_job_id is null
+                then greatest(cast(:now as timestamptz), g.resume_time)
+        end
+    from (
+        select exists (
+            select from hold
+            where organization_id = :organization_id and scope = 'ACCOUNT' and scope_id = :id and in_force
+        ) as held
+    ) as h
+    where g.organization_id = :organization_id and g.social_account_id = :id
+""")
+
+_RAISE_EPOCH = text("""
+    insert into hold_epoch as h values (true, 1) on conflict (id) do update set epoch = h.epoch + 1
+""")
+_EPOCH = Statement("select epoch from hold_epoch")
+_IS_HELD = Statement("""
+    select held from account_gate where organization_id = :organization_id and social_account_id = :id
+""")
+
+# What is being sent is named by the gate, and what is in doubt has an index of its own. The states are asked for too:
+# rows of the first migrations may have an unknown outcome without being marked as in doubt.
+_IN_FLIGHT = text("""
+    select id from (
+        select j.id from account_gate g
+        join post_job j on j.organization_id = g.organization_id and j.id = g.open_job_id
+        where g.organization_id = :organization_id and g.social_account_id = :id and j.state = 'SENDING'
+        union
+        select id from post_job
+        where organization_id = :organization_id and social_account_id = :id and in_doubt
+        union
+        select id from post_job
+        where organization_id = :organization_id and social_account_id = :id and list_state <> ''
+            and list_state in ('UNKNOWN', 'NEEDS_ATTENTION')
+    ) as found
+    order by id
+""")
+
+
+async def lock_hold(connection: AsyncConnection, key: Key, *, now: datetime) -> Hold | None:
+    """Locks the hold; None for one that was neither put nor released yet, which nobody else can put meanwhile."""
+    names = {"organization_id": key[0], "id": key[1]}
+    await connection.execute(_ADD, names | {"now": now})
+    found = _hold((await connection.execute(_LOCK, names)).one())
+    return found if found.revision else None
+
+
+async def save_hold(connection: AsyncConnection, hold: Hold) -> None:
+    """Writes a hold that this transaction has locked."""
+    await connection.execute(_SAVE, {name: getattr(hold, name) for name in _COLUMNS})
+
+
+async def list_holds(
+    connection: AsyncConnection, wanted: HoldFilter, *, after: tuple[datetime, str] | None, limit: int
+) -> list[Hold]:
+    """Lists holds that are in force, oldest first, behind the (create_time, id) that ended the page before."""
+    conditions, names = "", {"organization_id": wanted.organization_id, "limit": limit}
+    if wanted.social_account_id:
+        conditions += " and scope = 'ACCOUNT' and scope_id = :account_id"
+        names["account_id"] = wanted.social_account_id
+    if after:
+        conditions += " and (create_time, id) > (:create_time, :after_id)"
+        names |= {"create_time": after[0], "after_id": after[1]}
+    return [_hold(row) for row in await connection.execute(text(_PAGE.format(conditions=conditions)), names)]
+
+
+async def lock_gate(connection: AsyncConnection, account: Key) -> None:
+    """Locks the account's gate: waits for the claims and settlements that hold it, and stops new ones."""
+    await connection.execute(_LOCK_GATE, _names(account))
+
+
+async def set_held(connection: AsyncConnection, account: Key, *, now: datetime) -> None:
+    """Closes or opens the gate, which this transaction has locked, by the holds that are in force."""
+    await connection.execute(_SET_HELD, _names(account) | {"now": now})
+
+
+async def raise_hold_epoch(connection: AsyncConnection) -> None:
+    """Tells every send that a hold was put. All puts wait here for each other: to be done last."""
+    await connection.execute(_RAISE_EPOCH)
+
+
+async def hold_epoch(session: Session) -> int:
+    """Returns how many holds were put; it differs from an earlier answer if any was put since."""
+    epoch: int | None = await session.fetch_value(_EPOCH)
+    return epoch or 0
+
+
+async def is_held(session: Session, account: Key) -> bool:
+    held: bool | None = await session.fetch_value(_IS_HELD, _names(account))
+    return bool(held)
+
+
+async def in_flight_jobs(connection: AsyncConnection, account: Key) -> Sequence[str]:
+    """Returns the post jobs of the account that are being sent or may be out."""
+    return list((await connection.execute(_IN_FLIGHT, _names(account))).scalars())
+
+
+def _names(account: Key) -> dict[str, Any]:
+    return {"organization_id": account[0], "id": account[1]}
+
+
+def _hold(row: Row[Any]) -> Hold:
+    return Hold(**row._asdict())

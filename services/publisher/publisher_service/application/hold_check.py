@@ -1,0 +1,54 @@
+"""The last look at holds, just before a request: a post whose account was put on hold after its claim is not sent.
+
+It costs a batch one small read. A single row counts the holds that were put. While its number is the same as before the
+claim, the claim has seen every hold; only after a change is the gate of each post looked at.
+"""
+
+import asyncio
+import math
+
+from publisher_service.adapters.postgres.holds import hold_epoch, is_held
+from publisher_service.adapters.postgres.keys import Key
+from servicekit.clock import Clock
+from servicekit.pg.database import Database
+
+# Posts of a batch begin within about this time, and share a read.
+_FRESH = 0.05
+
+
+class HoldCheck:
+    def __init__(self, *, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._epoch: int | None = None
+        # Monotonic times: every read since the first has seen the same number; the last read began at the second.
+        self._same_since = math.inf
+        self._read = -math.inf
+        self._reading = asyncio.Lock()
+
+    async def is_held(self, account: Key, *, claim_started: float) -> bool:
+        """Returns whether a hold covers the account of a post whose claim began at this monotonic time."""
+        await self.look(claim_started)
+        if self._same_since <= claim_started:
+            return False
+        async with self._database.session() as session:
+            return await is_held(session, account)
+
+    async def look(self, claim_started: float) -> None:
+        """Reads the number of holds, unless it was read just now and after that claim had begun."""
+        asked = self._clock.monotonic()
+        if self._is_fresh(claim_started, asked):
+            return
+        async with self._reading:
+            if self._is_fresh(claim_started, asked):
+                return
+            began = self._clock.monotonic()
+            async with self._database.session() as session:
+                epoch = await hold_epoch(session)
+            if epoch != self._epoch:
+                # Not when it began: a hold may have been put between that and the answer.
+                self._epoch, self._same_since = epoch, self._clock.monotonic()
+            self._read = began
+
+    def _is_fresh(self, claim_started: float, asked: float) -> bool:
+        return self._read > claim_started and self._read > asked - _FRESH

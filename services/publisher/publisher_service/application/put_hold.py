@@ -1,0 +1,72 @@
+"""PutHold: keeps posts from starting; after the answer, none starts but those that the answer lists."""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from typing import TypeVar
+
+from publisher_service.adapters.postgres.gates import add_gates
+from publisher_service.adapters.postgres.holds import (
+    in_flight_jobs,
+    lock_gate,
+    lock_hold,
+    raise_hold_epoch,
+    save_hold,
+    set_held,
+)
+from publisher_service.domain.hold import Hold, Holding, WantedHold, put
+from servicekit.failpoints import declare, failpoint
+from servicekit.pg.database import Transaction
+from servicekit.pg.ledger import Call, RequestLedger
+
+R = TypeVar("R")
+
+_COMMITTED = declare("publisher.hold.committed")
+
+_log = logging.getLogger(__name__)
+
+
+class PutHold:
+    def __init__(self, *, ledger: RequestLedger, on_changed: Callable[[], None]) -> None:
+        """`on_changed` is called when posts in line have to show another reason."""
+        self._ledger = ledger
+        self._on_changed = on_changed
+
+    async def __call__(self, call: Call[Holding, R], wanted: WantedHold) -> R:
+        answer = await self._ledger.once(call, lambda tx, now: self._put(tx, now, wanted))
+        await failpoint(_COMMITTED)
+        return answer
+
+    async def _put(self, tx: Transaction, now: datetime, wanted: WantedHold) -> Holding:
+        """Stores the hold under the lock of the account's gate, which every claim needs.
+
+        A claim has either committed before, and its post is in the answer, or it sees the closed gate.
+        """
+        account = (wanted.organization_id, wanted.scope_id)
+        known = await lock_hold(tx.connection, (wanted.organization_id, wanted.id), now=now)
+        hold = put(known, wanted, now=now)
+        await add_gates(tx.connection, [account])
+        await lock_gate(tx.connection, account)
+        if hold is not known:
+            await save_hold(tx.connection, hold)
+            await set_held(tx.connection, account, now=now)
+            tx.before_commit(partial(raise_hold_epoch, tx.connection))
+            tx.after_commit(self._on_changed)
+        in_flight = await in_flight_jobs(tx.connection, account)
+        if hold is not known:
+            tx.after_commit(partial(_report, hold, len(in_flight)))
+        return Holding(hold=hold, in_flight=tuple(in_flight))
+
+
+def _report(hold: Hold, in_flight: int) -> None:
+    fields = {
+        "organization_id": hold.organization_id,
+        "social_account_id": hold.scope_id,
+        "hold_id": hold.id,
+        "revision": hold.revision,
+        "holder": hold.holder,
+        "reason": hold.reason,
+        "in_flight": in_flight,
+    }
+    _log.info("account put on hold", extra=fields)
