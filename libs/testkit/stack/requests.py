@@ -102,6 +102,9 @@ VALID: Mapping[str, Mapping[str, object]] = {
         "outcome": "RESOLVE_OUTCOME_NOT_PUBLISHED",
         "resolver": "ann",
     },
+    "postflow.publisher.v1.PublisherService/CancelPostJobs": {
+        "posts": [{"draft_id": "d1", "target": TARGET, "slot_id": "s1", "slot_revision": "1"}],
+    },
     "postflow.publisher.v1.PublisherService/PutHold": {
         "hold_id": "h1",
         "scope": "HOLD_SCOPE_ACCOUNT",

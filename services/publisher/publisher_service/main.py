@@ -12,11 +12,13 @@ from publisher_service.adapters.providers.sandbox import SandboxAdapter
 from publisher_service.adapters.vault import Vault, read_keys
 from publisher_service.application import post_log
 from publisher_service.application.announce_started import AnnounceStarted
+from publisher_service.application.cancel_post_jobs import CancelPostJobs
 from publisher_service.application.claim_jobs import ClaimJobs
 from publisher_service.application.connect_account import ConnectAccount
 from publisher_service.application.count_jobs import CountJobs
 from publisher_service.application.disown_claims import DisownClaims
 from publisher_service.application.drop_kept_content import DropKeptContent
+from publisher_service.application.drop_slots import DropSlots
 from publisher_service.application.hold_check import HoldCheck
 from publisher_service.application.late_evidence import LateEvidence
 from publisher_service.application.put_hold import PutHold
@@ -68,7 +70,7 @@ async def compose(settings: Settings) -> Process:
     backbone = parts.backbone
     pipeline, look_ups = _pipeline(parts), _look_ups(parts)
     save_drafts = SaveDrafts(backbone.outbox, parts.due_now.set)
-    events = backbone.consumer(CONSUMER, routes(save_drafts, TakeSlots(backbone.outbox)))
+    events = backbone.consumer(CONSUMER, routes(save_drafts, TakeSlots(backbone.outbox), DropSlots(backbone.outbox)))
     count_jobs = CountJobs(backbone.database, backbone.clock)
     redriver = CommandRedriver(PipelinedPublisher(backbone.nats), backbone.dead_letters)
     return backbone.process(
@@ -197,6 +199,7 @@ def _loops(parts: _Parts, pipeline: PublishPipeline, look_ups: LookUps, count_jo
 def _servicers(parts: _Parts) -> Servicers:
     backbone = parts.backbone
     publisher = PublisherServicer(
+        cancel=CancelPostJobs(ledger=backbone.ledger, outbox=backbone.outbox),
         list_holds=ReadHolds(backbone.database),
         put_hold=PutHold(ledger=backbone.ledger, on_changed=parts.gate_changed.set),
         read=ReadJobs(backbone.database),

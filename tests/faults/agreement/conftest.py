@@ -27,6 +27,7 @@ from postflow.drafts.v1.draft_pb2 import Draft
 from postflow.publisher.v1.publisher_service_pb2 import WithdrawContentResponse
 from postflow.queue.v1.publish_command_pb2 import PublishCommand
 from publisher_service.application.claim_jobs import ClaimJobs
+from publisher_service.application.drop_slots import DropSlots
 from publisher_service.application.late_evidence import LateEvidence
 from publisher_service.application.recover_jobs import RecoverJobs
 from publisher_service.application.save_drafts import SaveDrafts
@@ -206,7 +207,9 @@ class World:
             wake_lines=lambda: None, draw=lambda: 0.5,
         )  # fmt: skip
         self._withdraw = WithdrawContent(site.database)
-        site.routes = Routes(publisher_routes(SaveDrafts(site.outbox, lambda: None), TakeSlots(site.outbox)))
+        site.routes = Routes(
+            publisher_routes(SaveDrafts(site.outbox, lambda: None), TakeSlots(site.outbox), DropSlots(site.outbox))
+        )
 
     # the services' calls to each other
 

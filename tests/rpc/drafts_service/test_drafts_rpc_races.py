@@ -23,6 +23,7 @@ from postflow.drafts.v1.draft_pb2 import Draft, DraftContent
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from postflow.publisher.v1.publisher_service_pb2_grpc import add_PublisherServiceServicer_to_server
 from postflow.target.v1.target_pb2 import Target
+from publisher_service.application.cancel_post_jobs import CancelPostJobs
 from publisher_service.application.claim_jobs import ClaimJobs
 from publisher_service.application.late_evidence import LateEvidence
 from publisher_service.application.put_hold import PutHold
@@ -78,6 +79,7 @@ class Press:
         self._save = SaveDrafts(outbox, lambda: None)
         ledger = RequestLedger(self.database, clock)
         self.servicer = PublisherServicer(
+            cancel=CancelPostJobs(ledger=ledger, outbox=outbox),
             list_holds=ReadHolds(self.database),
             put_hold=PutHold(ledger=ledger, on_changed=lambda: None),
             read=ReadJobs(self.database),

@@ -69,6 +69,9 @@ class FakePublisher(PublisherServiceServicer):
     def ResolvePostJob(self, request: object, context: object) -> Any:
         raise NotImplementedError
 
+    def CancelPostJobs(self, request: object, context: object) -> Any:
+        raise NotImplementedError
+
     def PutHold(self, request: object, context: object) -> Any:
         raise NotImplementedError
 

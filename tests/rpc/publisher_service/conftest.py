@@ -20,6 +20,7 @@ from publisher_service.adapters.providers.http_origin import HttpOrigin
 from publisher_service.adapters.providers.provider import Providers
 from publisher_service.adapters.providers.sandbox import SandboxAdapter
 from publisher_service.adapters.vault import Vault
+from publisher_service.application.cancel_post_jobs import CancelPostJobs
 from publisher_service.application.connect_account import ConnectAccount
 from publisher_service.application.put_hold import PutHold
 from publisher_service.application.read_accounts import ReadAccounts
@@ -66,6 +67,7 @@ async def channel(database: Database, sandbox: Sandbox) -> AsyncIterator[grpc.ai
             on_connected=lambda: None,
         )
         publisher = PublisherServicer(
+            cancel=CancelPostJobs(ledger=ledger, outbox=Outbox(ids, lambda rows: None)),
             list_holds=ReadHolds(database),
             put_hold=PutHold(ledger=ledger, on_changed=lambda: None),
             read=ReadJobs(database),

@@ -40,7 +40,7 @@ _REASONS: dict[JobState, list[Reason]] = {state: [Reason.NONE] for state in JobS
         Reason.ACCOUNT_NOT_CONNECTED,
         Reason.ACCOUNT_ON_HOLD,
     ],
-    JobState.CANCELED: [Reason.NONE, Reason.TARGET_REMOVED],
+    JobState.CANCELED: [Reason.NONE, Reason.TARGET_REMOVED, Reason.TAKEN_BACK],
 }
 _MAY_BE_IN_DOUBT = (NOT_STARTED | OPEN_ATTEMPT | {JobState.NEEDS_ATTENTION}) - {JobState.PENDING}
 

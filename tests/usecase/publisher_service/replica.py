@@ -15,10 +15,12 @@ from publisher_service.adapters.providers.adapter import Adapter, Limits, Post
 from publisher_service.adapters.providers.provider import Providers
 from publisher_service.adapters.vault import Vault
 from publisher_service.application import post_log
+from publisher_service.application.cancel_post_jobs import CancelPostJobs
 from publisher_service.application.claim_jobs import Claim, ClaimJobs, Turns
 from publisher_service.application.connect_account import ConnectAccount
 from publisher_service.application.disown_claims import DisownClaims
 from publisher_service.application.drop_kept_content import DropKeptContent
+from publisher_service.application.drop_slots import DropSlots
 from publisher_service.application.hold_check import HoldCheck
 from publisher_service.application.late_evidence import LateEvidence
 from publisher_service.application.put_hold import PutHold
@@ -40,6 +42,7 @@ from publisher_service.domain.outcome import Absent, Accepted, Finding, Outcome
 from publisher_service.domain.plan import SavedDraft, Slot
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import Target
+from publisher_service.domain.take_back import SlotPost, TakenBack
 from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock, SteadyClock
@@ -136,6 +139,8 @@ class Replica:
         self.resolve = ResolvePostJob(ledger=ledger, outbox=outbox)
         self.put_hold = PutHold(ledger=ledger, on_changed=_nothing)
         self.release_hold = ReleaseHold(ledger=ledger, on_released=_nothing)
+        self.cancel = CancelPostJobs(ledger=ledger, outbox=outbox)
+        self.drop_slots = DropSlots(outbox)
         self.save_drafts = SaveDrafts(outbox, _nothing)
         self.take_slots = TakeSlots(outbox)
         self.connect_account = ConnectAccount(
@@ -166,6 +171,10 @@ class Replica:
     async def take(self, *slots: Slot, now: datetime = DUE) -> None:
         await self.database.run(lambda tx: self.take_slots(tx, slots, now))
 
+    async def drop(self, *posts: SlotPost, now: datetime = DUE) -> None:
+        """Applies the cancellation of slots with one post each."""
+        await self.database.run(lambda tx: self.drop_slots(tx, [[post] for post in posts], now))
+
     async def hold(
         self, account: str, *, hold: str = "hold", revision: int = 0, reason: str = "", holder: str = ""
     ) -> Holding:
@@ -184,6 +193,10 @@ class Replica:
     async def release(self, hold: str = "hold", *, revision: int = 0) -> Hold:
         released: Hold = await self.release_hold(call("ReleaseHold"), hold, revision)
         return released
+
+    async def take_back(self, *posts: SlotPost) -> Sequence[TakenBack]:
+        results: Sequence[TakenBack] = await self.cancel(call("CancelPostJobs"), posts)
+        return results
 
     async def connect(self, account: str, *, token: str = "token", request_id: str = "") -> SocialAccount:
         wanted = Connection(
@@ -242,6 +255,17 @@ def a_command(draft: str, account: str = "") -> Command:
         content_revision=1,
         max_attempts=5,
         traceparent="",
+    )
+
+
+def a_slot_post(draft: str, account: str = "", *, slot: str = "slot", revision: int = 1, sequence: int = 0) -> SlotPost:
+    return SlotPost(
+        organization_id="acme",
+        draft_id=draft,
+        target=Target(social_account_id=account or f"page-{draft}", channel="facebook"),
+        slot_id=slot,
+        slot_revision=revision,
+        slot_sequence=sequence,
     )
 
 

@@ -145,6 +145,21 @@ class Rig:
         message.not_after.FromDatetime(due + LATE_LIMIT)
         return message
 
+    async def cancel(self, draft: str, slot: str, *, revision: int) -> None:
+        await self.announce("queue", "slot", self.canceled(draft, slot, revision=revision), ORGANIZATION)
+
+    def canceled(self, draft: str, slot: str, *, revision: int) -> queue_events_pb2.SlotCanceled:
+        return queue_events_pb2.SlotCanceled(
+            organization_id=ORGANIZATION,
+            slot_id=slot,
+            revision=revision,
+            draft_id=draft,
+            social_account_id="page",
+            targets=[_target("page")],
+            slot_sequence=self.sequences.get(slot, 0),
+            reason=queue_events_pb2.SLOT_CANCEL_REASON_REMOVED,
+        )
+
     async def command(
         self,
         draft: str,
@@ -304,6 +319,22 @@ class Rig:
                 organization_id=ORGANIZATION, hold_id=f"hold-{account}", revision=revision
             )
         )
+
+    async def take_back(
+        self, draft: str, slot: str, *, revision: int = 1
+    ) -> publisher_service_pb2.CancelPostJobsResponse:
+        post = publisher_service_pb2.SlotPost(
+            draft_id=draft,
+            target=_target("page"),
+            slot_id=slot,
+            slot_revision=revision,
+            slot_sequence=self.sequences.get(slot, 0),
+        )
+        response = await self.publisher.CancelPostJobs(
+            publisher_service_pb2.CancelPostJobsRequest(organization_id=ORGANIZATION, posts=[post])
+        )
+        assert isinstance(response, publisher_service_pb2.CancelPostJobsResponse)
+        return response
 
     async def withdraw(self, draft: str, below: int) -> publisher_service_pb2.WithdrawContentResponse:
         response = await self.publisher.WithdrawContent(

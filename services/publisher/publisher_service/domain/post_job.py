@@ -40,6 +40,8 @@ class Reason(StrEnum):
     ACCOUNT_ON_HOLD = "ACCOUNT_ON_HOLD"
     # The draft has lost the target; if it regains it, the job is revived.
     TARGET_REMOVED = "TARGET_REMOVED"
+    # Queue has taken the slot back; only a later revision or a newer slot revives the job.
+    TAKEN_BACK = "TAKEN_BACK"
     # None of this process's keys opens the stored credentials.
     CREDENTIALS_UNREADABLE = "CREDENTIALS_UNREADABLE"
     # Earlier releases only: they claimed posts of a provider that they did not have.
@@ -59,6 +61,7 @@ _REASONS: Mapping[str, "Reason"] = {reason.value: reason for reason in Reason}
 class EventKind(StrEnum):
     CREATED = "CREATED"
     SCHEDULED = "SCHEDULED"
+    UNSCHEDULED = "UNSCHEDULED"
     STARTED = "STARTED"
     SUCCEEDED = "SUCCEEDED"
     FAILED = "FAILED"
@@ -90,14 +93,16 @@ _BEFORE_THE_SEND = frozenset(
 )
 # A job that may have gone out and waits for a resend never ends as unsent; see `domain.doubt`.
 _IN_DOUBT = frozenset({JobState.UNKNOWN, JobState.NEEDS_ATTENTION, JobState.FAILED})
-# The next run begins with a new slot, its command, or a target that the draft has regained.
-_NEXT_RUN = _BEFORE_THE_SEND
+# The next run begins with a new slot, its command, or a target that the draft has regained. It begins without a time if
+# the slot is canceled before it is known here.
+_NEXT_RUN = _BEFORE_THE_SEND | {JobState.PENDING}
 # Proof that a post is out counts in any state, no matter how late it comes or who brings it.
 TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
     state: after | {JobState.PUBLISHED}
     for state, after in {
         JobState.PENDING: _BEFORE_THE_SEND,
-        JobState.SCHEDULED: _BEFORE_THE_SEND | _IN_DOUBT,
+        # Its slot may be canceled.
+        JobState.SCHEDULED: _BEFORE_THE_SEND | _IN_DOUBT | {JobState.PENDING},
         JobState.READY: _BEFORE_THE_SEND | _IN_DOUBT,
         JobState.WAITING: _BEFORE_THE_SEND | _IN_DOUBT,
         JobState.BLOCKED: _BEFORE_THE_SEND | _IN_DOUBT,
@@ -107,7 +112,7 @@ TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
         JobState.NEEDS_ATTENTION: frozenset({JobState.FAILED}),
         JobState.FAILED: _NEXT_RUN,
         JobState.MISSED: _NEXT_RUN,
-        JobState.CANCELED: _NEXT_RUN | {JobState.PENDING},
+        JobState.CANCELED: _NEXT_RUN,
     }.items()
 } | {JobState.PUBLISHED: frozenset()}
 

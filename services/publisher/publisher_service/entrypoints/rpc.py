@@ -8,6 +8,7 @@ import grpc
 from postflow.publisher.v1 import publisher_service_pb2, social_account_service_pb2
 from postflow.publisher.v1.publisher_service_pb2_grpc import PublisherServiceServicer
 from postflow.publisher.v1.social_account_service_pb2_grpc import SocialAccountServiceServicer
+from publisher_service.application.cancel_post_jobs import CancelPostJobs
 from publisher_service.application.connect_account import ConnectAccount
 from publisher_service.application.put_hold import PutHold
 from publisher_service.application.read_accounts import ReadAccounts
@@ -19,7 +20,7 @@ from publisher_service.application.withdraw_content import WithdrawContent
 from publisher_service.domain.account import AccountFilter
 from publisher_service.domain.hold import HoldFilter
 from publisher_service.domain.post_job import JobFilter
-from publisher_service.wire import accounts, holds, posts
+from publisher_service.wire import accounts, holds, posts, take_backs
 from servicekit.pg.ledger import mutation
 from servicekit.rpc.paging import next_page_token, read_page
 
@@ -30,6 +31,7 @@ class PublisherServicer(PublisherServiceServicer):
     def __init__(
         self,
         *,
+        cancel: CancelPostJobs,
         list_holds: ReadHolds,
         put_hold: PutHold,
         read: ReadJobs,
@@ -37,6 +39,7 @@ class PublisherServicer(PublisherServiceServicer):
         resolve: ResolvePostJob,
         withdraw: WithdrawContent,
     ) -> None:
+        self._cancel = cancel
         self._list_holds = list_holds
         self._put_hold = put_hold
         self._read = read
@@ -77,6 +80,12 @@ class PublisherServicer(PublisherServiceServicer):
     ) -> publisher_service_pb2.ResolvePostJobResponse:
         call = mutation(request, publisher_service_pb2.ResolvePostJobResponse, posts.resolve_post_job_response)
         return await self._resolve(call, request.post_job_id, posts.resolution_from(request))
+
+    async def CancelPostJobs(
+        self, request: publisher_service_pb2.CancelPostJobsRequest, context: Context
+    ) -> publisher_service_pb2.CancelPostJobsResponse:
+        call = mutation(request, publisher_service_pb2.CancelPostJobsResponse, take_backs.cancel_response)
+        return await self._cancel(call, take_backs.slot_posts_from(request))
 
     async def PutHold(
         self, request: publisher_service_pb2.PutHoldRequest, context: Context
