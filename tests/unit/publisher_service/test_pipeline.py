@@ -135,8 +135,18 @@ class Narrow:
         self._waiting.put_nowait(None)
 
 
-async def _send(claimed: Claimed, *, claim_started: float) -> Sent:
-    return Sent(claimed=claimed, outcome=Accepted(external_id="", external_url=""), time=NOW)
+class Sends:
+    """Accepts every post, and requires that its claim was followed by a look at holds."""
+
+    def __init__(self) -> None:
+        self._looked: set[float] = set()
+
+    async def look_ahead(self, claim_started: float) -> None:
+        self._looked.add(claim_started)
+
+    async def __call__(self, claimed: Claimed, *, claim_started: float) -> Sent:
+        assert claim_started in self._looked
+        return Sent(claimed=claimed, outcome=Accepted(external_id="", external_url=""), time=NOW)
 
 
 async def _settle(batch: Sequence[Sent]) -> list[PostJob]:
@@ -151,7 +161,7 @@ def a_pipeline(claims: Claims, lane: Any = None, wake_up: WakeUp | None = None) 
         intake=cast(Any, NoIntake()),
         wake_up=wake_up or WakeUp(),
         claim=cast(Any, claims),
-        send=cast(Any, _send),
+        send=cast(Any, Sends()),
         settle=cast(Any, _settle),
         announce_started=UNUSED,
         disown=UNUSED,

@@ -12,8 +12,8 @@ from publisher_service.adapters.postgres.keys import Key
 from servicekit.clock import Clock
 from servicekit.pg.database import Database
 
-# Posts of a batch begin within about this time, and share a read.
-_FRESH = 0.05
+# A read counts for this long. Most posts of a batch begin within that of their claim, and share the read behind it.
+_FRESH = 0.2
 
 
 class HoldCheck:
@@ -26,8 +26,15 @@ class HoldCheck:
         self._read = -math.inf
         self._reading = asyncio.Lock()
 
+    def rules_out(self, claim_started: float) -> bool:
+        """Returns whether it is known that nothing was put on hold since this monotonic time, when a claim began.
+
+        Without an await: in a batch nearly every post gets its answer here.
+        """
+        return self._same_since <= claim_started < self._read and self._read > self._clock.monotonic() - _FRESH
+
     async def is_held(self, account: Key, *, claim_started: float) -> bool:
-        """Returns whether a hold covers the account of a post whose claim began at this monotonic time."""
+        """Returns whether a hold was put on the account of a post since the claim of the post began."""
         await self.look(claim_started)
         if self._same_since <= claim_started:
             return False

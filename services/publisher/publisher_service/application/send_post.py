@@ -93,7 +93,7 @@ class SendPost:
             return sent
 
     async def look_ahead(self, claim_started: float) -> None:
-        """Looks at holds while the post waits for its instant, so that it is not late because of that."""
+        """Looks at holds for the posts of a claim together, before they wait for their instant or a sender."""
         try:
             await self._holds.look(claim_started)
         except Exception as error:
@@ -109,7 +109,9 @@ class SendPost:
     async def _request(self, provider: Provider, claimed: Claimed, claim_started: float) -> Outcome:
         job = claimed.job
         try:
-            if await self._holds.is_held(job.account_key, claim_started=claim_started):
+            if not self._holds.rules_out(claim_started) and await self._holds.is_held(
+                job.account_key, claim_started=claim_started
+            ):
                 return NotBegun(reason=Reason.ACCOUNT_ON_HOLD, message="the account was put on hold after the claim")
         except Exception as error:
             if not is_transient(error):

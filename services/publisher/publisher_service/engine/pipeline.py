@@ -157,6 +157,8 @@ class PublishPipeline:
                 raise
             _log.warning("claiming waits, the database is unreachable: %r", error)
             answers = [Retry(_DATABASE_DOWN)] * len(batch)
+        if any(isinstance(answer, Claimed) for answer in answers):
+            await self._send_post.look_ahead(started)
         for held, answer in zip(batch, answers, strict=True):
             await self._proceed(held, answer, started)
 
@@ -212,6 +214,8 @@ class PublishPipeline:
 
     async def _claim_from_lines(self, started: float) -> None:
         turns = await self._claim_jobs.from_lines(self._with_room(), most=_CLAIM_BATCH)
+        if turns.claimed:
+            await self._send_post.look_ahead(started)
         for command, claimed in turns.claimed:
             self._enter(HeldCommand(command=command, since=started), claimed, started)
         # Otherwise a line whose first post another transaction has locked waits for the next look.
@@ -224,12 +228,10 @@ class PublishPipeline:
     async def _send(self, held: HeldCommand) -> bool:
         """Returns whether a request was made."""
         assert held.claimed is not None
-        if self._early(held) > 0:
-            await self._send_post.look_ahead(held.claim_started)
-        early = self._early(held)
+        early = (held.command.schedule_time - self._steady.now()).total_seconds()
         while early > 0 and not self._is_ending:
             await asyncio.sleep(early)
-            early = self._early(held)
+            early = (held.command.schedule_time - self._steady.now()).total_seconds()
         if self._is_ending:
             stopping = NotBegun(reason="STOPPING", message="the process was stopped before it sent the post")
             sent = Sent(claimed=held.claimed, outcome=stopping, time=self._steady.now())
@@ -237,9 +239,6 @@ class PublishPipeline:
             sent = await self._send_post(held.claimed, claim_started=held.claim_started)
         self._settling.add(held, sent)
         return not isinstance(sent.outcome, NotBegun)
-
-    def _early(self, held: HeldCommand) -> float:
-        return (held.command.schedule_time - self._steady.now()).total_seconds()
 
     async def _watch_slow(self, stop: asyncio.Event) -> None:
         """Announces attempts that stay open; most end before anyone could have looked."""
