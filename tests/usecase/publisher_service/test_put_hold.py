@@ -61,7 +61,7 @@ async def test_what_is_sent_or_may_be_out_is_listed(replica: Replica) -> None:
 
 async def test_a_post_that_a_person_must_find_is_listed(replica: Replica) -> None:
     (name,) = await replica.posts(1)
-    await replica.write("update post_job set state = 'NEEDS_ATTENTION'")
+    await replica.write("update post_job set state = 'NEEDS_ATTENTION', in_doubt = true")
     (job,) = await replica.rows("select id from post_job")
     assert (await replica.hold(f"page-{name}")).in_flight == (job.id,)
 

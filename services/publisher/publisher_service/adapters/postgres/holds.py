@@ -69,21 +69,14 @@ _IS_HELD = Statement("""
     select held from account_gate where organization_id = :organization_id and social_account_id = :id
 """)
 
-# What is being sent is named by the gate, and what is in doubt has an index of its own. The states are asked for too:
-# rows of the first migrations may have an unknown outcome without being marked as in doubt.
+# What is being sent is named by the gate. All else that may be out is in doubt, and has an index of its own.
 _IN_FLIGHT = text("""
-    select id from (
-        select j.id from account_gate g
-        join post_job j on j.organization_id = g.organization_id and j.id = g.open_job_id
-        where g.organization_id = :organization_id and g.social_account_id = :id and j.state = 'SENDING'
-        union
-        select id from post_job
-        where organization_id = :organization_id and social_account_id = :id and in_doubt
-        union
-        select id from post_job
-        where organization_id = :organization_id and social_account_id = :id and list_state <> ''
-            and list_state in ('UNKNOWN', 'NEEDS_ATTENTION')
-    ) as found
+    select j.id from account_gate g
+    join post_job j on j.organization_id = g.organization_id and j.id = g.open_job_id
+    where g.organization_id = :organization_id and g.social_account_id = :id and j.state = 'SENDING'
+    union
+    select id from post_job
+    where organization_id = :organization_id and social_account_id = :id and in_doubt
     order by id
 """)
 
