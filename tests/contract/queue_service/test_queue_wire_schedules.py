@@ -71,6 +71,24 @@ def test_the_last_page_ends_at_the_horizon() -> None:
     assert (read.until, read.last) == (NOW + timedelta(days=9), True)
 
 
+def test_times_of_other_categories_are_dropped_but_end_the_page() -> None:
+    """Covers the previous release, which answers with the times of all categories."""
+    asked = FindSlotTimesRequest()
+    asked.CopyFrom(ASKED)
+    asked.of_category_only, asked.category_id, asked.count = True, "news", 3
+    found = FindSlotTimesResponse()
+    found.CopyFrom(FOUND)
+    found.slot_times[0].category_id = found.slot_times[1].category_id = "news"
+    read = slot_times(asked, found)
+    assert (read.times, len(read.nominals)) == ((NOW, NOW + timedelta(days=1)), 2)
+    assert (read.until, read.last) == (NOW + timedelta(days=2, microseconds=1), False)
+    assert slot_times(asked, FOUND).times == ()
+    asked.category_id = ""
+    assert slot_times(asked, found).times == (NOW + timedelta(days=2),)
+    asked.of_category_only = False
+    assert len(slot_times(asked, found).times) == 3
+
+
 def test_a_schedule_in_an_unknown_zone_waits_for_its_announcement() -> None:
     newer = FindSlotTimesResponse()
     newer.CopyFrom(FOUND)

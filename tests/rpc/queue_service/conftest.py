@@ -61,6 +61,8 @@ class FakeSchedule(ScheduleServiceServicer):
 
     schedules: dict[str, AccountSchedule] = field(default_factory=dict)
     times: dict[str, list[datetime]] = field(default_factory=dict)
+    # The categories for which times are kept.
+    kept: dict[datetime, str] = field(default_factory=dict)
     fault: Fault | None = None
     is_frozen: bool = False
     asked: list[FindSlotTimesRequest] = field(default_factory=list)
@@ -80,10 +82,14 @@ class FakeSchedule(ScheduleServiceServicer):
             return FindSlotTimesResponse(schedule_version=known[0], tzdata_version=known[1], unchanged=True)
         after, before = request.after.ToDatetime(UTC), request.before.ToDatetime(UTC)
         found = [time for time in self.times[request.social_account_id] if after <= time < before]
+        if request.of_category_only:
+            found = [time for time in found if self.kept.get(time, "") == request.category_id]
         self.times_sent += len(found[: request.count])
         return FindSlotTimesResponse(
             slot_times=[
-                SlotTime(time=stamp(time), nominal_local_time=f"{time:%Y-%m-%dT%H:%M}")
+                SlotTime(
+                    time=stamp(time), nominal_local_time=f"{time:%Y-%m-%dT%H:%M}", category_id=self.kept.get(time, "")
+                )
                 for time in found[: request.count]
             ],
             time_zone=schedule.time_zone,

@@ -68,25 +68,25 @@ def test_a_page_covers_from_where_it_was_asked_to_where_it_ends() -> None:
 def test_the_least_recently_used_pages_are_dropped_first() -> None:
     cache = _Cache(10)
     for account in ("a", "b", "c"):
-        cache.put(("acme", account), page(4))
-        cache.find(("acme", "a"))
-    assert [account for account in ("a", "b", "c") if cache.find(("acme", account))] == ["a", "c"]
+        cache.put(("acme", account, None), page(4))
+        cache.find(("acme", "a", None))
+    assert [account for account in ("a", "b", "c") if cache.find(("acme", account, None))] == ["a", "c"]
 
 
 def test_a_page_replaces_the_one_before() -> None:
     cache = _Cache(10)
     for version in range(50):
-        cache.put(("acme", "a"), page(6, version))
-    found = cache.find(("acme", "a"))
+        cache.put(("acme", "a", None), page(6, version))
+    found = cache.find(("acme", "a", None))
     assert found
     assert found.schedule_version == 49
-    cache.put(("acme", "a"), None)
-    assert cache.find(("acme", "a")) is None
-    cache.put(("acme", "b"), page(10))
-    assert cache.find(("acme", "b"))
+    cache.put(("acme", "a", None), None)
+    assert cache.find(("acme", "a", None)) is None
+    cache.put(("acme", "b", None), page(10))
+    assert cache.find(("acme", "b", None))
 
 
 def test_a_page_that_is_too_large_is_not_cached() -> None:
     cache = _Cache(10)
-    cache.put(("acme", "a"), page(11))
-    assert cache.find(("acme", "a")) is None
+    cache.put(("acme", "a", None), page(11))
+    assert cache.find(("acme", "a", None)) is None

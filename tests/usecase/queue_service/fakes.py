@@ -23,6 +23,8 @@ class FakeSchedule:
 
     slots: dict[str, list[WeeklySlot]] = field(default_factory=dict)
     schedules: dict[str, AnnouncedSchedule] = field(default_factory=dict)
+    # The categories for which weekly slots are kept.
+    kept: dict[WeeklySlot, str] = field(default_factory=dict)
     zone: str = "UTC"
     asked: int = 0
     page: int = 1000
@@ -39,6 +41,7 @@ class FakeSchedule:
         start: datetime,
         horizon: datetime,
         count: int,
+        category_id: str | None = None,
     ) -> SlotTimes:
         self.asked += 1
         if queue.social_account_id not in self.slots:
@@ -46,7 +49,12 @@ class FakeSchedule:
         count = min(count, self.page)
         after, until = start - self.shift - timedelta(microseconds=1), horizon - self.shift
         found: list[Occurrence] = []
-        for each in occurrences(self.slots[queue.social_account_id], find_zone(self.zone), after=after, until=until):
+        slots = [
+            slot
+            for slot in self.slots[queue.social_account_id]
+            if category_id is None or self.kept.get(slot, "") == category_id
+        ]
+        for each in occurrences(slots, find_zone(self.zone), after=after, until=until):
             if len(found) == count or each.instant >= until:
                 break
             found.append(each)

@@ -5,6 +5,7 @@ Each call asks Schedule whether the cached times are still valid, because the ev
 
 from collections import OrderedDict
 from datetime import datetime
+from typing import TypeAlias
 
 import grpc
 
@@ -33,13 +34,15 @@ class ScheduleClient:
         start: datetime,
         horizon: datetime,
         count: int,
+        category_id: str | None = None,
     ) -> SlotTimes:
         """Returns `count` times from `start` on: cached ones if they are still valid, or if Schedule is unreachable.
 
-        They may be of another schedule version than the queue's, and may begin before `start`. Raises NotFound for an
-        account without a schedule.
+        With a `category_id`, only times that are kept for this category or, if it is empty, for none. The times may be
+        of another schedule version than the queue's, and may begin before `start`. Raises NotFound for an account
+        without a schedule.
         """
-        key = (organization_id, queue.social_account_id)
+        key = (organization_id, queue.social_account_id, category_id)
         cached = self._cache.find(key)
         if cached and not (cached.are_those_of(queue) and cached.covers(start)):
             cached = None
@@ -51,6 +54,8 @@ class ScheduleClient:
             count=count,
             known_schedule_version=cached.schedule_version if cached else 0,
             known_tzdata_version=cached.tzdata_version if cached else "",
+            of_category_only=category_id is not None,
+            category_id=category_id,
         )
         try:
             with calling():
@@ -62,25 +67,30 @@ class ScheduleClient:
         if cached and found.unchanged:
             return cached
         times = wire.slot_times(request, found)
-        # The last page is not cached, because it ends at the horizon, which moves with the clock.
-        self._cache.put(key, None if times.last else times)
+        # The last page is not cached, because it ends at the horizon, which moves with the clock; nor is one without
+        # times, which the bound of the cache would not count.
+        self._cache.put(key, None if times.last or not times.times else times)
         return times
 
 
+_CacheKey: TypeAlias = tuple[str, str, str | None]
+"""An organization, one of its accounts, and the category of the times; None stands for times of any category."""
+
+
 class _Cache:
-    """Pages by account, least recently used first, bounded by the number of times in them."""
+    """Pages by account and category, least recently used first, bounded by the number of times in them."""
 
     def __init__(self, most_times: int) -> None:
         self._most_times = most_times
         self._held = 0
-        self._pages: OrderedDict[tuple[str, str], SlotTimes] = OrderedDict()
+        self._pages: OrderedDict[_CacheKey, SlotTimes] = OrderedDict()
 
-    def find(self, key: tuple[str, str]) -> SlotTimes | None:
+    def find(self, key: _CacheKey) -> SlotTimes | None:
         if key in self._pages:
             self._pages.move_to_end(key)
         return self._pages.get(key)
 
-    def put(self, key: tuple[str, str], page: SlotTimes | None) -> None:
+    def put(self, key: _CacheKey, page: SlotTimes | None) -> None:
         if (old := self._pages.pop(key, None)) is not None:
             self._held -= len(old.times)
         if page is None:

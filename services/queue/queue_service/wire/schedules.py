@@ -16,17 +16,22 @@ def slot_times(
     asked: schedule_service_pb2.FindSlotTimesRequest, found: schedule_service_pb2.FindSlotTimesResponse
 ) -> SlotTimes:
     """Reads the answer to the request for `count` times from `after` until `before`."""
-    times = tuple(moment(each.time) for each in found.slot_times)
-    cut_off = len(times) >= asked.count
+    cut_off = len(found.slot_times) >= asked.count
+    wanted = [each for each in found.slot_times if _is_wanted(asked, each)]
     return SlotTimes(
         schedule_version=found.schedule_version,
         after=moment(asked.after),
-        until=times[-1] + _JUST_AFTER if cut_off else moment(asked.before),
-        times=times,
-        nominals=tuple(map(_nominal, found.slot_times)),
+        until=moment(found.slot_times[-1].time) + _JUST_AFTER if cut_off else moment(asked.before),
+        times=tuple(moment(each.time) for each in wanted),
+        nominals=tuple(map(_nominal, wanted)),
         last=not cut_off,
         schedule=_schedule(asked, found),
     )
+
+
+def _is_wanted(asked: schedule_service_pb2.FindSlotTimesRequest, found: account_schedule_pb2.SlotTime) -> bool:
+    """Returns whether the time has the category asked for. The previous release answers with all times."""
+    return not asked.of_category_only or found.category_id == asked.category_id
 
 
 def _nominal(found: account_schedule_pb2.SlotTime) -> datetime | None:

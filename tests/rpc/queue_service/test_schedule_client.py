@@ -1,0 +1,102 @@
+"""Queue's questions to Schedule for the times of one category."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, NoReturn
+
+import pytest
+
+from civil.zones import tzdata_version
+from postflow.schedule.v1.account_schedule_pb2 import SlotTime
+from postflow.schedule.v1.schedule_service_pb2 import FindSlotTimesRequest, FindSlotTimesResponse
+from postflow.schedule.v1.schedule_service_pb2_grpc import (
+    ScheduleServiceServicer,
+    add_ScheduleServiceServicer_to_server,
+)
+from queue_service.adapters.schedule_client import ScheduleClient
+from queue_service.domain.account import AccountQueue
+from servicekit.ids import Uuid7Source
+from servicekit.rpc import RpcServer, open_channel
+from servicekit.timestamps import timestamp
+
+NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
+QUEUE = AccountQueue(social_account_id="page", schedule_version=1, tzdata_version=tzdata_version())
+# Of no category, for news, for sport.
+HOURS = {"": 1, "news": 2, "sport": 3}
+
+
+@dataclass
+class Schedule(ScheduleServiceServicer):
+    """Knows one time of each category on each day."""
+
+    asked: list[FindSlotTimesRequest] = field(default_factory=list)
+
+    async def FindSlotTimes(self, request: FindSlotTimesRequest, context: Any) -> FindSlotTimesResponse:
+        self.asked.append(request)
+        if request.known_schedule_version:
+            return FindSlotTimesResponse(schedule_version=1, tzdata_version=tzdata_version(), unchanged=True)
+        times = [
+            SlotTime(time=timestamp(NOW + timedelta(days=day, hours=hours)), category_id=category)
+            for day in range(request.count)
+            for category, hours in HOURS.items()
+            if not request.of_category_only or request.category_id == category
+        ]
+        return FindSlotTimesResponse(
+            slot_times=times[: request.count],
+            time_zone="UTC",
+            schedule_version=1,
+            enabled=True,
+            tzdata_version=tzdata_version(),
+        )
+
+    async def PutAccountSchedule(self, request: object, context: Any) -> NoReturn:
+        raise AssertionError("Queue asks for slot times only")
+
+    GetAccountSchedule = ListAccountSchedules = DeleteAccountSchedule = CheckSendWindow = PutAccountSchedule
+    CreateScheduleRule = GetScheduleRule = UpdateScheduleRule = DeleteScheduleRule = PutAccountSchedule
+    ListScheduleRules = ListRuleTargets = PutAccountSchedule
+
+
+@dataclass
+class Rig:
+    schedule: Schedule
+    client: ScheduleClient
+
+    async def hours(self, category_id: str | None) -> list[int]:
+        found = await self.client.slot_times(
+            "acme", QUEUE, start=NOW, horizon=NOW + timedelta(days=9), count=3, category_id=category_id
+        )
+        return [time.hour - NOW.hour for time in found.times]
+
+
+@pytest.fixture
+async def rig() -> AsyncIterator[Rig]:
+    schedule = Schedule()
+    async with AsyncExitStack() as stack:
+        servicers = [(add_ScheduleServiceServicer_to_server, schedule)]
+        server = RpcServer(listen="127.0.0.1:0", servicers=servicers, ids=Uuid7Source())
+        await server.start()
+        await server.set_serving(serving=True)
+        stack.push_async_callback(server.stop, 0.0)
+        channel = await stack.enter_async_context(open_channel(f"127.0.0.1:{server.port}"))
+        yield Rig(schedule, ScheduleClient(channel, cached_times=100))
+
+
+async def test_times_are_asked_for_by_category(rig: Rig) -> None:
+    assert await rig.hours(None) == [1, 2, 3]
+    assert await rig.hours("news") == [2, 2, 2]
+    assert await rig.hours("") == [1, 1, 1]
+    assert [(each.of_category_only, each.category_id) for each in rig.schedule.asked] == [
+        (False, ""),
+        (True, "news"),
+        (True, ""),
+    ]
+
+
+async def test_times_are_cached_by_category(rig: Rig) -> None:
+    for category in (None, "news", "", None, "news", "", "sport"):
+        await rig.hours(category)
+    assert [each.known_schedule_version for each in rig.schedule.asked] == [0, 0, 0, 1, 1, 1, 0]
+    assert (await rig.hours("news"), await rig.hours(None)) == ([2, 2, 2], [1, 2, 3])
