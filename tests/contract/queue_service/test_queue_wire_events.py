@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from civil.zones import UnknownZone
+from postflow.drafts.v1.draft_pb2 import Draft as DraftMessage
+from postflow.drafts.v1.draft_targets_service_pb2 import DraftTargets
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from postflow.publisher.v1.publisher_events_pb2 import (
     AcceptedCommand,
@@ -24,7 +26,7 @@ from queue_service.domain.draft import Draft, SavedDraft, Target
 from queue_service.domain.job import JobState
 from queue_service.domain.settlement import JobReport
 from queue_service.wire.connections import connection
-from queue_service.wire.drafts import saved_draft
+from queue_service.wire.drafts import draft, drafts_by_key, saved_draft
 from queue_service.wire.post_jobs import accepted_commands, job_report
 from queue_service.wire.schedules import changed_schedule
 from servicekit.faults import InvalidRequest
@@ -58,6 +60,7 @@ def test_stored_events_still_decode() -> None:
             ),
         ),
         version=3,
+        is_approved=True,
     )
     assert changed_schedule(AccountScheduleChanged.FromString(SCHEDULE_CHANGED)) == AnnouncedSchedule(
         organization_id="acme",
@@ -84,6 +87,20 @@ def test_stored_events_still_decode() -> None:
         next_action_time=NOW,
         publish_time=None,
     )
+
+
+def test_a_saved_draft_has_its_approval_its_time_and_its_category() -> None:
+    message = DraftSaved.FromString(DRAFT_SAVED)
+    message.category_id = "news"
+    message.requested_time.FromDatetime(NOW)
+    saved = saved_draft(message)
+    assert (saved.is_approved, saved.requested_time, saved.draft.category_id) == (True, NOW, "news")
+
+
+def test_drafts_have_their_categories_in_answers_too() -> None:
+    found = drafts_by_key([DraftTargets(organization_id="acme", draft_id="d1", revision=2, category_id="news")])
+    assert found["acme", "d1"].category_id == "news"
+    assert draft("acme", DraftMessage(id="d1", category_id="news")).category_id == "news"
 
 
 def test_accounts_are_connected_or_not() -> None:

@@ -176,7 +176,14 @@ class Queue:
         await self.database.run(lambda tx: use_case(tx, events, self.now))
 
     async def save_draft(
-        self, draft_id: str, *targets: tuple[str, str, str] | str, revision: int = 1, version: int = 1
+        self,
+        draft_id: str,
+        *targets: tuple[str, str, str] | str,
+        revision: int = 1,
+        version: int = 1,
+        category: str = "",
+        is_approved: bool = False,
+        requested_time: datetime | None = None,
     ) -> Draft:
         """Saves a draft. A target is (account, channel, destination), or an account, which means its Facebook feed."""
         draft = Draft(
@@ -189,10 +196,12 @@ class Queue:
                 else Target(social_account_id=each[0], channel=each[1], destination=each[2])
                 for each in targets
             ),
+            category_id=category,
         )
         if draft_id not in self.drafts.drafts or self.drafts.drafts[draft_id].revision <= revision:
             self.drafts.drafts[draft_id] = draft
-        await self.apply(self.follow_drafts, SavedDraft(draft=draft, version=version))
+        saved = SavedDraft(draft=draft, version=version, is_approved=is_approved, requested_time=requested_time)
+        await self.apply(self.follow_drafts, saved)
         return draft
 
     async def put_schedule(

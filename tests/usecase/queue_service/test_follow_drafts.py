@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
+from queue_service.adapters.postgres.drafts import find_drafts, lock_drafts
 from queue_service.domain.draft import Draft, Target
 from queue_service.domain.job import JobState
 from testkit.clocks import START
@@ -16,6 +17,26 @@ if TYPE_CHECKING:
 
 HOUR = timedelta(hours=1)
 FEED, STORY = ("page", "facebook", ""), ("page", "instagram_feed", "42")
+
+
+async def test_the_newest_category_of_a_draft_is_kept(queue: "Queue") -> None:
+    for version, category in ((1, ""), (3, "news"), (2, "sport")):
+        await queue.save_draft("d1", FEED, version=version, category=category)
+    await queue.save_draft("d2", FEED)
+    async with queue.database.read_session() as session:
+        found = await find_drafts(session, [("acme", "d1"), ("acme", "d2")])
+    assert [known.draft.category_id for known in found.values()] == ["news", ""]
+    learned = Draft(organization_id="acme", id="d3", revision=1, targets=(), category_id="sport")
+    locked = await queue.database.run(lambda tx: lock_drafts(tx, [learned, found["acme", "d1"].draft]))
+    assert [each.draft.category_id for each in locked.values()] == ["news", "sport"]
+
+
+async def test_the_time_that_a_draft_asks_for_is_kept_until_it_asks_for_none(queue: "Queue") -> None:
+    asks = text("select approved, requested_time from draft where id = 'd1'")
+    for version, is_approved, time in ((1, False, START + HOUR), (2, True, START + 2 * HOUR), (3, False, None)):
+        await queue.save_draft("d1", version=version, is_approved=is_approved, requested_time=time)
+        async with queue.database.read() as connection:
+            assert tuple((await connection.execute(asks)).one()) == (is_approved, time)
 
 
 async def test_a_target_added_to_a_scheduled_draft_joins_its_slot(queue: "Queue") -> None:

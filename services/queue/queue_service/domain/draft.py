@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TypeAlias
 
 from queue_service.domain.slot import DRAFT_PUBLISHED, BlockingSlot
@@ -24,6 +25,7 @@ class Draft:
     id: str
     revision: int
     targets: tuple[Target, ...]
+    category_id: str = ""
 
     @property
     def key(self) -> DraftKey:
@@ -113,6 +115,9 @@ class SavedDraft:
 
     draft: Draft
     version: int
+    is_approved: bool = False
+    # The time that the draft asks for.
+    requested_time: datetime | None = None
 
 
 def _is_published(draft: Draft, sent: PublishedTarget) -> Refused:

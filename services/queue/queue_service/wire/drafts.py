@@ -6,11 +6,16 @@ from postflow.drafts.v1 import draft_pb2, draft_targets_service_pb2, drafts_even
 from queue_service.domain.draft import Draft, DraftKey, SavedDraft
 from queue_service.wire.required import required
 from queue_service.wire.targets import targets
+from servicekit.timestamps import moment
 
 
 def draft(organization_id: str, message: draft_pb2.Draft) -> Draft:
     return Draft(
-        organization_id=organization_id, id=message.id, revision=message.revision, targets=targets(message.targets)
+        organization_id=organization_id,
+        id=message.id,
+        revision=message.revision,
+        targets=targets(message.targets),
+        category_id=message.category_id,
     )
 
 
@@ -28,6 +33,7 @@ def drafts_by_key(messages: Iterable[draft_targets_service_pb2.DraftTargets]) ->
             id=each.draft_id,
             revision=each.revision,
             targets=targets(each.targets),
+            category_id=each.category_id,
         )
         for each in messages
     )
@@ -41,6 +47,9 @@ def saved_draft(message: drafts_events_pb2.DraftSaved) -> SavedDraft:
             id=required(message.draft_id, "draft_id"),
             revision=message.revision,
             targets=targets(message.targets),
+            category_id=message.category_id,
         ),
         version=message.version,
+        is_approved=message.approved,
+        requested_time=moment(message.requested_time) if message.HasField("requested_time") else None,
     )

@@ -16,7 +16,7 @@ from servicekit.pg.database import Transaction
 from servicekit.pg.session import Session, Statement
 
 _FIND_DRAFTS = Statement("""
-    select u.organization_id, u.id, known.revision, known.targets, array(
+    select u.organization_id, u.id, known.revision, known.targets, known.category_id, array(
         select account.id from jsonb_array_elements(known.targets) as target cross join lateral (
             select a.id from social_account a
             where a.organization_id = u.organization_id and a.id = target ->> 0 and a.is_connected offset 0
@@ -24,22 +24,24 @@ _FIND_DRAFTS = Statement("""
     )
     from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as u (organization_id, id)
     cross join lateral (
-        select d.revision, d.targets from draft d
+        select d.revision, d.targets, d.category_id from draft d
         where d.organization_id = u.organization_id and d.id = u.id offset 0
     ) as known
 """)
 
 # Versions decide, not the order of arrival. The live slots of a saved draft get its revision, because commands name the
-# newest revision known. Nothing reads `approved`; the column stays until a migration drops it.
+# newest revision known.
 _SAVE_DRAFTS = text("""
     with saved as (
-        insert into draft as d (organization_id, id, version, revision, targets, approved)
-        select s.*, false from unnest(
+        insert into draft as d (organization_id, id, version, revision, targets, approved, requested_time, category_id)
+        select * from unnest(
             cast(:organization_ids as text[]), cast(:ids as text[]), cast(:versions as bigint[]),
-            cast(:revisions as bigint[]), cast(:targets as jsonb[])
-        ) as s
+            cast(:revisions as bigint[]), cast(:targets as jsonb[]), cast(:are_approved as boolean[]),
+            cast(:requested_times as timestamptz[]), cast(:category_ids as text[])
+        )
         on conflict (organization_id, id) do update set
-            version = excluded.version, revision = excluded.revision, targets = excluded.targets
+            version = excluded.version, revision = excluded.revision, targets = excluded.targets,
+            approved = excluded.approved, requested_time = excluded.requested_time, category_id = excluded.category_id
         where d.version < excluded.version
         returning d.organization_id, d.id, d.revision
     ),
@@ -94,10 +96,10 @@ _EXTEND_SLOTS = text("""
 # adds is therefore either in the row already, or the save sees the slot. LATERAL with FOR SHARE or OFFSET 0 leaves only
 # lookups by key, however small the tables were when the plan was made.
 _LOCK_DRAFTS = Statement("""
-    select u.organization_id, u.id, known.revision, known.targets, found.*
+    select u.organization_id, u.id, known.revision, known.targets, known.category_id, found.*
     from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as u (organization_id, id)
     cross join lateral (
-        select d.revision, d.targets from draft d
+        select d.revision, d.targets, d.category_id from draft d
         where d.organization_id = u.organization_id and d.id = u.id for share
     ) as known
     left join lateral (
@@ -110,11 +112,12 @@ _LOCK_DRAFTS = Statement("""
     ) as found on true
 """)
 _ADD_DRAFTS = text("""
-    insert into draft (organization_id, id, version, revision, approved, targets)
-    select u.organization_id, u.id, 0, u.revision, false, u.targets
+    insert into draft (organization_id, id, version, revision, approved, targets, category_id)
+    select u.organization_id, u.id, 0, u.revision, false, u.targets, u.category_id
     from unnest(
-        cast(:organization_ids as text[]), cast(:ids as text[]), cast(:revisions as bigint[]), cast(:targets as jsonb[])
-    ) as u (organization_id, id, revision, targets)
+        cast(:organization_ids as text[]), cast(:ids as text[]), cast(:revisions as bigint[]),
+        cast(:targets as jsonb[]), cast(:category_ids as text[])
+    ) as u (organization_id, id, revision, targets, category_id)
     on conflict do nothing
 """)
 
@@ -122,11 +125,11 @@ _ADD_DRAFTS = text("""
 async def find_drafts(session: Session, keys: Collection[DraftKey]) -> dict[DraftKey, KnownDraft]:
     names = {"organization_ids": [key[0] for key in keys], "ids": [key[1] for key in keys]}
     return {
-        (organization_id, draft_id): KnownDraft(
-            draft=Draft(organization_id=organization_id, id=draft_id, revision=revision, targets=_decoded(targets)),
+        (of_draft[0], of_draft[1]): KnownDraft(
+            draft=_draft(*of_draft),
             connected=frozenset(connected),
         )
-        for organization_id, draft_id, revision, targets, connected in await session.fetch(_FIND_DRAFTS, names)
+        for *of_draft, connected in await session.fetch(_FIND_DRAFTS, names)
     }
 
 
@@ -142,6 +145,7 @@ async def lock_drafts(tx: Transaction, drafts: Iterable[Draft]) -> dict[DraftKey
         learned = {
             "revisions": [draft.revision for draft in unique.values()],
             "targets": [_encoded(draft.targets) for draft in unique.values()],
+            "category_ids": [draft.category_id for draft in unique.values()],
         }
         await tx.connection.execute(_ADD_DRAFTS, names | learned)
         locked = _locked(await tx.fetch(_LOCK_DRAFTS, names))
@@ -161,6 +165,9 @@ async def save_drafts(connection: AsyncConnection, drafts: Iterable[SavedDraft])
             "versions": [each.version for each in ordered],
             "revisions": [each.draft.revision for each in ordered],
             "targets": [_encoded(each.draft.targets) for each in ordered],
+            "are_approved": [each.is_approved for each in ordered],
+            "requested_times": [each.requested_time for each in ordered],
+            "category_ids": [each.draft.category_id for each in ordered],
         },
     )
 
@@ -180,17 +187,29 @@ async def extend_slots(
 
 def _locked(rows: Iterable[Any]) -> dict[DraftKey, LockedDraft]:
     found: dict[DraftKey, LockedDraft] = {}
-    for organization_id, draft_id, revision, targets, slot_id, account, time, is_live, *of_target in rows:
-        key = (organization_id, draft_id)
+    for row in rows:
+        *of_draft, slot_id, account, time, is_live = row[:9]
+        key = (of_draft[0], of_draft[1])
         if key not in found:
-            known = Draft(organization_id=organization_id, id=draft_id, revision=revision, targets=_decoded(targets))
-            found[key] = LockedDraft(draft=known)
+            found[key] = LockedDraft(draft=_draft(*of_draft))
         if is_live:
             slot = BlockingSlot(slot_id=slot_id, social_account_id=account, schedule_time=time)
             found[key] = found[key].with_slots([slot])
         elif slot_id:
-            found[key] = found[key].with_published(_published(account, *of_target))
+            found[key] = found[key].with_published(_published(account, *row[9:]))
     return found
+
+
+def _draft(
+    organization_id: str, draft_id: str, revision: int, targets: Iterable[Sequence[str]], category_id: str
+) -> Draft:
+    return Draft(
+        organization_id=organization_id,
+        id=draft_id,
+        revision=revision,
+        targets=_decoded(targets),
+        category_id=category_id,
+    )
 
 
 def _published(account: str, channel: str, destination: str, job_id: str, external_url: str) -> PublishedTarget:

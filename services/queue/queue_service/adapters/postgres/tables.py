@@ -115,7 +115,7 @@ draft = Table(
     Column("id", Text, nullable=False),
     Column("version", BigInteger, nullable=False),
     Column("revision", BigInteger, nullable=False),
-    # Nothing reads it any more.
+    # Whether its newest announcement was approved; false if the previous release saved it.
     Column("approved", Boolean, nullable=False),
     Column("targets", JSONB, nullable=False),
     Column("requested_time", Timestamp),
