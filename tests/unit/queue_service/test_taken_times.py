@@ -38,6 +38,15 @@ def test_a_slot_that_was_added_blocks_its_minute(seconds: float, is_taken: bool)
     assert (blocking and blocking.slot_id) == ("s1" if is_taken else None)
 
 
+def test_the_earliest_of_the_slots_in_the_way_is_named() -> None:
+    later = BlockingSlot(slot_id="s0", social_account_id="page", schedule_time=START + timedelta(seconds=60))
+    taken = TakenTimes({(PAGE, START + timedelta(seconds=30)): later})
+    taken.add([added()])
+    blocking = taken.blocking(PAGE, START + timedelta(seconds=30))
+    assert blocking
+    assert blocking.slot_id == "s1"
+
+
 def test_an_account_of_the_same_name_elsewhere_is_free() -> None:
     taken = TakenTimes({})
     taken.add([added()])

@@ -12,14 +12,16 @@ class TakenTimes:
     """Live slots near the times that several calls want. A call that gets its times blocks those after it."""
 
     def __init__(self, near: Mapping[tuple[AccountKey, datetime], BlockingSlot]) -> None:
-        """`near` has a live slot for each (account, time) that is taken."""
+        """`near` has the earliest live slot for each (account, time) that is taken."""
         self._near = near
         self._added = defaultdict[AccountKey, list[BlockingSlot]](list)
 
     def blocking(self, account: AccountKey, time: datetime) -> BlockingSlot | None:
-        """Returns a slot less than a minute away from one of the times that were looked up."""
-        added = (slot for slot in self._added[account] if abs(slot.schedule_time - time) < SPACING)
-        return self._near.get((account, time)) or next(added, None)
+        """Returns the earliest slot less than a minute away from one of the times that were looked up."""
+        blocking = [slot for slot in self._added[account] if abs(slot.schedule_time - time) < SPACING]
+        if near := self._near.get((account, time)):
+            blocking.append(near)
+        return min(blocking, key=lambda slot: slot.schedule_time, default=None)
 
     def add(self, slots: Iterable[QueueSlot]) -> None:
         for slot in slots:

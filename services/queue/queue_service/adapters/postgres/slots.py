@@ -30,7 +30,7 @@ _NEAR = Statement("""
             and s.is_live
             and s.schedule_time > wanted.schedule_time - cast(:spacing as interval)
             and s.schedule_time < wanted.schedule_time + cast(:spacing as interval)
-        limit 1
+        order by s.schedule_time limit 1
     ) as near
 """)
 # One state at a time: the planner expects ten look-ups of an array, and may read all slots of the organization instead.
