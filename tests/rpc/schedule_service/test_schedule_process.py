@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from devstack.servers.nats import EmbeddedNats
 from postflow.bus.v1 import bus_pb2
-from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
+from postflow.queue.v1.queue_events_pb2 import SlotCanceled, SlotMoved, SlotScheduled
 from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule
 from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged
 from postflow.schedule.v1.schedule_service_pb2 import DeleteAccountScheduleRequest, PutAccountScheduleRequest
@@ -59,6 +59,19 @@ async def test_an_allocated_slot_keeps_the_schedule_until_it_moves_away(settings
         with pytest.raises(Refused), calling():
             await stub.DeleteAccountSchedule(DELETE)
         await tell(settings.nats_url, SlotMoved(**slot, revision=2, schedule_time=tomorrow - timedelta(days=2)))
+        await heard(settings, revision=2)
+        await stub.DeleteAccountSchedule(DELETE)
+
+
+async def test_a_canceled_slot_keeps_no_schedule(settings: Settings) -> None:
+    slot: dict[str, Any] = {"organization_id": "acme", "slot_id": "s1", "social_account_id": "page", "draft_id": "d1"}
+    slot["schedule_time"] = SystemClock().now() + timedelta(days=1)
+    async with running(await compose(settings)) as channel:
+        stub = ScheduleServiceStub(channel)
+        await stub.PutAccountSchedule(PUT)
+        await tell(settings.nats_url, SlotScheduled(**slot, revision=1))
+        await heard(settings, revision=1)
+        await tell(settings.nats_url, SlotCanceled(**slot, revision=2))
         await heard(settings, revision=2)
         await stub.DeleteAccountSchedule(DELETE)
 

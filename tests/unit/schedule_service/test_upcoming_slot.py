@@ -27,6 +27,12 @@ def test_the_highest_revision_counts_in_any_order() -> None:
         assert newest(heard) == [events[-1]]
 
 
+def test_a_cancellation_is_newer_than_an_event_of_its_revision() -> None:
+    events = [replace(SLOT, revision=2), replace(SLOT, revision=2, is_canceled=True), SLOT]
+    for heard in permutations(events):
+        assert newest(heard) == [events[1]]
+
+
 def test_slots_are_keyed_and_sorted_by_organization_and_id() -> None:
     others = [replace(SLOT, organization_id="zenith"), replace(SLOT, slot_id="s0")]
     assert newest([*others, SLOT]) == [others[1], SLOT, others[0]]

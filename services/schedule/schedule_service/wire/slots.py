@@ -3,12 +3,12 @@
 from datetime import datetime
 from typing import TypeAlias
 
-from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
+from postflow.queue.v1.queue_events_pb2 import SlotCanceled, SlotMoved, SlotScheduled
 from schedule_service.domain.calendars.upcoming_slot import UpcomingSlot
 from servicekit.faults import InvalidRequest
 from servicekit.timestamps import moment
 
-SlotEvent: TypeAlias = SlotScheduled | SlotMoved
+SlotEvent: TypeAlias = SlotScheduled | SlotMoved | SlotCanceled
 
 
 def upcoming_slot(event: SlotEvent) -> UpcomingSlot:
@@ -20,8 +20,9 @@ def upcoming_slot(event: SlotEvent) -> UpcomingSlot:
         social_account_id=event.social_account_id,
         revision=event.revision,
         schedule_time=moment(event.schedule_time),
-        time_zone=event.time_zone,
-        nominal=_nominal(event.nominal_local_time),
+        time_zone="" if isinstance(event, SlotCanceled) else event.time_zone,
+        nominal=None if isinstance(event, SlotCanceled) else _nominal(event.nominal_local_time),
+        is_canceled=isinstance(event, SlotCanceled),
     )
 
 

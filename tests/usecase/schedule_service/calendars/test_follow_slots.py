@@ -2,12 +2,15 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import permutations
 from typing import TYPE_CHECKING
 
 import pytest
 from sqlalchemy import text
 
+from schedule_service.adapters.postgres.upcoming_slots import find_slots_ahead
 from schedule_service.domain.calendars.upcoming_slot import UpcomingSlot
 from servicekit.pg.database import Database
 from testkit.clocks import START
@@ -42,6 +45,26 @@ async def test_the_newest_revision_wins_in_any_order(schedules: "Schedules", a_s
     assert await known(schedules.database) == sorted(
         ("acme", f"s{number}", "page", 3, START + timedelta(hours=number, days=3)) for number in range(30)
     )
+
+
+async def test_a_canceled_slot_counts_for_no_account_in_any_order(schedules: "Schedules", a_slot: MakeSlot) -> None:
+    events = [a_slot(), a_slot(revision=2), a_slot(revision=2, is_canceled=True)]
+    for number, heard in enumerate(permutations(events)):
+        for event in (*heard, events[2], events[1]):
+            await schedules.receive(replace(event, slot_id=f"s{number}"))
+    canceled = await known(schedules.database)
+    assert len(canceled) == 6
+    assert {(account, revision) for _, _, account, revision, _ in canceled} == {("", 2)}
+    async with schedules.database.read() as connection:
+        ahead = await find_slots_ahead(connection, "acme", "page", now=START)
+    assert (ahead.count, ahead.last_time) == (0, None)
+
+
+async def test_a_canceled_slot_is_forgotten_after_its_time(schedules: "Schedules", a_slot: MakeSlot) -> None:
+    await schedules.receive(a_slot(is_canceled=True))
+    schedules.clock.moment = START + timedelta(hours=3)
+    assert not await schedules.delete_past()
+    assert await known(schedules.database) == []
 
 
 async def test_slots_of_two_organizations_may_have_one_id(schedules: "Schedules", a_slot: MakeSlot) -> None:

@@ -18,6 +18,7 @@ _SAVE = text("""
         revision = excluded.revision, schedule_time = excluded.schedule_time, time_zone = excluded.time_zone,
         nominal_local_time = excluded.nominal_local_time
     where known.revision < excluded.revision
+        or (known.revision = excluded.revision and known.social_account_id <> '' and excluded.social_account_id = '')
 """)
 _AHEAD = text("""
     select (
@@ -65,13 +66,16 @@ _DELETE_PAST = text("""
 
 
 async def save_slots(connection: AsyncConnection, slots: Sequence[UpcomingSlot]) -> None:
-    """Saves slots, each given once, in the order of their keys, so that two writers cannot deadlock."""
+    """Saves slots, each given once, in the order of their keys, so that two writers cannot deadlock.
+
+    A canceled slot counts for no account, but its row stays until its time: older events may follow.
+    """
     await connection.execute(
         _SAVE,
         {
             "organization_ids": [slot.organization_id for slot in slots],
             "slot_ids": [slot.slot_id for slot in slots],
-            "social_account_ids": [slot.social_account_id for slot in slots],
+            "social_account_ids": ["" if slot.is_canceled else slot.social_account_id for slot in slots],
             "revisions": [slot.revision for slot in slots],
             "schedule_times": [slot.schedule_time for slot in slots],
             "time_zones": [slot.time_zone for slot in slots],

@@ -23,6 +23,7 @@ class UpcomingSlot:
     schedule_time: datetime
     time_zone: str = ""  # empty: Queue did not send it, or the account had no schedule
     nominal: datetime | None = None  # the wall-clock time of its weekly slot; None: it comes from no weekly slot
+    is_canceled: bool = False
 
 
 class NominalSlot(NamedTuple):
@@ -50,8 +51,12 @@ class SlotsAhead:
 
 
 def newest(received: Iterable[UpcomingSlot]) -> list[UpcomingSlot]:
-    """Returns each slot once, at its highest revision, sorted by organization and id."""
-    return sorted(versions.newest(received, key=_key, version=lambda slot: slot.revision), key=_key)
+    """Returns each slot once, at its highest revision, sorted by organization and id.
+
+    Of two events with one revision, a cancellation is the newer.
+    """
+    canceled_last = sorted(received, key=lambda slot: slot.is_canceled, reverse=True)
+    return sorted(versions.newest(canceled_last, key=_key, version=lambda slot: slot.revision), key=_key)
 
 
 def _key(slot: UpcomingSlot) -> tuple[str, str]:
