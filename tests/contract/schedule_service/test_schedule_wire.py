@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from civil.weekly import WeeklySlot
 from civil.windows import SendWindow
 from civil.zones import find_zone, zone_names
-from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
+from postflow.queue.v1.queue_events_pb2 import SlotCanceled, SlotMoved, SlotScheduled
 from postflow.schedule.v1.account_schedule_pb2 import DAY_OF_WEEK_MONDAY, AccountSchedule
 from postflow.schedule.v1.account_schedule_pb2 import WeeklySlot as WeeklySlotMessage
 from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged
@@ -33,15 +33,26 @@ windows = (
     .filter(lambda parts: parts[2] is None or parts[1] < parts[2])
     .map(lambda parts: SendWindow(days=parts[0], start=parts[1], end=parts[2]))
 )
-timetables = st.builds(
-    Timetable,
-    name=st.text(max_size=20),
-    zone=st.sampled_from(sorted(zone_names())).map(find_zone),
-    weekly_slots=st.lists(slots, unique=True, max_size=20).map(sorted).map(tuple),
-    max_posts_per_day=st.integers(0, 10_000),
-    enabled=st.booleans(),
-    send_window=st.none() | windows,
-    min_spacing=st.integers(0, 86_400).map(lambda seconds: timedelta(seconds=seconds)),
+
+
+@st.composite
+def _with_categories(draw: st.DrawFn, timetables: st.SearchStrategy[Timetable]) -> Timetable:
+    timetable = draw(timetables)
+    chosen = {slot: draw(st.sampled_from(["", "news", "sport"])) for slot in timetable.weekly_slots}
+    return replace(timetable, categories={slot: category for slot, category in chosen.items() if category})
+
+
+timetables = _with_categories(
+    st.builds(
+        Timetable,
+        name=st.text(max_size=20),
+        zone=st.sampled_from(sorted(zone_names())).map(find_zone),
+        weekly_slots=st.lists(slots, unique=True, max_size=20).map(sorted).map(tuple),
+        max_posts_per_day=st.integers(0, 10_000),
+        enabled=st.booleans(),
+        send_window=st.none() | windows,
+        min_spacing=st.integers(0, 86_400).map(lambda seconds: timedelta(seconds=seconds)),
+    )
 )
 
 # An event as the first release encoded it: it may wait in a stream for a month.
@@ -127,6 +138,22 @@ def test_stored_events_of_slots_still_decode() -> None:
     assert upcoming_slot(SlotMoved.FromString(SLOT_MOVED)) == replace(
         SLOT, revision=2, time_zone="Europe/Berlin", nominal=datetime(2026, 3, 2, 10, 0)
     )
+
+
+def test_a_canceled_slot_is_read_as_one_that_is_gone() -> None:
+    event = SlotCanceled(organization_id="acme", slot_id="s1", social_account_id="page", revision=3)
+    event.schedule_time.FromDatetime(NOW)
+    assert upcoming_slot(event) == UpcomingSlot(
+        organization_id="acme",
+        slot_id="s1",
+        social_account_id="page",
+        revision=3,
+        schedule_time=NOW,
+        is_canceled=True,
+    )
+    event.ClearField("schedule_time")
+    with pytest.raises(InvalidRequest):
+        upcoming_slot(event)
 
 
 @pytest.mark.parametrize("field", ["organization_id", "slot_id", "social_account_id", "schedule_time"])

@@ -20,7 +20,11 @@ from postflow.schedule.v1.account_schedule_pb2 import (
     SendWindow,
     WeeklySlot,
 )
-from postflow.schedule.v1.schedule_service_pb2 import FindSlotTimesRequest, PutAccountScheduleRequest
+from postflow.schedule.v1.schedule_service_pb2 import (
+    FindSlotTimesRequest,
+    GetAccountScheduleRequest,
+    PutAccountScheduleRequest,
+)
 from servicekit.faults import Conflict, InvalidRequest, NotFound
 from testkit.refusals import fault_of
 
@@ -70,6 +74,41 @@ async def test_a_schedule_is_enabled_by_default(stub: Stub) -> None:
     off = await stub.PutAccountSchedule(put(weekly_slots=[NINE], enabled=False))
     assert not off.account_schedule.enabled
     assert list((await stub.FindSlotTimes(find())).slot_times) == []
+
+
+async def test_weekly_slots_are_kept_for_categories(stub: Stub) -> None:
+    five = WeeklySlot(day_of_week=DAY_OF_WEEK_MONDAY, hour=17, category_id="news")
+    stored = (await stub.PutAccountSchedule(put(weekly_slots=[five, NINE]))).account_schedule
+    assert list(stored.weekly_slots) == [NINE, five]
+    read = await stub.GetAccountSchedule(GetAccountScheduleRequest(organization_id="acme", social_account_id="page"))
+    assert list(read.account_schedule.weekly_slots) == [NINE, five]
+    found = {
+        str(asked): [
+            (time.local_time, time.category_id) for time in (await stub.FindSlotTimes(find(**asked))).slot_times
+        ]
+        for asked in (
+            {"after": MONDAY, "count": 2},
+            {"after": MONDAY, "count": 1, "of_category_only": True},
+            {"after": MONDAY, "count": 2, "of_category_only": True, "category_id": "news"},
+            {"after": MONDAY, "count": 2, "of_category_only": True, "category_id": "sport"},
+        )
+    }
+    assert list(found.values()) == [
+        [("09:00", ""), ("17:00", "news")],
+        [("09:00", "")],
+        [("17:00", "news")] * 2,
+        [],
+    ]
+    nobodys = await stub.FindSlotTimes(find(after=MONDAY, of_category_only=True, category_id="sport"))
+    assert nobodys.searched_until.ToDatetime(UTC) == MONDAY + timedelta(days=730)
+
+
+async def test_a_change_of_category_is_a_change_of_the_schedule(stub: Stub) -> None:
+    before = (await stub.PutAccountSchedule(put(weekly_slots=[NINE]))).account_schedule
+    news = WeeklySlot(day_of_week=DAY_OF_WEEK_MONDAY, hour=9, category_id="news")
+    after = (await stub.PutAccountSchedule(put(weekly_slots=[news]))).account_schedule
+    again = (await stub.PutAccountSchedule(put(weekly_slots=[news]))).account_schedule
+    assert (after.version, again.version) == (before.version + 1, before.version + 1)
 
 
 async def test_ten_times_are_returned_by_default(stub: Stub) -> None:
@@ -228,6 +267,14 @@ async def test_a_misspelt_zone_is_refused_with_the_right_spelling(stub: Stub) ->
         ({"name": "a\0b"}, "account_schedule.name"),
         ({"max_posts_per_day": -1}, "account_schedule.max_posts_per_day"),
         ({"weekly_slots": [NINE, NINE]}, "account_schedule.weekly_slots[1]"),
+        (
+            {"weekly_slots": [NINE, WeeklySlot(day_of_week=DAY_OF_WEEK_MONDAY, hour=9, category_id="news")]},
+            "account_schedule.weekly_slots[1]",
+        ),
+        (
+            {"weekly_slots": [WeeklySlot(day_of_week=DAY_OF_WEEK_MONDAY, category_id="the news")]},
+            "account_schedule.weekly_slots[0].category_id",
+        ),
         ({"weekly_slots": [NINE] * 501}, "account_schedule.weekly_slots"),
         (
             {"weekly_slots": [WeeklySlot(day_of_week=DAY_OF_WEEK_UNSPECIFIED)]},
@@ -299,6 +346,8 @@ async def test_a_bad_schedule_is_refused_by_field(
         ({"before": MONDAY - timedelta(days=9000)}, "before"),
         ({"after": Timestamp(seconds=253_402_300_800)}, "after"),
         ({"before": Timestamp(nanos=-1)}, "before"),
+        ({"category_id": "news"}, "category_id"),
+        ({"of_category_only": True, "category_id": "the news"}, "category_id"),
         ({"after": datetime(1, 1, 1, tzinfo=UTC)}, "after"),
         ({"after": datetime(9999, 12, 31, tzinfo=UTC)}, "after"),
     ],

@@ -130,6 +130,10 @@ async def test_every_change_is_announced(stub: Stub, rules: "RuleCalls", announc
             {"weekly_slots": [WeeklySlot(day_of_week=DAY_OF_WEEK_MONDAY, hour=24)]},
             "schedule_rule.weekly_slots[0].hour",
         ),
+        (
+            {"weekly_slots": [MONDAY, WeeklySlot(day_of_week=DAY_OF_WEEK_SUNDAY, category_id="news")]},
+            "schedule_rule.weekly_slots[1].category_id",
+        ),
         ({"weekly_slots": [MONDAY] * 501}, "schedule_rule.weekly_slots"),
         ({"rrule": "FREQ=DAILY"}, "schedule_rule.rrule"),
         ({"rrule": "FREQ=SECONDLY", "weekly_slots": []}, "schedule_rule.rrule"),

@@ -21,6 +21,8 @@ MONDAYS = Timetable(
     enabled=True,
 )
 
+WEEK = Search(start=NOW, end=NOW + timedelta(days=7), count=10)
+
 
 def found(start: str, end: str, count: int = 10, timetable: Timetable = MONDAYS) -> list[str]:
     wanted = Search(start=utc(start), end=utc(end), count=count)
@@ -99,3 +101,19 @@ def test_a_search_that_is_not_full_reaches_its_end() -> None:
 def test_a_disabled_schedule_and_one_without_slots_have_no_times(none: Timetable) -> None:
     answer = slot_times(none, Search(start=NOW, end=NOW + HORIZON, count=1))
     assert (answer.times, answer.searched_until) == ((), NOW + HORIZON)
+
+
+def test_a_search_finds_the_times_of_one_category() -> None:
+    evening = MONDAYS.weekly_slots[1]
+    news = replace(MONDAYS, categories={evening: "news"})
+    hours = {
+        category: [time.instant.hour for time in slot_times(news, replace(WEEK, category_id=category)).times]
+        for category in (None, "", "news", "sport")
+    }
+    assert hours == {None: [9, 17], "": [9], "news": [17], "sport": []}
+    assert slot_times(replace(news, enabled=False), replace(WEEK, category_id="news")).times == ()
+
+
+def test_a_category_without_weekly_slots_has_no_times_until_the_end() -> None:
+    none = slot_times(MONDAYS, replace(WEEK, category_id="news", end=WEEK.start + HORIZON))
+    assert (none.times, none.searched_until) == ((), WEEK.start + HORIZON)

@@ -125,6 +125,7 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
             after=not_before(request.after) if request.HasField("after") else None,
             before=not_before(request.before) if request.HasField("before") else None,
             count=request.count or _DEFAULT_COUNT,
+            category_id=schedules.wanted_category(request),
             known=Edition(request.known_schedule_version, request.known_tzdata_version),
         )
         return await schedules.find_slot_times_response(found.schedule, found.times)

@@ -9,6 +9,7 @@ from postflow.schedule.v1 import account_schedule_pb2, schedule_events_pb2
 from postflow.schedule.v1.schedule_service_pb2 import (
     CheckSendWindowResponse,
     DeleteAccountScheduleResponse,
+    FindSlotTimesRequest,
     FindSlotTimesResponse,
     PutAccountScheduleResponse,
 )
@@ -16,6 +17,7 @@ from schedule_service.domain.calendars.account_schedule import AccountSchedule, 
 from schedule_service.domain.calendars.slot_times import SlotTimes
 from schedule_service.domain.calendars.window_state import WindowState
 from schedule_service.wire.civil_times import (
+    categories,
     send_window,
     send_window_message,
     weekly_slot_message,
@@ -23,6 +25,7 @@ from schedule_service.wire.civil_times import (
     whole_seconds,
     zone,
 )
+from servicekit.faults import InvalidField
 from servicekit.pg.outbox import Announcement
 from topology import events_subject
 
@@ -34,6 +37,7 @@ def timetable(message: account_schedule_pb2.AccountSchedule) -> Timetable:
         name=message.name,
         zone=zone(message.time_zone, "account_schedule.time_zone"),
         weekly_slots=in_order_of_week(weekly_slots(message.weekly_slots), "account_schedule.weekly_slots"),
+        categories=categories(message.weekly_slots),
         max_posts_per_day=message.max_posts_per_day,
         enabled=message.enabled if message.HasField("enabled") else True,
         send_window=_send_window(message),
@@ -48,7 +52,7 @@ def shown(schedule: AccountSchedule) -> account_schedule_pb2.AccountSchedule:
         social_account_id=schedule.social_account_id,
         name=timetable.name,
         time_zone=timetable.zone.name,
-        weekly_slots=map(weekly_slot_message, timetable.weekly_slots),
+        weekly_slots=[weekly_slot_message(slot, timetable.category_of(slot)) for slot in timetable.weekly_slots],
         max_posts_per_day=timetable.max_posts_per_day,
         enabled=timetable.enabled,
         etag=schedule.etag,
@@ -82,6 +86,15 @@ def account_schedule_changed(schedule: AccountSchedule) -> Announcement:
     )
 
 
+def wanted_category(request: FindSlotTimesRequest) -> str | None:
+    """Returns the category of the times asked for; empty for times of no category, None for all."""
+    if request.of_category_only:
+        return request.category_id
+    if request.category_id:
+        raise InvalidField("category_id", "is valid only with of_category_only")
+    return None
+
+
 async def find_slot_times_response(schedule: AccountSchedule, found: SlotTimes | None) -> FindSlotTimesResponse:
     """Encodes the times a hundred at a time: a thousand take milliseconds, and other calls run in between."""
     if found is None:
@@ -99,7 +112,7 @@ async def find_slot_times_response(schedule: AccountSchedule, found: SlotTimes |
         if first:
             await asyncio.sleep(0)
         times = found.times[first : first + _ENCODED_AT_ONCE]
-        response.slot_times.extend(_slot_time(each, timetable.send_window) for each in times)
+        response.slot_times.extend(_slot_time(each, timetable) for each in times)
     return response
 
 
@@ -114,8 +127,8 @@ def check_send_window_response(schedule: AccountSchedule, state: WindowState) ->
     )
 
 
-def _slot_time(occurrence: Occurrence, window: SendWindow | None) -> account_schedule_pb2.SlotTime:
-    local = occurrence.local
+def _slot_time(occurrence: Occurrence, timetable: Timetable) -> account_schedule_pb2.SlotTime:
+    local, window = occurrence.local, timetable.send_window
     return account_schedule_pb2.SlotTime(
         time=occurrence.instant,
         local_date=local.date().isoformat(),
@@ -124,6 +137,7 @@ def _slot_time(occurrence: Occurrence, window: SendWindow | None) -> account_sch
         shifted=occurrence.shifted,
         outside_send_window=window is not None and not window.contains(local),
         nominal_local_time=occurrence.nominal.isoformat(timespec="minutes"),
+        category_id=timetable.category_of(occurrence.slot),
     )
 
 

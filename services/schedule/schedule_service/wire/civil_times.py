@@ -54,11 +54,22 @@ def zone(name: str, field: str) -> Zone:
 
 
 def weekly_slots(messages: Iterable[account_schedule_pb2.WeeklySlot]) -> list[WeeklySlot]:
-    return [WeeklySlot(day=DAYS.index(each.day_of_week), hour=each.hour, minute=each.minute) for each in messages]
+    return [_weekly_slot(each) for each in messages]
 
 
-def weekly_slot_message(slot: WeeklySlot) -> account_schedule_pb2.WeeklySlot:
-    return account_schedule_pb2.WeeklySlot(day_of_week=DAYS[slot.day], hour=slot.hour, minute=slot.minute)
+def categories(messages: Iterable[account_schedule_pb2.WeeklySlot]) -> dict[WeeklySlot, str]:
+    """Returns the categories of the weekly slots that are kept for one."""
+    return {_weekly_slot(each): each.category_id for each in messages if each.category_id}
+
+
+def weekly_slot_message(slot: WeeklySlot, category_id: str = "") -> account_schedule_pb2.WeeklySlot:
+    return account_schedule_pb2.WeeklySlot(
+        day_of_week=DAYS[slot.day], hour=slot.hour, minute=slot.minute, category_id=category_id
+    )
+
+
+def _weekly_slot(message: account_schedule_pb2.WeeklySlot) -> WeeklySlot:
+    return WeeklySlot(day=DAYS.index(message.day_of_week), hour=message.hour, minute=message.minute)
 
 
 def send_window(message: account_schedule_pb2.SendWindow, field: str) -> SendWindow:

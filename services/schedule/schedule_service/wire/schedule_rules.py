@@ -7,6 +7,7 @@ from typing import Any
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
+from civil.weekly import WeeklySlot
 from postflow.schedule.v1 import schedule_events_pb2, schedule_rule_pb2
 from postflow.schedule.v1.schedule_service_pb2 import (
     CreateScheduleRuleResponse,
@@ -157,6 +158,15 @@ def _optional_date(text: str, field: str) -> date | None:
     return _date(text, field) if text else None
 
 
+def _without_categories(rule: schedule_rule_pb2.ScheduleRule) -> list[WeeklySlot]:
+    """Refuses weekly slots that are kept for a category: a rule has one category for all of its times."""
+    for place, slot in enumerate(rule.weekly_slots):
+        if slot.category_id:
+            field = f"schedule_rule.weekly_slots[{place}].category_id"
+            raise InvalidField(field, "must be empty: a rule has a category of its own")
+    return weekly_slots(rule.weekly_slots)
+
+
 _POLICIES = {
     number: AssetPolicy(name.removeprefix("ASSET_POLICY_"))
     for name, number in schedule_rule_pb2.AssetPolicy.items()
@@ -166,7 +176,7 @@ _POLICIES = {
 _READERS: Mapping[str, Callable[[schedule_rule_pb2.ScheduleRule], Any]] = {
     "name": lambda rule: rule.name,
     "time_zone": lambda rule: zone(rule.time_zone, "schedule_rule.time_zone"),
-    "weekly_slots": lambda rule: in_order_of_week(weekly_slots(rule.weekly_slots), "schedule_rule.weekly_slots"),
+    "weekly_slots": lambda rule: in_order_of_week(_without_categories(rule), "schedule_rule.weekly_slots"),
     "rrule": lambda rule: rule.rrule,
     "start_time": lambda rule: clock(rule.start_time) if rule.HasField("start_time") else None,
     "start_date": lambda rule: _optional_date(rule.start_date, "schedule_rule.start_date"),

@@ -65,6 +65,20 @@ async def test_a_window_and_a_spacing_can_be_removed(schedules: "Schedules") -> 
     assert (bare.HasField("send_window"), bare.HasField("min_spacing")) == (False, False)
 
 
+async def test_categories_are_announced_and_need_their_weekly_slots(schedules: "Schedules") -> None:
+    sunday, _, saturday = schedules.timetable.weekly_slots
+    kept = replace(schedules.timetable, categories={sunday: "news", saturday: "sport"})
+    await schedules.put(kept)
+    [announced] = schedules.announced.schedules
+    assert [slot.category_id for slot in announced.weekly_slots] == ["news", "", "sport"]
+    # The release before knows no categories.
+    async with schedules.database.statement() as connection:
+        await connection.execute(text("update account_schedule set weekly_slots = weekly_slots[2:3]"))
+    assert [slot.category_id for slot in (await schedules.get()).weekly_slots] == ["", "sport"]
+    await schedules.put()
+    assert not any(slot.category_id for slot in (await schedules.get()).weekly_slots)
+
+
 async def test_the_same_schedule_is_neither_changed_nor_announced_again(schedules: "Schedules") -> None:
     first = await schedules.put()
     assert await schedules.put() == first

@@ -16,7 +16,7 @@ _MINUTES_OF_DAY = 24 * 60
 _SELECT = """
     select organization_id, social_account_id, name, time_zone, weekly_slots, max_posts_per_day, enabled,
         window_days, window_start, window_end, min_spacing, tzdata_version, version, create_time, update_time,
-        delete_time, slots_elsewhere
+        delete_time, slots_elsewhere, kept_slots, kept_for
     from account_schedule
 """
 _LAST = text(f"{_SELECT} where organization_id = :organization_id and social_account_id = :social_account_id")
@@ -32,18 +32,18 @@ _LOCK = text("""
 _SAVE = text("""
     insert into account_schedule (organization_id, social_account_id, name, time_zone, weekly_slots, max_posts_per_day,
         enabled, window_days, window_start, window_end, min_spacing, tzdata_version, version, create_time, update_time,
-        delete_time, slots_elsewhere)
+        delete_time, slots_elsewhere, kept_slots, kept_for)
     values (:organization_id, :social_account_id, :name, :time_zone, cast(:weekly_slots as smallint[]),
         :max_posts_per_day, :enabled, cast(:window_days as smallint[]), :window_start, :window_end, :min_spacing,
         :tzdata_version, :version, :create_time, :update_time, :delete_time,
-        :slots_elsewhere)
+        :slots_elsewhere, cast(:kept_slots as smallint[]), cast(:kept_for as text[]))
     on conflict (organization_id, social_account_id) do update set name = excluded.name,
         time_zone = excluded.time_zone, weekly_slots = excluded.weekly_slots,
         max_posts_per_day = excluded.max_posts_per_day, enabled = excluded.enabled,
         window_days = excluded.window_days, window_start = excluded.window_start, window_end = excluded.window_end,
         min_spacing = excluded.min_spacing, tzdata_version = excluded.tzdata_version, version = excluded.version,
         create_time = excluded.create_time, update_time = excluded.update_time, delete_time = excluded.delete_time,
-        slots_elsewhere = excluded.slots_elsewhere
+        slots_elsewhere = excluded.slots_elsewhere, kept_slots = excluded.kept_slots, kept_for = excluded.kept_for
 """)
 
 
@@ -106,17 +106,22 @@ def _columns(schedule: AccountSchedule) -> dict[str, object]:
         "update_time": schedule.update_time,
         "delete_time": schedule.delete_time,
         "slots_elsewhere": schedule.slots_elsewhere,
+        "kept_slots": minutes(timetable.categories),
+        "kept_for": list(timetable.categories.values()),
     }
 
 
 def _schedule(row: Row[Any]) -> AccountSchedule:
+    weekly_slots = slots(row.weekly_slots)
+    kept = dict(zip(slots(row.kept_slots), row.kept_for, strict=True))
     return AccountSchedule(
         organization_id=row.organization_id,
         social_account_id=row.social_account_id,
         timetable=Timetable(
             name=row.name,
             zone=stored_zone(row.time_zone),
-            weekly_slots=slots(row.weekly_slots),
+            weekly_slots=weekly_slots,
+            categories={slot: kept[slot] for slot in weekly_slots if slot in kept} if kept else {},
             max_posts_per_day=row.max_posts_per_day,
             enabled=row.enabled,
             send_window=_window(row),

@@ -52,6 +52,10 @@ account_schedule = Table(
     Column("delete_time", Timestamp),
     # Slots of the account may be in another zone: one that the schedule had before, or had when it was deleted.
     Column("slots_elsewhere", Boolean, nullable=False, server_default=text("false")),
+    # The weekly slots that are kept for categories, and the category of each. Those that are not in `weekly_slots` are
+    # ignored: the previous release replaces only that.
+    Column("kept_slots", ARRAY(SmallInteger), nullable=False, server_default="{}"),
+    Column("kept_for", ARRAY(Text), nullable=False, server_default="{}"),
     PrimaryKeyConstraint("organization_id", "social_account_id"),
 )
 Index(
@@ -66,6 +70,7 @@ upcoming_slot = Table(
     metadata,
     Column("organization_id", Text, nullable=False),
     Column("slot_id", Text, nullable=False),
+    # Empty for a canceled slot, which counts for no account. Its row stays, because older events may follow.
     Column("social_account_id", Text, nullable=False),
     Column("revision", BigInteger, nullable=False),
     Column("schedule_time", Timestamp, nullable=False),

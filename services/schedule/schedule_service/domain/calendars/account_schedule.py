@@ -1,7 +1,7 @@
 """The schedule of one account: its recurring times, and how it is replaced and deleted."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import NamedTuple
@@ -20,10 +20,21 @@ class Timetable:
     name: str
     zone: Zone
     weekly_slots: tuple[WeeklySlot, ...]  # in the order of the week, no two alike
+    categories: Mapping[WeeklySlot, str] = field(default_factory=dict)  # the weekly slots that are kept for a category
     max_posts_per_day: int  # 0: no cap
     enabled: bool
     send_window: SendWindow | None = None  # None: at any time
     min_spacing: timedelta = timedelta()
+
+    def category_of(self, slot: WeeklySlot) -> str:
+        """Returns the category for which the weekly slot is kept; empty if it is for drafts of any category."""
+        return self.categories.get(slot, "")
+
+    def slots_of(self, category_id: str | None) -> tuple[WeeklySlot, ...]:
+        """Returns the weekly slots of a category or, if it is empty, of no category; None stands for all."""
+        if category_id is None:
+            return self.weekly_slots
+        return tuple(slot for slot in self.weekly_slots if self.category_of(slot) == category_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,11 +18,13 @@ HORIZON = timedelta(days=730)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """A search for the first `count` times at or after `start` and before `end`."""
+    """A search for the first `count` times at or after `start` and before `end`, of a category or, if it is empty, of
+    none."""
 
     start: datetime
     end: datetime
     count: int
+    category_id: str | None = None  # None: of any category
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +34,9 @@ class SlotTimes:
     """How far the search went: no time lies between the last one and this; equal to it if `count` was reached."""
 
 
-def search(*, after: datetime | None, before: datetime | None, count: int, now: datetime) -> Search:
+def search(
+    *, after: datetime | None, before: datetime | None, count: int, category_id: str | None = None, now: datetime
+) -> Search:
     """Returns the search between the given ends; by default from now + the notice, as far as a search reaches."""
     start = now + NOTICE if after is None else after
     require_in_reach(start, "after")
@@ -41,7 +45,7 @@ def search(*, after: datetime | None, before: datetime | None, count: int, now: 
     if end <= start:
         begin = "`after`" if after else f"now + {NOTICE.seconds} s, where a search without `after` begins"
         raise InvalidField("before", f"must be later than {begin}")
-    return Search(start=start, end=end, count=count)
+    return Search(start=start, end=end, count=count, category_id=category_id)
 
 
 def require_in_reach(instant: datetime, field: str) -> None:
@@ -51,7 +55,7 @@ def require_in_reach(instant: datetime, field: str) -> None:
 
 
 def slot_times(timetable: Timetable, wanted: Search) -> SlotTimes:
-    slots = timetable.weekly_slots if timetable.enabled else ()
+    slots = timetable.slots_of(wanted.category_id) if timetable.enabled else ()
     within = occurrences(slots, timetable.zone, after=_just_before(wanted.start), until=_just_before(wanted.end))
     times = tuple(islice(within, wanted.count))
     is_full = len(times) == wanted.count
