@@ -101,8 +101,8 @@ def partition(organization_id: str, social_account_id: str) -> int:
     return zlib.crc32(f"{organization_id}/{social_account_id}".encode()) % PARTITIONS
 
 
-def event_consumer(service: str, *contexts: str) -> ConsumerSpec:
-    """Returns the durable of a service that follows the events of the given contexts.
+def event_consumer(service: str, *contexts: str, subjects: tuple[str, ...] = ()) -> ConsumerSpec:
+    """Returns the durable of a service that follows the events of the given contexts, and of single subjects.
 
     A process extends the deadline of messages in flight three times per `ack_wait`, so only those of a dead process are
     redelivered.
@@ -110,7 +110,7 @@ def event_consumer(service: str, *contexts: str) -> ConsumerSpec:
     return ConsumerSpec(
         stream=EVENTS.name,
         durable=f"{service}-events",
-        filter_subjects=tuple(f"events.{context}.>" for context in contexts),
+        filter_subjects=(*(f"events.{context}.>" for context in contexts), *subjects),
         ack_wait=timedelta(seconds=5),
     )
 

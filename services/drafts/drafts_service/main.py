@@ -11,6 +11,7 @@ from drafts_service.application.find_draft_targets import FindDraftTargets
 from drafts_service.application.get_draft import GetDraft
 from drafts_service.application.give_up_edit import ContentWithdrawer
 from drafts_service.application.keep_accounts import KeepAccounts
+from drafts_service.application.keep_refusals import KeepRefusals
 from drafts_service.application.reflect_post_jobs import ReflectPostJobs
 from drafts_service.application.update_draft import UpdateDraft
 from drafts_service.entrypoints.events import CONSUMER, routes
@@ -40,7 +41,7 @@ async def compose(settings: Settings) -> Process:
     channel = open_channel(settings.publisher_target)
     publisher = PublisherClient(channel, deadline=settings.withdraw_deadline)
     directory = AccountClient(channel, deadline=settings.account_deadline)
-    events = backbone.consumer(CONSUMER, routes(ReflectPostJobs(), KeepAccounts()))
+    events = backbone.consumer(CONSUMER, routes(ReflectPostJobs(), KeepAccounts(), KeepRefusals()))
     drafts = servicer(
         backbone.database, ids=backbone.ids, outbox=backbone.outbox, publisher=publisher, directory=directory
     )

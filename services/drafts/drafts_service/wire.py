@@ -1,10 +1,11 @@
 """Translates between protobuf and the domain, both ways; no other module knows both."""
 
 from collections.abc import Iterable
+from datetime import datetime
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from drafts_service.domain.account import Account, AccountState, Obstacles, state_reason
+from drafts_service.domain.account import Account, AccountState, Obstacles, shown_state, state_reason
 from drafts_service.domain.content import Body, ChannelText, Content
 from drafts_service.domain.draft import (
     Change,
@@ -14,9 +15,12 @@ from drafts_service.domain.draft import (
     DraftView,
     GivenApproval,
     GivenDraft,
+    Placement,
+    RequestedTime,
     UpdatedDraft,
 )
 from drafts_service.domain.post_job import JobState, PostJob, PostJobEvent, shown_targets
+from drafts_service.domain.slot_refusal import RefusedSlot, SlotRefusal, standing
 from drafts_service.domain.target import Target
 from drafts_service.domain.withdrawal import WithdrawalAnswer
 from postflow.bus.v1 import bus_pb2
@@ -36,6 +40,7 @@ from postflow.drafts.v1.drafts_service_pb2 import (
 )
 from postflow.publisher.v1 import post_job_pb2, publisher_events_pb2, social_account_pb2
 from postflow.publisher.v1.publisher_service_pb2 import PublishedTarget, WithdrawContentResponse
+from postflow.queue.v1 import queue_events_pb2
 from postflow.target.v1 import target_pb2
 from servicekit.faults import Fault, InvalidField, InvalidRequest
 from servicekit.pg.outbox import Announcement
@@ -60,11 +65,20 @@ _EVENT_KINDS = {
 _LONGEST_ERROR = 1000
 # Characters of an error in a batch: 200 of them fit into a response.
 _LONGEST_MESSAGE = 500
-_CHANGEABLE = ("content", "content.text", "content.hashtags", "content.channel_texts", "targets")
+_CHANGEABLE = (
+    "content",
+    "content.text",
+    "content.hashtags",
+    "content.channel_texts",
+    "targets",
+    "requested_time",
+    "category_id",
+)
 
 
 def given_draft(draft: draft_pb2.Draft, draft_id: str) -> GivenDraft:
-    return GivenDraft(id=draft_id, content=content(draft.content), targets=targets(draft.targets))
+    placement = Placement(requested_time=_requested_time(draft), category_id=draft.category_id)
+    return GivenDraft(id=draft_id, content=content(draft.content), targets=targets(draft.targets), placement=placement)
 
 
 def given_approval(message: ApproveDraftRequest | DraftToApprove, approver: str) -> GivenApproval:
@@ -105,6 +119,8 @@ def change(draft: draft_pb2.Draft, mask: FieldMask) -> Change:
         hashtags=given.hashtags if paths & {"content", "content.hashtags"} else None,
         channel_texts=given.channel_texts if paths & {"content", "content.channel_texts"} else None,
         targets=targets(draft.targets) if "targets" in paths else None,
+        requested_time=RequestedTime(_requested_time(draft)) if "requested_time" in paths else None,
+        category_id=draft.category_id if "category_id" in paths else None,
     )
 
 
@@ -137,6 +153,25 @@ def draft_saved(draft: Draft, traceparent: str = "") -> Announcement:
             content_digest=draft.body.digest,
             approved=draft.approval is not None,
             targets=map(_target_message, draft.targets),
+            requested_time=timestamp(draft.placement.requested_time),
+            category_id=draft.placement.category_id,
+        ),
+    )
+
+
+def refused_slot(message: queue_events_pb2.SlotRefused) -> RefusedSlot:
+    if not (message.organization_id and message.draft_id and message.social_account_id and message.reason):
+        raise InvalidRequest("MALFORMED_EVENT", "a SlotRefused without its draft, account or reason")
+    return RefusedSlot(
+        organization_id=message.organization_id,
+        draft_id=message.draft_id,
+        refusal=SlotRefusal(
+            social_account_id=message.social_account_id,
+            draft_version=message.draft_version,
+            schedule_time=moment(message.schedule_time),
+            reason=message.reason,
+            message=message.message[:_LONGEST_MESSAGE],
+            create_time=moment(message.create_time),
         ),
     )
 
@@ -218,6 +253,7 @@ def find_draft_targets_response(drafts: Iterable[DraftTargets]) -> FindDraftTarg
                 draft_id=draft.key[1],
                 revision=draft.revision,
                 targets=map(_target_message, draft.targets),
+                category_id=draft.category_id,
             )
             for draft in drafts
         ]
@@ -239,31 +275,36 @@ def batch_approve_drafts_response(outcomes: Iterable[DraftView | Fault]) -> Batc
 def draft_message(view: DraftView) -> draft_pb2.Draft:
     """Returns the draft as callers see it."""
     draft = view.draft
-    message = _summary(draft)
+    message = _summary(view)
     message.content.ParseFromString(draft.body.encoded)
     message.targets.extend([_target_message(target) for target in draft.targets])
     message.target_states.extend(
         [_target_state(target, job, draft.obstacles) for target, job in shown_targets(draft.targets, view.jobs)]
     )
+    message.slot_refusals.extend(map(_slot_refusal, standing(draft.refusals, draft.targets, view.jobs)))
     if draft.approval:
         message.approver = draft.approval.approver
     return message
 
 
-def _summary(draft: Draft) -> draft_pb2.Draft:
+def _summary(view: DraftView) -> draft_pb2.Draft:
     """Returns the fields whose size has a small bound: 200 of them fit into a response."""
+    draft = view.draft
+    state = shown_state(draft.folded.state, draft.targets, view.jobs, draft.obstacles)
     return draft_pb2.Draft(
         id=draft.id,
         revision=draft.revision,
         content_digest=draft.body.digest,
         approved=draft.approval is not None,
         approve_time=timestamp(draft.approval.time) if draft.approval else None,
-        state=f"DRAFT_STATE_{draft.folded.state}",
+        state=f"DRAFT_STATE_{state}",
         schedule_time=timestamp(draft.folded.schedule_time),
         publish_time=timestamp(draft.folded.publish_time),
         etag=draft.etag,
         create_time=timestamp(draft.create_time),
         update_time=timestamp(draft.update_time),
+        requested_time=timestamp(draft.placement.requested_time),
+        category_id=draft.placement.category_id,
     )
 
 
@@ -277,7 +318,7 @@ def _draft_result(outcome: DraftView | Fault) -> DraftResult:
                 field=outcome.violations[0].field if outcome.violations else "",
             )
         )
-    return DraftResult(draft=_summary(outcome.draft))
+    return DraftResult(draft=_summary(outcome))
 
 
 def _published(organization_id: str, draft_id: str, message: PublishedTarget) -> PostJob:
@@ -294,6 +335,20 @@ def _published(organization_id: str, draft_id: str, message: PublishedTarget) ->
     )
 
 
+def _requested_time(draft: draft_pb2.Draft) -> datetime | None:
+    return moment(draft.requested_time) if draft.HasField("requested_time") else None
+
+
+def _slot_refusal(refusal: SlotRefusal) -> draft_pb2.SlotRefusal:
+    return draft_pb2.SlotRefusal(
+        social_account_id=refusal.social_account_id,
+        schedule_time=timestamp(refusal.schedule_time),
+        reason=refusal.reason,
+        message=refusal.message,
+        create_time=timestamp(refusal.create_time),
+    )
+
+
 def _target_state(target: Target, job: PostJob | None, obstacles: Obstacles) -> draft_pb2.TargetState:
     reason = state_reason(target, job, obstacles)
     if job is None:
@@ -302,7 +357,8 @@ def _target_state(target: Target, job: PostJob | None, obstacles: Obstacles) -> 
         target=_target_message(target),
         post_job_id=job.id,
         post_job_state=job.state,
-        schedule_time=timestamp(job.schedule_time),
+        # A canceled job keeps the time of the slot that it had.
+        schedule_time=None if job.state is JobState.CANCELED else timestamp(job.schedule_time),
         publish_time=timestamp(job.publish_time),
         external_url=job.external_url,
         error_message=job.error_message,

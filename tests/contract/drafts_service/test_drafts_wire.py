@@ -4,20 +4,23 @@ from datetime import UTC, datetime
 from hashlib import sha256
 
 import pytest
+from google.protobuf.field_mask_pb2 import FieldMask
 from hypothesis import given
 from hypothesis import strategies as st
 
 from drafts_service import wire
 from drafts_service.domain.account import Account, AccountState
 from drafts_service.domain.content import ChannelText, Content
-from drafts_service.domain.draft import Draft, DraftView, approved
+from drafts_service.domain.draft import Draft, DraftView, Placement, approved
 from drafts_service.domain.post_job import DraftState, FoldedState, JobState, PostJobEvent
+from drafts_service.domain.slot_refusal import RefusedSlot, SlotRefusal
 from drafts_service.domain.target import Target
 from postflow.bus.v1.bus_pb2 import Event
 from postflow.drafts.v1 import draft_pb2
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from postflow.publisher.v1.post_job_pb2 import PostJobState
 from postflow.publisher.v1.publisher_events_pb2 import PostJobChanged, SocialAccountConnected
+from postflow.queue.v1.queue_events_pb2 import SlotRefused
 from servicekit.faults import InvalidRequest
 
 NOW = datetime(2026, 3, 2, 9, 0, 0, 123456, tzinfo=UTC)
@@ -149,3 +152,54 @@ def test_the_stored_events_still_decode() -> None:
         payload=CHANGED,
         occur_time=NOW,
     )
+
+
+@given(st.none() | st.datetimes(min_value=datetime(2026, 1, 1), timezones=st.just(UTC)), st.text(max_size=10))
+def test_a_placement_survives_the_wire(time: datetime | None, category: str) -> None:
+    placement = Placement(requested_time=time, category_id=category)
+    draft = Draft(
+        organization_id="org",
+        id="draft",
+        body=wire.encoded_body(Content(text="text")),
+        targets=(),
+        create_time=NOW,
+        update_time=NOW,
+        placement=placement,
+    )
+    shown = wire.draft_message(DraftView(draft=draft, jobs=[]))
+    assert wire.given_draft(shown, "").placement == placement
+    both = wire.change(shown, FieldMask(paths=["requested_time", "category_id"]))
+    assert both.applied_to_placement(Placement(requested_time=NOW, category_id="other")) == placement
+    assert wire.change(shown, FieldMask(paths=["targets"])).applied_to_placement(placement) == placement
+    saved = wire.draft_saved(draft).message
+    assert isinstance(saved, DraftSaved)
+    assert (saved.HasField("requested_time"), saved.category_id) == (time is not None, category)
+    assert saved.requested_time == shown.requested_time
+
+
+# A refusal as this release encodes it.
+REFUSED = bytes.fromhex(
+    "0a036f7267120564726166741a047061676520032a0b0890a395cd06108094ef3a320a534c4f545f54414b454e3a0574616b656e420b0890"
+    "a395cd06108094ef3a"
+)
+
+
+def test_a_refusal_is_read() -> None:
+    refusal = SlotRefusal(
+        social_account_id="page",
+        draft_version=3,
+        schedule_time=NOW,
+        reason="SLOT_TAKEN",
+        message="taken",
+        create_time=NOW,
+    )
+    read = wire.refused_slot(SlotRefused.FromString(REFUSED))
+    assert read == RefusedSlot(organization_id="org", draft_id="draft", refusal=refusal)
+
+
+@pytest.mark.parametrize("damage", ["organization_id", "draft_id", "social_account_id", "reason"])
+def test_an_incomplete_refusal_is_refused(damage: str) -> None:
+    message = SlotRefused.FromString(REFUSED)
+    message.ClearField(damage)
+    with pytest.raises(InvalidRequest):
+        wire.refused_slot(message)

@@ -16,6 +16,7 @@ from drafts_service.application.complete_withdrawals import CompleteWithdrawals
 from drafts_service.application.create_draft import CreateDraft, DraftCreation
 from drafts_service.application.get_draft import GetDraft
 from drafts_service.application.keep_accounts import KeepAccounts
+from drafts_service.application.keep_refusals import KeepRefusals
 from drafts_service.application.reflect_post_jobs import ReflectPostJobs
 from drafts_service.application.update_draft import UpdateDraft
 from drafts_service.domain.content import Content
@@ -171,7 +172,7 @@ class World:
         self.complete_withdrawals = CompleteWithdrawals(
             database=site.database, clock=self.clock, publisher=self, outbox=site.outbox
         )
-        site.routes = Routes(drafts_routes(ReflectPostJobs(), KeepAccounts()))
+        site.routes = Routes(drafts_routes(ReflectPostJobs(), KeepAccounts(), KeepRefusals()))
 
     def _make_queue(self) -> None:
         site, policy = self.queue, QueuePolicy()

@@ -5,13 +5,19 @@ import pytest
 
 from drafts_service.domain.content import Body, ChannelText, Content
 from drafts_service.domain.draft import (
+    HORIZON,
+    NO_PLACEMENT,
     PATIENCE,
     Change,
     Draft,
+    Placement,
+    RequestedTime,
     Withdrawal,
     approved,
+    checked_placement,
     edit_given_up,
     edited,
+    refused,
     require_changeable,
     require_digest,
     require_draft,
@@ -19,8 +25,9 @@ from drafts_service.domain.draft import (
     withdrawing,
 )
 from drafts_service.domain.post_job import FoldedState, JobState, PostJob
+from drafts_service.domain.slot_refusal import SlotRefusal
 from drafts_service.domain.target import Target
-from servicekit.faults import Conflict, NotFound, Refused
+from servicekit.faults import Conflict, InvalidField, NotFound, Refused
 
 NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 LATER = NINE + timedelta(minutes=5)
@@ -180,3 +187,74 @@ def test_a_change_keeps_the_fields_that_it_does_not_name() -> None:
     assert Change(text="new").applied_to(content) == replace(content, text="new")
     assert Change(hashtags=()).applied_to(content) == replace(content, hashtags=())
     assert Change(channel_texts=()).applied_to(content) == replace(content, channel_texts=())
+
+
+NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+AT_NOON = Placement(requested_time=NOON, category_id="news")
+
+
+def a_refusal(account: str = "a", version: int = 1, time: datetime = NOON) -> SlotRefusal:
+    return SlotRefusal(
+        social_account_id=account,
+        draft_version=version,
+        schedule_time=time,
+        reason="SLOT_TAKEN",
+        message="taken",
+        create_time=LATER,
+    )
+
+
+def test_another_placement_is_a_new_version_but_no_new_revision() -> None:
+    before = withdrawing(APPROVED, below=2, now=NINE)
+    draft = edited(before, body=OLD, targets=(A, B), placement=AT_NOON, now=LATER)
+    assert (draft.placement, draft.update_time) == (AT_NOON, LATER)
+    assert (draft.revision, draft.approval, draft.withdrawal) == (1, before.approval, before.withdrawal)
+    assert (draft.version, draft.edit_version) == (before.version + 1, before.edit_version + 1)
+    assert edited(draft, body=OLD, targets=(B, A), placement=AT_NOON, now=LATER) is draft
+    assert edited(draft, body=NEW, targets=(A, B), now=LATER).placement == AT_NOON
+
+
+def test_a_change_leaves_alone_what_it_does_not_name() -> None:
+    assert Change(text="x").applied_to_placement(AT_NOON) == AT_NOON
+    assert Change(requested_time=RequestedTime(None)).applied_to_placement(AT_NOON) == Placement(category_id="news")
+    assert Change(category_id="").applied_to_placement(AT_NOON) == Placement(requested_time=NOON)
+    assert Change(requested_time=RequestedTime(NINE)).applied_to_placement(NO_PLACEMENT) == Placement(
+        requested_time=NINE
+    )
+    assert not Change(requested_time=RequestedTime(None), category_id="x").is_of_text
+    assert all(each.is_of_text for each in (Change(text=""), Change(hashtags=()), Change(targets=())))
+
+
+@pytest.mark.parametrize(
+    ("time", "words"),
+    [
+        (NOON - timedelta(minutes=1), ""),
+        (NOON - timedelta(minutes=1, microseconds=1), "is more than a minute ago"),
+        (NOON + HORIZON, ""),
+        (NOON + HORIZON + timedelta.resolution, "is more than 730 days ahead"),
+    ],
+)
+def test_a_new_time_lies_between_a_minute_ago_and_the_horizon(time: datetime, words: str) -> None:
+    placement = Placement(requested_time=time)
+    if not words:
+        assert checked_placement(placement, before=AT_NOON, now=NOON) is placement
+        return
+    with pytest.raises(InvalidField) as refusal:
+        checked_placement(placement, before=AT_NOON, now=NOON)
+    assert [each.field for each in refusal.value.violations] == ["draft.requested_time"]
+    assert words in refusal.value.message
+
+
+def test_a_time_that_has_passed_meanwhile_may_stay() -> None:
+    for placement in (AT_NOON, Placement(requested_time=NOON), NO_PLACEMENT):
+        assert checked_placement(placement, before=AT_NOON, now=NOON + timedelta(days=9)) is placement
+
+
+def test_refusals_end_with_the_time_or_the_account_they_are_about() -> None:
+    draft = refused(replace(DRAFT, placement=AT_NOON), [a_refusal("b"), a_refusal("a")])
+    assert draft.refusals == (a_refusal("a"), a_refusal("b"))
+    assert draft.version == DRAFT.version
+    assert edited(draft, body=NEW, targets=(B,), now=LATER).refusals == (a_refusal("b"),)
+    assert edited(draft, body=OLD, targets=(A, B), placement=replace(AT_NOON, category_id="x"), now=LATER).refusals
+    for placement in (NO_PLACEMENT, Placement(requested_time=NINE)):
+        assert edited(draft, body=OLD, targets=(A, B), placement=placement, now=LATER).refusals == ()

@@ -254,3 +254,27 @@ def test_a_time_is_shown_only_in_the_states_that_have_one(histories: tuple[list[
         DraftState.BLOCKED,
         DraftState.PUBLISHING,
     }
+
+
+def test_a_draft_whose_jobs_have_lost_their_times_is_a_draft_again() -> None:
+    """A job loses its time when its slot is canceled, or when its command is taken back."""
+    unscheduled = job(JobState.PENDING, id="a", account="a", version=3)
+    taken_back = job(JobState.CANCELED, id="b", account="b", version=3, schedule_time=NINE)
+    before = [
+        job(JobState.SCHEDULED, id="a", account="a", version=2, schedule_time=TEN),
+        job(JobState.READY, id="b", account="b", version=2, schedule_time=NINE),
+    ]
+    assert folded(before) == state_of(DraftState.SCHEDULED, schedule_time=NINE)
+    assert folded([before[0], taken_back]) == state_of(DraftState.SCHEDULED, schedule_time=TEN)
+    assert folded([unscheduled, before[1]]) == state_of(DraftState.SCHEDULED, schedule_time=NINE)
+    for heard in permutations([*before, unscheduled, taken_back]):
+        assert folded(latest(heard)) == state_of(DraftState.DRAFT)
+    published = job(JobState.PUBLISHED, id="c", account="c", publish_time=NINE)
+    assert folded([unscheduled, taken_back, published]) == state_of(DraftState.PARTIALLY_PUBLISHED)
+
+
+def test_the_time_of_a_draft_follows_its_slots_both_ways() -> None:
+    for time in (TEN, NINE, TEN):
+        moved = job(JobState.SCHEDULED, id="a", account="a", schedule_time=time)
+        later = job(JobState.SCHEDULED, id="b", account="b", schedule_time=TEN + timedelta(hours=1))
+        assert folded([moved, later]) == state_of(DraftState.SCHEDULED, schedule_time=time)

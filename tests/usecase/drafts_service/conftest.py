@@ -18,7 +18,7 @@ from drafts_service.application.reflect_post_jobs import ReflectPostJobs
 from drafts_service.application.update_draft import UpdateDraft
 from drafts_service.domain.account import Account
 from drafts_service.domain.content import Content
-from drafts_service.domain.draft import GivenApproval, GivenDraft
+from drafts_service.domain.draft import NO_PLACEMENT, GivenApproval, GivenDraft, Placement
 from drafts_service.domain.post_job import JobState, PostJob, PostJobEvent
 from drafts_service.domain.target import Target
 from drafts_service.domain.withdrawal import WithdrawalAnswer
@@ -146,8 +146,10 @@ def create_draft(creation: DraftCreation, ledger: RequestLedger, obstacles: Acco
     """`await create_draft(draft_id=..., content=..., targets=...)`; like all mutations here it takes a `request_id`."""
     create = CreateDraft(creation=creation, ledger=ledger, obstacles=obstacles)
 
-    def given(*, draft_id: str, content: Content, targets: tuple[Target, ...]) -> GivenDraft:
-        return GivenDraft(id=draft_id, content=content, targets=targets)
+    def given(
+        *, draft_id: str, content: Content, targets: tuple[Target, ...], placement: Placement = NO_PLACEMENT
+    ) -> GivenDraft:
+        return GivenDraft(id=draft_id, content=content, targets=targets, placement=placement)
 
     return _as_called(create, pb.CreateDraftRequest, pb.CreateDraftResponse, wire.create_draft_response, given)
 

@@ -1,15 +1,18 @@
 from collections.abc import Awaitable, Callable, Coroutine
+from datetime import UTC, timedelta
 from hashlib import sha256
 from typing import Any
 
 import pytest
 
 from drafts_service.domain.content import ChannelText, Content
+from drafts_service.domain.draft import Placement
 from drafts_service.domain.post_job import JobState, PostJobEvent
 from drafts_service.domain.target import Target
 from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_DRAFT, DRAFT_STATE_PUBLISHED, Draft, DraftContent
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from postflow.drafts.v1.drafts_service_pb2 import CreateDraftResponse
+from servicekit.clock import SystemClock
 from servicekit.faults import AlreadyExists, InvalidField, NotFound
 
 Get = Callable[..., Awaitable[Draft]]
@@ -89,3 +92,27 @@ async def test_events_older_than_their_draft_are_folded_at_its_creation(
     assert created.state == DRAFT_STATE_PUBLISHED
     assert [each.post_job_state for each in created.target_states] == ["PUBLISHED"]
     assert await get_draft() == created
+
+
+async def test_a_draft_may_ask_for_a_time_and_a_category(
+    create_draft: Create, get_draft: Get, announced: Announced
+) -> None:
+    placement = Placement(requested_time=SystemClock().now() + timedelta(days=729), category_id="news")
+    draft = (
+        await create_draft(draft_id="draft", content=Content(text="x"), targets=TARGETS, placement=placement)
+    ).draft
+    assert (draft.requested_time.ToDatetime(UTC), draft.category_id) == (placement.requested_time, "news")
+    assert await get_draft() == draft
+    [saved] = await announced()
+    assert (saved.requested_time, saved.category_id) == (draft.requested_time, "news")
+
+
+@pytest.mark.parametrize("days", [-1, 731])
+async def test_a_time_in_the_past_or_too_far_ahead_is_refused(
+    create_draft: Create, announced: Announced, days: int
+) -> None:
+    placement = Placement(requested_time=SystemClock().now() + timedelta(days=days))
+    with pytest.raises(InvalidField) as refusal:
+        await create_draft(draft_id="draft", content=Content(text="x"), targets=TARGETS, placement=placement)
+    assert [each.field for each in refusal.value.violations] == ["draft.requested_time"]
+    assert await announced() == []

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from drafts_service.domain.content import ChannelText, Content
 from drafts_service.domain.draft import Change
 from drafts_service.domain.post_job import COUNTED_AS_ENDED, IN_FLIGHT, OPEN, JobState, PostJobEvent
 from drafts_service.domain.target import Target
-from postflow.drafts.v1.draft_pb2 import Draft
+from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_BLOCKED, DRAFT_STATE_SCHEDULED, Draft
 from postflow.drafts.v1.drafts_service_pb2 import CreateDraftResponse, UpdateDraftResponse
 from servicekit.faults import NotFound
 from servicekit.pg.database import Database
@@ -154,3 +156,23 @@ async def test_the_reason_of_a_job_goes_before_that_of_its_account(
     draft = await get_draft()
     assert reasons(draft) == {"a": "", "b": ""}
     assert directory.asked == []
+
+
+async def test_a_draft_is_blocked_while_its_scheduled_accounts_are_gone(
+    a_draft: ADraft, reflect: Reflect, a_job: Job, keep: Keep, get_draft: Get
+) -> None:
+    """Queue hands over nothing for such an account, so its job stays SCHEDULED, even past its time."""
+    passed = datetime(2026, 3, 2, tzinfo=UTC)
+    await a_draft(accounts=("a", "b"))
+    await reflect(a_job(JobState.SCHEDULED, schedule_time=passed), a_job(JobState.PENDING, account="b"))
+    connected = replace(disconnected("a"), version=2, state=AccountState.CONNECTED)
+    for account, state, reason in (
+        (disconnected("a"), DRAFT_STATE_BLOCKED, "ACCOUNT_NOT_CONNECTED"),
+        (connected, DRAFT_STATE_SCHEDULED, ""),
+        (replace(disconnected("a"), version=3), DRAFT_STATE_BLOCKED, "ACCOUNT_NOT_CONNECTED"),
+    ):
+        await keep(account)
+        draft = await get_draft()
+        assert (draft.state, reasons(draft)["a"]) == (state, reason)
+    await reflect(a_job(JobState.SCHEDULED, account="b", version=2, schedule_time=passed))
+    assert (await get_draft()).state == DRAFT_STATE_SCHEDULED

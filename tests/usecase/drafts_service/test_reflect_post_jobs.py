@@ -15,6 +15,7 @@ from drafts_service.domain.content import Content
 from drafts_service.domain.post_job import JobState, PostJobEvent, fold, latest
 from drafts_service.domain.target import Target
 from postflow.drafts.v1.draft_pb2 import (
+    DRAFT_STATE_BLOCKED,
     DRAFT_STATE_DRAFT,
     DRAFT_STATE_PARTIALLY_PUBLISHED,
     DRAFT_STATE_PUBLISHED,
@@ -203,3 +204,29 @@ async def test_the_database_holds_the_state_that_fold_returns(
         job.id: job.state for job in latest(first.values())
     }
     assert [each.target.social_account_id for each in draft.target_states] == ["a", "b", "c"]
+
+
+async def test_a_draft_loses_its_time_with_its_slots_in_any_order(
+    a_draft: ADraft, get_draft: Get, reflect: Reflect, a_job: Job
+) -> None:
+    await a_draft(accounts=("a", "b"))
+    scheduled = [a_job(JobState.SCHEDULED, account=each, version=2, schedule_time=NINE) for each in "ab"]
+    gone = [
+        a_job(JobState.PENDING, account="a", version=3),
+        a_job(JobState.CANCELED, account="b", version=3, schedule_time=NINE, state_reason="TAKEN_BACK"),
+    ]
+    for batch in (scheduled, gone, scheduled):
+        await reflect(*batch)
+    draft = await get_draft()
+    assert (draft.state, draft.HasField("schedule_time")) == (DRAFT_STATE_DRAFT, False)
+    assert [each.HasField("schedule_time") for each in draft.target_states] == [False, False]
+    assert [each.state_reason for each in draft.target_states] == ["", "TAKEN_BACK"]
+    await reflect(a_job(JobState.SCHEDULED, account="b", version=4, schedule_time=NINE))
+    assert (await get_draft()).state == DRAFT_STATE_SCHEDULED
+
+
+async def test_a_hold_blocks_a_draft_and_says_so(a_draft: ADraft, get_draft: Get, reflect: Reflect, a_job: Job) -> None:
+    await a_draft()
+    await reflect(a_job(JobState.BLOCKED, schedule_time=NINE, state_reason="ACCOUNT_ON_HOLD"))
+    draft = await get_draft()
+    assert (draft.state, draft.target_states[0].state_reason) == (DRAFT_STATE_BLOCKED, "ACCOUNT_ON_HOLD")

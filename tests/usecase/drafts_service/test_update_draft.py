@@ -1,23 +1,30 @@
 from collections.abc import Awaitable, Callable, Coroutine
+from datetime import UTC, timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from drafts_service.domain.content import ChannelText, Content
-from drafts_service.domain.draft import Change
+from drafts_service.domain.draft import Change, RequestedTime
 from drafts_service.domain.post_job import JobState, PostJobEvent
 from drafts_service.domain.target import Target
 from drafts_service.domain.withdrawal import WithdrawalAnswer
 from postflow.drafts.v1.draft_pb2 import Draft, DraftState
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from postflow.drafts.v1.drafts_service_pb2 import CreateDraftResponse, UpdateDraftResponse
+from servicekit.clock import SystemClock
 from servicekit.faults import Conflict, InvalidField, NotFound, Refused
+from servicekit.pg.database import Database
 
 Get = Callable[..., Awaitable[Draft]]
 Create = Callable[..., Coroutine[Any, Any, CreateDraftResponse]]
 Update = Callable[..., Coroutine[Any, Any, UpdateDraftResponse]]
 Announced = Callable[[], Awaitable[list[DraftSaved]]]
 ADraft = Callable[..., Awaitable[Draft]]
+
+
+TOMORROW = SystemClock().now() + timedelta(days=1)
 
 
 class SilentPublisher:
@@ -147,3 +154,64 @@ async def test_the_draft_of_another_organization_is_not_found(a_draft: ADraft, u
     with pytest.raises(NotFound) as absence:
         await update_draft(change=Change(text="new"), organization_id="other")
     assert absence.value.reason == "DRAFT_NOT_FOUND"
+
+
+async def test_a_time_and_a_category_withdraw_nothing_and_keep_the_approval(
+    a_draft: ADraft, update_draft: Update, get_draft: Get, announced: Announced
+) -> None:
+    """Publisher refuses to be asked, even about a draft that is approved."""
+    before = await a_draft(approved=True)
+    change = Change(requested_time=RequestedTime(TOMORROW), category_id="news")
+    draft = (await update_draft(etag=before.etag, change=change)).draft
+    assert (draft.requested_time.ToDatetime(UTC), draft.category_id) == (TOMORROW, "news")
+    assert (draft.revision, draft.approved, draft.approve_time) == (1, True, before.approve_time)
+    assert draft.etag != before.etag
+    assert await get_draft() == draft
+    saved = (await announced())[-1]
+    assert (saved.version, saved.revision, saved.approved, saved.category_id) == (3, 1, True, "news")
+    assert saved.requested_time.ToDatetime(UTC) == TOMORROW
+
+
+async def test_a_time_is_cleared_by_naming_it_without_a_value(
+    a_draft: ADraft, update_draft: Update, announced: Announced
+) -> None:
+    await a_draft()
+    await update_draft(change=Change(requested_time=RequestedTime(TOMORROW), category_id="news"))
+    draft = (await update_draft(change=Change(requested_time=RequestedTime(None)))).draft
+    assert (draft.HasField("requested_time"), draft.category_id) == (False, "news")
+    assert not (await announced())[-1].HasField("requested_time")
+    assert not (await update_draft(change=Change(category_id=""))).draft.category_id
+
+
+async def test_the_same_time_and_category_are_not_announced_again(
+    a_draft: ADraft, update_draft: Update, announced: Announced
+) -> None:
+    await a_draft()
+    change = Change(requested_time=RequestedTime(TOMORROW), category_id="news")
+    first = (await update_draft(change=change)).draft
+    assert (await update_draft(change=change)).draft == first
+    assert len(await announced()) == 2
+
+
+async def test_a_time_that_has_passed_may_stay_but_not_be_chosen(
+    database: Database, a_draft: ADraft, update_draft: Update
+) -> None:
+    await a_draft()
+    passed = TOMORROW - timedelta(days=9)
+    with pytest.raises(InvalidField) as refusal:
+        await update_draft(change=Change(requested_time=RequestedTime(passed)))
+    assert [each.field for each in refusal.value.violations] == ["draft.requested_time"]
+    async with database.statement() as connection:
+        await connection.execute(text("update draft set requested_time = :time"), {"time": passed})
+    change = Change(text="new", category_id="news", requested_time=RequestedTime(passed))
+    assert (await update_draft(change=change)).draft.requested_time.ToDatetime(UTC) == passed
+
+
+async def test_a_published_draft_keeps_its_time(
+    a_draft: ADraft, update_draft: Update, reflect: Callable[..., Awaitable[None]], a_job: Callable[..., PostJobEvent]
+) -> None:
+    await a_draft()
+    await reflect(a_job(JobState.PUBLISHED))
+    with pytest.raises(Refused) as refusal:
+        await update_draft(change=Change(requested_time=RequestedTime(TOMORROW)))
+    assert refusal.value.reason == "DRAFT_PUBLISHED"

@@ -86,7 +86,8 @@ class DraftsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateDraft(self, request, context):
-        """UpdateDraft changes content or targets. Changed content loses its approval. After OK, no older text is known to be
+        """UpdateDraft changes content, targets, requested time or category. Changed content loses its approval; another time
+        or category changes neither revision nor approval and withdraws nothing. After OK, no older text is known to be
         published, and none will be sent; the response lists the post jobs whose older text may already be in flight.
         ABORTED `ETAG_MISMATCH` for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target is published, with
         `post_job_id`, `external_url` and `publish_time` of the first one in the metadata; the other targets are sent as

@@ -38,7 +38,8 @@ class DraftsServiceStub:
     GetDraft: _grpc.UnaryUnaryMultiCallable[_drafts_service_pb2.GetDraftRequest, _drafts_service_pb2.GetDraftResponse]
     """GetDraft returns a draft with the states of its targets. NOT_FOUND `DRAFT_NOT_FOUND`."""
     UpdateDraft: _grpc.UnaryUnaryMultiCallable[_drafts_service_pb2.UpdateDraftRequest, _drafts_service_pb2.UpdateDraftResponse]
-    """UpdateDraft changes content or targets. Changed content loses its approval. After OK, no older text is known to be
+    """UpdateDraft changes content, targets, requested time or category. Changed content loses its approval; another time
+    or category changes neither revision nor approval and withdraws nothing. After OK, no older text is known to be
     published, and none will be sent; the response lists the post jobs whose older text may already be in flight.
     ABORTED `ETAG_MISMATCH` for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target is published, with
     `post_job_id`, `external_url` and `publish_time` of the first one in the metadata; the other targets are sent as
@@ -73,7 +74,8 @@ class DraftsServiceAsyncStub(DraftsServiceStub):
     GetDraft: _aio.UnaryUnaryMultiCallable[_drafts_service_pb2.GetDraftRequest, _drafts_service_pb2.GetDraftResponse]  # type: ignore[assignment]
     """GetDraft returns a draft with the states of its targets. NOT_FOUND `DRAFT_NOT_FOUND`."""
     UpdateDraft: _aio.UnaryUnaryMultiCallable[_drafts_service_pb2.UpdateDraftRequest, _drafts_service_pb2.UpdateDraftResponse]  # type: ignore[assignment]
-    """UpdateDraft changes content or targets. Changed content loses its approval. After OK, no older text is known to be
+    """UpdateDraft changes content, targets, requested time or category. Changed content loses its approval; another time
+    or category changes neither revision nor approval and withdraws nothing. After OK, no older text is known to be
     published, and none will be sent; the response lists the post jobs whose older text may already be in flight.
     ABORTED `ETAG_MISMATCH` for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target is published, with
     `post_job_id`, `external_url` and `publish_time` of the first one in the metadata; the other targets are sent as
@@ -123,7 +125,8 @@ class DraftsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _drafts_service_pb2.UpdateDraftRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_drafts_service_pb2.UpdateDraftResponse, _abc.Awaitable[_drafts_service_pb2.UpdateDraftResponse]]:
-        """UpdateDraft changes content or targets. Changed content loses its approval. After OK, no older text is known to be
+        """UpdateDraft changes content, targets, requested time or category. Changed content loses its approval; another time
+        or category changes neither revision nor approval and withdraws nothing. After OK, no older text is known to be
         published, and none will be sent; the response lists the post jobs whose older text may already be in flight.
         ABORTED `ETAG_MISMATCH` for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target is published, with
         `post_job_id`, `external_url` and `publish_time` of the first one in the metadata; the other targets are sent as

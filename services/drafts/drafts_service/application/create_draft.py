@@ -11,7 +11,15 @@ from drafts_service.adapters.postgres.post_jobs import find_jobs_of
 from drafts_service.application.account_obstacles import AccountObstacles
 from drafts_service.domain.account import AccountKey, Obstacle
 from drafts_service.domain.content import Body, checked_content
-from drafts_service.domain.draft import Draft, DraftKey, DraftView, GivenDraft
+from drafts_service.domain.draft import (
+    NO_PLACEMENT,
+    Draft,
+    DraftKey,
+    DraftView,
+    GivenDraft,
+    Placement,
+    checked_placement,
+)
 from drafts_service.domain.post_job import fold
 from drafts_service.domain.target import Target, checked_targets
 from servicekit.faults import AlreadyExists, Fault
@@ -30,6 +38,7 @@ class NewDraft:
     id: str
     body: Body
     targets: tuple[Target, ...]
+    placement: Placement
     traceparent: str
 
 
@@ -41,6 +50,12 @@ class DraftCreation:
         self._outbox = outbox
 
     async def __call__(self, tx: Transaction, new: Sequence[NewDraft], now: datetime) -> Sequence[DraftView | Fault]:
+        refusals = [_refusal(each, now) for each in new]
+        wanted = [each for each, refusal in zip(new, refusals, strict=True) if refusal is None]
+        created = iter(await self._create(tx, wanted, now) if wanted else ())
+        return [refusal or next(created) for refusal in refusals]
+
+    async def _create(self, tx: Transaction, new: Sequence[NewDraft], now: datetime) -> Sequence[DraftView | Fault]:
         drafts = [self._draft(each, now) for each in new]
         first = {draft.key: draft for draft in reversed(drafts)}  # of those with one id
         given = {(each.organization_id, each.id) for each in new if each.id}
@@ -63,6 +78,7 @@ class DraftCreation:
             id=new.id or self._ids.new(),
             body=new.body,
             targets=new.targets,
+            placement=new.placement,
             create_time=now,
             update_time=now,
         )
@@ -126,8 +142,17 @@ def _checked(organization_id: str, given: GivenDraft) -> NewDraft:
         id=given.id,
         body=wire.encoded_body(checked_content(given.content, targets)),
         targets=targets,
+        placement=given.placement,
         traceparent=current_traceparent(),
     )
+
+
+def _refusal(new: NewDraft, now: datetime) -> Fault | None:
+    try:
+        checked_placement(new.placement, before=NO_PLACEMENT, now=now)
+    except Fault as refusal:
+        return refusal
+    return None
 
 
 async def _fold_earlier_jobs(tx: Transaction, drafts: Sequence[Draft]) -> dict[DraftKey, DraftView]:

@@ -1,4 +1,4 @@
-"""UpdateDraft: changes content or targets. After OK no older text is sent; the response names jobs in flight.
+"""UpdateDraft: changes a draft. After OK no older text is sent; the response names jobs in flight.
 
 A draft whose text may be in flight is changed in three steps: record the withdrawal and nothing else, ask Publisher to
 withdraw the older revisions, and make the change if its answer allows it. A call that dies in between leaves the draft
@@ -23,6 +23,7 @@ from drafts_service.domain.draft import (
     Draft,
     DraftKey,
     UpdatedDraft,
+    checked_placement,
     edited,
     require_changeable,
     require_draft,
@@ -136,16 +137,17 @@ class UpdateDraft:
                 raise
             await give_up_edit(tx, before, jobs, answer, outbox=self._outbox, now=now)
             return refusal
-        is_change = after.revision > before.revision
-        # An edit that changes nothing replaces only older texts: the current one may be out.
-        must_ask = before.may_be_out if is_change else before.exposed
-        if must_ask and (answer is None or answer.below < after.revision):
-            if is_change:
+        is_change, is_rewritten = after.version > before.version, after.revision > before.revision
+        if _must_ask(before, edit.change, is_rewritten=is_rewritten) and (
+            answer is None or answer.below < after.revision
+        ):
+            if is_rewritten:
                 await save_draft(tx.connection, withdrawing(before, below=after.revision, now=now))
             return _Withdraw(below=after.revision)
         in_flight = answer.in_flight if answer else ()
         if is_change:
-            after = replace(after, exposed=bool(in_flight), folded=fold(after.targets, jobs))
+            if is_rewritten:
+                after = replace(after, exposed=bool(in_flight), folded=fold(after.targets, jobs))
             await save_draft(tx.connection, after)
             await self._outbox.append(tx, [wire.draft_saved(after)], now=now)
         updated = UpdatedDraft(draft=after, jobs=jobs, in_flight=in_flight)
@@ -165,13 +167,22 @@ class UpdateDraft:
 def _after(
     before: Draft, jobs: Sequence[PostJob], edit: _Edit, answer: WithdrawalAnswer | None, now: datetime
 ) -> Draft:
-    """Returns the changed draft, at the same revision if nothing changes; raises the fault that forbids the change."""
+    """Returns the changed draft, at the same version if nothing changes; raises the fault that forbids the change."""
     require_changeable(before, latest([*jobs, *answer.published]) if answer else jobs)
     require_etag(before, edit.etag)
     targets = before.targets if edit.change.targets is None else checked_targets(edit.change.targets)
     content = checked_content(edit.change.applied_to(wire.decoded_body(before.body)), targets)
     informed = replace(before, obstacles={**before.obstacles, **edit.obstacles}) if edit.obstacles else before
-    return edited(informed, body=wire.encoded_body(content), targets=targets, now=now)
+    placement = checked_placement(edit.change.applied_to_placement(before.placement), before=before.placement, now=now)
+    return edited(informed, body=wire.encoded_body(content), targets=targets, placement=placement, now=now)
+
+
+def _must_ask(before: Draft, change: Change, *, is_rewritten: bool) -> bool:
+    """Returns whether Publisher has to withdraw texts: never for another time or category alone.
+
+    An edit of the text that changes nothing replaces only older texts: the current one may be out.
+    """
+    return before.may_be_out if is_rewritten else change.is_of_text and before.exposed
 
 
 def _pending(key: DraftKey, below: int, retry_after: timedelta | None = None) -> Unavailable:

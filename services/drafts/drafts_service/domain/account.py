@@ -1,11 +1,11 @@
 """Publisher's social accounts, as far as they explain why a target cannot be sent."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
-from drafts_service.domain.post_job import OPEN, PostJob
+from drafts_service.domain.post_job import OPEN, DraftState, JobState, PostJob, counts
 from drafts_service.domain.target import Target
 
 AccountKey = tuple[str, str]
@@ -57,6 +57,27 @@ def absent(organization_id: str, account_id: str) -> Account:
 def waits_without_reason(job: PostJob | None) -> bool:
     """Returns True if a target is still to be sent and its job does not say what it waits for."""
     return job is None or (job.state in OPEN and not job.state_reason)
+
+
+def shown_state(
+    folded: DraftState, targets: Collection[Target], jobs: Iterable[PostJob], obstacles: Obstacles
+) -> DraftState:
+    """Returns the state of a draft as callers see it: BLOCKED if nothing that is scheduled can be sent.
+
+    This is decided whenever the draft is read, because accounts come and go without an event of their jobs: Queue hands
+    over nothing for an account that is not connected, so Publisher says nothing of it.
+    """
+    if folded is not DraftState.SCHEDULED:
+        return folded
+    scheduled = [job for job in jobs if job.schedule_time and job.state in OPEN and counts(job, targets)]
+    can_be_sent = (job for job in scheduled if not _is_held_up(job, obstacles))
+    return DraftState.BLOCKED if scheduled and not any(can_be_sent) else folded
+
+
+def _is_held_up(job: PostJob, obstacles: Obstacles) -> bool:
+    if waits_without_reason(job):
+        return obstacles.get(job.target.social_account_id, Obstacle.NONE) is not Obstacle.NONE
+    return job.state is JobState.BLOCKED
 
 
 def state_reason(target: Target, job: PostJob | None, obstacles: Obstacles) -> str:

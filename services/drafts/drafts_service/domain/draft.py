@@ -8,8 +8,15 @@ from hashlib import sha256
 from drafts_service.domain.account import AccountKey, Obstacles
 from drafts_service.domain.content import Body, ChannelText, Content
 from drafts_service.domain.post_job import FoldedState, JobState, PostJob
+from drafts_service.domain.slot_refusal import SlotRefusal, merged
 from drafts_service.domain.target import Target
-from servicekit.faults import Conflict, NotFound, Refused
+from servicekit.faults import Conflict, InvalidField, NotFound, Refused
+
+HORIZON = timedelta(days=730)
+"""How far ahead a draft may ask for a time."""
+
+# How far in the past a new requested time may lie, because clocks differ and requests take time.
+_TOLERANCE = timedelta(minutes=1)
 
 DraftKey = tuple[str, str]
 """Organization and draft id."""
@@ -19,12 +26,24 @@ PATIENCE = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Holds what a draft asks of the queues of its accounts; no approval is bound to it."""
+
+    requested_time: datetime | None = None
+    category_id: str = ""
+
+
+NO_PLACEMENT = Placement()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GivenDraft:
     """Holds the values that a caller gives for a draft; it gets an id if `id` is empty."""
 
     id: str
     content: Content
     targets: tuple[Target, ...]
+    placement: Placement = NO_PLACEMENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +91,8 @@ class Draft:
     edit_version: int = 1  # grows with every change by a user, never with events
     withdrawal: Withdrawal | None = None
     exposed: bool = False  # a text of an earlier revision may be in flight or out
+    placement: Placement = NO_PLACEMENT
+    refusals: tuple[SlotRefusal, ...] = ()
     folded: FoldedState = field(default_factory=FoldedState)
     obstacles: Obstacles = field(default_factory=dict, compare=False)  # of its accounts, as of the read
 
@@ -109,6 +130,13 @@ class UpdatedDraft(DraftView):
     """Post jobs whose older text is being sent or may be out."""
 
 
+@dataclass(frozen=True, slots=True)
+class RequestedTime:
+    """A new requested time; None clears it."""
+
+    time: datetime | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """The fields that a user changes; None leaves a field as it is."""
@@ -117,6 +145,13 @@ class Change:
     hashtags: tuple[str, ...] | None = None
     channel_texts: tuple[ChannelText, ...] | None = None
     targets: tuple[Target, ...] | None = None
+    requested_time: RequestedTime | None = None
+    category_id: str | None = None
+
+    @property
+    def is_of_text(self) -> bool:
+        """True if the user names content or targets, which Publisher may have to withdraw first."""
+        return (self.text, self.hashtags, self.channel_texts, self.targets) != (None,) * 4
 
     def applied_to(self, content: Content) -> Content:
         return Content(
@@ -125,22 +160,66 @@ class Change:
             channel_texts=content.channel_texts if self.channel_texts is None else self.channel_texts,
         )
 
+    def applied_to_placement(self, placement: Placement) -> Placement:
+        return Placement(
+            requested_time=placement.requested_time if self.requested_time is None else self.requested_time.time,
+            category_id=placement.category_id if self.category_id is None else self.category_id,
+        )
 
-def edited(draft: Draft, *, body: Body, targets: tuple[Target, ...], now: datetime) -> Draft:
-    """Returns the draft with this content and these targets (in any order), or `draft` itself if nothing changes."""
-    if body.digest == draft.body.digest and set(targets) == set(draft.targets):
+
+def edited(
+    draft: Draft, *, body: Body, targets: tuple[Target, ...], placement: Placement | None = None, now: datetime
+) -> Draft:
+    """Returns the draft with these values (the targets in any order), or `draft` itself if nothing changes.
+
+    A `placement` of None stays as it is. Only content and targets have revisions: another placement leaves the
+    approval and a pending withdrawal alone.
+    """
+    placement = draft.placement if placement is None else placement
+    is_rewritten = body.digest != draft.body.digest or set(targets) != set(draft.targets)
+    if not is_rewritten and placement == draft.placement:
         return draft
-    return replace(
+    changed = replace(
         draft,
+        placement=placement,
+        refusals=merged(draft.refusals, (), requested_time=placement.requested_time, accounts=_accounts(targets)),
+        version=draft.version + 1,
+        edit_version=draft.edit_version + 1,
+        update_time=now,
+    )
+    if not is_rewritten:
+        return changed
+    return replace(
+        changed,
         body=body,
         targets=targets,
         approval=draft.approval if body.digest == draft.body.digest else None,
         revision=draft.revision + 1,
-        version=draft.version + 1,
-        edit_version=draft.edit_version + 1,
         withdrawal=None,
-        update_time=now,
     )
+
+
+def refused(draft: Draft, refusals: Iterable[SlotRefusal]) -> Draft:
+    """Returns the draft with the refusals that are about the time it asks for now, the newest of each account."""
+    accounts = _accounts(draft.targets)
+    requested_time = draft.placement.requested_time
+    return replace(draft, refusals=merged(draft.refusals, refusals, requested_time=requested_time, accounts=accounts))
+
+
+def checked_placement(placement: Placement, *, before: Placement, now: datetime) -> Placement:
+    """Refuses a new time that lies in the past or too far ahead; one that has passed meanwhile may stay."""
+    time = placement.requested_time
+    if time is None or time == before.requested_time:
+        return placement
+    if time < now - _TOLERANCE:
+        raise InvalidField("draft.requested_time", "is more than a minute ago")
+    if time > now + HORIZON:
+        raise InvalidField("draft.requested_time", f"is more than {HORIZON.days} days ahead")
+    return placement
+
+
+def _accounts(targets: Iterable[Target]) -> set[str]:
+    return {target.social_account_id for target in targets}
 
 
 def withdrawing(draft: Draft, *, below: int, now: datetime) -> Draft:
@@ -183,6 +262,7 @@ class DraftTargets:
     key: DraftKey
     revision: int
     targets: tuple[Target, ...]
+    category_id: str
 
 
 def require_draft(draft: Draft | None, key: DraftKey) -> Draft:

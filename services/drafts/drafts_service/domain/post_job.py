@@ -101,7 +101,7 @@ def fold(targets: Collection[Target], jobs: Iterable[Standing]) -> FoldedState:
     A canceled job counts as no job. The job of a target that was removed from the draft counts unless it FAILED or was
     MISSED: its post may still be sent, or is out.
     """
-    counting = [job for job in jobs if _counts(job, targets)]
+    counting = [job for job in jobs if counts(job, targets)]
     unfinished = [job for job in counting if job.state not in COUNTED_AS_ENDED]
     if not unfinished:
         return _at_rest(targets, counting)
@@ -127,7 +127,8 @@ def shown_targets(targets: Sequence[Target], jobs: Iterable[PostJob]) -> list[tu
     ]
 
 
-def _counts(job: Standing, targets: Collection[Target]) -> bool:
+def counts(job: Standing, targets: Collection[Target]) -> bool:
+    """Returns whether a job counts towards the state of its draft."""
     match job.state:
         case JobState.CANCELED:
             return False

@@ -2,21 +2,25 @@
 
 from drafts_service import wire
 from drafts_service.application.keep_accounts import KeepAccounts
+from drafts_service.application.keep_refusals import KeepRefusals
 from drafts_service.application.reflect_post_jobs import ReflectPostJobs
 from postflow.publisher.v1.publisher_events_pb2 import (
     PostJobChanged,
     SocialAccountConnected,
     SocialAccountDisconnected,
 )
+from postflow.queue.v1.queue_events_pb2 import SlotRefused
 from servicekit.messaging.routes import Route, envelope_route, route
-from topology import event_consumer
+from topology import event_consumer, events_subject
 
-CONSUMER = event_consumer("drafts", "publisher")
+# Of Queue's events only those about drafts: an event of each slot would cost every post.
+CONSUMER = event_consumer("drafts", "publisher", subjects=(events_subject("queue", "draft"),))
 
 
-def routes(reflect: ReflectPostJobs, keep_accounts: KeepAccounts) -> list[Route]:
+def routes(reflect: ReflectPostJobs, keep_accounts: KeepAccounts, keep_refusals: KeepRefusals) -> list[Route]:
     return [
         envelope_route(PostJobChanged, wire.post_job_event, reflect),
         route(SocialAccountConnected, wire.announced_account, keep_accounts),
         route(SocialAccountDisconnected, wire.announced_account, keep_accounts),
+        route(SlotRefused, wire.refused_slot, keep_refusals),
     ]

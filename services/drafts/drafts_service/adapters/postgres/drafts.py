@@ -1,7 +1,7 @@
 """The SQL of drafts."""
 
 import json
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -11,16 +11,18 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from drafts_service.domain.account import AccountState, obstacle_of
 from drafts_service.domain.content import Body
-from drafts_service.domain.draft import Approval, Draft, DraftKey, DraftTargets, Withdrawal
+from drafts_service.domain.draft import NO_PLACEMENT, Approval, Draft, DraftKey, DraftTargets, Placement, Withdrawal
 from drafts_service.domain.post_job import DraftState, FoldedState
+from drafts_service.domain.slot_refusal import SlotRefusal
 from drafts_service.domain.target import Target
 from servicekit.pg.database import Transaction
 from servicekit.pg.session import Session, Statement
+from servicekit.timestamps import from_micros, micros
 
 COLUMNS = """
     organization_id, id, content, content_digest, targets, revision, version, edit_version,
     approved_digest, approve_time, approver, withdraw_below, withdraw_due_time, exposed,
-    state, schedule_time, publish_time, create_time, update_time,
+    state, schedule_time, publish_time, create_time, update_time, requested_time, category_id, slot_refusals,
     (
         select jsonb_object_agg(account.id, account.state)
         from jsonb_array_elements(draft.targets) as target
@@ -47,13 +49,15 @@ _LOCK = Statement(f"""
 # nothing. OFFSET 0 keeps the planner from taking the locks elsewhere.
 _INSERT = Statement("""
     insert into draft (organization_id, id, content, content_digest, targets, revision, version, edit_version,
-        state, create_time, update_time)
-    select organization_id, id, content, content_digest, cast(targets as jsonb), 1, 1, 1, 'DRAFT', :now, :now
+        state, create_time, update_time, requested_time, category_id)
+    select organization_id, id, content, content_digest, cast(targets as jsonb), 1, 1, 1, 'DRAFT', :now, :now,
+        requested_time, category_id
     from (
         select one.*, pg_advisory_xact_lock(hashtextextended(one.name, 0)) as locked
         from unnest(cast(:organizations as text[]), cast(:ids as text[]), cast(:names as text[]),
-            cast(:contents as bytea[]), cast(:digests as text[]), cast(:targets as text[]))
-            as one (organization_id, id, name, content, content_digest, targets)
+            cast(:contents as bytea[]), cast(:digests as text[]), cast(:targets as text[]),
+            cast(:requested_times as timestamptz[]), cast(:category_ids as text[]))
+            as one (organization_id, id, name, content, content_digest, targets, requested_time, category_id)
         offset 0
     ) as one
     on conflict do nothing
@@ -75,8 +79,18 @@ _SAVE = text("""
         revision = :revision, version = :version, edit_version = :edit_version,
         approved_digest = :approved_digest, approve_time = :approve_time, approver = :approver,
         withdraw_below = :withdraw_below, withdraw_due_time = :withdraw_due_time, exposed = :exposed,
-        state = :state, schedule_time = :schedule_time, publish_time = :publish_time, update_time = :update_time
+        state = :state, schedule_time = :schedule_time, publish_time = :publish_time, update_time = :update_time,
+        requested_time = :requested_time, category_id = :category_id, slot_refusals = cast(:slot_refusals as jsonb)
     where organization_id = :organization_id and id = :id
+""")
+_SAVE_REFUSALS = Statement("""
+    update draft set slot_refusals = cast(one.refusals as jsonb), update_time = :now
+    from (
+        select * from unnest(cast(:organizations as text[]), cast(:ids as text[]), cast(:refusals as text[]))
+            as one (organization_id, id, refusals)
+        limit :count
+    ) as one
+    where draft.organization_id = one.organization_id and draft.id = one.id
 """)
 _NEXT_WITHDRAWAL = Statement("""
     select clock_timestamp(), (select min(withdraw_due_time) from draft where withdraw_due_time is not null)
@@ -102,10 +116,10 @@ _LOCK_SEVERAL = Statement("""
     ) as here
 """)
 _TARGETS = Statement("""
-    select wanted.organization_id, wanted.id, here.revision, here.targets
+    select wanted.organization_id, wanted.id, here.revision, here.targets, here.category_id
     from unnest(cast(:organizations as text[]), cast(:ids as text[])) as wanted (organization_id, id)
     cross join lateral (
-        select revision, targets from draft
+        select revision, targets, category_id from draft
         where draft.organization_id = wanted.organization_id and draft.id = wanted.id offset 0
     ) as here
 """)
@@ -128,8 +142,10 @@ async def lock_whole_drafts(tx: Transaction, keys: Collection[DraftKey]) -> dict
 async def find_targets(session: Session, keys: Collection[DraftKey]) -> list[DraftTargets]:
     """Returns those of the drafts that exist."""
     return [
-        DraftTargets(key=(organization_id, draft_id), revision=revision, targets=_targets(targets))
-        for organization_id, draft_id, revision, targets in await session.fetch(_TARGETS, key_arrays(keys))
+        DraftTargets(
+            key=(organization_id, draft_id), revision=revision, targets=_targets(targets), category_id=category_id
+        )
+        for organization_id, draft_id, revision, targets, category_id in await session.fetch(_TARGETS, key_arrays(keys))
     ]
 
 
@@ -148,6 +164,8 @@ async def insert_drafts(tx: Transaction, drafts: Collection[Draft], *, given: Co
             "contents": [draft.body.encoded for draft in ordered],
             "digests": [draft.body.digest for draft in ordered],
             "targets": [_encoded(draft.targets) for draft in ordered],
+            "requested_times": [draft.placement.requested_time for draft in ordered],
+            "category_ids": [draft.placement.category_id for draft in ordered],
             "now": ordered[0].create_time,
         },
     )
@@ -173,6 +191,20 @@ async def save_approvals(tx: Transaction, drafts: Sequence[Draft], *, now: datet
 async def save_draft(connection: AsyncConnection, draft: Draft) -> None:
     """Saves a draft that this transaction has locked."""
     await connection.execute(_SAVE, _columns(draft))
+
+
+async def save_refusals(tx: Transaction, drafts: Sequence[Draft], *, now: datetime) -> None:
+    """Saves the refusals of drafts that this transaction has locked."""
+    await tx.execute(
+        _SAVE_REFUSALS,
+        {
+            "organizations": [draft.organization_id for draft in drafts],
+            "ids": [draft.id for draft in drafts],
+            "refusals": [_encoded_refusals(draft.refusals) for draft in drafts],
+            "count": len(drafts),
+            "now": now,
+        },
+    )
 
 
 async def next_withdrawal(session: Session) -> tuple[datetime, datetime | None]:
@@ -236,6 +268,9 @@ def _columns(draft: Draft) -> dict[str, object]:
         "publish_time": draft.folded.publish_time,
         "create_time": draft.create_time,
         "update_time": draft.update_time,
+        "requested_time": draft.placement.requested_time,
+        "category_id": draft.placement.category_id,
+        "slot_refusals": _encoded_refusals(draft.refusals),
     }
 
 
@@ -244,7 +279,7 @@ def draft_of(row: Iterable[Any]) -> Draft:
     (
         organization_id, draft_id, content, digest, targets, revision, version, edit_version,
         approved_digest, approve_time, approver, withdraw_below, withdraw_due_time, exposed,
-        state, schedule_time, publish_time, create_time, update_time, accounts,
+        state, schedule_time, publish_time, create_time, update_time, requested_time, category_id, refusals, accounts,
     ) = row  # fmt: skip
     return Draft(
         organization_id=organization_id,
@@ -259,6 +294,10 @@ def draft_of(row: Iterable[Any]) -> Draft:
         edit_version=edit_version,
         withdrawal=Withdrawal(below=withdraw_below, due=withdraw_due_time) if withdraw_below else None,
         exposed=exposed,
+        placement=Placement(requested_time=requested_time, category_id=category_id)
+        if requested_time or category_id
+        else NO_PLACEMENT,
+        refusals=_refusals(refusals) if refusals else (),
         folded=FoldedState(state=DraftState(state), schedule_time=schedule_time, publish_time=publish_time),
         obstacles={account_id: obstacle_of(AccountState(state)) for account_id, state in (accounts or {}).items()},
     )
@@ -271,6 +310,30 @@ def _name(key: DraftKey) -> str:
 
 def _encoded(targets: Sequence[Target]) -> str:
     return json.dumps([[each.social_account_id, each.channel, each.destination] for each in targets])
+
+
+def _encoded_refusals(refusals: Iterable[SlotRefusal]) -> str | None:
+    encoded = {
+        each.social_account_id: [
+            each.draft_version, micros(each.schedule_time), each.reason, each.message, micros(each.create_time)
+        ]
+        for each in refusals
+    }  # fmt: skip
+    return json.dumps(encoded) if encoded else None
+
+
+def _refusals(rows: Mapping[str, Sequence[Any]]) -> tuple[SlotRefusal, ...]:
+    return tuple(
+        SlotRefusal(
+            social_account_id=account,
+            draft_version=version,
+            schedule_time=from_micros(time),
+            reason=reason,
+            message=message,
+            create_time=from_micros(refused),
+        )
+        for account, (version, time, reason, message, refused) in sorted(rows.items())
+    )
 
 
 @lru_cache(1024)  # drafts of one account often have the same targets; reading them costs 3 us

@@ -42,6 +42,10 @@ draft = Table(
     Column("publish_time", Timestamp),
     Column("create_time", Timestamp, nullable=False),
     Column("update_time", Timestamp, nullable=False),
+    Column("requested_time", Timestamp),
+    Column("category_id", Text, nullable=False, server_default=text("''")),
+    # By account: draft version, time in microseconds, reason, message, time of the refusal; null if there are none.
+    Column("slot_refusals", JSONB),
     PrimaryKeyConstraint("organization_id", "id"),
 )
 Index("draft_withdrawals", draft.c.withdraw_due_time, postgresql_where=text("withdraw_due_time is not null"))
