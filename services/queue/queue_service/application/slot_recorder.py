@@ -34,7 +34,7 @@ class SlotRecorder:
                 draft,
                 place,
                 slot_id=self._ids.new(),
-                not_after=place.schedule_time + self._policy.late_limit,
+                not_after=place.queue.latest(place.schedule_time, self._policy.late_limit),
                 traceparent=traceparent,
                 now=now,
             )

@@ -1,10 +1,12 @@
 """The queue of one account: its schedule as far as Schedule has announced it, and how far it is filled."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from queue_service.domain.frontier import NOTHING_KNOWN, Frontier
+from queue_service.domain.late_policy import AS_EVER, PACE, LateAction, LatePolicy
+from servicekit.faults import Conflict
 
 AccountKey: TypeAlias = tuple[str, str]
 """An organization and one of its accounts."""
@@ -30,9 +32,37 @@ class AccountQueue:
     slots_behind: bool = False
     # The greatest sequence of its slots.
     last_sequence: int = 0
+    # Counts the changes that calls have made to the queue.
+    arrangement: int = 0
+    # Since when it is paused.
+    pause_time: datetime | None = None
+    # The next draft that is added to the end leaves a slot time empty; those left empty so far.
+    skip_next: bool = False
+    skipped_times: tuple[datetime, ...] = ()
+    late_policy: LatePolicy = AS_EVER
+    pace: timedelta = PACE
+
+    @property
+    def etag(self) -> str:
+        return str(self.arrangement)
+
+    def latest(self, schedule_time: datetime, late_limit: timedelta) -> datetime:
+        """Returns the instant after which a slot at this time is MISSED; MISS has a limit of its own."""
+        policy = self.late_policy
+        return schedule_time + (policy.grace if policy.action is LateAction.MISS else late_limit)
 
     def learns_from(self, announced: "AnnouncedSchedule") -> bool:
         return announced.version > self.schedule_version or announced.tzdata_version > self.tzdata_version
+
+
+def require_etag(queue: AccountQueue, etag: str) -> None:
+    """Refuses a call that was meant for the queue as it was before another call changed it."""
+    if etag and etag != queue.etag:
+        raise Conflict(
+            "ETAG_MISMATCH",
+            "the queue has changed since it was read; read it again",
+            metadata={"social_account_id": queue.social_account_id, "etag": queue.etag},
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_service.domain.account import AccountKey, AccountQueue, AnnouncedSchedule
 from queue_service.domain.frontier import EPOCH, Frontier
+from queue_service.domain.late_policy import LateAction, LatePolicy
 from servicekit.pg.database import Transaction
 from servicekit.pg.session import Session, Statement
 
@@ -41,7 +42,8 @@ _SAVE_SCHEDULES = text("""
 
 _QUEUE = """
     q.organization_id, q.social_account_id, q.schedule_version, q.time_zone, q.max_posts_per_day, q.enabled,
-    q.search_from, q.full_from, q.full_until, q.next_due_time, q.tzdata_version, q.slots_behind, q.last_sequence
+    q.search_from, q.full_from, q.full_until, q.next_due_time, q.tzdata_version, q.slots_behind, q.last_sequence,
+    q.arrangement, q.pause_time, q.skip_next, q.skipped_times, q.late_action, q.late_grace, q.pace
 """
 # LATERAL with FOR UPDATE, or OFFSET 0, leaves only a lookup of each key, however small the table was when the plan was
 # made. The rows are locked in the order of the arrays.
@@ -153,9 +155,16 @@ def _account_queues(rows: Iterable[Any]) -> dict[AccountKey, AccountQueue]:
             tzdata_version=tzdata_version,
             slots_behind=slots_behind,
             last_sequence=last_sequence,
+            arrangement=arrangement,
+            pause_time=pause_time,
+            skip_next=skip_next,
+            skipped_times=tuple(skipped_times),
+            late_policy=LatePolicy(grace=late_grace, action=LateAction(late_action)),
+            pace=pace,
         )
         for (
             organization_id, account, version, time_zone, cap, enabled, search_from, full_from, full_until,
-            next_due_time, tzdata_version, slots_behind, last_sequence,
+            next_due_time, tzdata_version, slots_behind, last_sequence, arrangement, pause_time, skip_next,
+            skipped_times, late_action, late_grace, pace,
         ) in rows
     }  # fmt: skip

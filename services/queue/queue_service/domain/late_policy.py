@@ -1,0 +1,27 @@
+"""The late policy of a queue, for posts that could not be handed over in time."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+
+class LateAction(StrEnum):
+    PUBLISH = "PUBLISH"
+    RESLOT = "RESLOT"
+    MISS = "MISS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatePolicy:
+    """Up to `grace` late, a post goes out as if nothing had happened; then `action` applies."""
+
+    grace: timedelta = timedelta(minutes=10)
+    action: LateAction = LateAction.PUBLISH
+
+
+DEFAULT_POLICY = LatePolicy()
+AS_EVER = LatePolicy()
+"""The policy of a queue that has no other one."""
+
+PACE = timedelta(minutes=5)
+"""The time between two overdue posts that go out paced, unless the queue has another one."""
