@@ -9,13 +9,20 @@ from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
+from postflow.queue.v1.queue_events_pb2 import (
+    SlotCanceled,
+    SlotCancelReason,
+    SlotMoved,
+    SlotMoveReason,
+    SlotScheduled,
+)
 from postflow.queue.v1.queue_service_pb2 import AddToQueueResponse, ListQueueSlotsResponse, ScheduleAtResponse
+from queue_service.domain.arrangement import CanceledSlot
 from queue_service.domain.job import JobState
 from queue_service.domain.listing import Position
 from queue_service.domain.relocation import MovedSlot
-from queue_service.domain.slot import QueueSlot, SlotOrigin, SlotState, SlotTarget
-from queue_service.wire.announcements import slot_moved, slot_scheduled
+from queue_service.domain.slot import CancelReason, MoveReason, QueueSlot, SlotOrigin, SlotState, SlotTarget
+from queue_service.wire.announcements import slot_canceled, slot_moved, slot_scheduled
 from queue_service.wire.slots import (
     add_to_queue_response,
     cursor,
@@ -123,27 +130,61 @@ def test_a_slot_is_announced_with_its_wall_clock_time() -> None:
     assert announced.nominal_local_time == "2026-03-29T02:30"
 
 
+MOVED = MovedSlot(
+    organization_id="acme",
+    id="s1",
+    revision=3,
+    draft_id="d1",
+    social_account_id="page",
+    sequence=7,
+    schedule_time=NOW,
+    previous_schedule_time=NOW - timedelta(hours=1),
+    not_after=NOW + timedelta(days=1),
+    time_zone="Europe/Berlin",
+    nominal=datetime(2026, 3, 2, 10, 0),
+    traceparent="00-0123-01",
+    reason=MoveReason.ZONE_DATA,
+    targets=(("facebook", "42"), ("x", "")),
+)
+
+
 def test_a_moved_slot_is_announced_with_all_its_fields() -> None:
-    announced = slot_moved(
-        MovedSlot(
-            organization_id="acme",
-            id="s1",
-            revision=3,
-            draft_id="d1",
-            social_account_id="page",
-            sequence=7,
-            schedule_time=NOW,
-            previous_schedule_time=NOW - timedelta(hours=1),
-            not_after=NOW + timedelta(days=1),
-            time_zone="Europe/Berlin",
-            nominal=datetime(2026, 3, 2, 10, 0),
-            traceparent="00-0123-01",
-            targets=(("facebook", "42"), ("x", "")),
-        )
-    )
+    announced = slot_moved(MOVED)
     assert (announced.subject, announced.aggregate_id) == ("events.queue.slot", "s1")
     assert (announced.organization_id, announced.traceparent) == ("acme", "00-0123-01")
     expected = SlotMoved.FromString(SLOT_MOVED)
     expected.slot_sequence = 7
     expected.not_after.FromDatetime(NOW + timedelta(days=1))
     assert announced.message == expected
+
+
+@pytest.mark.parametrize("reason", list(MoveReason))
+def test_every_reason_of_a_move_is_announced(reason: MoveReason) -> None:
+    announced = slot_moved(replace(MOVED, reason=reason)).message
+    assert isinstance(announced, SlotMoved)
+    assert SlotMoveReason.Name(announced.reason) == f"SLOT_MOVE_REASON_{reason}"
+
+
+@pytest.mark.parametrize("reason", list(CancelReason))
+def test_a_canceled_slot_is_announced_with_all_its_fields(reason: CancelReason) -> None:
+    announced = slot_canceled(
+        CanceledSlot(
+            organization_id="acme",
+            id="s1",
+            revision=4,
+            draft_id="d1",
+            social_account_id="page",
+            sequence=7,
+            schedule_time=NOW,
+            traceparent="00-0123-01",
+            reason=reason,
+            targets=(("facebook", "42"),),
+        )
+    )
+    assert (announced.subject, announced.aggregate_id) == ("events.queue.slot", "s1")
+    assert (announced.organization_id, announced.traceparent) == ("acme", "00-0123-01")
+    message = announced.message
+    assert isinstance(message, SlotCanceled)
+    assert {field.name for field, _ in message.ListFields()} == set(SlotCanceled.DESCRIPTOR.fields_by_name)
+    assert (message.slot_id, message.revision, message.slot_sequence) == ("s1", 4, 7)
+    assert SlotCancelReason.Name(message.reason) == f"SLOT_CANCEL_REASON_{reason}"

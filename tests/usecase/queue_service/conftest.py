@@ -12,7 +12,7 @@ from sqlalchemy import text
 from civil.weekly import WeeklySlot
 from civil.zones import tzdata_version
 from postflow.bus.v1 import bus_pb2
-from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
+from postflow.queue.v1.queue_events_pb2 import SlotCanceled, SlotMoved, SlotScheduled
 from postflow.queue.v1.queue_service_pb2 import (
     AddToQueueRequest,
     AddToQueueResponse,
@@ -22,6 +22,7 @@ from postflow.queue.v1.queue_service_pb2 import (
 from postflow.queue.v1.queue_slot_pb2 import QueueSlot
 from queue_service.application.account_check import AccountCheck
 from queue_service.application.add_to_queue import AddToQueue, QueueOrder
+from queue_service.application.arranger import Arranger
 from queue_service.application.catch_up import CatchUp
 from queue_service.application.draft_finder import DraftFinder
 from queue_service.application.follow_drafts import FollowDrafts
@@ -57,7 +58,7 @@ from tests.usecase.queue_service.fakes import (
 )
 
 ORG = "acme"
-M = TypeVar("M", SlotScheduled, SlotMoved)
+M = TypeVar("M", SlotScheduled, SlotMoved, SlotCanceled)
 FILL = """
     with added as (
         insert into slot
@@ -134,6 +135,7 @@ class Queue:
             record=record,
             policy=policy,
         )
+        self.arranger = Arranger(outbox=outbox, mover=mover, policy=policy, on_slots=self.new_slots.set)
         self.schedule_at = ScheduleAt(ledger=ledger, find_draft=find_draft, mover=mover, record=record)
         self.catch_up = self.catching_up(tzdata_version())
         self.list = ListQueueSlots(database, self.clock)
@@ -330,6 +332,9 @@ class Queue:
 
     async def moves(self) -> list[SlotMoved]:
         return await self._announced(SlotMoved)
+
+    async def cancellations(self) -> list[SlotCanceled]:
+        return await self._announced(SlotCanceled)
 
     async def _announced(self, kind: type[M]) -> list[M]:
         return [

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from civil.zones import stored_zone
 from queue_service.domain.account import AccountQueue
 from queue_service.domain.draft import Draft
+from queue_service.domain.seat import seat_at
 from queue_service.domain.slot import HORIZON, QueueSlot, SlotOrigin, SlotState, SlotTarget
 from servicekit.faults import InvalidField
 
@@ -46,29 +46,29 @@ def next_sequence(last: int, now: datetime) -> int:
 def book(
     draft: Draft, place: Place, *, slot_id: str, not_after: datetime, traceparent: str, now: datetime
 ) -> QueueSlot:
-    """Makes a slot. It has local times only if this process knows the account's time zone."""
-    zone = stored_zone(place.queue.time_zone)
-    local = place.schedule_time + zone.offset_at(place.schedule_time) if zone.is_known else None
+    """Makes a slot."""
+    zone, release = place.queue.time_zone, place.tzdata_version
+    seat = seat_at(place.schedule_time, place.origin, zone, nominal=place.nominal, tzdata_version=release)
     targets = draft.targets_on(place.queue.social_account_id)
     return QueueSlot(
         organization_id=draft.organization_id,
         id=slot_id,
         draft_id=draft.id,
         social_account_id=place.queue.social_account_id,
-        schedule_time=place.schedule_time,
+        schedule_time=seat.time,
         state=SlotState.SCHEDULED,
-        origin=place.origin,
+        origin=seat.origin,
         revision=1,
         sequence=next_sequence(place.queue.last_sequence, now),
         targets=tuple(SlotTarget(channel=target.channel, destination=target.destination) for target in targets),
         not_after=not_after,
-        time_zone=zone.name if local else "",
-        local_date=local.date() if local else None,
-        local_time=local.time() if local else None,
+        time_zone=seat.time_zone,
+        local_date=seat.local_date,
+        local_time=seat.local_time,
         content_revision=draft.revision,
         traceparent=traceparent,
         create_time=now,
         update_time=now,
-        nominal=place.nominal,
-        tzdata_version=place.tzdata_version if local else "",
+        nominal=seat.nominal,
+        tzdata_version=seat.tzdata_version,
     )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from civil.wall_clock import resolve
 from civil.zones import find_zone, zone_names
-from queue_service.domain.slot import SPACING
+from queue_service.domain.slot import SPACING, MoveReason
 
 
 class OutdatedAccount(NamedTuple):
@@ -95,6 +95,7 @@ class MovedSlot:
     time_zone: str
     nominal: datetime | None
     traceparent: str
+    reason: MoveReason
     # As (channel, destination).
     targets: tuple[tuple[str, str], ...]
 

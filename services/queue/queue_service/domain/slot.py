@@ -28,6 +28,28 @@ class SlotOrigin(StrEnum):
     DRAFT = "DRAFT"
 
 
+class MoveReason(StrEnum):
+    """The reason why a slot has another time than it had at first."""
+
+    ZONE_DATA = "ZONE_DATA"
+    REORDERED = "REORDERED"
+    MOVED = "MOVED"
+    SHUFFLED = "SHUFFLED"
+    SHIFTED = "SHIFTED"
+    RESUMED = "RESUMED"
+    LATE = "LATE"
+    DRAFT_TIME = "DRAFT_TIME"
+    TAKEN_BACK = "TAKEN_BACK"
+
+
+class CancelReason(StrEnum):
+    """The reason why a call canceled a slot, which sent nothing."""
+
+    REMOVED = "REMOVED"
+    CLEARED = "CLEARED"
+    OVERDUE = "OVERDUE"
+
+
 # Still to be sent: such a slot occupies its time and the minute on either side.
 LIVE = frozenset({SlotState.SCHEDULED, SlotState.DISPATCHED})
 # Uses up a place under the daily cap: still to be sent, sent, and possibly sent.

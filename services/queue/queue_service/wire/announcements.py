@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from postflow.queue.v1 import queue_events_pb2
+from queue_service.domain.arrangement import CanceledSlot
 from queue_service.domain.relocation import MovedSlot
 from queue_service.domain.slot import QueueSlot
 from queue_service.wire.targets import target
@@ -35,7 +36,6 @@ def slot_scheduled(slot: QueueSlot) -> Announcement:
 
 
 def slot_moved(slot: MovedSlot) -> Announcement:
-    """Announces a slot moved by new time zone data, the only thing that moves slots."""
     return Announcement(
         subject=events_subject("queue", "slot"),
         organization_id=slot.organization_id,
@@ -51,9 +51,29 @@ def slot_moved(slot: MovedSlot) -> Announcement:
             previous_schedule_time=timestamp(slot.previous_schedule_time),
             time_zone=slot.time_zone,
             nominal_local_time=_nominal(slot.nominal),
-            reason=queue_events_pb2.SLOT_MOVE_REASON_ZONE_DATA,
+            reason=f"SLOT_MOVE_REASON_{slot.reason}",
             slot_sequence=slot.sequence,
             not_after=timestamp(slot.not_after),
+        ),
+        traceparent=slot.traceparent,
+    )
+
+
+def slot_canceled(slot: CanceledSlot) -> Announcement:
+    return Announcement(
+        subject=events_subject("queue", "slot"),
+        organization_id=slot.organization_id,
+        aggregate_id=slot.id,
+        message=queue_events_pb2.SlotCanceled(
+            organization_id=slot.organization_id,
+            slot_id=slot.id,
+            revision=slot.revision,
+            draft_id=slot.draft_id,
+            social_account_id=slot.social_account_id,
+            targets=[target(slot.social_account_id, channel, destination) for channel, destination in slot.targets],
+            schedule_time=timestamp(slot.schedule_time),
+            slot_sequence=slot.sequence,
+            reason=f"SLOT_CANCEL_REASON_{slot.reason}",
         ),
         traceparent=slot.traceparent,
     )

@@ -11,6 +11,7 @@ from queue_service.adapters.postgres.plans import pin_plans_of
 from queue_service.adapters.postgres.rows import by_slot, plain
 from queue_service.domain.frontier import EPOCH
 from queue_service.domain.relocation import MovedSlot, OutdatedAccount, OutdatedSlot, Relocated
+from queue_service.domain.slot import MoveReason
 from servicekit.pg.session import Session, Statement
 
 # A thousand rows block the event loop for about ten milliseconds, in which no post is dispatched.
@@ -61,6 +62,7 @@ _PLACE = text("""
             nominal_local_time = r.nominal, tzdata_version = :release,
             revision = s.revision + r.is_moved::integer,
             next_emit_at = null, expected_time = case when not r.is_moved then s.expected_time end,
+            move_reason = case when r.is_moved then 'ZONE_DATA' else s.move_reason end,
             update_time = case when r.is_moved then :now else s.update_time end
         from unnest(
             cast(:organization_ids as text[]), cast(:ids as text[]), cast(:schedule_times as timestamptz[]),
@@ -141,19 +143,20 @@ async def place(
     connection: AsyncConnection, relocated: Sequence[Relocated], *, release: str, now: datetime
 ) -> list[MovedSlot]:
     """Saves locked slots as computed with this tzdata release. Returns those that have moved."""
-    moved = [each.slot for each in relocated if each.is_moved]
-    if moved:
-        names = {
-            "organization_ids": [slot.organization_id for slot in moved],
-            "ids": [slot.slot_id for slot in moved],
-        }
-        await connection.execute(_LIFT, names)
+    await lift(connection, [(each.slot.organization_id, each.slot.slot_id) for each in relocated if each.is_moved])
     placed: list[MovedSlot] = []
     for first in range(0, len(relocated), _PLACED_AT_ONCE):
         piece = relocated[first : first + _PLACED_AT_ONCE]
         result = await connection.execute(_PLACE, _places(piece) | {"release": release, "now": now})
         placed += map(_moved, by_slot(result))
     return placed
+
+
+async def lift(connection: AsyncConnection, slots: Sequence[tuple[str, str]]) -> None:
+    """Shifts locked slots out of the way of those that get their times; they are placed next."""
+    if slots:
+        names = {"organization_ids": [organization for organization, _ in slots], "ids": [slot for _, slot in slots]}
+        await connection.execute(_LIFT, names)
 
 
 async def mark_caught_up(
@@ -203,5 +206,6 @@ def _moved(rows: Sequence[SimpleNamespace]) -> MovedSlot:
         time_zone=row.time_zone,
         nominal=row.nominal_local_time,
         traceparent=row.traceparent,
+        reason=MoveReason.ZONE_DATA,
         targets=tuple((each.channel, each.destination) for each in rows),
     )

@@ -1,0 +1,51 @@
+"""Taking slots out of a queue."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queue_service.domain.arrangement import Snapshot
+from queue_service.domain.removing import clear, remove
+from queue_service.domain.slot import CancelReason, SlotOrigin, SlotState
+from tests.unit.queue_service.snapshots import NOW, after, hour, names, queue_of, require_sound, slot, snapshots
+
+QUEUE = queue_of(
+    slot("d", hour(1), state=SlotState.DISPATCHED),
+    slot("a", hour(2)),
+    slot("p", hour(2.5), SlotOrigin.EXACT),
+    slot("b", hour(3)),
+)
+
+
+def test_a_removal_leaves_a_gap() -> None:
+    arrangement = remove(QUEUE, QUEUE.slots[1], closing=False, earliest=NOW)
+    assert names(after(QUEUE, arrangement)) == "d p b"
+    assert arrangement.moves == ()
+    assert [each.reason for each in arrangement.cancellations] == [CancelReason.REMOVED]
+
+
+def test_a_removal_can_close_its_gap() -> None:
+    arrangement = remove(QUEUE, QUEUE.slots[1], closing=True, earliest=NOW)
+    assert names(after(QUEUE, arrangement)) == "d b p"
+    assert arrangement.freed_times == [hour(3)]
+
+
+@given(snapshots(), st.integers(0, 13))
+def test_a_closed_gap_is_sound_and_keeps_the_order(snapshot: Snapshot, place: int) -> None:
+    if place >= len(snapshot.scheduled):
+        return
+    gone = snapshot.scheduled[place]
+    arrangement = remove(snapshot, gone, closing=True, earliest=NOW)
+    require_sound(snapshot, arrangement)
+    left = after(snapshot, arrangement)
+    assert len(left) == len(snapshot.slots) - 1
+    for category in ("", "news"):
+        kept = [each.slot_id for each in snapshot.shiftable if each.category_id == category and each is not gone]
+        assert [each.slot_id for each in left if each.can_shift and each.category_id == category] == kept
+    assert len(arrangement.freed_times) == 1
+
+
+def test_clearing_cancels_what_is_scheduled() -> None:
+    arrangement = clear(QUEUE)
+    assert names(after(QUEUE, arrangement)) == "d"
+    assert {each.reason for each in arrangement.cancellations} == {CancelReason.CLEARED}
+    assert not clear(queue_of()).changes_anything
