@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import sys
-from collections.abc import Callable
 
 import grpc
 from opentelemetry import metrics
@@ -17,6 +16,8 @@ from queue_service.adapters.publisher_client import PublisherClient
 from queue_service.adapters.schedule_client import ScheduleClient
 from queue_service.application.account_check import AccountCheck
 from queue_service.application.add_to_queue import AddToQueue
+from queue_service.application.arranger import Arranger
+from queue_service.application.book_requested_times import RequestedTimes
 from queue_service.application.catch_up import CatchUp
 from queue_service.application.draft_finder import DraftFinder
 from queue_service.application.follow_drafts import FollowDrafts
@@ -60,11 +61,19 @@ async def compose(settings: Settings) -> Process:
     }
     new_slots, wake_repeat = asyncio.Event(), asyncio.Event()
     mover = SlotMover(outbox=backbone.outbox, policy=policy, release=tzdata_version())
-    servicer = _servicer(settings, backbone, channels, mover, new_slots.set)
+    record = SlotRecorder(outbox=backbone.outbox, ids=backbone.ids, policy=policy, on_slots=new_slots.set)
+    arranger = Arranger(outbox=backbone.outbox, mover=mover, policy=policy, on_slots=new_slots.set)
+    servicer = _servicer(settings, backbone, channels, mover, record)
     commands = _command_stream(settings, backbone)
     consumer = backbone.consumer(
         CONSUMER,
-        routes(settle_slots=SettleSlots(policy, backbone.outbox), follow_drafts=FollowDrafts(backbone.outbox)),
+        routes(
+            settle_slots=SettleSlots(policy, backbone.outbox),
+            follow_drafts=FollowDrafts(
+                outbox=backbone.outbox,
+                requested_times=RequestedTimes(mover=mover, record=record, arranger=arranger, outbox=backbone.outbox),
+            ),
+        ),
     )
     watch_overdue = WatchOverdue(database=database, clock=clock)
     return backbone.process(
@@ -100,7 +109,7 @@ def _servicer(
     backbone: Backbone,
     channels: dict[str, grpc.aio.Channel],
     mover: SlotMover,
-    on_slots: Callable[[], None],
+    record: SlotRecorder,
 ) -> QueueServicer:
     database, ledger, policy = backbone.database, backbone.ledger, settings.policy
     find_draft = DraftFinder(
@@ -108,7 +117,6 @@ def _servicer(
         drafts=DraftsClient(channels["drafts"]),
         check_accounts=AccountCheck(PublisherClient(channels["publisher"])),
     )
-    record = SlotRecorder(outbox=backbone.outbox, ids=backbone.ids, policy=policy, on_slots=on_slots)
     return QueueServicer(
         add_to_queue=AddToQueue(
             database=database,

@@ -43,6 +43,8 @@ from publisher_service.entrypoints.events import routes as publisher_routes
 from publisher_service.wire.commands import command_from
 from publisher_service.wire.posts import withdraw_response
 from queue_service.application.account_check import AccountCheck
+from queue_service.application.arranger import Arranger
+from queue_service.application.book_requested_times import RequestedTimes
 from queue_service.application.draft_finder import DraftFinder
 from queue_service.application.follow_drafts import FollowDrafts
 from queue_service.application.hand_over import HandOver
@@ -176,11 +178,14 @@ class World:
 
     def _make_queue(self) -> None:
         site, policy = self.queue, QueuePolicy()
+        mover = SlotMover(outbox=site.outbox, policy=policy, release="2026a")
+        record = SlotRecorder(outbox=site.outbox, ids=Uuid7Source(), policy=policy, on_slots=lambda: None)
+        arranger = Arranger(outbox=site.outbox, mover=mover, policy=policy, on_slots=lambda: None)
         self._at = ScheduleAt(
             ledger=RequestLedger(site.database, self.clock),
             find_draft=DraftFinder(database=site.database, drafts=self, check_accounts=AccountCheck(AllConnected())),
-            mover=SlotMover(outbox=site.outbox, policy=policy, release="2026a"),
-            record=SlotRecorder(outbox=site.outbox, ids=Uuid7Source(), policy=policy, on_slots=lambda: None),
+            mover=mover,
+            record=record,
         )
         self.hand_over = HandOver(
             database=site.database,
@@ -191,7 +196,13 @@ class World:
             wake=asyncio.Event(),
         )
         site.routes = Routes(
-            queue_routes(settle_slots=SettleSlots(policy, site.outbox), follow_drafts=FollowDrafts(site.outbox))
+            queue_routes(
+                settle_slots=SettleSlots(policy, site.outbox),
+                follow_drafts=FollowDrafts(
+                    outbox=site.outbox,
+                    requested_times=RequestedTimes(mover=mover, record=record, arranger=arranger, outbox=site.outbox),
+                ),
+            )
         )
 
     def _make_publisher(self) -> None:

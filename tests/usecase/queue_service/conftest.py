@@ -12,7 +12,7 @@ from sqlalchemy import text
 from civil.weekly import WeeklySlot
 from civil.zones import tzdata_version
 from postflow.bus.v1 import bus_pb2
-from postflow.queue.v1.queue_events_pb2 import SlotCanceled, SlotMoved, SlotScheduled
+from postflow.queue.v1.queue_events_pb2 import SlotCanceled, SlotMoved, SlotRefused, SlotScheduled
 from postflow.queue.v1.queue_service_pb2 import (
     AddToQueueRequest,
     AddToQueueResponse,
@@ -23,6 +23,7 @@ from postflow.queue.v1.queue_slot_pb2 import QueueSlot
 from queue_service.application.account_check import AccountCheck
 from queue_service.application.add_to_queue import AddToQueue, QueueOrder
 from queue_service.application.arranger import Arranger
+from queue_service.application.book_requested_times import RequestedTimes
 from queue_service.application.catch_up import CatchUp
 from queue_service.application.draft_finder import DraftFinder
 from queue_service.application.follow_drafts import FollowDrafts
@@ -58,7 +59,7 @@ from tests.usecase.queue_service.fakes import (
 )
 
 ORG = "acme"
-M = TypeVar("M", SlotScheduled, SlotMoved, SlotCanceled)
+M = TypeVar("M", SlotScheduled, SlotMoved, SlotCanceled, SlotRefused)
 FILL = """
     with added as (
         insert into slot
@@ -140,7 +141,8 @@ class Queue:
         self.catch_up = self.catching_up(tzdata_version())
         self.list = ListQueueSlots(database, self.clock)
         self.settle_slots = SettleSlots(policy, outbox)
-        self.follow_drafts = FollowDrafts(outbox)
+        self.requested_times = RequestedTimes(mover=mover, record=record, arranger=self.arranger, outbox=outbox)
+        self.follow_drafts = FollowDrafts(outbox=outbox, requested_times=self.requested_times)
         self.answers = FakeAnswers()
         self.hand_over = self.handing_over()
 
@@ -332,6 +334,9 @@ class Queue:
 
     async def moves(self) -> list[SlotMoved]:
         return await self._announced(SlotMoved)
+
+    async def refusals(self) -> list[SlotRefused]:
+        return await self._announced(SlotRefused)
 
     async def cancellations(self) -> list[SlotCanceled]:
         return await self._announced(SlotCanceled)

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import TextClause, text
 
-from queue_service.adapters.postgres import accounts, connections, dispatch, drafts, relocation, settlement, slots
+from queue_service.adapters.postgres import (
+    accounts,
+    connections,
+    dispatch,
+    drafts,
+    relocation,
+    requested_times,
+    settlement,
+    slots,
+)
 from queue_service.adapters.postgres.plans import pin_plans, pin_plans_of
 from queue_service.domain.command import ANSWERED_DELAY, LONGEST_DELAY, OVERDUE_GRACE, REPEAT_DELAYS
 from servicekit.pg.session import Statement
@@ -166,6 +175,14 @@ STATEMENTS: dict[str, tuple[TextClause | Statement, dict[str, object]]] = {
     "overdue": (dispatch._OVERDUE, {}),
     "drafts and their slots": (
         drafts._LOCK_DRAFTS,
+        {"organization_ids": ["acme"] * 2, "ids": ["page-7-3", "page-8-4"]},
+    ),
+    "what drafts asked for before": (
+        requested_times._ASKED_BEFORE,
+        {"organization_ids": ["acme"] * 2, "ids": ["page-7-3", "page-8-4"]},
+    ),
+    "live slots of drafts": (
+        requested_times._LIVE,
         {"organization_ids": ["acme"] * 2, "ids": ["page-7-3", "page-8-4"]},
     ),
     "drafts": (drafts._FIND_DRAFTS, {"organization_ids": ["acme"] * 2, "ids": ["page-7-3", "page-8-4"]}),

@@ -10,7 +10,7 @@ from queue_service.domain.slot import HORIZON, QueueSlot, SlotOrigin, SlotState,
 from servicekit.faults import InvalidField
 
 # How far in the past an exact time may lie, because clocks differ and requests take time.
-_TOLERANCE = timedelta(minutes=1)
+TOLERANCE = timedelta(minutes=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -29,7 +29,7 @@ class Place:
 
 
 def check_exact_time(schedule_time: datetime, now: datetime) -> None:
-    if schedule_time < now - _TOLERANCE:
+    if schedule_time < now - TOLERANCE:
         raise InvalidField("schedule_time", "is more than a minute ago")
     if schedule_time > now + HORIZON:
         raise InvalidField("schedule_time", f"is more than {HORIZON.days} days ahead")

@@ -31,18 +31,22 @@ class Draft:
     def key(self) -> DraftKey:
         return self.organization_id, self.id
 
+    @property
+    def account_ids(self) -> frozenset[str]:
+        return frozenset(target.social_account_id for target in self.targets)
+
     def targets_on(self, social_account_id: str) -> tuple[Target, ...]:
         return tuple(target for target in self.targets if target.social_account_id == social_account_id)
 
     def has_all(self, accounts: Sequence[str]) -> bool:
-        return {target.social_account_id for target in self.targets}.issuperset(accounts)
+        return self.account_ids.issuperset(accounts)
 
     def without(self, targets: Collection[Target]) -> "Draft":
         return replace(self, targets=tuple(target for target in self.targets if target not in targets))
 
     def accounts(self, asked: Sequence[str]) -> tuple[str, ...]:
         """Returns the accounts asked for, without duplicates; if none are given, all accounts of the draft, sorted."""
-        known = {target.social_account_id for target in self.targets}
+        known = self.account_ids
         if not known:
             raise Refused("ACCOUNT_NOT_A_TARGET", "the draft has no targets", metadata={"draft_id": self.id})
         for account in asked:

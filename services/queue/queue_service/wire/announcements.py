@@ -5,6 +5,7 @@ from datetime import datetime
 from postflow.queue.v1 import queue_events_pb2
 from queue_service.domain.arrangement import CanceledSlot
 from queue_service.domain.relocation import MovedSlot
+from queue_service.domain.requested_time import RefusedTime
 from queue_service.domain.slot import QueueSlot
 from queue_service.wire.targets import target
 from servicekit.pg.outbox import Announcement
@@ -76,6 +77,26 @@ def slot_canceled(slot: CanceledSlot) -> Announcement:
             reason=f"SLOT_CANCEL_REASON_{slot.reason}",
         ),
         traceparent=slot.traceparent,
+    )
+
+
+def slot_refused(refused: RefusedTime, now: datetime) -> Announcement:
+    """Announces the refusal under a subject of its own, so that Drafts need not read the events of all slots."""
+    organization_id, draft_id = refused.request.draft
+    return Announcement(
+        subject=events_subject("queue", "draft"),
+        organization_id=organization_id,
+        aggregate_id=draft_id,
+        message=queue_events_pb2.SlotRefused(
+            organization_id=organization_id,
+            draft_id=draft_id,
+            social_account_id=refused.request.social_account_id,
+            draft_version=refused.request.draft_version,
+            schedule_time=timestamp(refused.request.schedule_time),
+            reason=refused.reason,
+            message=refused.message,
+            create_time=timestamp(now),
+        ),
     )
 
 
