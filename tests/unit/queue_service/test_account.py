@@ -1,10 +1,14 @@
 """The announcements of a schedule that an account's queue learns from."""
 
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from queue_service.domain.account import AccountQueue, AnnouncedSchedule
+from queue_service.domain.frontier import NOTHING_KNOWN
+from testkit.clocks import START
 
 RELEASES = ["", "2025b", "2026a", "2026b"]
 
@@ -58,3 +62,12 @@ def test_the_newest_version_and_release_are_learned_in_any_order(given_order: li
         if known.learns_from(announced(version, release)):
             known = queue(max(known.schedule_version, version), max(known.tzdata_version, release))
     assert known == queue(max(version for version, _ in given_order), max(release for _, release in given_order))
+
+
+def test_times_that_become_free_reopen_the_frontiers_of_all_categories() -> None:
+    start, end = START + timedelta(hours=3), START + timedelta(hours=4)
+    known = NOTHING_KNOWN.passed(START + timedelta(hours=9))
+    before = queue(2, "2026a").with_frontier_of("", known).with_frontier_of("news", known)
+    after = before.reopened(start, end)
+    assert {after.frontier_of(name).next_open(START) for name in ("", "news")} == {start}
+    assert after.frontier_of("other") == NOTHING_KNOWN

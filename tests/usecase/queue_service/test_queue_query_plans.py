@@ -99,6 +99,7 @@ def new_slot(account: str) -> dict[str, object]:
         "first_times": [time],
         "oldest_releases": [""],
         "last_sequences": [1],
+        "added": [1],
         "queues": 1,
         "now": START,
         "delay": REPEAT_DELAYS[0],
@@ -348,6 +349,7 @@ async def test_settlement_finds_its_rows_by_their_keys(crowded: "Queue") -> None
         "full_from": some,
         "full_until": some,
         "accounts": DUE,
+        "category_frontiers": ["{}"] * DUE,
     }
     for statement in (
         settlement._LOCK_SLOTS,
@@ -357,6 +359,7 @@ async def test_settlement_finds_its_rows_by_their_keys(crowded: "Queue") -> None
         settlement._SAVE_PROGRESS,
         settlement._PUBLISH,
         accounts._SAVE_FRONTIERS,
+        accounts._SAVE_CATEGORY_FRONTIERS,
         dispatch._REPEAT_SOON,
     ):
         names = {name: keys[name] for name in names_of(statement)}

@@ -71,3 +71,13 @@ async def test_a_slot_inserted_by_an_older_release_has_a_sequence(queue: "Queue"
     await queue.fill("page", START, HOUR, 1)
     [row] = await queue.rows("select sequence > 1e15 as is_numbered from slot")
     assert row.is_numbered
+
+
+async def test_every_slot_that_is_added_raises_the_arrangement(queue: "Queue") -> None:
+    await queue.put_schedule("page", WeeklySlot(day=1, hour=9, minute=0))
+    for draft in ("d1", "d2"):
+        await queue.save_draft(draft, "page", "other")
+    await queue.at("d1", START + HOUR)
+    await queue.add("d2", "page")
+    rows = await queue.rows("select social_account_id, arrangement from account_queue order by 1")
+    assert [tuple(row) for row in rows] == [("other", 1), ("page", 2)]

@@ -271,9 +271,9 @@ class AddToQueue:
                 unfinished = [account for account in reading.times if searches[account].found is None]
                 frontiers |= {account: searches[account].frontier for account in unfinished}
         await self._record.store(tx, slots, now)
-        await save_frontiers(tx, frontiers)
         for account, frontier in frontiers.items():
             locked.queues[account] = replace(locked.queues[account], frontier=frontier)
+        await save_frontiers(tx, {account: locked.queues[account] for account in frontiers})
 
     def _place(self, search: Search) -> Place:
         assert search.found is not None

@@ -16,7 +16,6 @@ from queue_service.adapters.postgres.plans import pin_plans
 from queue_service.adapters.postgres.slots import find_slots
 from queue_service.domain.account import AccountQueue
 from queue_service.domain.allocation import reopened_by
-from queue_service.domain.frontier import Frontier
 from queue_service.domain.job import ENDED, FINAL
 from queue_service.domain.policy import Policy
 from queue_service.domain.settlement import JobReport, Settled, has_lost_its_time, settle
@@ -70,7 +69,7 @@ class SettleSlots:
         freeing = [each for each in changed if each.may_free_a_time(earliest)]
         late = {each.after.account for each in freeing} - queues.keys()
         locked = {**queues, **await lock_queues(tx, late)}
-        frontiers: dict[_Key, Frontier] = {}
+        opened: dict[_Key, AccountQueue] = {}
         for before, after in freeing:
             queue = locked[after.account]
             reopened = reopened_by(
@@ -81,8 +80,8 @@ class SettleSlots:
                 time_zone=queue.time_zone,
             )
             if reopened and reopened[1] > earliest:
-                frontiers[after.account] = frontiers.get(after.account, queue.frontier).reopened(*reopened)
-        await save_frontiers(tx, frontiers)
+                opened[after.account] = opened.get(after.account, queue).reopened(*reopened)
+        await save_frontiers(tx, opened)
 
     async def _announce(self, tx: Transaction, slots: Iterable[_Key], now: datetime) -> None:
         """Announces slots under their next revisions."""

@@ -1,6 +1,7 @@
 """The queue of one account: its schedule as far as Schedule has announced it, and how far it is filled."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
@@ -19,6 +20,10 @@ class AccountQueue:
     `schedule_version` is 0 until Schedule has announced a schedule. After that, an empty `time_zone` means that the
     schedule was deleted. `tzdata_version` is the newest tzdata release with which Schedule has computed times. If
     `slots_behind`, some slots may have been computed with an older one.
+
+    `frontier` is that of the slot times without a category; `category_frontiers` has those of the categories that have
+    been searched. The next draft that is added to the end leaves a slot time empty if `skip_next`; `skipped_times` are
+    those in the future that are empty for this reason. `arrangement` counts the changes that calls have made.
     """
 
     social_account_id: str
@@ -34,6 +39,7 @@ class AccountQueue:
     last_sequence: int = 0
     # Counts the changes that calls have made to the queue.
     arrangement: int = 0
+    category_frontiers: Mapping[str, Frontier] = field(default_factory=dict)
     # Since when it is paused.
     pause_time: datetime | None = None
     # The next draft that is added to the end leaves a slot time empty; those left empty so far.
@@ -53,6 +59,19 @@ class AccountQueue:
 
     def learns_from(self, announced: "AnnouncedSchedule") -> bool:
         return announced.version > self.schedule_version or announced.tzdata_version > self.tzdata_version
+
+    def frontier_of(self, category: str) -> Frontier:
+        return self.category_frontiers.get(category, NOTHING_KNOWN) if category else self.frontier
+
+    def with_frontier_of(self, category: str, frontier: Frontier) -> "AccountQueue":
+        if not category:
+            return replace(self, frontier=frontier)
+        return replace(self, category_frontiers={**self.category_frontiers, category: frontier})
+
+    def reopened(self, start: datetime, end: datetime) -> "AccountQueue":
+        """Records that slot times from `start` until `end` may be free again, those of all categories."""
+        categories = {name: frontier.reopened(start, end) for name, frontier in self.category_frontiers.items()}
+        return replace(self, frontier=self.frontier.reopened(start, end), category_frontiers=categories)
 
 
 def require_etag(queue: AccountQueue, etag: str) -> None:

@@ -4,6 +4,7 @@ A row's lock serialises all changes to the slots of its account. Accounts are lo
 order of their keys, so two writers never deadlock.
 """
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from queue_service.domain.frontier import EPOCH, Frontier
 from queue_service.domain.late_policy import LateAction, LatePolicy
 from servicekit.pg.database import Transaction
 from servicekit.pg.session import Session, Statement
+from servicekit.timestamps import from_micros, micros
 
 # A new schedule, or new time zone data, gives other slot times, so the search starts from the beginning. During a
 # rollout of Schedule, an older version of a schedule may arrive with newer time zone data.
@@ -36,14 +38,16 @@ _SAVE_SCHEDULES = text("""
         tzdata_version = greatest(q.tzdata_version, excluded.tzdata_version),
         slots_behind = q.slots_behind
             or (q.tzdata_version < excluded.tzdata_version and q.next_due_time is not null),
-        search_from = excluded.search_from, full_from = excluded.full_from, full_until = excluded.full_until
+        search_from = excluded.search_from, full_from = excluded.full_from, full_until = excluded.full_until,
+        category_frontiers = '{}'
     where q.schedule_version < excluded.schedule_version or q.tzdata_version < excluded.tzdata_version
 """)
 
 _QUEUE = """
     q.organization_id, q.social_account_id, q.schedule_version, q.time_zone, q.max_posts_per_day, q.enabled,
     q.search_from, q.full_from, q.full_until, q.next_due_time, q.tzdata_version, q.slots_behind, q.last_sequence,
-    q.arrangement, q.pause_time, q.skip_next, q.skipped_times, q.late_action, q.late_grace, q.pace
+    q.arrangement, q.category_frontiers, q.pause_time, q.skip_next, q.skipped_times, q.late_action, q.late_grace,
+    q.pace
 """
 # LATERAL with FOR UPDATE, or OFFSET 0, leaves only a lookup of each key, however small the table was when the plan was
 # made. The rows are locked in the order of the arrays.
@@ -75,6 +79,17 @@ _SAVE_FRONTIERS = Statement("""
             cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:search_from as timestamptz[]),
             cast(:full_from as timestamptz[]), cast(:full_until as timestamptz[])
         ) as r (organization_id, social_account_id, search_from, full_from, full_until)
+        limit :accounts
+    ) as r
+    where q.organization_id = r.organization_id and q.social_account_id = r.social_account_id
+""")
+# Few accounts have weekly slots that are kept for a category: the others are spared the column.
+_SAVE_CATEGORY_FRONTIERS = Statement("""
+    update account_queue q set category_frontiers = r.category_frontiers
+    from (
+        select * from unnest(
+            cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:category_frontiers as jsonb[])
+        ) as r (organization_id, social_account_id, category_frontiers)
         limit :accounts
     ) as r
     where q.organization_id = r.organization_id and q.social_account_id = r.social_account_id
@@ -117,10 +132,14 @@ async def lock_queues(tx: Transaction, keys: Collection[AccountKey]) -> dict[Acc
     return _account_queues(await tx.fetch(_LOCK, _names(keys))) if keys else {}
 
 
-async def save_frontiers(tx: Transaction, frontiers: Mapping[AccountKey, Frontier]) -> None:
+async def save_frontiers(tx: Transaction, queues: Mapping[AccountKey, AccountQueue]) -> None:
     """Stores the frontiers of locked accounts, that a search has reached or that times which are free again reopen."""
-    if frontiers:
-        await tx.execute(_SAVE_FRONTIERS, _names(frontiers) | _stretches(frontiers))
+    if queues:
+        await tx.execute(_SAVE_FRONTIERS, _names(queues) | _stretches(queues))
+    if categorised := {key: queue for key, queue in queues.items() if queue.category_frontiers}:
+        encoded = [_encoded(categorised[key]) for key in sorted(categorised)]
+        names = _names(categorised) | {"category_frontiers": encoded, "accounts": len(categorised)}
+        await tx.execute(_SAVE_CATEGORY_FRONTIERS, names)
 
 
 def _names(keys: Iterable[AccountKey]) -> dict[str, Any]:
@@ -132,13 +151,41 @@ def _names(keys: Iterable[AccountKey]) -> dict[str, Any]:
     }
 
 
-def _stretches(by_account: Mapping[AccountKey, Frontier]) -> dict[str, Any]:
-    frontiers = [by_account[key] for key in sorted(by_account)]
+def _stretches(queues: Mapping[AccountKey, AccountQueue]) -> dict[str, Any]:
+    frontiers = [queues[key].frontier for key in sorted(queues)]
     return {
         "search_from": [frontier.search_from for frontier in frontiers],
         "full_from": [frontier.full_from for frontier in frontiers],
         "full_until": [frontier.full_until for frontier in frontiers],
         "accounts": len(frontiers),
+    }
+
+
+def _encoded(queue: AccountQueue) -> str:
+    """Writes each category's frontier with the schedule that it is true of.
+
+    The previous release saves a new schedule without resetting these frontiers.
+    """
+    return json.dumps(
+        {
+            category: (
+                micros(frontier.search_from), micros(frontier.full_from), micros(frontier.full_until),
+                queue.schedule_version, queue.tzdata_version,
+            )
+            for category, frontier in queue.category_frontiers.items()
+        }
+    )  # fmt: skip
+
+
+def _category_frontiers(
+    encoded: Mapping[str, Any], schedule_version: int, tzdata_version: str
+) -> Mapping[str, Frontier]:
+    return {
+        category: Frontier(
+            search_from=from_micros(search_from), full_from=from_micros(full_from), full_until=from_micros(full_until)
+        )
+        for category, (search_from, full_from, full_until, *of_schedule) in encoded.items()
+        if of_schedule == [schedule_version, tzdata_version]
     }
 
 
@@ -156,6 +203,7 @@ def _account_queues(rows: Iterable[Any]) -> dict[AccountKey, AccountQueue]:
             slots_behind=slots_behind,
             last_sequence=last_sequence,
             arrangement=arrangement,
+            category_frontiers=_category_frontiers(categories, version, tzdata_version),
             pause_time=pause_time,
             skip_next=skip_next,
             skipped_times=tuple(skipped_times),
@@ -164,7 +212,7 @@ def _account_queues(rows: Iterable[Any]) -> dict[AccountKey, AccountQueue]:
         )
         for (
             organization_id, account, version, time_zone, cap, enabled, search_from, full_from, full_until,
-            next_due_time, tzdata_version, slots_behind, last_sequence, arrangement, pause_time, skip_next,
+            next_due_time, tzdata_version, slots_behind, last_sequence, arrangement, categories, pause_time, skip_next,
             skipped_times, late_action, late_grace, pace,
         ) in rows
     }  # fmt: skip

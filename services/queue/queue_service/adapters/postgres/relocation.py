@@ -90,7 +90,8 @@ _CAUGHT_UP = text("""
         ),
         search_from = case when u.is_changed then :epoch else q.search_from end,
         full_from = case when u.is_changed then :epoch else q.full_from end,
-        full_until = case when u.is_changed then :epoch else q.full_until end
+        full_until = case when u.is_changed then :epoch else q.full_until end,
+        category_frontiers = case when u.is_changed then '{}' else q.category_frontiers end
     from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:are_changed as boolean[]))
         as u (organization_id, social_account_id, is_changed)
     where q.organization_id = u.organization_id and q.social_account_id = u.social_account_id

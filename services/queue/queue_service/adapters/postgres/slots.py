@@ -60,12 +60,14 @@ _INSERT_SLOTS = Statement("""
             next_due_time = least(q.next_due_time, filled.first_time),
             -- Computed with older time zone data than Schedule has announced meanwhile.
             slots_behind = q.slots_behind or (q.time_zone <> '' and q.tzdata_version > filled.oldest_release),
-            last_sequence = filled.last_sequence
+            last_sequence = filled.last_sequence,
+            arrangement = q.arrangement + filled.slots
         from (
             select * from unnest(
                 cast(:queue_organization_ids as text[]), cast(:queue_account_ids as text[]),
-                cast(:first_times as timestamptz[]), cast(:oldest_releases as text[]), cast(:last_sequences as bigint[])
-            ) as f (organization_id, social_account_id, first_time, oldest_release, last_sequence)
+                cast(:first_times as timestamptz[]), cast(:oldest_releases as text[]),
+                cast(:last_sequences as bigint[]), cast(:added as integer[])
+            ) as f (organization_id, social_account_id, first_time, oldest_release, last_sequence, slots)
             limit :queues
         ) as filled
         where q.organization_id = filled.organization_id and q.social_account_id = filled.social_account_id
@@ -209,6 +211,7 @@ async def insert_slots(tx: Transaction, slots: Sequence[QueueSlot], *, now: date
             "first_times": [min(slot.schedule_time for slot in new) for new in queues.values()],
             "oldest_releases": [min(slot.tzdata_version for slot in new) for new in queues.values()],
             "last_sequences": [new[-1].sequence for new in queues.values()],
+            "added": [len(new) for new in queues.values()],
             "queues": len(queues),
             "now": now,
             "delay": REPEAT_DELAYS[0],
