@@ -14,6 +14,7 @@ from postflow.queue.v1.queue_events_pb2 import (
     SlotCancelReason,
     SlotMoved,
     SlotMoveReason,
+    SlotRefused,
     SlotScheduled,
 )
 from postflow.queue.v1.queue_service_pb2 import AddToQueueResponse, ListQueueSlotsResponse, ScheduleAtResponse
@@ -21,8 +22,9 @@ from queue_service.domain.arrangement import CanceledSlot
 from queue_service.domain.job import JobState
 from queue_service.domain.listing import Position
 from queue_service.domain.relocation import MovedSlot
+from queue_service.domain.requested_time import RefusalReason, RefusedTime, Request
 from queue_service.domain.slot import CancelReason, MoveReason, QueueSlot, SlotOrigin, SlotState, SlotTarget
-from queue_service.wire.announcements import slot_canceled, slot_moved, slot_scheduled
+from queue_service.wire.announcements import slot_canceled, slot_moved, slot_refused, slot_scheduled
 from queue_service.wire.slots import (
     add_to_queue_response,
     cursor,
@@ -128,6 +130,24 @@ def test_a_slot_is_announced_with_its_wall_clock_time() -> None:
     announced = slot_scheduled(replace(SLOT, nominal=datetime(2026, 3, 29, 2, 30))).message
     assert isinstance(announced, SlotScheduled)
     assert announced.nominal_local_time == "2026-03-29T02:30"
+
+
+def test_a_refusal_is_announced_under_the_draft() -> None:
+    request = Request(draft=("acme", "d1"), draft_version=3, social_account_id="page", schedule_time=NOW)
+    announced = slot_refused(
+        RefusedTime(request=request, reason=RefusalReason.SLOT_TAKEN, message="taken"), NOW + timedelta(seconds=1)
+    )
+    assert (announced.subject, announced.organization_id, announced.aggregate_id) == (
+        "events.queue.draft",
+        "acme",
+        "d1",
+    )
+    refused = announced.message
+    assert isinstance(refused, SlotRefused)
+    assert (refused.organization_id, refused.draft_id, refused.social_account_id) == ("acme", "d1", "page")
+    assert (refused.draft_version, refused.reason, refused.message) == (3, "SLOT_TAKEN", "taken")
+    assert refused.schedule_time.ToDatetime(UTC) == NOW
+    assert refused.create_time.ToDatetime(UTC) == NOW + timedelta(seconds=1)
 
 
 MOVED = MovedSlot(

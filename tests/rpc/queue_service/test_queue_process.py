@@ -10,9 +10,14 @@ from postflow.bus.v1.bus_pb2 import Envelope
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from postflow.publisher.v1.post_job_pb2 import POST_JOB_STATE_PUBLISHED, POST_JOB_STATE_READY
 from postflow.publisher.v1.publisher_events_pb2 import AcceptedCommand, CommandsAccepted, PostJobChanged
-from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotScheduled
+from postflow.queue.v1.queue_events_pb2 import SlotMoved, SlotRefused, SlotScheduled
 from postflow.queue.v1.queue_service_pb2 import AddToQueueRequest, ListQueueSlotsRequest, ScheduleAtRequest
-from postflow.queue.v1.queue_slot_pb2 import QUEUE_SLOT_STATE_DISPATCHED, QUEUE_SLOT_STATE_PUBLISHED, QueueSlot
+from postflow.queue.v1.queue_slot_pb2 import (
+    QUEUE_SLOT_ORIGIN_DRAFT,
+    QUEUE_SLOT_STATE_DISPATCHED,
+    QUEUE_SLOT_STATE_PUBLISHED,
+    QueueSlot,
+)
 from postflow.target.v1.target_pb2 import Target
 from queue_service.domain.command import ANSWERED_DELAY
 from servicekit.clock import SystemClock
@@ -64,6 +69,34 @@ async def test_a_slot_is_handed_over_and_settled(rig: "Rig") -> None:
     await eventually(settled)
     [target] = (await only_slot(rig)).targets
     assert (target.post_job_id, target.post_job_state) == ("job-d1", "PUBLISHED")
+
+
+async def test_a_draft_gets_the_time_that_it_asks_for(rig: "Rig") -> None:
+    saved = DraftSaved(organization_id="acme", draft_id="d1", version=1, revision=1, approved=True)
+    saved.targets.add(social_account_id="page", channel="facebook")
+    saved.requested_time.FromDatetime(SystemClock().now() + timedelta(hours=1))
+    await rig.announce("drafts", saved, saved.draft_id)
+
+    async def booked() -> bool:
+        listed = await rig.stub.ListQueueSlots(ListQueueSlotsRequest(organization_id="acme"))
+        return bool(listed.queue_slots)
+
+    await eventually(booked)
+    slot = await only_slot(rig)
+    assert (slot.origin, slot.schedule_time) == (QUEUE_SLOT_ORIGIN_DRAFT, saved.requested_time)
+    saved.version, saved.draft_id = 1, "d2"
+    await rig.announce("drafts", saved, saved.draft_id)
+
+    async def refusals() -> list[SlotRefused]:
+        return [
+            SlotRefused.FromString(event.payload)
+            for subject, payload in await rig.messages(EVENTS.name)
+            if subject == "events.queue.draft"
+            for event in Envelope.FromString(payload).events
+        ]
+
+    [refused] = await eventually(refusals)
+    assert (refused.draft_id, refused.reason, refused.draft_version) == ("d2", "SLOT_TAKEN", 1)
 
 
 async def test_a_new_slot_is_announced(rig: "Rig") -> None:

@@ -1,4 +1,4 @@
-"""Which announcements ask for a time, and what each account answers."""
+"""Announcements that ask for a time, and what each account answers."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ from queue_service.domain.requested_time import (
     Request,
     Step,
     answer,
-    asks_anew,
+    is_new_request,
 )
 from queue_service.domain.slot import HORIZON, BlockingSlot, SlotOrigin, SlotState
 
@@ -69,7 +69,7 @@ def answered(
 def test_only_a_newer_announcement_that_changes_the_question_asks(
     saved: SavedDraft, before: AskedBefore | None, asks: bool
 ) -> None:
-    assert asks_anew(saved, before) is asks
+    assert is_new_request(saved, before) is asks
 
 
 def test_a_free_time_is_booked_and_an_own_slot_moves() -> None:

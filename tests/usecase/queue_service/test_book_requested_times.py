@@ -1,4 +1,4 @@
-"""Approved drafts get slots at the times that they ask for, whatever the order of their announcements."""
+"""Approved drafts get slots at the times that they ask for, in any order of their announcements."""
 
 import asyncio
 from contextlib import suppress

@@ -130,6 +130,7 @@ _KEYS: dict[str, object] = {
     "ids": ["waiting-1-0", "waiting-2-0"],
     "emissions": [1] * 2,
 }
+_TWO: dict[str, object] = {"organization_ids": ["acme"] * 2, "ids": ["page-7-3", "page-8-4"]}
 _PAUSES: dict[str, object] = {"now": START, "answered_delay": ANSWERED_DELAY, "longest_delay": LONGEST_DELAY}
 STATEMENTS: dict[str, tuple[TextClause | Statement, dict[str, object]]] = {
     "next due": (dispatch._NEXT_DUE, {}),
@@ -151,10 +152,7 @@ STATEMENTS: dict[str, tuple[TextClause | Statement, dict[str, object]]] = {
             "grace": OVERDUE_GRACE,
         },
     ),
-    "unanswered": (
-        dispatch._ADVANCE_UNANSWERED,
-        {"now": START, "until": START + LONGEST_DELAY, "limit": 500},
-    ),
+    "unanswered": (dispatch._ADVANCE_UNANSWERED, {"now": START, "until": START + LONGEST_DELAY, "limit": 500}),
     "unanswered targets": (
         dispatch._UNANSWERED_TARGETS,
         {"organization_ids": ["acme"] * 2, "ids": ["waiting-1-0", "waiting-2-0"], "answered": ["READY"]},
@@ -174,29 +172,14 @@ STATEMENTS: dict[str, tuple[TextClause | Statement, dict[str, object]]] = {
         },
     ),
     "overdue": (dispatch._OVERDUE, {}),
-    "drafts and their slots": (
-        drafts._LOCK_DRAFTS,
-        {"organization_ids": ["acme"] * 2, "ids": ["page-7-3", "page-8-4"]},
-    ),
-    "what drafts asked for before": (
-        requested_times._ASKED_BEFORE,
-        {"organization_ids": ["acme"] * 2, "ids": ["page-7-3", "page-8-4"]},
-    ),
-    "live slots of drafts": (
-        requested_times._LIVE,
-        {"organization_ids": ["acme"] * 2, "ids": ["page-7-3", "page-8-4"]},
-    ),
-    "drafts": (drafts._FIND_DRAFTS, {"organization_ids": ["acme"] * 2, "ids": ["page-7-3", "page-8-4"]}),
+    "drafts and their slots": (drafts._LOCK_DRAFTS, _TWO),
+    "what drafts asked for before": (requested_times._ASKED_BEFORE, _TWO),
+    "live slots of drafts": (requested_times._LIVE, _TWO),
+    "drafts": (drafts._FIND_DRAFTS, _TWO),
     "connected accounts": (connections._CONNECTED, {"organization_ids": ["acme"] * 2, "ids": ["page-7", "page-8"]}),
     "new slots": (slots._INSERT_SLOTS, new_slot("page-7")),
-    "slots that get targets": (
-        drafts._EXTEND_SLOTS,
-        {"organization_ids": ["acme"] * 2, "ids": ["page-7-3", "page-8-4"], "now": START},
-    ),
-    "slots by their ids": (
-        slots._FIND_SLOTS,
-        {"organization_ids": ["acme"] * 2, "ids": ["page-7-3", "page-8-4"]},
-    ),
+    "slots that get targets": (drafts._EXTEND_SLOTS, _TWO | {"now": START}),
+    "slots by their ids": (slots._FIND_SLOTS, _TWO),
     "near": (
         slots._NEAR,
         {

@@ -21,7 +21,7 @@ from queue_service.domain.account import AccountKey, AccountQueue
 from queue_service.domain.booking import Place
 from queue_service.domain.draft import DraftKey, LockedDraft, SavedDraft
 from queue_service.domain.moving_to_requested import move_to_requested
-from queue_service.domain.requested_time import LiveSlot, RefusedTime, Request, Step, answer, asks_anew
+from queue_service.domain.requested_time import LiveSlot, RefusedTime, Request, Step, answer, is_new_request
 from queue_service.domain.slot import QueueSlot, SlotOrigin
 from queue_service.domain.taken_times import TakenTimes
 from queue_service.wire.announcements import slot_refused
@@ -68,11 +68,11 @@ class RequestedTimes:
 
         Accounts are locked before drafts, each in the order of their keys, as everywhere.
         """
-        candidates = [each for each in saved if asks_anew(each, None)]
+        candidates = [each for each in saved if is_new_request(each, None)]
         if not candidates:
             return Asking()
         before = await find_asked_before(tx, [each.draft.key for each in candidates])
-        asking = [each for each in candidates if asks_anew(each, before.get(each.draft.key))]
+        asking = [each for each in candidates if is_new_request(each, before.get(each.draft.key))]
         accounts = {(each.draft.organization_id, account) for each in asking for account in each.draft.account_ids}
         if not accounts:
             return Asking()

@@ -30,7 +30,7 @@ class LiveSlot:
 
 
 class AskedBefore(NamedTuple):
-    """What the last announcement of a draft that Queue knows has asked for."""
+    """Holds what a draft asked for by the last announcement that Queue knows."""
 
     version: int
     is_approved: bool
@@ -60,14 +60,14 @@ class RefusedTime:
 
 
 class Step(Enum):
-    """What is to be done about a request that is not refused."""
+    """Says what is to be done about a request that is not refused."""
 
     KEEP = auto()  # the draft has a slot at that time
     BOOK = auto()
     MOVE = auto()
 
 
-def asks_anew(saved: SavedDraft, before: AskedBefore | None) -> bool:
+def is_new_request(saved: SavedDraft, before: AskedBefore | None) -> bool:
     """Returns whether an announcement asks for a time for which no slots were given or refused yet.
 
     Other changes of a draft, such as of its category, ask for nothing: a slot that was removed stays removed.
