@@ -4,6 +4,7 @@ from datetime import UTC, timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from drafts_service.application.update_draft import INTENDED, WITHDRAWN
 from drafts_service.domain.draft import Change
@@ -327,3 +328,19 @@ async def outcome(call: Awaitable[object]) -> str:
         return type(await call).__name__.removesuffix("DraftResponse").upper() + "D"
     except Fault as fault:
         return fault.reason
+
+
+async def test_a_new_time_leaves_open_whether_an_older_text_is_out(
+    a_draft: ADraft, update_draft: Update, publisher: Any, database: Database
+) -> None:
+    await a_draft(approved=True)
+    publisher.in_flight = ("job",)
+    await update_draft(change=Change(text="new"))
+    asked = list(publisher.asked)
+    await update_draft(change=Change(category_id="news"))
+    assert publisher.asked == asked
+    async with database.read() as connection:
+        row = (await connection.execute(text("select exposed, revision from draft"))).one()
+    assert (row.exposed, row.revision) == (True, 2)
+    await update_draft(change=Change(text="new", category_id="sport"))
+    assert publisher.asked != asked

@@ -205,3 +205,9 @@ async def test_calls_and_announcements_that_meet_keep_slots_apart(queue: "Queue"
             else:
                 group.create_task(queue.apply(queue.follow_drafts, asking(draft, version=2)))
     assert len(await booked(queue)) == 1
+
+
+async def test_of_several_announcements_in_a_batch_only_the_newest_asks(queue: "Queue") -> None:
+    await queue.apply(queue.follow_drafts, asking(version=1), asking(version=3, time=LATER), asking(version=2))
+    assert await booked(queue) == {("d1", "page"): (LATER, "DRAFT", 1)}
+    assert await refused(queue) == []
