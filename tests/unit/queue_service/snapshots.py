@@ -1,6 +1,7 @@
 """Queues to decide about: slots at hours of a day, named after their places."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -69,7 +70,7 @@ def hourly(until: float, *, last: bool = True) -> SlotTimes:
 
 
 def free(snapshot: Snapshot, until: float = 1000) -> FreeTimes:
-    return FreeTimes(snapshot, hourly(until))
+    return FreeTimes(snapshot, {"": hourly(until), "news": replace(hourly(until), times=(), nominals=())})
 
 
 def after(snapshot: Snapshot, arrangement: Arrangement) -> list[SeatedSlot]:

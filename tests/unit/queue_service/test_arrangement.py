@@ -9,7 +9,6 @@ from queue_service.domain.arrangement import (
     Move,
     Snapshot,
     freed_stretches,
-    reopened,
 )
 from queue_service.domain.frontier import Frontier
 from queue_service.domain.removing import clear
@@ -42,8 +41,9 @@ def test_a_permutation_frees_nothing(snapshot: Snapshot) -> None:
 def test_freed_times_are_found_again_by_a_search() -> None:
     snapshot = queue_of(slot("a", hour(1)), slot("b", hour(2)))
     full = Frontier().passed(hour(100))
-    stretches = freed_stretches(snapshot.queue, clear(snapshot).freed_times, earliest=NOW)
-    assert reopened(full, stretches).next_open(NOW) == hour(1) - SPACING
+    for start, end in freed_stretches(snapshot.queue, clear(snapshot).freed_times, earliest=NOW):
+        full = full.reopened(start, end)
+    assert full.next_open(NOW) == hour(1) - SPACING
 
 
 def test_a_freed_time_under_a_cap_reopens_its_day() -> None:

@@ -47,7 +47,7 @@ def test_a_cap_counts_live_and_ended_slots_and_those_just_given() -> None:
 def test_a_slot_that_leaves_frees_its_time_and_its_place_under_the_cap() -> None:
     leaving = slot("a", hour(1))
     snapshot = queue_of(leaving, slot("b", hour(3)), cap=2, frontier=Frontier().passed(hour(30)))
-    seats = free(snapshot).seats(NOW, leaving=[leaving])
+    seats = free(snapshot).without([leaving]).seats(NOW)
     assert [next(seats).time, next(seats).time] == [hour(1), hour(24)]
 
 
@@ -56,7 +56,7 @@ def test_the_search_skips_what_is_known_to_be_filled() -> None:
 
 
 def test_the_end_of_what_was_read_is_not_the_end() -> None:
-    seats = FreeTimes(queue_of(), hourly(3, last=False)).seats(NOW)
+    seats = FreeTimes(queue_of(), {"": hourly(3, last=False)}).seats(NOW)
     assert [next(seats).time, next(seats).time] == [hour(1), hour(2)]
     with pytest.raises(MoreTimes) as needed:
         next(seats)
@@ -64,16 +64,16 @@ def test_the_end_of_what_was_read_is_not_the_end() -> None:
 
 
 def test_the_end_of_the_horizon_is_refused() -> None:
-    assert refusal(FreeTimes(queue_of(slot("a", hour(1))), hourly(2))) == "HORIZON_EXHAUSTED"
+    assert refusal(FreeTimes(queue_of(slot("a", hour(1))), {"": hourly(2)})) == "HORIZON_EXHAUSTED"
 
 
 def test_times_must_be_those_of_the_queues_schedule() -> None:
     snapshot = queue_of()
     with pytest.raises(MoreTimes):
-        next(FreeTimes(snapshot, replace(hourly(9), schedule_version=0)).seats(NOW))
+        next(FreeTimes(snapshot, {"": replace(hourly(9), schedule_version=0)}).seats(NOW))
     with pytest.raises(MoreTimes):
-        next(FreeTimes(snapshot, replace(hourly(9), after=hour(1))).seats(NOW))
-    assert refusal(FreeTimes(snapshot, replace(hourly(9), schedule_version=2))) == "SCHEDULE_CHANGING"
+        next(FreeTimes(snapshot, {"": replace(hourly(9), after=hour(1))}).seats(NOW))
+    assert refusal(FreeTimes(snapshot, {"": replace(hourly(9), schedule_version=2)})) == "SCHEDULE_CHANGING"
 
 
 def test_without_a_schedule_there_are_no_times() -> None:
@@ -96,8 +96,19 @@ def test_seats_are_free_and_in_order(snapshot: Snapshot, cap: int) -> None:
 def test_slots_get_the_next_seats_in_their_order() -> None:
     late = [slot("a", hour(-3)), slot("b", hour(-2))]
     snapshot = queue_of(*late, slot("c", hour(1)))
-    given_seats = reseat(late, free(snapshot).seats(NOW, leaving=late))
+    given_seats = reseat(late, free(snapshot), start=NOW)
     assert [(each.slot_id, seat.time) for each, seat in given_seats] == [("a", hour(2)), ("b", hour(3))]
+
+
+def test_a_category_has_its_own_times_and_then_those_of_nobody() -> None:
+    late = [slot("a", hour(-3)), slot("b", hour(-2), category="news"), slot("c", hour(-1), category="news")]
+    noon = replace(hourly(2), times=(hour(12),), nominals=(None,))
+    read = {"": hourly(9), "news": noon}
+    placed = reseat(late, FreeTimes(queue_of(*late), read), start=NOW)
+    assert [(each.slot_id, seat.time) for each, seat in placed] == [("a", hour(1)), ("b", hour(12)), ("c", hour(2))]
+    with pytest.raises(MoreTimes) as needed:
+        reseat(late, FreeTimes(queue_of(*late), {"": hourly(9)}), start=NOW)
+    assert needed.value.category == "news"
 
 
 def test_paced_slots_keep_their_distance_from_each_other_and_the_rest() -> None:

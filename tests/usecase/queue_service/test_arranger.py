@@ -63,13 +63,13 @@ async def test_the_snapshot_has_live_slots_in_order(filled: "Queue") -> None:
     assert [slot.state for slot in snapshot.slots] == [SlotState.DISPATCHED] + 3 * [SlotState.SCHEDULED]
     assert [slot.seat.origin for slot in snapshot.slots][1:3] == [SlotOrigin.QUEUE, SlotOrigin.EXACT]
     assert snapshot.slots[1].seat.nominal == (START + 25 * HOUR).replace(tzinfo=None)
-    assert snapshot.queue.arrangement == 0
+    assert snapshot.queue.arrangement == 1
 
 
 async def test_moved_slots_have_everything_of_their_seats(filled: "Queue") -> None:
     filled.now = START + HOUR
     arranged = await arrange(filled, backwards)
-    assert arranged.queue.etag == "1"
+    assert arranged.queue.etag == "2"
     rows = await filled.rows("""
         select draft_id, schedule_time, origin, revision, move_reason, not_after - schedule_time, next_emit_at -
             schedule_time, local_time, nominal_local_time is null, update_time from slot order by schedule_time
@@ -114,20 +114,20 @@ async def test_canceled_slots_say_why_and_are_announced(filled: "Queue") -> None
     assert {(each.revision, each.reason, each.targets[0].channel) for each in canceled} == {(2, 2, "facebook")}
     assert sorted(each.draft_id for each in canceled) == ["chosen", "page-0", "page-1", "page-2", "page-3"]
     [account] = await filled.rows("select next_due_time, arrangement from account_queue")
-    assert account == (None, 1)
+    assert account == (None, 2)
 
 
 async def test_without_a_change_the_etag_stays(filled: "Queue") -> None:
     arranged = await arrange(filled, nothing)
-    assert arranged.queue.etag == "0"
+    assert arranged.queue.etag == "1"
     assert await filled.moves() == []
 
 
 async def test_another_etag_is_refused(filled: "Queue") -> None:
-    await arrange(filled, backwards, etag="0")
+    await arrange(filled, backwards, etag="1")
     with pytest.raises(Conflict) as refused:
-        await arrange(filled, backwards, etag="0")
-    assert (refused.value.reason, refused.value.metadata["etag"]) == ("ETAG_MISMATCH", "1")
+        await arrange(filled, backwards, etag="1")
+    assert (refused.value.reason, refused.value.metadata["etag"]) == ("ETAG_MISMATCH", "2")
 
 
 async def test_a_permutation_leaves_the_frontier_alone(filled: "Queue") -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from queue_service.adapters.postgres.accounts import lock_queues, save_schedules
+from queue_service.adapters.postgres.accounts import lock_queues, save_frontiers, save_schedules
 from queue_service.adapters.postgres.arrangement import (
     AT_ONCE,
     cancel_slots,
@@ -29,7 +29,6 @@ from queue_service.domain.arrangement import (
     CanceledSlot,
     Snapshot,
     freed_stretches,
-    reopened,
 )
 from queue_service.domain.policy import Policy
 from queue_service.domain.rearranged import LISTED, Rearranged
@@ -130,14 +129,17 @@ class Arranger:
         return Rearranged(etag=arranged.queue.etag, moved=tuple(found[name] for name in moved), slot=found.get(slot_id))
 
     async def _save(self, tx: Transaction, snapshot: Snapshot, arrangement: Arrangement, now: datetime) -> AccountQueue:
-        stretches = freed_stretches(snapshot.queue, arrangement.freed_times, earliest=now + self._policy.notice)
-        frontier = reopened(snapshot.queue.frontier, stretches)
+        queue = replace(snapshot.queue, arrangement=snapshot.queue.arrangement + 1)
+        freed = freed_stretches(queue, arrangement.freed_times, earliest=now + self._policy.notice)
+        for start, end in freed:
+            queue = queue.reopened(start, end)
         releases = [move.seat.tzdata_version for move in arrangement.moves if move.seat.time_zone]
-        await save_arrangement(tx, snapshot.account, frontier=frontier, oldest_release=min(releases, default=None))
+        await save_arrangement(tx, snapshot.account, oldest_release=min(releases, default=None))
+        await save_frontiers(tx, {snapshot.account: queue} if freed else {})
         soon = now + self._policy.lead + _LOOP_PERIOD
         if any(move.seat.time < soon for move in arrangement.moves):
             tx.after_commit(self._on_slots)
-        return replace(snapshot.queue, arrangement=snapshot.queue.arrangement + 1, frontier=frontier)
+        return queue
 
     async def _announce(self, tx: Transaction, events: Sequence[Announcement], now: datetime) -> None:
         await self._outbox.append(tx, events, now=now)

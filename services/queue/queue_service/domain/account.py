@@ -37,12 +37,10 @@ class AccountQueue:
     slots_behind: bool = False
     # The greatest sequence of its slots.
     last_sequence: int = 0
-    # Counts the changes that calls have made to the queue.
     arrangement: int = 0
     category_frontiers: Mapping[str, Frontier] = field(default_factory=dict)
     # Since when it is paused.
     pause_time: datetime | None = None
-    # The next draft that is added to the end leaves a slot time empty; those left empty so far.
     skip_next: bool = False
     skipped_times: tuple[datetime, ...] = ()
     late_policy: LatePolicy = AS_EVER

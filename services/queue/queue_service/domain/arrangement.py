@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from queue_service.domain.account import AccountKey, AccountQueue
 from queue_service.domain.allocation import reopened_by
-from queue_service.domain.frontier import Frontier
 from queue_service.domain.seat import Seat
 from queue_service.domain.slot import CancelReason, MoveReason, SlotOrigin, SlotState
 
@@ -127,7 +126,7 @@ def seated(slots: Iterable[tuple[SeatedSlot, Seat]], reason: MoveReason) -> tupl
 def freed_stretches(
     queue: AccountQueue, freed: Iterable[datetime], *, earliest: datetime
 ) -> list[tuple[datetime, datetime]]:
-    """Returns where slot times may be free again, as `Frontier.reopened` takes them; none before `earliest`."""
+    """Returns where slot times may be free again, as `AccountQueue.reopened` takes them; none before `earliest`."""
     stretches = (
         reopened_by(
             time, SlotState.SCHEDULED, SlotState.CANCELED, cap=queue.max_posts_per_day, time_zone=queue.time_zone
@@ -135,12 +134,6 @@ def freed_stretches(
         for time in freed
     )
     return [each for each in stretches if each and each[1] > earliest]
-
-
-def reopened(frontier: Frontier, stretches: Iterable[tuple[datetime, datetime]]) -> Frontier:
-    for start, end in stretches:
-        frontier = frontier.reopened(start, end)
-    return frontier
 
 
 def slots_from(slots: list[SeatedSlot], time: datetime) -> list[SeatedSlot]:

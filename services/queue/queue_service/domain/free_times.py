@@ -1,9 +1,10 @@
-"""The free slot times of an account as decisions see them: one after the other, each given once."""
+"""The free slot times of an account, for decisions: one after the other, each given once."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import date, datetime, timedelta
+from typing import TypeAlias
 
 from civil.days import local_day
 from civil.zones import DAY, Zone, find_zone, tzdata_version, zone_names
@@ -14,66 +15,79 @@ from queue_service.domain.slot import HORIZON, SPACING, SlotOrigin
 from queue_service.domain.slot_times import SlotTimes
 from servicekit.faults import Fault, Refused, Unavailable
 
+ReadTimes: TypeAlias = "Mapping[str, SlotTimes] | Fault | None"
+"""Slot times by category, those without one under the empty string; or why they could not be read; None if nobody has
+asked."""
+
 
 class MoreTimes(Exception):
-    """A decision needs slot times from `start` on that have not been read, or that are outdated."""
+    """A decision needs slot times of a category from `start` on that have not been read, or are outdated."""
 
-    def __init__(self, start: datetime) -> None:
+    def __init__(self, start: datetime, category: str) -> None:
         super().__init__(f"slot times from {start} on are needed")
         self.start = start
+        self.category = category
 
 
 class FreeTimes:
-    """Free slot times of one account.
+    """The free slot times of one account, as far as they have been read.
 
-    `read` are the slot times as far as they have been read, or why they could not be; None if nobody has asked.
+    The slots in `leaving` do not fill the times that they have.
     """
 
-    def __init__(self, snapshot: Snapshot, read: SlotTimes | Fault | None) -> None:
+    def __init__(self, snapshot: Snapshot, read: ReadTimes, *, leaving: Collection[SeatedSlot] = ()) -> None:
         self._snapshot = snapshot
         self._read = read
+        self._leaving = leaving
+        self._taken: _Taken | None = None
 
-    def seats(self, start: datetime, *, leaving: Collection[SeatedSlot] = ()) -> Iterator[Seat]:
-        """Yields free seats from `start` on, in order. The slots in `leaving` do not fill the times that they have.
+    def without(self, leaving: Collection[SeatedSlot]) -> "FreeTimes":
+        return FreeTimes(self._snapshot, self._read, leaving=leaving)
 
-        Refuses when there is none left within the horizon, and without an enabled schedule.
+    def seats(self, start: datetime, category: str = "") -> Iterator[Seat]:
+        """Yields the free seats of a category from `start` on, then those that no category keeps, each in order.
+
+        Raises why there is none, or no further one.
         """
-        begin = self._begin(start, leaving)
-        times = self._require_times(begin)
-        taken = _Taken(self._snapshot, leaving)
-        # A new schedule that was read with the times has been saved, so the queue is the one they belong to.
-        queue = self._snapshot.queue
-        release = min(times.tzdata_version, tzdata_version())
+        for name in dict.fromkeys((category, "")):
+            yield from self._seats_of(name, start)
+        raise exhausted(self._snapshot.queue)
+
+    def _seats_of(self, category: str, start: datetime) -> Iterator[Seat]:
+        begin = self._begin(start, category)
+        times = self._require_times(begin, category)
+        taken = self._taken = self._taken or _Taken(self._snapshot, self._leaving)
+        zone, release = self._snapshot.queue.time_zone, min(times.tzdata_version, tzdata_version())
         for index in range(bisect_left(times.times, begin), len(times.times)):
             time = times.times[index]
             if taken.is_free(time):
                 taken.take(time)
-                nominal = times.nominals[index]
-                yield seat_at(time, SlotOrigin.QUEUE, queue.time_zone, nominal=nominal, tzdata_version=release)
+                yield seat_at(time, SlotOrigin.QUEUE, zone, nominal=times.nominals[index], tzdata_version=release)
         if not times.last:
-            raise MoreTimes(begin)
-        raise exhausted(queue)
+            raise MoreTimes(begin, category)
 
-    def _begin(self, start: datetime, leaving: Collection[SeatedSlot]) -> datetime:
+    def _begin(self, start: datetime, category: str) -> datetime:
         """Returns where the search begins: it skips what is known to be filled, unless a slot leaves its time there."""
-        skipped_to = self._snapshot.queue.frontier.next_open(start)
-        margin = 2 * DAY if self._snapshot.queue.max_posts_per_day else SPACING
-        left = min((slot.time - margin for slot in leaving), default=skipped_to)
+        queue = self._snapshot.queue
+        skipped_to = queue.frontier_of(category).next_open(start)
+        margin = 2 * DAY if queue.max_posts_per_day else SPACING
+        left = min((slot.time - margin for slot in self._leaving), default=skipped_to)
         return max(start, min(skipped_to, left))
 
-    def _require_times(self, begin: datetime) -> SlotTimes:
+    def _require_times(self, begin: datetime, category: str) -> SlotTimes:
         read, queue = self._read, self._snapshot.queue
-        if read is None:
-            raise MoreTimes(begin)
         if isinstance(read, Fault):
             raise read
-        if read.schedule_version > queue.schedule_version:
+        if read is None or category not in read:
+            raise MoreTimes(begin, category)
+        times = read[category]
+        if times.schedule_version > queue.schedule_version:
             # The cap is unknown: Schedule runs the previous release, which announces the cap by events only.
             raise schedule_changing()
-        if read.schedule_version < queue.schedule_version or begin < read.after:
-            raise MoreTimes(begin)
+        if times.schedule_version < queue.schedule_version or begin < times.after:
+            raise MoreTimes(begin, category)
         require_schedule(queue)
-        return read
+        return times
 
 
 class _Taken:
@@ -100,9 +114,12 @@ class _Taken:
             self._by_day[local_day(time, self._zone)] += 1
 
 
-def reseat(slots: Iterable[SeatedSlot], seats: Iterator[Seat]) -> list[tuple[SeatedSlot, Seat]]:
-    """Gives the slots the next seats, in their order."""
-    return [(slot, next(seats)) for slot in slots]
+def reseat(slots: Iterable[SeatedSlot], free: FreeTimes, *, start: datetime) -> list[tuple[SeatedSlot, Seat]]:
+    """Gives the slots, in their order, the next free seats from `start` on, each one of its category."""
+    slots = tuple(slots)
+    left = free.without(slots)
+    seats = {category: left.seats(start, category) for category in {slot.category_id for slot in slots}}
+    return [(slot, next(seats[slot.category_id])) for slot in slots]
 
 
 def paced(

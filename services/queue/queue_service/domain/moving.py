@@ -72,8 +72,8 @@ def _before(snapshot: Snapshot, slot: SeatedSlot, mark: SeatedSlot, free: FreeTi
     shiftable = snapshot.shiftable
     if not slot.can_shift:
         # It has no slot time to give, so the slots shift until a free one takes the last of them.
-        start = max(mark.time, earliest)
-        seat, moves = let_in(slots_from(shiftable, mark.time), next(free.seats(start, leaving=[slot])))
+        absorbing = next(free.without([slot]).seats(max(mark.time, earliest)))
+        seat, moves = let_in(slots_from(shiftable, mark.time), absorbing)
         return Arrangement(moves=(Move(slot, seat, MoveReason.MOVED), *moves))
     order = [each for each in shiftable if each.slot_id != slot.slot_id]
     order.insert(bisect_left(order, mark.time, key=lambda each: each.time), slot)
@@ -89,7 +89,7 @@ def _to_bottom(snapshot: Snapshot, slot: SeatedSlot, free: FreeTimes, earliest: 
     last = max((each.time for each in others), default=earliest)
     if slot.can_shift and slot.time > last:
         return NO_CHANGE
-    seat = next(free.seats(max(last, earliest), leaving=[slot]))
+    seat = next(free.without([slot]).seats(max(last, earliest), slot.category_id))
     return Arrangement(moves=seated([(slot, seat)], MoveReason.MOVED))
 
 

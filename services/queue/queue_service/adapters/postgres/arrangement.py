@@ -13,7 +13,6 @@ from queue_service.adapters.postgres.relocation import lift
 from queue_service.domain.account import AccountKey, AccountQueue
 from queue_service.domain.arrangement import CanceledSlot, Cancellation, Move, SeatedSlot
 from queue_service.domain.command import REPEAT_DELAYS
-from queue_service.domain.frontier import Frontier
 from queue_service.domain.relocation import MovedSlot
 from queue_service.domain.reordering import Order
 from queue_service.domain.seat import Seat
@@ -116,8 +115,7 @@ _SAVE = Statement("""
             order by s.schedule_time limit 1
         ),
         -- Computed with older time zone data than Schedule has announced meanwhile.
-        slots_behind = q.slots_behind or q.time_zone <> '' and q.tzdata_version > cast(:oldest_release as text),
-        search_from = :search_from, full_from = :full_from, full_until = :full_until
+        slots_behind = q.slots_behind or q.time_zone <> '' and q.tzdata_version > cast(:oldest_release as text)
     where q.organization_id = :organization_id and q.social_account_id = :social_account_id
 """)
 
@@ -206,17 +204,9 @@ async def cancel_slots(
     return [_canceled(rows) for rows in _grouped(await tx.fetch(_CANCEL, names))]
 
 
-async def save_arrangement(
-    tx: Transaction, account: AccountKey, *, frontier: Frontier, oldest_release: str | None
-) -> None:
+async def save_arrangement(tx: Transaction, account: AccountKey, *, oldest_release: str | None) -> None:
     """Records on the locked account that its slots have changed. `oldest_release` is that of their seats."""
-    names = _key(account) | {
-        "search_from": frontier.search_from,
-        "full_from": frontier.full_from,
-        "full_until": frontier.full_until,
-        "oldest_release": oldest_release,
-    }
-    await tx.execute(_SAVE, names)
+    await tx.execute(_SAVE, _key(account) | {"oldest_release": oldest_release})
 
 
 def _key(account: AccountKey) -> dict[str, Any]:
