@@ -15,6 +15,7 @@ from queue_service.adapters.event_stream import EventStream
 from queue_service.adapters.publisher_client import PublisherClient
 from queue_service.adapters.schedule_client import ScheduleClient
 from queue_service.application.account_check import AccountCheck
+from queue_service.application.account_lock import AccountLock
 from queue_service.application.add_to_queue import AddToQueue
 from queue_service.application.arranger import Arranger
 from queue_service.application.book_requested_times import RequestedTimes
@@ -27,8 +28,10 @@ from queue_service.application.outstanding import Outstanding
 from queue_service.application.recover_commands import RecoverCommands
 from queue_service.application.schedule_at import ScheduleAt
 from queue_service.application.settle_slots import SettleSlots
+from queue_service.application.slot_booker import SlotBooker
 from queue_service.application.slot_mover import SlotMover
 from queue_service.application.slot_recorder import SlotRecorder
+from queue_service.application.slot_time_reader import SlotTimeReader
 from queue_service.application.watch_overdue import WatchOverdue
 from queue_service.entrypoints.events import CONSUMER, routes
 from queue_service.entrypoints.loops import loops
@@ -117,18 +120,21 @@ def _servicer(
         drafts=DraftsClient(channels["drafts"]),
         check_accounts=AccountCheck(PublisherClient(channels["publisher"])),
     )
+    book = SlotBooker(
+        lock=AccountLock(mover),
+        record=record,
+        policy=policy,
+        release=mover.release,
+    )
+    read_times = SlotTimeReader(
+        database=database,
+        clock=backbone.clock,
+        schedule=ScheduleClient(channels["schedule"], cached_times=settings.slot_times_cached),
+        policy=policy,
+    )
     return QueueServicer(
-        add_to_queue=AddToQueue(
-            database=database,
-            clock=backbone.clock,
-            ledger=ledger,
-            find_draft=find_draft,
-            schedule=ScheduleClient(channels["schedule"], cached_times=settings.slot_times_cached),
-            mover=mover,
-            record=record,
-            policy=policy,
-        ),
-        schedule_at=ScheduleAt(ledger=ledger, find_draft=find_draft, mover=mover, record=record),
+        add_to_queue=AddToQueue(ledger=ledger, find_draft=find_draft, read_times=read_times, book=book),
+        schedule_at=ScheduleAt(ledger=ledger, find_draft=find_draft, book=book),
         list_queue_slots=ListQueueSlots(database, backbone.clock),
     )
 

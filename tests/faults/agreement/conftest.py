@@ -43,6 +43,7 @@ from publisher_service.entrypoints.events import routes as publisher_routes
 from publisher_service.wire.commands import command_from
 from publisher_service.wire.posts import withdraw_response
 from queue_service.application.account_check import AccountCheck
+from queue_service.application.account_lock import AccountLock
 from queue_service.application.arranger import Arranger
 from queue_service.application.book_requested_times import RequestedTimes
 from queue_service.application.draft_finder import DraftFinder
@@ -51,6 +52,7 @@ from queue_service.application.hand_over import HandOver
 from queue_service.application.outstanding import Outstanding
 from queue_service.application.schedule_at import ExactOrder, ScheduleAt
 from queue_service.application.settle_slots import SettleSlots
+from queue_service.application.slot_booker import SlotBooker
 from queue_service.application.slot_mover import SlotMover
 from queue_service.application.slot_recorder import SlotRecorder
 from queue_service.domain.policy import Policy as QueuePolicy
@@ -184,8 +186,7 @@ class World:
         self._at = ScheduleAt(
             ledger=RequestLedger(site.database, self.clock),
             find_draft=DraftFinder(database=site.database, drafts=self, check_accounts=AccountCheck(AllConnected())),
-            mover=mover,
-            record=record,
+            book=SlotBooker(lock=AccountLock(mover), record=record, policy=policy, release=mover.release),
         )
         self.hand_over = HandOver(
             database=site.database,

@@ -1,6 +1,7 @@
 """A model of an account's queue that looks at every time."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
@@ -22,17 +23,38 @@ class Model:
     cap: int
     times: tuple[datetime, ...]
     slots: list[tuple[datetime, SlotState]] = field(default_factory=list)
+    categories: Mapping[datetime, str] = field(default_factory=dict)
+    skip_next: bool = False
+    skipped: list[datetime] = field(default_factory=list)
+
+    def category(self, time: datetime) -> str:
+        return self.categories.get(time, "")
 
     def free(self, time: datetime) -> bool:
         near = any(state in LIVE and abs(at - time) < SPACING for at, state in self.slots)
-        return not near and (not self.cap or self.counted()[local_day(time, find_zone(self.zone))] < self.cap)
+        return (
+            time not in self.skipped
+            and not near
+            and (not self.cap or self.counted()[local_day(time, find_zone(self.zone))] < self.cap)
+        )
 
     def counted(self) -> Counter[date]:
         zone = find_zone(self.zone)
         return Counter(local_day(at, zone) for at, state in self.slots if state in COUNTED)
 
-    def first_free(self, earliest: datetime) -> datetime | None:
-        return next((time for time in self.times if time >= earliest and self.free(time)), None)
+    def next_free(self, earliest: datetime, category: str, *, at_end: bool) -> datetime | None:
+        """Returns the time of the next draft: of its category or, if none is free, of no category."""
+        free = [time for time in self.times if time >= earliest and self.free(time)]
+        lines = [[time for time in free if self.category(time) == name] for name in dict.fromkeys((category, ""))]
+        in_order = [time for line in lines for time in line]
+        return next(iter(in_order[1:] if at_end and self.skip_next else in_order), None)
+
+    def take(self, time: datetime, *, at_end: bool, skipped: datetime | None) -> None:
+        assert (skipped is not None) == (at_end and self.skip_next)
+        if skipped:
+            self.skip_next = False
+            self.skipped.append(skipped)
+        self.slots.append((time, SlotState.SCHEDULED))
 
     def occupancy(self, window: tuple[datetime, ...]) -> Occupancy:
         filled = {

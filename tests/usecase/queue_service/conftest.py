@@ -21,6 +21,7 @@ from postflow.queue.v1.queue_service_pb2 import (
 )
 from postflow.queue.v1.queue_slot_pb2 import QueueSlot
 from queue_service.application.account_check import AccountCheck
+from queue_service.application.account_lock import AccountLock
 from queue_service.application.add_to_queue import AddToQueue, QueueOrder
 from queue_service.application.arranger import Arranger
 from queue_service.application.book_requested_times import RequestedTimes
@@ -33,8 +34,10 @@ from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.outstanding import Outstanding
 from queue_service.application.schedule_at import ExactOrder, ScheduleAt
 from queue_service.application.settle_slots import SettleSlots
+from queue_service.application.slot_booker import SlotBooker
 from queue_service.application.slot_mover import SlotMover
 from queue_service.application.slot_recorder import SlotRecorder
+from queue_service.application.slot_time_reader import SlotTimeReader
 from queue_service.domain.account import AnnouncedSchedule
 from queue_service.domain.command import Command
 from queue_service.domain.draft import Draft, SavedDraft, Target
@@ -126,18 +129,12 @@ class Queue:
         find_draft = DraftFinder(database=database, drafts=self.drafts, check_accounts=AccountCheck(self.accounts))
         mover = SlotMover(outbox=outbox, policy=policy, release=tzdata_version())
         record = SlotRecorder(outbox=outbox, ids=Uuid7Source(), policy=policy, on_slots=self.new_slots.set)
-        self.add_to_queue = AddToQueue(
-            database=database,
-            clock=self.clock,
-            ledger=ledger,
-            find_draft=find_draft,
-            schedule=self.schedule,
-            mover=mover,
-            record=record,
-            policy=policy,
-        )
+        book = SlotBooker(lock=AccountLock(mover), record=record, policy=policy, release=mover.release)
+        read_times = SlotTimeReader(database=database, clock=self.clock, schedule=self.schedule, policy=policy)
+        self.add_to_queue = AddToQueue(ledger=ledger, find_draft=find_draft, read_times=read_times, book=book)
+        self.schedule_at = ScheduleAt(ledger=ledger, find_draft=find_draft, book=book)
         self.arranger = Arranger(outbox=outbox, mover=mover, policy=policy, on_slots=self.new_slots.set)
-        self.schedule_at = ScheduleAt(ledger=ledger, find_draft=find_draft, mover=mover, record=record)
+        self.read_times = read_times
         self.catch_up = self.catching_up(tzdata_version())
         self.list = ListQueueSlots(database, self.clock)
         self.settle_slots = SettleSlots(policy, outbox)

@@ -42,6 +42,7 @@ class FakeSchedule:
         horizon: datetime,
         count: int,
         category_id: str | None = None,
+        needed: int = 1,
     ) -> SlotTimes:
         self.asked += 1
         if queue.social_account_id not in self.slots:

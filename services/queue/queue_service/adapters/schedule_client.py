@@ -35,16 +35,18 @@ class ScheduleClient:
         horizon: datetime,
         count: int,
         category_id: str | None = None,
+        needed: int = 1,
     ) -> SlotTimes:
         """Returns `count` times from `start` on: cached ones if they are still valid, or if Schedule is unreachable.
 
+        A cached page is used if it has `needed` times from `start` on.
         With a `category_id`, only times that are kept for this category or, if it is empty, for none. The times may be
         of another schedule version than the queue's, and may begin before `start`. Raises NotFound for an account
         without a schedule.
         """
         key = (organization_id, queue.social_account_id, category_id)
         cached = self._cache.find(key)
-        if cached and not (cached.are_those_of(queue) and cached.covers(start)):
+        if cached and not (cached.are_those_of(queue) and cached.covers(start) and cached.has(needed, start)):
             cached = None
         request = schedule_service_pb2.FindSlotTimesRequest(
             organization_id=organization_id,

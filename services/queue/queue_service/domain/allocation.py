@@ -1,4 +1,4 @@
-"""Finding the next free slot time, and the times that a slot makes free again."""
+"""The slots that make slot times unavailable, and the times that a slot makes free again."""
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
@@ -17,18 +17,6 @@ class Occupancy:
     filled: Set[datetime]
     # Slots that use up the cap, by local day.
     counted: Mapping[date, int]
-
-
-def first_free(times: Iterable[datetime], occupancy: Occupancy, *, cap: int, time_zone: str) -> datetime | None:
-    """Returns the first time that is free and whose local day is below the cap. A `cap` of 0 means none."""
-    zone = find_zone(time_zone)
-    for time in times:
-        if time in occupancy.filled:
-            continue
-        if cap and occupancy.counted.get(local_day(time, zone), 0) >= cap:
-            continue
-        return time
-    return None
 
 
 def days_of(times: Iterable[datetime], time_zone: str) -> dict[date, tuple[datetime, datetime]]:

@@ -39,3 +39,11 @@ class SlotTimes:
         """Returns the first `size` times from `start` on."""
         first = bisect_left(self.times, start)
         return self.times[first : first + size]
+
+    def has(self, number: int, start: datetime) -> bool:
+        """Returns whether there are so many times from `start` on."""
+        return len(self.times) - bisect_left(self.times, start) >= number
+
+    def continues(self, page: "SlotTimes") -> bool:
+        """Returns whether these are the times after a page, of the same schedule."""
+        return self.schedule_version == page.schedule_version and self.tzdata_version == page.tzdata_version

@@ -96,6 +96,14 @@ _SAVE_CATEGORY_FRONTIERS = Statement("""
 """)
 
 
+_SAVE_SKIPS = Statement("""
+    update account_queue q set
+        skip_next = cast(:skip_next as boolean), skipped_times = cast(:skipped_times as timestamptz[]),
+        arrangement = q.arrangement + cast(:changes as integer)
+    where q.organization_id = :organization_id and q.social_account_id = :social_account_id
+""")
+
+
 async def save_schedules(connection: AsyncConnection, announced: Iterable[AnnouncedSchedule]) -> None:
     """Saves schedules that are newer than what is stored. Each account occurs once."""
     ordered = sorted(announced, key=lambda each: (each.organization_id, each.social_account_id))
@@ -140,6 +148,21 @@ async def save_frontiers(tx: Transaction, queues: Mapping[AccountKey, AccountQue
         encoded = [_encoded(categorised[key]) for key in sorted(categorised)]
         names = _names(categorised) | {"category_frontiers": encoded, "accounts": len(categorised)}
         await tx.execute(_SAVE_CATEGORY_FRONTIERS, names)
+
+
+async def save_skips(tx: Transaction, queues: Mapping[AccountKey, AccountQueue], *, changes: int = 0) -> None:
+    """Stores what locked accounts leave empty, one by one: a skip is rare. `changes` counts those made by this call."""
+    for (organization_id, account), queue in queues.items():
+        await tx.execute(
+            _SAVE_SKIPS,
+            {
+                "organization_id": organization_id,
+                "social_account_id": account,
+                "skip_next": queue.skip_next,
+                "skipped_times": list(queue.skipped_times),
+                "changes": changes,
+            },
+        )
 
 
 def _names(keys: Iterable[AccountKey]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from queue_service.domain.job import JobState
 from queue_service.domain.listing import Filter, Position, list_states
 from queue_service.domain.slot import COUNTED, SPACING, BlockingSlot, QueueSlot, SlotOrigin, SlotState, SlotTarget
 from servicekit.pg.database import Transaction
-from servicekit.pg.session import Statement
+from servicekit.pg.session import Session, Statement
 
 # LIMIT makes each of these an index lookup: without it the planner may join with all live slots of the organization.
 _NEAR = Statement("""
@@ -159,12 +159,12 @@ class Day:
 
 
 async def find_near(
-    tx: Transaction, times: Sequence[tuple[AccountKey, datetime]]
+    session: Session, times: Sequence[tuple[AccountKey, datetime]]
 ) -> dict[tuple[AccountKey, datetime], BlockingSlot]:
     """Returns a live slot less than a minute away for each (account, time) that has one."""
     if not times:
         return {}
-    result = await tx.fetch(
+    result = await session.fetch(
         _NEAR,
         {
             "organization_ids": [organization for (organization, _), _ in times],
@@ -179,11 +179,11 @@ async def find_near(
     }
 
 
-async def count_slots(tx: Transaction, days: Sequence[Day]) -> dict[tuple[AccountKey, date], int]:
+async def count_slots(session: Session, days: Sequence[Day]) -> dict[tuple[AccountKey, date], int]:
     """Counts the slots of each day that use up its cap."""
     if not days:
         return {}
-    result = await tx.fetch(
+    result = await session.fetch(
         _COUNTED,
         {
             "organization_ids": [day.account[0] for day in days],
