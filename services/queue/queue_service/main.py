@@ -22,6 +22,7 @@ from queue_service.application.book_requested_times import RequestedTimes
 from queue_service.application.catch_up import CatchUp
 from queue_service.application.draft_finder import DraftFinder
 from queue_service.application.follow_drafts import FollowDrafts
+from queue_service.application.get_queue import GetQueue
 from queue_service.application.hand_over import HandOver
 from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.outstanding import Outstanding
@@ -115,11 +116,8 @@ def _servicer(
     record: SlotRecorder,
 ) -> QueueServicer:
     database, ledger, policy = backbone.database, backbone.ledger, settings.policy
-    find_draft = DraftFinder(
-        database=database,
-        drafts=DraftsClient(channels["drafts"]),
-        check_accounts=AccountCheck(PublisherClient(channels["publisher"])),
-    )
+    check_accounts = AccountCheck(PublisherClient(channels["publisher"]))
+    find_draft = DraftFinder(database=database, drafts=DraftsClient(channels["drafts"]), check_accounts=check_accounts)
     book = SlotBooker(
         lock=AccountLock(mover),
         record=record,
@@ -135,6 +133,7 @@ def _servicer(
     return QueueServicer(
         add_to_queue=AddToQueue(ledger=ledger, find_draft=find_draft, read_times=read_times, book=book),
         schedule_at=ScheduleAt(ledger=ledger, find_draft=find_draft, book=book),
+        get_queue=GetQueue(database=database, clock=backbone.clock, check_accounts=check_accounts),
         list_queue_slots=ListQueueSlots(database, backbone.clock),
     )
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from queue_service.domain.frontier import NOTHING_KNOWN, Frontier
-from queue_service.domain.late_policy import AS_EVER, PACE, LateAction, LatePolicy
+from queue_service.domain.late_policy import DEFAULT_POLICY, PACE, LateAction, LatePolicy
 from servicekit.faults import Conflict
 
 AccountKey: TypeAlias = tuple[str, str]
@@ -43,7 +43,7 @@ class AccountQueue:
     pause_time: datetime | None = None
     skip_next: bool = False
     skipped_times: tuple[datetime, ...] = ()
-    late_policy: LatePolicy = AS_EVER
+    late_policy: LatePolicy = DEFAULT_POLICY
     pace: timedelta = PACE
 
     @property

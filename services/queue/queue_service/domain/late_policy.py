@@ -20,8 +20,5 @@ class LatePolicy:
 
 
 DEFAULT_POLICY = LatePolicy()
-AS_EVER = LatePolicy()
-"""The policy of a queue that has no other one."""
-
 PACE = timedelta(minutes=5)
 """The time between two overdue posts that go out paced, unless the queue has another one."""

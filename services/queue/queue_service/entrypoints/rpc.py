@@ -8,16 +8,20 @@ from postflow.queue.v1 import queue_service_pb2_grpc
 from postflow.queue.v1.queue_service_pb2 import (
     AddToQueueRequest,
     AddToQueueResponse,
+    GetQueueRequest,
+    GetQueueResponse,
     ListQueueSlotsRequest,
     ListQueueSlotsResponse,
     ScheduleAtRequest,
     ScheduleAtResponse,
 )
 from queue_service.application.add_to_queue import AddToQueue, QueueOrder
+from queue_service.application.get_queue import GetQueue
 from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.schedule_at import ExactOrder, ScheduleAt
 from queue_service.domain.listing import Filter
 from queue_service.wire import slots as wire
+from queue_service.wire.queues import get_queue_response
 from servicekit.pg.ledger import mutation
 from servicekit.rpc import next_page_token, read_page
 from servicekit.timestamps import moment
@@ -26,9 +30,17 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
-    def __init__(self, *, add_to_queue: AddToQueue, schedule_at: ScheduleAt, list_queue_slots: ListQueueSlots) -> None:
+    def __init__(
+        self,
+        *,
+        add_to_queue: AddToQueue,
+        schedule_at: ScheduleAt,
+        get_queue: GetQueue,
+        list_queue_slots: ListQueueSlots,
+    ) -> None:
         self._add_to_queue = add_to_queue
         self._schedule_at = schedule_at
+        self._get_queue = get_queue
         self._list_queue_slots = list_queue_slots
 
     async def AddToQueue(self, request: AddToQueueRequest, context: Context) -> AddToQueueResponse:
@@ -47,6 +59,9 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
             social_account_ids=tuple(request.social_account_ids),
         )
         return await self._schedule_at(mutation(request, ScheduleAtResponse, wire.schedule_at_response), order)
+
+    async def GetQueue(self, request: GetQueueRequest, context: Context) -> GetQueueResponse:
+        return get_queue_response(await self._get_queue((request.organization_id, request.social_account_id)))
 
     async def ListQueueSlots(self, request: ListQueueSlotsRequest, context: Context) -> ListQueueSlotsResponse:
         asked = read_page(request)

@@ -1,0 +1,28 @@
+"""Showing the queue of an account."""
+
+from dataclasses import replace
+
+from queue_service.adapters.postgres.queue_views import find_queue_view
+from queue_service.application.account_check import AccountCheck
+from queue_service.domain.account import AccountKey
+from queue_service.domain.queue_view import QueueView
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database
+
+
+class GetQueue:
+    def __init__(self, *, database: Database, clock: DatabaseClock, check_accounts: AccountCheck) -> None:
+        self._database = database
+        self._clock = clock
+        self._check_accounts = check_accounts
+
+    async def __call__(self, account: AccountKey) -> QueueView:
+        async with self._database.read_session() as session:
+            now = await self._clock.now(session.connection)
+            view = await find_queue_view(session, account, now=now)
+        if view.is_connected is not None:
+            return view
+        refusal = await self._check_accounts(account[0], [account[1]], connected=())
+        if refusal and refusal.reason == "ACCOUNT_NOT_FOUND":
+            raise refusal
+        return replace(view, is_connected=refusal is None)
