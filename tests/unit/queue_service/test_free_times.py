@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queue_service.domain.arrangement import Snapshot
-from queue_service.domain.free_times import FreeTimes, MoreTimes, no_schedule, paced, reseat
+from queue_service.domain.free_times import FreeTimes, MoreTimes, paced, reseat
 from queue_service.domain.frontier import Frontier
+from queue_service.domain.schedule_check import ReadAgain, refused
 from queue_service.domain.slot import SPACING, SlotOrigin, SlotState
 from servicekit.faults import Fault
 from tests.unit.queue_service.snapshots import HOUR, NOW, RELEASE, free, hour, hourly, queue_of, slot, snapshots
@@ -21,9 +22,9 @@ def first(snapshot: Snapshot, count: int = 3, start: float = 0) -> list[float]:
 
 
 def refusal(times: FreeTimes) -> str:
-    with pytest.raises(Fault) as refused:
+    with pytest.raises(Fault) as fault:
         next(times.seats(NOW))
-    return refused.value.reason
+    return fault.value.reason
 
 
 def test_filled_and_skipped_times_are_passed_over() -> None:
@@ -69,15 +70,16 @@ def test_the_end_of_the_horizon_is_refused() -> None:
 
 def test_times_must_be_those_of_the_queues_schedule() -> None:
     snapshot = queue_of()
-    with pytest.raises(MoreTimes):
+    with pytest.raises(ReadAgain) as outdated:
         next(FreeTimes(snapshot, {"": replace(hourly(9), schedule_version=0)}).seats(NOW))
+    assert not outdated.value.needs_more
     with pytest.raises(MoreTimes):
         next(FreeTimes(snapshot, {"": replace(hourly(9), after=hour(1))}).seats(NOW))
     assert refusal(FreeTimes(snapshot, {"": replace(hourly(9), schedule_version=2)})) == "SCHEDULE_CHANGING"
 
 
 def test_without_a_schedule_there_are_no_times() -> None:
-    assert refusal(FreeTimes(queue_of(), no_schedule("page"))) == "NO_SCHEDULE"
+    assert refusal(FreeTimes(queue_of(), refused("NO_SCHEDULE", "no", "page"))) == "NO_SCHEDULE"
     for change, reason in (({"enabled": False}, "SCHEDULE_DISABLED"), ({"time_zone": "No/Where"}, "UNKNOWN_TIME_ZONE")):
         snapshot = replace(queue_of(), queue=replace(queue_of().queue, **change))
         assert refusal(free(snapshot)) == reason

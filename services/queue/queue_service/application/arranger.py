@@ -33,9 +33,8 @@ from queue_service.domain.arrangement import (
 from queue_service.domain.policy import Policy
 from queue_service.domain.rearranged import LISTED, Rearranged
 from queue_service.domain.relocation import MovedSlot
-from queue_service.domain.slot_times import SlotTimes
+from queue_service.domain.schedule_check import ReadTimes, newer_schedules
 from queue_service.wire.announcements import slot_canceled, slot_moved
-from servicekit.faults import Fault
 from servicekit.pg.database import Transaction
 from servicekit.pg.outbox import Announcement, Outbox
 
@@ -72,7 +71,7 @@ class Arranger:
         *,
         now: datetime,
         etag: str = "",
-        read: SlotTimes | Fault | None = None,
+        read: ReadTimes | None = None,
     ) -> Snapshot:
         """Locks the account, brings its slots up to date, and returns its queue.
 
@@ -81,9 +80,8 @@ class Arranger:
         unknown = AccountQueue(social_account_id=account[1])
         queues = await lock_queues(tx, {account})
         require_etag(queues.get(account, unknown), etag)
-        learned = read.schedule if isinstance(read, SlotTimes) else None
-        if learned and queues.get(account, unknown).learns_from(learned):
-            await save_schedules(tx.connection, [learned])
+        if newer := newer_schedules({account: queues.get(account, unknown)}, [{account: read}] if read else []):
+            await save_schedules(tx.connection, newer)
             queues = await lock_queues(tx, {account})
         queues = dict(await self._mover.bring_up_to_date(tx, queues, now))
         return await self.snapshot(tx, account, queues.get(account, unknown), now=now)

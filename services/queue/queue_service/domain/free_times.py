@@ -2,40 +2,35 @@
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from datetime import date, datetime, timedelta
-from typing import TypeAlias
 
 from civil.days import local_day
-from civil.zones import DAY, Zone, find_zone, tzdata_version, zone_names
-from queue_service.domain.account import AccountQueue
+from civil.zones import DAY, Zone, find_zone, tzdata_version
 from queue_service.domain.arrangement import SeatedSlot, Snapshot
+from queue_service.domain.openings import Lack
+from queue_service.domain.schedule_check import ReadAgain, ReadTimes, shortage, usable
 from queue_service.domain.seat import Seat, seat_at
-from queue_service.domain.slot import HORIZON, SPACING, SlotOrigin
+from queue_service.domain.slot import SPACING, SlotOrigin
 from queue_service.domain.slot_times import SlotTimes
-from servicekit.faults import Fault, Refused, Unavailable
-
-ReadTimes: TypeAlias = "Mapping[str, SlotTimes] | Fault | None"
-"""Slot times by category, those without one under the empty string; or why they could not be read; None if nobody has
-asked."""
 
 
-class MoreTimes(Exception):
-    """A decision needs slot times of a category from `start` on that have not been read, or are outdated."""
+class MoreTimes(ReadAgain):
+    """A decision needs slot times of a category, from `start` on, that have not been read."""
 
     def __init__(self, start: datetime, category: str) -> None:
-        super().__init__(f"slot times from {start} on are needed")
+        super().__init__(needs_more=True)
         self.start = start
         self.category = category
 
 
 class FreeTimes:
-    """The free slot times of one account, as far as they have been read.
+    """The free slot times of one account, as far as they have been read; `read` is None if nobody has asked.
 
     The slots in `leaving` do not fill the times that they have.
     """
 
-    def __init__(self, snapshot: Snapshot, read: ReadTimes, *, leaving: Collection[SeatedSlot] = ()) -> None:
+    def __init__(self, snapshot: Snapshot, read: ReadTimes | None, *, leaving: Collection[SeatedSlot] = ()) -> None:
         self._snapshot = snapshot
         self._read = read
         self._leaving = leaving
@@ -51,7 +46,7 @@ class FreeTimes:
         """
         for name in dict.fromkeys((category, "")):
             yield from self._seats_of(name, start)
-        raise exhausted(self._snapshot.queue)
+        raise shortage({self._snapshot.queue.social_account_id: Lack.NONE})
 
     def _seats_of(self, category: str, start: datetime) -> Iterator[Seat]:
         begin = self._begin(start, category)
@@ -75,19 +70,10 @@ class FreeTimes:
         return max(start, min(skipped_to, left))
 
     def _require_times(self, begin: datetime, category: str) -> SlotTimes:
-        read, queue = self._read, self._snapshot.queue
-        if isinstance(read, Fault):
-            raise read
-        if read is None or category not in read:
+        read = None if self._read is None else usable(self._snapshot.queue, self._read)
+        if read is None or category not in read or begin < read[category].after:
             raise MoreTimes(begin, category)
-        times = read[category]
-        if times.schedule_version > queue.schedule_version:
-            # The cap is unknown: Schedule runs the previous release, which announces the cap by events only.
-            raise schedule_changing()
-        if times.schedule_version < queue.schedule_version or begin < times.after:
-            raise MoreTimes(begin, category)
-        require_schedule(queue)
-        return times
+        return read[category]
 
 
 class _Taken:
@@ -144,42 +130,3 @@ def _apart(time: datetime, taken: list[datetime]) -> datetime:
         time = taken[near] + SPACING
         near += 1
     return time
-
-
-def require_schedule(queue: AccountQueue) -> None:
-    """Refuses a queue without slot times."""
-    account = queue.social_account_id
-    if not queue.enabled:
-        raise _refused("SCHEDULE_DISABLED", f"the schedule of account {account} is disabled", account)
-    if queue.time_zone not in zone_names():
-        raise zone_unknown(queue)
-
-
-def schedule_changing() -> Unavailable:
-    return Unavailable(
-        "SCHEDULE_CHANGING", "the schedule of an account is changing; try again", retry_after=timedelta(seconds=1)
-    )
-
-
-def no_schedule(social_account_id: str) -> Refused:
-    return _refused("NO_SCHEDULE", f"account {social_account_id} has no schedule", social_account_id)
-
-
-def exhausted(queue: AccountQueue) -> Refused:
-    account = queue.social_account_id
-    return _refused("HORIZON_EXHAUSTED", f"account {account} has no free slot within {HORIZON.days} days", account)
-
-
-def zone_unknown(queue: AccountQueue) -> Refused:
-    """Refuses like Schedule, which does so once it has this tzdata release, too."""
-    account, zone, release = queue.social_account_id, queue.time_zone, tzdata_version()
-    return Refused(
-        "UNKNOWN_TIME_ZONE",
-        f"the schedule of account {account} is in {zone!r}, which tzdata {release} does not have; choose another "
-        "time_zone",
-        metadata={"social_account_id": account, "time_zone": zone, "tzdata_version": release},
-    )
-
-
-def _refused(reason: str, message: str, social_account_id: str) -> Refused:
-    return Refused(reason, message, metadata={"social_account_id": social_account_id})

@@ -12,7 +12,7 @@ from queue_service.domain.slot import HORIZON
 from queue_service.domain.slot_times import SlotTimes
 from servicekit.faults import Fault, Refused, Unavailable
 
-ReadTimes: TypeAlias = "Mapping[str, SlotTimes] | Fault"
+ReadTimes: TypeAlias = Mapping[str, SlotTimes] | Fault
 """The slot times of an account by category, those without one under the empty string; or why they were not read."""
 
 
