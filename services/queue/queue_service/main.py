@@ -18,6 +18,7 @@ from queue_service.application.account_check import AccountCheck
 from queue_service.application.account_lock import AccountLock
 from queue_service.application.add_to_queue import AddToQueue
 from queue_service.application.arranger import Arranger
+from queue_service.application.batch_add_to_queue import BatchAddToQueue
 from queue_service.application.book_requested_times import RequestedTimes
 from queue_service.application.catch_up import CatchUp
 from queue_service.application.draft_finder import DraftFinder
@@ -132,6 +133,7 @@ def _servicer(
     )
     return QueueServicer(
         add_to_queue=AddToQueue(ledger=ledger, find_draft=find_draft, read_times=read_times, book=book),
+        batch_add_to_queue=BatchAddToQueue(ledger=ledger, find_draft=find_draft, read_times=read_times, book=book),
         schedule_at=ScheduleAt(ledger=ledger, find_draft=find_draft, book=book),
         get_queue=GetQueue(database=database, clock=backbone.clock, check_accounts=check_accounts),
         list_queue_slots=ListQueueSlots(database, backbone.clock),

@@ -16,6 +16,10 @@ from postflow.queue.v1.queue_events_pb2 import SlotCanceled, SlotMoved, SlotRefu
 from postflow.queue.v1.queue_service_pb2 import (
     AddToQueueRequest,
     AddToQueueResponse,
+    BatchAddToQueueRequest,
+    BatchAddToQueueResponse,
+    QueueItem,
+    QueueItemResult,
     ScheduleAtRequest,
     ScheduleAtResponse,
 )
@@ -24,6 +28,7 @@ from queue_service.application.account_check import AccountCheck
 from queue_service.application.account_lock import AccountLock
 from queue_service.application.add_to_queue import AddToQueue, QueueOrder
 from queue_service.application.arranger import Arranger
+from queue_service.application.batch_add_to_queue import Batch, BatchAddToQueue
 from queue_service.application.book_requested_times import RequestedTimes
 from queue_service.application.catch_up import CatchUp
 from queue_service.application.draft_finder import DraftFinder
@@ -44,6 +49,7 @@ from queue_service.domain.draft import Draft, SavedDraft, Target
 from queue_service.domain.job import JobState
 from queue_service.domain.policy import Policy
 from queue_service.domain.settlement import JobReport
+from queue_service.wire import batches
 from queue_service.wire.slots import add_to_queue_response, schedule_at_response
 from servicekit.ids import Uuid7Source
 from servicekit.pg.database import Database
@@ -132,6 +138,9 @@ class Queue:
         book = SlotBooker(lock=AccountLock(mover), record=record, policy=policy, release=mover.release)
         read_times = SlotTimeReader(database=database, clock=self.clock, schedule=self.schedule, policy=policy)
         self.add_to_queue = AddToQueue(ledger=ledger, find_draft=find_draft, read_times=read_times, book=book)
+        self.batch_add_to_queue = BatchAddToQueue(
+            ledger=ledger, find_draft=find_draft, read_times=read_times, book=book
+        )
         self.schedule_at = ScheduleAt(ledger=ledger, find_draft=find_draft, book=book)
         self.arranger = Arranger(outbox=outbox, mover=mover, policy=policy, on_slots=self.new_slots.set)
         self.read_times = read_times
@@ -293,6 +302,25 @@ class Queue:
         return ExactOrder(
             organization_id=organization_id, draft_id=draft_id, schedule_time=moment, social_account_ids=accounts
         )
+
+    async def batch(
+        self,
+        *items: tuple[str, str] | tuple[str, str, datetime | None],
+        request_id: str = "",
+        organization_id: str = ORG,
+    ) -> list[QueueItemResult]:
+        """Adds drafts on accounts, each at a time of its own if one is given."""
+        request = BatchAddToQueueRequest(
+            organization_id=organization_id,
+            items=[
+                QueueItem(draft_id=draft_id, social_account_id=account, schedule_time=timestamp(at[0] if at else None))
+                for draft_id, account, *at in items
+            ],
+            request_id=request_id,
+        )
+        call = batches.in_chunks(mutation(request, BatchAddToQueueResponse, batches.item_results))
+        batch = Batch(organization_id=organization_id, items=batches.items(request))
+        return list(await self.batch_add_to_queue(call, batch))
 
     # what it has stored
 

@@ -26,6 +26,9 @@ class FakeSchedule:
     # The categories for which weekly slots are kept.
     kept: dict[WeeklySlot, str] = field(default_factory=dict)
     zone: str = "UTC"
+    # What it answers instead, to all questions or to those about an account.
+    fault: Fault | None = None
+    faults: dict[str, Fault] = field(default_factory=dict)
     asked: int = 0
     page: int = 1000
     says_little: bool = False
@@ -45,6 +48,8 @@ class FakeSchedule:
         needed: int = 1,
     ) -> SlotTimes:
         self.asked += 1
+        if fault := self.fault or self.faults.get(queue.social_account_id):
+            raise fault
         if queue.social_account_id not in self.slots:
             raise NotFound("SCHEDULE_NOT_FOUND", "no")
         count = min(count, self.page)

@@ -160,7 +160,8 @@ class QueueServiceServicer:
         """BatchAddToQueue gives slots to up to 1,000 drafts on their accounts, each item as AddToQueue or, with a
         `schedule_time`, ScheduleAt would, in the order of the items. Each item has a result of its own: the error of one
         leaves the others alone. Items are stored in chunks; a call that is interrupted may have stored some of them, and
-        is completed by repeating it with its `request_id`.
+        is completed by repeating it with its `request_id`. UNAVAILABLE, with the reasons of AddToQueue, if another service
+        did not answer for some items: their chunks are not stored, the others are.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

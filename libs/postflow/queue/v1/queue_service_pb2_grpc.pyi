@@ -54,7 +54,8 @@ class QueueServiceStub:
     """BatchAddToQueue gives slots to up to 1,000 drafts on their accounts, each item as AddToQueue or, with a
     `schedule_time`, ScheduleAt would, in the order of the items. Each item has a result of its own: the error of one
     leaves the others alone. Items are stored in chunks; a call that is interrupted may have stored some of them, and
-    is completed by repeating it with its `request_id`.
+    is completed by repeating it with its `request_id`. UNAVAILABLE, with the reasons of AddToQueue, if another service
+    did not answer for some items: their chunks are not stored, the others are.
     """
     GetQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.GetQueueRequest, _queue_service_pb2.GetQueueResponse]
     """GetQueue returns the queue of an account: whether it is paused or held up, how many slots it has, how far they
@@ -164,7 +165,8 @@ class QueueServiceAsyncStub(QueueServiceStub):
     """BatchAddToQueue gives slots to up to 1,000 drafts on their accounts, each item as AddToQueue or, with a
     `schedule_time`, ScheduleAt would, in the order of the items. Each item has a result of its own: the error of one
     leaves the others alone. Items are stored in chunks; a call that is interrupted may have stored some of them, and
-    is completed by repeating it with its `request_id`.
+    is completed by repeating it with its `request_id`. UNAVAILABLE, with the reasons of AddToQueue, if another service
+    did not answer for some items: their chunks are not stored, the others are.
     """
     GetQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.GetQueueRequest, _queue_service_pb2.GetQueueResponse]  # type: ignore[assignment]
     """GetQueue returns the queue of an account: whether it is paused or held up, how many slots it has, how far they
@@ -289,7 +291,8 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         """BatchAddToQueue gives slots to up to 1,000 drafts on their accounts, each item as AddToQueue or, with a
         `schedule_time`, ScheduleAt would, in the order of the items. Each item has a result of its own: the error of one
         leaves the others alone. Items are stored in chunks; a call that is interrupted may have stored some of them, and
-        is completed by repeating it with its `request_id`.
+        is completed by repeating it with its `request_id`. UNAVAILABLE, with the reasons of AddToQueue, if another service
+        did not answer for some items: their chunks are not stored, the others are.
         """
 
     @_abc_1.abstractmethod

@@ -92,6 +92,8 @@ class SlotTimeReader:
 
     async def __call__(self, wanted: Mapping[AccountKey, TimesWanted]) -> dict[AccountKey, ReadTimes]:
         """Returns faults instead of raising them: a repeated request gets its first answer, even if this fails now."""
+        if not wanted:
+            return {}
         now, known = await self._known(list(wanted))
         async with asyncio.TaskGroup() as group:
             reads = {

@@ -8,6 +8,8 @@ from postflow.queue.v1 import queue_service_pb2_grpc
 from postflow.queue.v1.queue_service_pb2 import (
     AddToQueueRequest,
     AddToQueueResponse,
+    BatchAddToQueueRequest,
+    BatchAddToQueueResponse,
     GetQueueRequest,
     GetQueueResponse,
     ListQueueSlotsRequest,
@@ -16,10 +18,12 @@ from postflow.queue.v1.queue_service_pb2 import (
     ScheduleAtResponse,
 )
 from queue_service.application.add_to_queue import AddToQueue, QueueOrder
+from queue_service.application.batch_add_to_queue import Batch, BatchAddToQueue
 from queue_service.application.get_queue import GetQueue
 from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.schedule_at import ExactOrder, ScheduleAt
 from queue_service.domain.listing import Filter
+from queue_service.wire import batches
 from queue_service.wire import slots as wire
 from queue_service.wire.queues import get_queue_response
 from servicekit.pg.ledger import mutation
@@ -34,11 +38,13 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         self,
         *,
         add_to_queue: AddToQueue,
+        batch_add_to_queue: BatchAddToQueue,
         schedule_at: ScheduleAt,
         get_queue: GetQueue,
         list_queue_slots: ListQueueSlots,
     ) -> None:
         self._add_to_queue = add_to_queue
+        self._batch_add_to_queue = batch_add_to_queue
         self._schedule_at = schedule_at
         self._get_queue = get_queue
         self._list_queue_slots = list_queue_slots
@@ -59,6 +65,12 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
             social_account_ids=tuple(request.social_account_ids),
         )
         return await self._schedule_at(mutation(request, ScheduleAtResponse, wire.schedule_at_response), order)
+
+    async def BatchAddToQueue(self, request: BatchAddToQueueRequest, context: Context) -> BatchAddToQueueResponse:
+        call = batches.in_chunks(mutation(request, BatchAddToQueueResponse, batches.item_results))
+        batch = Batch(organization_id=request.organization_id, items=batches.items(request))
+        results = await self._batch_add_to_queue(call, batch)
+        return BatchAddToQueueResponse(results=results)
 
     async def GetQueue(self, request: GetQueueRequest, context: Context) -> GetQueueResponse:
         return get_queue_response(await self._get_queue((request.organization_id, request.social_account_id)))
