@@ -86,6 +86,7 @@ VALID: Mapping[str, Mapping[str, object]] = {
     "postflow.queue.v1.QueueService/ScheduleAt": {"draft_id": "d1", "schedule_time": TOMORROW},
     "postflow.queue.v1.QueueService/BatchAddToQueue": {"items": [{"draft_id": "d1", "social_account_id": "page"}]},
     "postflow.queue.v1.QueueService/GetQueue": {"social_account_id": "page"},
+    "postflow.queue.v1.QueueService/SkipNextSlot": {"social_account_id": "page"},
     "postflow.queue.v1.QueueService/ListQueueSlots": {},
     "postflow.drafts.v1.DraftsService/CreateDraft": {"draft": {**DRAFT, "id": ""}},
     "postflow.drafts.v1.DraftsService/GetDraft": {"draft_id": "d1"},

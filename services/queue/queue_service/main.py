@@ -16,6 +16,7 @@ from queue_service.adapters.publisher_client import PublisherClient
 from queue_service.adapters.schedule_client import ScheduleClient
 from queue_service.application.account_check import AccountCheck
 from queue_service.application.account_lock import AccountLock
+from queue_service.application.account_presence import AccountPresence
 from queue_service.application.add_to_queue import AddToQueue
 from queue_service.application.arranger import Arranger
 from queue_service.application.batch_add_to_queue import BatchAddToQueue
@@ -30,6 +31,7 @@ from queue_service.application.outstanding import Outstanding
 from queue_service.application.recover_commands import RecoverCommands
 from queue_service.application.schedule_at import ScheduleAt
 from queue_service.application.settle_slots import SettleSlots
+from queue_service.application.skip_next_slot import SkipNextSlot
 from queue_service.application.slot_booker import SlotBooker
 from queue_service.application.slot_mover import SlotMover
 from queue_service.application.slot_recorder import SlotRecorder
@@ -137,6 +139,7 @@ def _servicer(
         schedule_at=ScheduleAt(ledger=ledger, find_draft=find_draft, book=book),
         get_queue=GetQueue(database=database, clock=backbone.clock, check_accounts=check_accounts),
         list_queue_slots=ListQueueSlots(database, backbone.clock),
+        skip_next_slot=SkipNextSlot(ledger=ledger, accounts=AccountPresence(database, check_accounts)),
     )
 
 

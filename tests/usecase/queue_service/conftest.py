@@ -13,6 +13,7 @@ from civil.weekly import WeeklySlot
 from civil.zones import tzdata_version
 from postflow.bus.v1 import bus_pb2
 from postflow.queue.v1.queue_events_pb2 import SlotCanceled, SlotMoved, SlotRefused, SlotScheduled
+from postflow.queue.v1.queue_pb2 import Queue as ShownQueue
 from postflow.queue.v1.queue_service_pb2 import (
     AddToQueueRequest,
     AddToQueueResponse,
@@ -22,10 +23,13 @@ from postflow.queue.v1.queue_service_pb2 import (
     QueueItemResult,
     ScheduleAtRequest,
     ScheduleAtResponse,
+    SkipNextSlotRequest,
+    SkipNextSlotResponse,
 )
 from postflow.queue.v1.queue_slot_pb2 import QueueSlot
 from queue_service.application.account_check import AccountCheck
 from queue_service.application.account_lock import AccountLock
+from queue_service.application.account_presence import AccountPresence
 from queue_service.application.add_to_queue import AddToQueue, QueueOrder
 from queue_service.application.arranger import Arranger
 from queue_service.application.batch_add_to_queue import Batch, BatchAddToQueue
@@ -39,6 +43,7 @@ from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.outstanding import Outstanding
 from queue_service.application.schedule_at import ExactOrder, ScheduleAt
 from queue_service.application.settle_slots import SettleSlots
+from queue_service.application.skip_next_slot import Skip, SkipNextSlot
 from queue_service.application.slot_booker import SlotBooker
 from queue_service.application.slot_mover import SlotMover
 from queue_service.application.slot_recorder import SlotRecorder
@@ -50,6 +55,7 @@ from queue_service.domain.job import JobState
 from queue_service.domain.policy import Policy
 from queue_service.domain.settlement import JobReport
 from queue_service.wire import batches
+from queue_service.wire.queues import skip_next_slot_response
 from queue_service.wire.slots import add_to_queue_response, schedule_at_response
 from servicekit.ids import Uuid7Source
 from servicekit.pg.database import Database
@@ -142,6 +148,9 @@ class Queue:
             ledger=ledger, find_draft=find_draft, read_times=read_times, book=book
         )
         self.schedule_at = ScheduleAt(ledger=ledger, find_draft=find_draft, book=book)
+        self.skip_next_slot = SkipNextSlot(
+            ledger=ledger, accounts=AccountPresence(database, AccountCheck(self.accounts))
+        )
         self.arranger = Arranger(outbox=outbox, mover=mover, policy=policy, on_slots=self.new_slots.set)
         self.read_times = read_times
         self.catch_up = self.catching_up(tzdata_version())
@@ -321,6 +330,11 @@ class Queue:
         call = batches.in_chunks(mutation(request, BatchAddToQueueResponse, batches.item_results))
         batch = Batch(organization_id=organization_id, items=batches.items(request))
         return list(await self.batch_add_to_queue(call, batch))
+
+    async def skip(self, account: str, *, undo: bool = False, request_id: str = "") -> ShownQueue:
+        request = SkipNextSlotRequest(organization_id=ORG, social_account_id=account, undo=undo, request_id=request_id)
+        call = mutation(request, SkipNextSlotResponse, skip_next_slot_response)
+        return (await self.skip_next_slot(call, Skip(account=(ORG, account), undo=undo))).queue
 
     # what it has stored
 

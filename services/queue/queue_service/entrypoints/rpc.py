@@ -16,16 +16,19 @@ from postflow.queue.v1.queue_service_pb2 import (
     ListQueueSlotsResponse,
     ScheduleAtRequest,
     ScheduleAtResponse,
+    SkipNextSlotRequest,
+    SkipNextSlotResponse,
 )
 from queue_service.application.add_to_queue import AddToQueue, QueueOrder
 from queue_service.application.batch_add_to_queue import Batch, BatchAddToQueue
 from queue_service.application.get_queue import GetQueue
 from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.schedule_at import ExactOrder, ScheduleAt
+from queue_service.application.skip_next_slot import Skip, SkipNextSlot
 from queue_service.domain.listing import Filter
 from queue_service.wire import batches
 from queue_service.wire import slots as wire
-from queue_service.wire.queues import get_queue_response
+from queue_service.wire.queues import get_queue_response, skip_next_slot_response
 from servicekit.pg.ledger import mutation
 from servicekit.rpc import next_page_token, read_page
 from servicekit.timestamps import moment
@@ -42,12 +45,14 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         schedule_at: ScheduleAt,
         get_queue: GetQueue,
         list_queue_slots: ListQueueSlots,
+        skip_next_slot: SkipNextSlot,
     ) -> None:
         self._add_to_queue = add_to_queue
         self._batch_add_to_queue = batch_add_to_queue
         self._schedule_at = schedule_at
         self._get_queue = get_queue
         self._list_queue_slots = list_queue_slots
+        self._skip_next_slot = skip_next_slot
 
     async def AddToQueue(self, request: AddToQueueRequest, context: Context) -> AddToQueueResponse:
         order = QueueOrder(
@@ -86,3 +91,7 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         page = await self._list_queue_slots(wanted, after=wire.position(asked.after), size=asked.size)
         token = next_page_token(request, wire.cursor(page.last)) if page.last else ""
         return wire.list_queue_slots_response(page.slots, token)
+
+    async def SkipNextSlot(self, request: SkipNextSlotRequest, context: Context) -> SkipNextSlotResponse:
+        asked = Skip(account=(request.organization_id, request.social_account_id), undo=request.undo)
+        return await self._skip_next_slot(mutation(request, SkipNextSlotResponse, skip_next_slot_response), asked)

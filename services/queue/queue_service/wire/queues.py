@@ -17,6 +17,10 @@ def get_queue_response(view: QueueView) -> queue_service_pb2.GetQueueResponse:
     return queue_service_pb2.GetQueueResponse(queue=queue(view))
 
 
+def skip_next_slot_response(view: QueueView) -> queue_service_pb2.SkipNextSlotResponse:
+    return queue_service_pb2.SkipNextSlotResponse(queue=queue(view))
+
+
 def queue(view: QueueView) -> queue_pb2.Queue:
     slots = view.slots
     return queue_pb2.Queue(
