@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import secrets
 import sys
 
 import grpc
@@ -29,8 +30,10 @@ from queue_service.application.hand_over import HandOver
 from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.outstanding import Outstanding
 from queue_service.application.recover_commands import RecoverCommands
+from queue_service.application.reorder_queue import ReorderQueue
 from queue_service.application.schedule_at import ScheduleAt
 from queue_service.application.settle_slots import SettleSlots
+from queue_service.application.shuffle_queue import ShuffleQueue
 from queue_service.application.skip_next_slot import SkipNextSlot
 from queue_service.application.slot_booker import SlotBooker
 from queue_service.application.slot_mover import SlotMover
@@ -47,6 +50,9 @@ from servicekit.rpc import open_channel
 from servicekit.run import Process, run_main
 
 MIGRATIONS = "queue_service.adapters.postgres.migrations"
+
+_SEEDS = 2**53 - 1
+"""Seeds are numbers that JSON carries exactly."""
 
 _log = logging.getLogger(__name__)
 _meter = metrics.get_meter(__name__)
@@ -70,7 +76,7 @@ async def compose(settings: Settings) -> Process:
     mover = SlotMover(outbox=backbone.outbox, policy=policy, release=tzdata_version())
     record = SlotRecorder(outbox=backbone.outbox, ids=backbone.ids, policy=policy, on_slots=new_slots.set)
     arranger = Arranger(outbox=backbone.outbox, mover=mover, policy=policy, on_slots=new_slots.set)
-    servicer = _servicer(settings, backbone, channels, mover, record)
+    servicer = _servicer(settings, backbone, channels, mover, record, arranger)
     commands = _command_stream(settings, backbone)
     consumer = backbone.consumer(
         CONSUMER,
@@ -117,6 +123,7 @@ def _servicer(
     channels: dict[str, grpc.aio.Channel],
     mover: SlotMover,
     record: SlotRecorder,
+    arranger: Arranger,
 ) -> QueueServicer:
     database, ledger, policy = backbone.database, backbone.ledger, settings.policy
     check_accounts = AccountCheck(PublisherClient(channels["publisher"]))
@@ -140,6 +147,13 @@ def _servicer(
         get_queue=GetQueue(database=database, clock=backbone.clock, check_accounts=check_accounts),
         list_queue_slots=ListQueueSlots(database, backbone.clock),
         skip_next_slot=SkipNextSlot(ledger=ledger, accounts=AccountPresence(database, check_accounts)),
+        reorder_queue=ReorderQueue(ledger=ledger, arranger=arranger),
+        shuffle_queue=ShuffleQueue(
+            ledger=ledger,
+            arranger=arranger,
+            accounts=AccountPresence(database, check_accounts),
+            seeds=lambda: 1 + secrets.randbelow(_SEEDS),
+        ),
     )
 
 

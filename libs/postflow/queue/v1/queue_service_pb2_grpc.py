@@ -214,6 +214,7 @@ class QueueServiceServicer:
         top and before another, the times of the slots in between shift by one slot; times that callers chose stay. A
         DISPATCHED slot is first taken back from Publisher. NOT_FOUND `SLOT_NOT_FOUND`. FAILED_PRECONDITION
         `SLOT_NOT_LIVE` when it has ended; `SLOT_TAKEN` when a live slot lies within a minute of the time;
+        `SLOT_NOT_SCHEDULED` when the slot to move before is DISPATCHED or has a time that was chosen;
         `TOO_LATE` when it is being sent or may be out; `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED` and
         `UNKNOWN_TIME_ZONE` as for AddToQueue, when the slot has to move to a new slot time. ABORTED `ETAG_MISMATCH`.
         UNAVAILABLE `TAKE_BACK_PENDING` when Publisher does not answer: repeat the call; `SCHEDULE_CHANGING` as for

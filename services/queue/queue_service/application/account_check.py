@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from queue_service.domain.account import AccountKey
 from servicekit.faults import Fault, NotFound, Refused
 
 
@@ -29,12 +28,6 @@ class AccountCheck:
         async with asyncio.TaskGroup() as group:
             asked = [group.create_task(self._refusal(organization_id, account)) for account in unknown]
         return next((refusal for each in asked if (refusal := each.result())), None)
-
-    async def require(self, account: AccountKey) -> None:
-        """Refuses an account that Publisher does not know. A disconnected account has a queue, too."""
-        refusal = await self._refusal(*account)
-        if refusal and refusal.reason == "ACCOUNT_NOT_FOUND":
-            raise refusal
 
     async def _refusal(self, organization_id: str, account: str) -> Refused | None:
         metadata = {"social_account_id": account}

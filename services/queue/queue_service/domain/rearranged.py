@@ -17,3 +17,12 @@ class Rearranged:
     # The slot that the call named.
     slot: QueueSlot | None = None
     seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleared:
+    """The number of slots that were canceled, and the slots for which it was too late."""
+
+    etag: str
+    canceled: int
+    too_late: tuple[QueueSlot, ...] = ()

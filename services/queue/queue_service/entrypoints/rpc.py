@@ -1,6 +1,6 @@
 """QueueService: decode, call, encode."""
 
-from typing import Any
+from typing import Any, Protocol
 
 import grpc
 
@@ -14,8 +14,12 @@ from postflow.queue.v1.queue_service_pb2 import (
     GetQueueResponse,
     ListQueueSlotsRequest,
     ListQueueSlotsResponse,
+    ReorderQueueRequest,
+    ReorderQueueResponse,
     ScheduleAtRequest,
     ScheduleAtResponse,
+    ShuffleQueueRequest,
+    ShuffleQueueResponse,
     SkipNextSlotRequest,
     SkipNextSlotResponse,
 )
@@ -23,10 +27,13 @@ from queue_service.application.add_to_queue import AddToQueue, QueueOrder
 from queue_service.application.batch_add_to_queue import Batch, BatchAddToQueue
 from queue_service.application.get_queue import GetQueue
 from queue_service.application.list_queue_slots import ListQueueSlots
+from queue_service.application.reorder_queue import NewOrder, ReorderQueue
 from queue_service.application.schedule_at import ExactOrder, ScheduleAt
+from queue_service.application.shuffle_queue import ShuffleQueue, Shuffling
 from queue_service.application.skip_next_slot import Skip, SkipNextSlot
+from queue_service.domain.account import AccountKey
 from queue_service.domain.listing import Filter
-from queue_service.wire import batches
+from queue_service.wire import batches, rearrangements
 from queue_service.wire import slots as wire
 from queue_service.wire.queues import get_queue_response, skip_next_slot_response
 from servicekit.pg.ledger import mutation
@@ -46,6 +53,8 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         get_queue: GetQueue,
         list_queue_slots: ListQueueSlots,
         skip_next_slot: SkipNextSlot,
+        reorder_queue: ReorderQueue,
+        shuffle_queue: ShuffleQueue,
     ) -> None:
         self._add_to_queue = add_to_queue
         self._batch_add_to_queue = batch_add_to_queue
@@ -53,6 +62,8 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         self._get_queue = get_queue
         self._list_queue_slots = list_queue_slots
         self._skip_next_slot = skip_next_slot
+        self._reorder_queue = reorder_queue
+        self._shuffle_queue = shuffle_queue
 
     async def AddToQueue(self, request: AddToQueueRequest, context: Context) -> AddToQueueResponse:
         order = QueueOrder(
@@ -95,3 +106,25 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
     async def SkipNextSlot(self, request: SkipNextSlotRequest, context: Context) -> SkipNextSlotResponse:
         asked = Skip(account=(request.organization_id, request.social_account_id), undo=request.undo)
         return await self._skip_next_slot(mutation(request, SkipNextSlotResponse, skip_next_slot_response), asked)
+
+    async def ReorderQueue(self, request: ReorderQueueRequest, context: Context) -> ReorderQueueResponse:
+        asked = NewOrder(account=_account(request), order=rearrangements.order(request), etag=request.etag)
+        call = mutation(request, ReorderQueueResponse, rearrangements.reorder_queue_response)
+        return await self._reorder_queue(call, asked)
+
+    async def ShuffleQueue(self, request: ShuffleQueueRequest, context: Context) -> ShuffleQueueResponse:
+        asked = Shuffling(account=_account(request), seed=request.seed, etag=request.etag)
+        call = mutation(request, ShuffleQueueResponse, rearrangements.shuffle_queue_response)
+        return await self._shuffle_queue(call, asked)
+
+
+class _OfAccount(Protocol):
+    @property
+    def organization_id(self) -> str: ...
+
+    @property
+    def social_account_id(self) -> str: ...
+
+
+def _account(request: _OfAccount) -> AccountKey:
+    return request.organization_id, request.social_account_id

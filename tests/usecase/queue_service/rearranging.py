@@ -1,0 +1,65 @@
+"""Calls that rearrange a queue, without the process."""
+
+from typing import TYPE_CHECKING, Any
+
+from postflow.queue.v1.queue_service_pb2 import (
+    ReorderQueueRequest,
+    ReorderQueueResponse,
+    ShuffleQueueRequest,
+    ShuffleQueueResponse,
+)
+from queue_service.application.account_check import AccountCheck
+from queue_service.application.account_presence import AccountPresence
+from queue_service.application.reorder_queue import NewOrder, ReorderQueue
+from queue_service.application.shuffle_queue import ShuffleQueue, Shuffling
+from queue_service.wire import rearrangements
+from servicekit.pg.ledger import mutation
+
+if TYPE_CHECKING:
+    from tests.usecase.queue_service.conftest import Queue
+
+ACME = "acme"
+PAGE = (ACME, "page")
+SEED = 4711
+
+
+class Rearranging:
+    """The verbs on one queue; `etag` is the one that it has now, unless a test gives another."""
+
+    def __init__(self, queue: "Queue") -> None:
+        self._queue = queue
+        self._ledger, self._arranger = queue.ledger, queue.arranger
+        self._accounts = AccountPresence(queue.database, AccountCheck(queue.accounts))
+
+    async def etag(self) -> str:
+        [row] = await self._queue.rows("select arrangement from account_queue where social_account_id = 'page'")
+        return str(row.arrangement)
+
+    async def reorder(
+        self, *slot_ids: str, drafts: tuple[str, ...] = (), etag: str | None = None, request_id: str = ""
+    ) -> ReorderQueueResponse:
+        request = ReorderQueueRequest(
+            organization_id=ACME,
+            social_account_id="page",
+            slot_ids=slot_ids,
+            draft_ids=drafts,
+            etag=await self.etag() if etag is None else etag,
+            request_id=request_id,
+        )
+        call = mutation(request, ReorderQueueResponse, rearrangements.reorder_queue_response)
+        asked = NewOrder(account=PAGE, order=rearrangements.order(request), etag=request.etag)
+        return await ReorderQueue(ledger=self._ledger, arranger=self._arranger)(call, asked)
+
+    async def shuffle(self, seed: int = 0, *, account: str = "page", **fields: Any) -> ShuffleQueueResponse:
+        request = ShuffleQueueRequest(organization_id=ACME, social_account_id=account, seed=seed, **fields)
+        call = mutation(request, ShuffleQueueResponse, rearrangements.shuffle_queue_response)
+        asked = Shuffling(account=(ACME, account), seed=seed, etag=request.etag)
+        shuffle = ShuffleQueue(
+            ledger=self._ledger, arranger=self._arranger, accounts=self._accounts, seeds=lambda: SEED
+        )
+        return await shuffle(call, asked)
+
+    async def drafts(self) -> list[str]:
+        """Returns the drafts of the live slots in order."""
+        rows = await self._queue.rows("select draft_id from slot where is_live order by schedule_time")
+        return [row.draft_id for row in rows]
