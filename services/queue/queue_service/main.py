@@ -23,6 +23,7 @@ from queue_service.application.arranger import Arranger
 from queue_service.application.batch_add_to_queue import BatchAddToQueue
 from queue_service.application.book_requested_times import RequestedTimes
 from queue_service.application.catch_up import CatchUp
+from queue_service.application.complete_take_backs import CompleteTakeBacks
 from queue_service.application.draft_finder import DraftFinder
 from queue_service.application.follow_drafts import FollowDrafts
 from queue_service.application.get_queue import GetQueue
@@ -39,6 +40,7 @@ from queue_service.application.slot_booker import SlotBooker
 from queue_service.application.slot_mover import SlotMover
 from queue_service.application.slot_recorder import SlotRecorder
 from queue_service.application.slot_time_reader import SlotTimeReader
+from queue_service.application.take_back import TakeBack
 from queue_service.application.watch_overdue import WatchOverdue
 from queue_service.entrypoints.events import CONSUMER, routes
 from queue_service.entrypoints.loops import loops
@@ -78,6 +80,8 @@ async def compose(settings: Settings) -> Process:
     arranger = Arranger(outbox=backbone.outbox, mover=mover, policy=policy, on_slots=new_slots.set)
     servicer = _servicer(settings, backbone, channels, mover, record, arranger)
     commands = _command_stream(settings, backbone)
+    settle_slots = SettleSlots(policy, backbone.outbox)
+    take_back = TakeBack(publisher=PublisherClient(channels["publisher"]), settle=settle_slots)
     consumer = backbone.consumer(
         CONSUMER,
         routes(
@@ -87,6 +91,8 @@ async def compose(settings: Settings) -> Process:
                 requested_times=RequestedTimes(mover=mover, record=record, arranger=arranger, outbox=backbone.outbox),
             ),
         ),
+        CONSUMER,
+        routes(settle_slots=settle_slots, follow_drafts=FollowDrafts(backbone.outbox)),
     )
     watch_overdue = WatchOverdue(database=database, clock=clock)
     return backbone.process(
@@ -108,6 +114,7 @@ async def compose(settings: Settings) -> Process:
                 database=database, clock=clock, commands=commands, policy=policy, wake=wake_repeat
             ),
             catch_up=CatchUp(database=database, clock=clock, mover=mover),
+            complete_take_backs=CompleteTakeBacks(database=database, clock=clock, take_back=take_back),
             watch_overdue=watch_overdue,
             wake=new_slots,
             wake_repeat=wake_repeat,

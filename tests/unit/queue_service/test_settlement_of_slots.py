@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from queue_service.domain.command import ANSWERED_DELAY, still_wanted
 from queue_service.domain.job import ENDED, JobState
 from queue_service.domain.settlement import JobReport, SlotProgress, TargetProgress, outcome, settle
-from queue_service.domain.slot import LIVE, SlotState
+from queue_service.domain.slot import LIVE, SlotState, TakingBack
 
 NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 NOW = NINE + timedelta(seconds=2)
@@ -31,6 +31,7 @@ def slot(*targets: tuple[str, str], state: SlotState = SlotState.DISPATCHED) -> 
         publish_time=None,
         is_answered=False,
         state_reason="",
+        taking_back=TakingBack.NO,
         targets=tuple(TargetProgress(channel, place, None, 0, None, None) for channel, place in targets or (FEED,)),
     )
 

@@ -35,6 +35,7 @@ from queue_service.application.arranger import Arranger
 from queue_service.application.batch_add_to_queue import Batch, BatchAddToQueue
 from queue_service.application.book_requested_times import RequestedTimes
 from queue_service.application.catch_up import CatchUp
+from queue_service.application.complete_take_backs import CompleteTakeBacks
 from queue_service.application.draft_finder import DraftFinder
 from queue_service.application.follow_drafts import FollowDrafts
 from queue_service.application.follow_schedules import follow_schedules
@@ -48,6 +49,7 @@ from queue_service.application.slot_booker import SlotBooker
 from queue_service.application.slot_mover import SlotMover
 from queue_service.application.slot_recorder import SlotRecorder
 from queue_service.application.slot_time_reader import SlotTimeReader
+from queue_service.application.take_back import TakeBack
 from queue_service.domain.account import AnnouncedSchedule
 from queue_service.domain.command import Command
 from queue_service.domain.draft import Draft, SavedDraft, Target
@@ -65,6 +67,7 @@ from servicekit.timestamps import timestamp
 from testkit.database_clocks import FrozenDatabaseClock
 from testkit.eventually import eventually
 from testkit.plans import listen
+from tests.usecase.queue_service.fake_publisher import FakePublisher
 from tests.usecase.queue_service.fakes import (
     FakeAccounts,
     FakeAnswers,
@@ -158,6 +161,10 @@ class Queue:
         self.settle_slots = SettleSlots(policy, outbox)
         self.requested_times = RequestedTimes(mover=mover, record=record, arranger=self.arranger, outbox=outbox)
         self.follow_drafts = FollowDrafts(outbox=outbox, requested_times=self.requested_times)
+        self.publisher = FakePublisher()
+        self.take_back = TakeBack(publisher=self.publisher, settle=self.settle_slots)
+        self.complete_take_backs = CompleteTakeBacks(database=database, clock=self.clock, take_back=self.take_back)
+        self.follow_drafts = FollowDrafts(outbox)
         self.answers = FakeAnswers()
         self.hand_over = self.handing_over()
 

@@ -323,6 +323,8 @@ async def test_settlement_finds_its_rows_by_their_keys(crowded: "Queue") -> None
         "error_messages": [""] * DUE,
         "state_reasons": [""] * DUE,
         "target_counts": [1] * DUE,
+        "taking_back": [""] * DUE,
+        "revisions": [1] * DUE,
         "target_state_reasons": [""] * DUE,
         "are_answered": [True] * DUE,
         "of_another_slot": [False] * DUE,

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from sqlalchemy import text
 
 from civil.weekly import WeeklySlot
 from postflow.queue.v1.queue_slot_pb2 import QUEUE_SLOT_STATE_CANCELED, QUEUE_SLOT_STATE_PUBLISHED
@@ -135,8 +136,9 @@ async def test_a_publication_is_stored_with_all_that_was_reported(queue: "Queue"
 @pytest.mark.parametrize("before", [None, JobState.READY, JobState.CANCELED, JobState.FAILED])
 @pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("second", [False, True], ids=["one target", "two targets"])
+@pytest.mark.parametrize("taking_back", ["", "RETURN", "CANCEL"])
 async def test_a_publication_reported_once_or_twice_settles_alike(
-    queue: "Queue", due: datetime, before: JobState | None, version: int, *, second: bool
+    queue: "Queue", due: datetime, before: JobState | None, version: int, taking_back: str, *, second: bool
 ) -> None:
     """A target reported once takes one statement, others the rules: both must agree."""
     reports: list[JobReport] = []
@@ -150,6 +152,8 @@ async def test_a_publication_reported_once_or_twice_settles_alike(
         if before:
             await queue.settle(queue.report_on(slot, before, 2, job_id="job"))
         reports.append(queue.report_on(slot, JobState.PUBLISHED, version, publish_time=START, job_id="job"))
+    async with queue.database.transaction() as tx:
+        await tx.connection.execute(text("update slot set taking_back = :taking_back"), {"taking_back": taking_back})
     queue.now = START + timedelta(seconds=1)
     await queue.settle(reports[0], reports[1], reports[1])
     once, twice = await queue.rows("""

@@ -3,11 +3,12 @@
 Almost every slot ends when its only target is published in time. One statement settles such slots (`_publish`), without
 reading them; `queue_service.domain.settlement` decides about the others.
 
-A slot is announced again, under its next revision, when a target has come back to it and its job lacks the slot's time.
+A slot is announced again, under its next revision, when a target has come back to it and its job lacks the slot's time,
+and when it was taken back from Publisher.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from queue_service.adapters.postgres import settlement
@@ -19,12 +20,12 @@ from queue_service.domain.allocation import reopened_by
 from queue_service.domain.job import ENDED, FINAL
 from queue_service.domain.policy import Policy
 from queue_service.domain.settlement import JobReport, Settled, has_lost_its_time, settle
-from queue_service.domain.slot import LIVE, SPACING
-from queue_service.wire.announcements import slot_scheduled
+from queue_service.domain.slot import LIVE, SPACING, QueueSlot
+from queue_service.wire.announcements import dispatched_slot_canceled, slot_scheduled, slot_taken_back
 from servicekit import failpoints
 from servicekit.failpoints import failpoint
 from servicekit.pg.database import Transaction
-from servicekit.pg.outbox import Outbox
+from servicekit.pg.outbox import Announcement, Outbox
 
 APPLIED = failpoints.declare("queue.settle.applied")
 
@@ -50,7 +51,9 @@ class SettleSlots:
         if changed:
             await settlement.save_progress(tx, [each.after for each in changed], now=now)
             await self._reopen(tx, changed, queues, now)
-            await self._announce(tx, [each.after.key for each in changed if has_lost_its_time(each.after)], now)
+            if returned := [each.after for each in changed if each.has_returned]:
+                await settlement.forget_jobs(tx, returned)
+            await self._announce(tx, changed, now)
         if changed or published:
             await failpoint(APPLIED)
 
@@ -64,9 +67,12 @@ class SettleSlots:
     async def _reopen(
         self, tx: Transaction, changed: Iterable[Settled], queues: Mapping[_Key, AccountQueue], now: datetime
     ) -> None:
-        """Reopens the frontiers for times that are free again, unless they are too near to be given out."""
+        """Reopens the frontiers for times that are free again, unless they are too near to be given out.
+
+        Locks the accounts of slots that have returned, too.
+        """
         earliest = now + self._policy.notice
-        freeing = [each for each in changed if each.may_free_a_time(earliest)]
+        freeing = [each for each in changed if each.has_returned or each.may_free_a_time(earliest)]
         late = {each.after.account for each in freeing} - queues.keys()
         locked = {**queues, **await lock_queues(tx, late)}
         opened: dict[_Key, AccountQueue] = {}
@@ -83,12 +89,25 @@ class SettleSlots:
                 opened[after.account] = opened.get(after.account, queue).reopened(*reopened)
         await save_frontiers(tx, opened)
 
-    async def _announce(self, tx: Transaction, slots: Iterable[_Key], now: datetime) -> None:
-        """Announces slots under their next revisions."""
-        if ordered := sorted(slots):
-            await settlement.raise_revisions(tx, ordered, now=now)
-            found = await find_slots(tx.connection, ordered)
-            await self._outbox.append(tx, [slot_scheduled(slot) for slot in found], now=now)
+    async def _announce(self, tx: Transaction, changed: Iterable[Settled], now: datetime) -> None:
+        """Announces slots that Publisher has to hear of again, under their next revisions, and canceled ones."""
+        announcements = {each.after.key: announce for each in changed if (announce := _announcement(each))}
+        if not announcements:
+            return
+        lost = [key for key, announce in announcements.items() if announce is slot_scheduled]
+        if lost:
+            await settlement.raise_revisions(tx, lost, now=now)
+        found = await find_slots(tx.connection, sorted(announcements))
+        events = [announcements[slot.organization_id, slot.id](slot) for slot in found]
+        await self._outbox.append(tx, events, now=now)
+
+
+def _announcement(settled: Settled) -> Callable[[QueueSlot], Announcement] | None:
+    if settled.has_returned:
+        return slot_taken_back
+    if settled.is_canceled_as_asked:
+        return dispatched_slot_canceled
+    return slot_scheduled if has_lost_its_time(settled.after) else None
 
 
 async def _settle_by_slot(tx: Transaction, reports: Sequence[JobReport], now: datetime) -> dict[_Key, Settled]:

@@ -23,3 +23,5 @@ ENDED = frozenset({JobState.PUBLISHED, JobState.FAILED, JobState.MISSED, JobStat
 ANSWERED = frozenset(JobState) - {JobState.PENDING, JobState.SCHEDULED}
 # Only a person can start another run of the job, no matter which slot it was sent for.
 FINAL = frozenset({JobState.PUBLISHED, JobState.NEEDS_ATTENTION})
+# The reason of a CANCELED job that CancelPostJobs has taken back: its slot may send the target again.
+TAKEN_BACK = "TAKEN_BACK"

@@ -8,9 +8,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from queue_service.domain.command import ANSWERED_DELAY
-from queue_service.domain.job import ANSWERED, ENDED, FINAL, JobState
-from queue_service.domain.slot import COUNTED, DRAFT_PUBLISHED, LIVE, SPACING, SlotState
+from queue_service.domain.job import ANSWERED, ENDED, FINAL, TAKEN_BACK, JobState
+from queue_service.domain.slot import COUNTED, DRAFT_PUBLISHED, LIVE, SPACING, CancelReason, SlotState, TakingBack
 from servicekit.versions import newest
+
+_ASKED_FOR = frozenset(CancelReason)
 
 
 class JobReport(NamedTuple):
@@ -67,7 +69,13 @@ class TargetProgress(NamedTuple):
     next_action_time: datetime | None
     publish_time: datetime | None
     of_another_slot: bool = False
+    state_reason: str = ""
     report: JobReport | None = None
+
+    @property
+    def is_taken_back(self) -> bool:
+        """Returns whether Publisher has given the target back unsent."""
+        return self.job_state is JobState.CANCELED and self.state_reason == TAKEN_BACK and not self.of_another_slot
 
 
 class SlotProgress(NamedTuple):
@@ -85,6 +93,7 @@ class SlotProgress(NamedTuple):
     publish_time: datetime | None
     is_answered: bool
     state_reason: str
+    taking_back: TakingBack
     targets: tuple[TargetProgress, ...]
 
     @property
@@ -106,6 +115,16 @@ class Settled(NamedTuple):
     before: SlotProgress
     after: SlotProgress
 
+    @property
+    def has_returned(self) -> bool:
+        """Returns whether the slot has been taken back and is to be sent under its next revision."""
+        return self.before.state is SlotState.DISPATCHED and self.after.state is SlotState.SCHEDULED
+
+    @property
+    def is_canceled_as_asked(self) -> bool:
+        """Returns whether a call has canceled the slot, which announces that."""
+        return self.before.taking_back is TakingBack.CANCEL and self.after.state is SlotState.CANCELED
+
     def may_free_a_time(self, earliest: datetime) -> bool:
         """Returns whether a slot time from `earliest` on may be free now.
 
@@ -122,6 +141,8 @@ def settle(slot: SlotProgress, reports: Sequence[JobReport], *, now: datetime) -
     if not relevant:
         return slot
     targets = _reported(slot, relevant)
+    if _returns(slot, targets):
+        return _returned(slot, targets, now)
     state = _state(slot.state, targets)
     is_answered = all(target.job_state in ANSWERED for target in targets)
     return slot._replace(
@@ -130,7 +151,8 @@ def settle(slot: SlotProgress, reports: Sequence[JobReport], *, now: datetime) -
         expected_time=_expected(slot, targets) if state in LIVE else None,
         publish_time=_published(slot, state, targets, now),
         is_answered=is_answered,
-        state_reason=_reason(state, targets),
+        state_reason=_reason(slot, state, targets),
+        taking_back=slot.taking_back if state in LIVE or slot.state not in LIVE else TakingBack.NO,
         targets=targets,
     )
 
@@ -142,6 +164,42 @@ def has_lost_its_time(slot: SlotProgress) -> bool:
     """
     return slot.state is SlotState.SCHEDULED and any(
         target.report is not None and target.job_state is JobState.PENDING for target in slot.targets
+    )
+
+
+def _returns(slot: SlotProgress, targets: tuple[TargetProgress, ...]) -> bool:
+    """Returns whether the slot goes back to the queue: what was taken back is to be sent after all.
+
+    It waits until its other targets have ended, because their reports name the revision that it has now.
+    """
+    return (
+        slot.state is SlotState.DISPATCHED
+        and slot.taking_back is TakingBack.RETURN
+        and all(target.job_state in ENDED for target in targets)
+        and any(target.is_taken_back for target in targets)
+    )
+
+
+def _returned(slot: SlotProgress, targets: tuple[TargetProgress, ...], now: datetime) -> SlotProgress:
+    """Returns the slot under its next revision, as if what was taken back had its time but no command yet.
+
+    The versions of the jobs stay, so that no older report counts.
+    """
+    return slot._replace(
+        revision=slot.revision + 1,
+        state=SlotState.SCHEDULED,
+        next_emit_at=None,
+        expected_time=None,
+        publish_time=_published(slot, SlotState.SCHEDULED, targets, now),
+        is_answered=False,
+        state_reason="",
+        taking_back=TakingBack.NO,
+        targets=tuple(
+            target._replace(job_state=JobState.SCHEDULED, next_action_time=None, state_reason="")
+            if target.is_taken_back
+            else target
+            for target in targets
+        ),
     )
 
 
@@ -184,6 +242,7 @@ def _updated(target: TargetProgress, report: JobReport | None, slot_id: str) -> 
         next_action_time=report.next_action_time,
         publish_time=report.publish_time,
         of_another_slot=report.slot_id != slot_id,
+        state_reason=report.state_reason,
         report=report,
     )
 
@@ -200,8 +259,13 @@ def _state(state: SlotState, targets: tuple[TargetProgress, ...]) -> SlotState:
     return outcome(own) if own else SlotState.CANCELED
 
 
-def _reason(state: SlotState, targets: tuple[TargetProgress, ...]) -> str:
-    """Returns why a slot that sent nothing is CANCELED."""
+def _reason(slot: SlotProgress, state: SlotState, targets: tuple[TargetProgress, ...]) -> str:
+    """Returns why a slot that sent nothing is CANCELED; of one that is being canceled, why it will be."""
+    if state in LIVE | {SlotState.CANCELED}:
+        if slot.state_reason in _ASKED_FOR:
+            return slot.state_reason
+        if slot.taking_back is TakingBack.CANCEL:
+            return CancelReason.REMOVED
     elsewhere = {target.job_state for target in targets if target.of_another_slot}
     if state is not SlotState.CANCELED or not elsewhere:
         return ""

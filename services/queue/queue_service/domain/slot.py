@@ -50,6 +50,14 @@ class CancelReason(StrEnum):
     OVERDUE = "OVERDUE"
 
 
+class TakingBack(StrEnum):
+    """The purpose for which Publisher is asked to give a dispatched slot back."""
+
+    NO = ""
+    RETURN = "RETURN"
+    CANCEL = "CANCEL"
+
+
 # Still to be sent: such a slot occupies its time and the minute on either side.
 LIVE = frozenset({SlotState.SCHEDULED, SlotState.DISPATCHED})
 # Uses up a place under the daily cap: still to be sent, sent, and possibly sent.

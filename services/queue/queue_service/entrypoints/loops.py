@@ -4,6 +4,7 @@ import asyncio
 from datetime import timedelta
 
 from queue_service.application.catch_up import CatchUp
+from queue_service.application.complete_take_backs import CompleteTakeBacks
 from queue_service.application.hand_over import HandOver
 from queue_service.application.recover_commands import RecoverCommands
 from queue_service.application.watch_overdue import WatchOverdue
@@ -14,6 +15,7 @@ def loops(
     *,
     hand_over: HandOver,
     catch_up: CatchUp,
+    complete_take_backs: CompleteTakeBacks,
     recover_commands: RecoverCommands,
     watch_overdue: WatchOverdue,
     wake: asyncio.Event,
@@ -25,5 +27,6 @@ def loops(
         Loop("repeat", hand_over.repeat, timedelta(seconds=1), wake_repeat),
         Loop("recover commands", recover_commands, timedelta(milliseconds=250)),
         Loop("catch up", catch_up, timedelta(seconds=1)),
+        Loop("complete take-backs", complete_take_backs, timedelta(seconds=15)),
         Loop("watch overdue", watch_overdue, timedelta(seconds=15)),
     ]

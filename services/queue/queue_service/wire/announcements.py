@@ -4,9 +4,10 @@ from datetime import datetime
 
 from postflow.queue.v1 import queue_events_pb2
 from queue_service.domain.arrangement import CanceledSlot
+from queue_service.domain.job import ENDED
 from queue_service.domain.relocation import MovedSlot
 from queue_service.domain.requested_time import RefusedTime
-from queue_service.domain.slot import QueueSlot
+from queue_service.domain.slot import CancelReason, MoveReason, QueueSlot
 from queue_service.wire.targets import target
 from servicekit.pg.outbox import Announcement
 from servicekit.timestamps import timestamp
@@ -98,6 +99,44 @@ def slot_refused(refused: RefusedTime, now: datetime) -> Announcement:
             create_time=timestamp(now),
         ),
     )
+
+
+def slot_taken_back(slot: QueueSlot) -> Announcement:
+    """Announces a slot that was taken back from Publisher, to those of its targets that are still to be sent."""
+    moved = MovedSlot(
+        organization_id=slot.organization_id,
+        id=slot.id,
+        revision=slot.revision,
+        draft_id=slot.draft_id,
+        social_account_id=slot.social_account_id,
+        sequence=slot.sequence,
+        schedule_time=slot.schedule_time,
+        previous_schedule_time=slot.schedule_time,
+        not_after=slot.not_after,
+        time_zone=slot.time_zone,
+        nominal=slot.nominal,
+        traceparent=slot.traceparent,
+        reason=MoveReason.TAKEN_BACK,
+        targets=tuple((each.channel, each.destination) for each in slot.targets if each.job_state not in ENDED),
+    )
+    return slot_moved(moved)
+
+
+def dispatched_slot_canceled(slot: QueueSlot) -> Announcement:
+    """Announces a slot that Publisher has given back to be canceled; its `state_reason` says why."""
+    canceled = CanceledSlot(
+        organization_id=slot.organization_id,
+        id=slot.id,
+        revision=slot.revision,
+        draft_id=slot.draft_id,
+        social_account_id=slot.social_account_id,
+        sequence=slot.sequence,
+        schedule_time=slot.schedule_time,
+        traceparent=slot.traceparent,
+        reason=CancelReason(slot.state_reason),
+        targets=tuple((each.channel, each.destination) for each in slot.targets),
+    )
+    return slot_canceled(canceled)
 
 
 def _nominal(nominal: datetime | None) -> str:

@@ -16,13 +16,16 @@ _STATES = {
 
 def job_report(message: publisher_events_pb2.PostJobChanged) -> JobReport:
     """Decodes a report. Refuses an unknown state: the consumer parks the event, and a newer release can redrive it."""
-    job = message.post_job
+    return report_of(required(message.organization_id, "organization_id"), message.post_job)
+
+
+def report_of(organization_id: str, job: post_job_pb2.PostJob) -> JobReport:
     state = _STATES.get(job.state)
     if state is None:
         raise InvalidRequest("MALFORMED_EVENT", f"a PostJobChanged with the unknown state {job.state}")
     target = job.target
     return JobReport(
-        organization_id=required(message.organization_id, "organization_id"),
+        organization_id=organization_id,
         slot_id=job.slot_id,
         slot_revision=job.slot_revision,
         draft_id=required(job.draft_id, "draft_id"),

@@ -64,7 +64,8 @@ def queue_slot(slot: QueueSlot) -> queue_slot_pb2.QueueSlot:
         publish_time=timestamp(slot.publish_time),
         create_time=timestamp(slot.create_time),
         update_time=timestamp(slot.update_time),
-        state_reason=slot.state_reason,
+        # A slot that is being canceled has the reason already.
+        state_reason=slot.state_reason if slot.state is SlotState.CANCELED else "",
     )
 
 

@@ -5,20 +5,21 @@ from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 
-from queue_service.domain.job import JobState
+from queue_service.domain.job import TAKEN_BACK, JobState
 from queue_service.domain.settlement import JobReport, SlotProgress, TargetProgress
-from queue_service.domain.slot import SlotState
+from queue_service.domain.slot import SlotState, TakingBack
 from servicekit.pg.database import Transaction
 from servicekit.pg.session import Row, Statement
 
 _SLOT_STATES = {state.value: state for state in SlotState}
+_TAKING_BACK = {each.value: each for each in TakingBack}
 _JOB_STATES = {None: None} | {state.value: state for state in JobState}
 
 # In the order of the fields of SlotProgress, then of TargetProgress.
 _PROGRESS = """
     s.organization_id, s.id, s.draft_id, s.social_account_id, s.revision, s.schedule_time, s.state, s.next_emit_at,
-    s.expected_time, s.publish_time, s.is_answered, s.state_reason, t.channel, t.destination, t.job_state,
-    t.job_version, t.next_action_time, t.publish_time, t.of_another_slot
+    s.expected_time, s.publish_time, s.is_answered, s.state_reason, s.taking_back, t.channel, t.destination,
+    t.job_state, t.job_version, t.next_action_time, t.publish_time, t.of_another_slot, t.state_reason
 """
 # Locks in the order of the keys. PostgreSQL returns the newest version of a row that it has waited for.
 _LOCK_PROGRESS = Statement(f"""
@@ -55,7 +56,7 @@ _PUBLISH = Statement("""
     with settled as (
         update slot s set
             state = 'PUBLISHED', next_emit_at = null, expected_time = null, publish_time = r.publish_time,
-            is_answered = true, state_reason = '', update_time = :now
+            is_answered = true, state_reason = '', taking_back = '', update_time = :now
         from unnest(
             cast(:organization_ids as text[]), cast(:ids as text[]), cast(:channels as text[]),
             cast(:destinations as text[]), cast(:post_job_ids as text[]), cast(:job_versions as bigint[]),
@@ -103,13 +104,14 @@ _SAVE_PROGRESS = Statement("""
         state = r.state, next_emit_at = r.next_emit_at,
         emission = s.emission + case when r.next_emit_at = :now and s.next_emit_at <> :now then 1 else 0 end,
         expected_time = r.expected_time, publish_time = r.publish_time, is_answered = r.is_answered,
-        state_reason = r.state_reason, update_time = :now
+        state_reason = r.state_reason, taking_back = r.taking_back, revision = r.revision, update_time = :now
     from unnest(
         cast(:organization_ids as text[]), cast(:ids as text[]), cast(:states as text[]),
         cast(:next_emit_ats as timestamptz[]), cast(:expected_times as timestamptz[]),
         cast(:publish_times as timestamptz[]), cast(:are_answered as boolean[]), cast(:state_reasons as text[]),
-        cast(:target_counts as int[])
-    ) as r (organization_id, id, state, next_emit_at, expected_time, publish_time, is_answered, state_reason, targets)
+        cast(:taking_back as text[]), cast(:revisions as bigint[]), cast(:target_counts as int[])
+    ) as r (organization_id, id, state, next_emit_at, expected_time, publish_time, is_answered, state_reason,
+        taking_back, revision, targets)
     where s.organization_id = r.organization_id and s.id = r.id and r.targets = (
         select count(*) from slot_target t where t.organization_id = r.organization_id and t.slot_id = r.id
     )
@@ -120,6 +122,36 @@ _RAISE_REVISIONS = Statement("""
     update slot s set revision = s.revision + 1, update_time = :now
     from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as u (organization_id, id)
     where s.organization_id = u.organization_id and s.id = u.id and s.state = 'SCHEDULED'
+""")
+
+# The jobs have the time that is announced again; their versions stay, because older reports must not count. A slot that
+# gained a target while we waited for its lock has not returned; see _SAVE_PROGRESS. Accounts are few, so their rows are
+# looked up by key.
+_FORGET = Statement("""
+    with returned as materialized (
+        select s.organization_id, s.id, s.social_account_id, s.schedule_time, coalesce(s.tzdata_version, '') as release
+        from unnest(cast(:organization_ids as text[]), cast(:ids as text[]), cast(:revisions as bigint[]))
+            as u (organization_id, id, revision)
+        cross join lateral (
+            select * from slot s where s.organization_id = u.organization_id and s.id = u.id and s.state = 'SCHEDULED'
+                and s.revision = u.revision offset 0
+        ) as s
+    ),
+    due as (
+        update account_queue q set
+            next_due_time = least(q.next_due_time, first.schedule_time),
+            slots_behind = q.slots_behind or (q.time_zone <> '' and q.tzdata_version > first.release)
+        from (
+            select organization_id, social_account_id, min(schedule_time) as schedule_time, min(release) as release
+            from returned group by 1, 2 limit :slots
+        ) as first
+        where q.organization_id = first.organization_id and q.social_account_id = first.social_account_id
+    )
+    update slot_target t set
+        job_state = 'SCHEDULED', state_reason = '', error_message = '', external_url = '', next_action_time = null
+    from (select organization_id, id from returned limit :slots) as r
+    where t.organization_id = r.organization_id and t.slot_id = r.id and t.job_state = 'CANCELED'
+        and t.state_reason = :taken_back and not t.of_another_slot
 """)
 
 
@@ -190,6 +222,8 @@ async def save_progress(tx: Transaction, slots: Sequence[SlotProgress], *, now: 
             "publish_times": [slot.publish_time for slot in slots],
             "are_answered": [slot.is_answered for slot in slots],
             "state_reasons": [slot.state_reason for slot in slots],
+            "taking_back": [slot.taking_back for slot in slots],
+            "revisions": [slot.revision for slot in slots],
             "target_counts": [len(slot.targets) for slot in slots],
             "now": now,
             "target_organization_ids": [slot.organization_id for slot, _, _ in reported],
@@ -207,6 +241,18 @@ async def save_progress(tx: Transaction, slots: Sequence[SlotProgress], *, now: 
             "target_publish_times": [report.publish_time for _, _, report in reported],
         },
     )
+
+
+async def forget_jobs(tx: Transaction, slots: Sequence[SlotProgress]) -> None:
+    """Forgets the jobs of saved slots that have returned, and lets dispatch find them. The accounts are locked."""
+    names = {
+        "organization_ids": [slot.organization_id for slot in slots],
+        "ids": [slot.slot_id for slot in slots],
+        "revisions": [slot.revision for slot in slots],
+        "slots": len(slots),
+        "taken_back": TAKEN_BACK,
+    }
+    await tx.execute(_FORGET, names)
 
 
 async def raise_revisions(tx: Transaction, slots: Sequence[tuple[str, str]], *, now: datetime) -> None:
@@ -227,6 +273,7 @@ def _progress(rows: Sequence[Row]) -> list[SlotProgress]:
 def _slot_progress(rows: Sequence[Row]) -> SlotProgress:
     slot = rows[0]
     targets = tuple(
-        TargetProgress(row[12], row[13], _JOB_STATES[row[14]], row[15], row[16], row[17], row[18]) for row in rows
+        TargetProgress(row[13], row[14], _JOB_STATES[row[15]], row[16], row[17], row[18], row[19], row[20])
+        for row in rows
     )
-    return SlotProgress._make((*slot[:6], _SLOT_STATES[slot[6]], *slot[7:12], targets))
+    return SlotProgress._make((*slot[:6], _SLOT_STATES[slot[6]], *slot[7:12], _TAKING_BACK[slot[12]], targets))

@@ -95,6 +95,12 @@ Index(
     account_queue.c.social_account_id,
     postgresql_where=text("hold_revision <> hold_stored_revision"),
 )
+Index(
+    "account_queue_paused",
+    account_queue.c.organization_id,
+    account_queue.c.social_account_id,
+    postgresql_where=text("pause_time is not null"),
+)
 Index("account_queue_behind", account_queue.c.tzdata_version, postgresql_where=text("slots_behind"))
 
 # Which accounts can post. Publisher is asked about an account that it has not announced.
