@@ -115,7 +115,8 @@ _SAVE = Statement("""
             order by s.schedule_time limit 1
         ),
         -- Computed with older time zone data than Schedule has announced meanwhile.
-        slots_behind = q.slots_behind or q.time_zone <> '' and q.tzdata_version > cast(:oldest_release as text)
+        slots_behind = q.slots_behind
+            or (q.time_zone <> '' and coalesce(q.tzdata_version > cast(:oldest_release as text), false))
     where q.organization_id = :organization_id and q.social_account_id = :social_account_id
 """)
 
