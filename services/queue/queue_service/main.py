@@ -28,6 +28,7 @@ from queue_service.application.draft_finder import DraftFinder
 from queue_service.application.follow_drafts import FollowDrafts
 from queue_service.application.get_queue import GetQueue
 from queue_service.application.hand_over import HandOver
+from queue_service.application.list_draft_slots import ListDraftSlots
 from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.outstanding import Outstanding
 from queue_service.application.recover_commands import RecoverCommands
@@ -152,6 +153,7 @@ def _servicer(
         batch_add_to_queue=BatchAddToQueue(ledger=ledger, find_draft=find_draft, read_times=read_times, book=book),
         schedule_at=ScheduleAt(ledger=ledger, find_draft=find_draft, book=book),
         get_queue=GetQueue(database=database, clock=backbone.clock, check_accounts=check_accounts),
+        list_draft_slots=ListDraftSlots(database),
         list_queue_slots=ListQueueSlots(database, backbone.clock),
         skip_next_slot=SkipNextSlot(ledger=ledger, accounts=AccountPresence(database, check_accounts)),
         reorder_queue=ReorderQueue(ledger=ledger, arranger=arranger),

@@ -1,9 +1,12 @@
 """Lists of slots are indexed by state, those of live slots together."""
 
+from datetime import timedelta
+
 import pytest
 
-from queue_service.domain.listing import list_states
+from queue_service.domain.listing import Filter, Position, list_states
 from queue_service.domain.slot import SlotState
+from testkit.clocks import START
 
 LIVE = {SlotState.SCHEDULED, SlotState.DISPATCHED}
 
@@ -16,3 +19,13 @@ def test_live_slots_are_one_list() -> None:
 @pytest.mark.parametrize("state", sorted(set(SlotState) - LIVE))
 def test_each_state_of_ended_slots_is_a_list_of_its_own(state: SlotState) -> None:
     assert list_states([state, *LIVE]) == sorted([state.value, "LIVE"])
+
+
+def test_a_list_begins_with_the_later_of_its_start_and_the_page() -> None:
+    from_start = Filter(organization_id="acme", start_time=START)
+    before, after = START - timedelta(minutes=1), START + timedelta(minutes=1)
+    assert Position().within(from_start) == Position(schedule_time=START)
+    assert Position(schedule_time=before, slot_id="s").within(from_start) == Position(schedule_time=START)
+    for page in (Position(schedule_time=START, slot_id="s"), Position(schedule_time=after, slot_id="s")):
+        assert page.within(from_start) == page
+        assert page.within(Filter(organization_id="acme")) == page

@@ -66,6 +66,25 @@ async def test_filters_choose(five: "Queue") -> None:
     assert await ids(five, draft_id="b0", states=(SlotState.SCHEDULED,)) == []
 
 
+@pytest.mark.parametrize("account", ["", "a"], ids=["all accounts", "one account"])
+async def test_a_list_has_the_slots_between_two_instants(five: "Queue", account: str) -> None:
+    async def between(start: int | None, end: int | None, size: int = 100) -> list[str]:
+        first, last = (FIRST + timedelta(minutes=each) if each is not None else None for each in (start, end))
+        return await ids(five, size, social_account_id=account, start_time=first, end_time=last)
+
+    every = await between(None, None)
+    assert await between(10, 30) == [each for each in every if each in {"a1", "b2", "a3"}]
+    assert await between(10, 30, size=1) == await between(10, 30)
+    assert await between(31, None) == []
+    assert await between(None, 0) == []
+
+
+async def test_the_slots_of_a_draft_are_bounded_by_instants_too(five: "Queue") -> None:
+    at = FIRST + timedelta(minutes=20)
+    assert await ids(five, draft_id="b2", start_time=at) == ["b2"]
+    assert await ids(five, draft_id="b2", end_time=at) == []
+
+
 async def test_a_list_of_dispatched_slots_ends_with_the_longest_lead(queue: "Queue") -> None:
     """Guards against reading the SCHEDULED slots, among which they are found: there may be years of them."""
     await queue.fill("a", START, timedelta(hours=12), 5)

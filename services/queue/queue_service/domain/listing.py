@@ -16,6 +16,9 @@ class Filter:
     social_account_id: str = ""
     draft_id: str = ""
     states: tuple[SlotState, ...] = ()
+    # Slots from `start_time` on, up to those before `end_time`.
+    start_time: datetime | None = None
+    end_time: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +27,12 @@ class Position:
 
     schedule_time: datetime = EPOCH
     slot_id: str = ""
+
+    def within(self, wanted: Filter) -> "Position":
+        """Returns the later of this place and the one just before the first slot that is wanted."""
+        if wanted.start_time is None or wanted.start_time <= self.schedule_time:
+            return self
+        return Position(schedule_time=wanted.start_time)
 
 
 def list_states(states: Iterable[SlotState]) -> list[str]:

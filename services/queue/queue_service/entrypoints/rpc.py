@@ -12,6 +12,8 @@ from postflow.queue.v1.queue_service_pb2 import (
     BatchAddToQueueResponse,
     GetQueueRequest,
     GetQueueResponse,
+    ListDraftSlotsRequest,
+    ListDraftSlotsResponse,
     ListQueueSlotsRequest,
     ListQueueSlotsResponse,
     ReorderQueueRequest,
@@ -26,6 +28,7 @@ from postflow.queue.v1.queue_service_pb2 import (
 from queue_service.application.add_to_queue import AddToQueue, QueueOrder
 from queue_service.application.batch_add_to_queue import Batch, BatchAddToQueue
 from queue_service.application.get_queue import GetQueue
+from queue_service.application.list_draft_slots import ListDraftSlots
 from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.reorder_queue import NewOrder, ReorderQueue
 from queue_service.application.schedule_at import ExactOrder, ScheduleAt
@@ -51,6 +54,7 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         batch_add_to_queue: BatchAddToQueue,
         schedule_at: ScheduleAt,
         get_queue: GetQueue,
+        list_draft_slots: ListDraftSlots,
         list_queue_slots: ListQueueSlots,
         skip_next_slot: SkipNextSlot,
         reorder_queue: ReorderQueue,
@@ -60,6 +64,7 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         self._batch_add_to_queue = batch_add_to_queue
         self._schedule_at = schedule_at
         self._get_queue = get_queue
+        self._list_draft_slots = list_draft_slots
         self._list_queue_slots = list_queue_slots
         self._skip_next_slot = skip_next_slot
         self._reorder_queue = reorder_queue
@@ -98,6 +103,8 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
             social_account_id=request.social_account_id,
             draft_id=request.draft_id,
             states=wire.states(request.states),
+            start_time=moment(request.start_time) if request.HasField("start_time") else None,
+            end_time=moment(request.end_time) if request.HasField("end_time") else None,
         )
         page = await self._list_queue_slots(wanted, after=wire.position(asked.after), size=asked.size)
         token = next_page_token(request, wire.cursor(page.last)) if page.last else ""
@@ -128,3 +135,6 @@ class _OfAccount(Protocol):
 
 def _account(request: _OfAccount) -> AccountKey:
     return request.organization_id, request.social_account_id
+    async def ListDraftSlots(self, request: ListDraftSlotsRequest, context: Context) -> ListDraftSlotsResponse:
+        drafts = await self._list_draft_slots(request.organization_id, request.draft_ids, live_only=request.live_only)
+        return wire.list_draft_slots_response(drafts)

@@ -29,6 +29,17 @@ def list_queue_slots_response(
     return queue_service_pb2.ListQueueSlotsResponse(queue_slots=map(queue_slot, slots), next_page_token=next_page_token)
 
 
+def list_draft_slots_response(
+    drafts: Iterable[tuple[str, Sequence[QueueSlot]]],
+) -> queue_service_pb2.ListDraftSlotsResponse:
+    return queue_service_pb2.ListDraftSlotsResponse(
+        drafts=[
+            queue_service_pb2.DraftSlots(draft_id=draft_id, queue_slots=map(queue_slot, slots))
+            for draft_id, slots in drafts
+        ]
+    )
+
+
 def position(cursor: tuple[str | int, ...] | None) -> Position:
     """Reads where a page begins, as `cursor` wrote it into the token."""
     if cursor is None:

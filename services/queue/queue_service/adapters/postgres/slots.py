@@ -123,6 +123,7 @@ _PAGE = f"""
                 and s.state = any(cast(:states as text[])) and s.schedule_time <= case
                     when wanted.list_state = 'LIVE' then coalesce(cast(:dispatched_until as timestamptz), 'infinity')
                     else 'infinity' end
+                and s.schedule_time < coalesce(cast(:end_time as timestamptz), 'infinity')
                 and (s.schedule_time, s.id) > (:after_time, :after_id)
             order by s.schedule_time, s.id limit :size
         ) as chosen
@@ -140,8 +141,21 @@ _LIST_OF_DRAFT = text(f"""
         where s.organization_id = :organization_id and s.draft_id = :draft_id
             and s.state = any(cast(:states as text[]))
             and (:social_account_id = '' or s.social_account_id = :social_account_id)
+            and s.schedule_time < coalesce(cast(:end_time as timestamptz), 'infinity')
             and (s.schedule_time, s.id) > (:after_time, :after_id)
         order by s.schedule_time, s.id limit :size
+    ) as s
+    join slot_target t on t.organization_id = s.organization_id and t.slot_id = s.id
+    order by s.schedule_time, s.id, t.channel, t.destination
+""")
+# The newest slots of each draft, of which there are few.
+_OF_DRAFTS = text(f"""
+    select {_SLOT}, {_OF_TARGETS}
+    from unnest(cast(:draft_ids as text[])) as u (id)
+    cross join lateral (
+        select * from slot s
+        where s.organization_id = :organization_id and s.draft_id = u.id and (s.is_live or not :live_only)
+        order by s.sequence desc limit :most
     ) as s
     join slot_target t on t.organization_id = s.organization_id and t.slot_id = s.id
     order by s.schedule_time, s.id, t.channel, t.destination
@@ -249,12 +263,13 @@ async def list_slots(
 ) -> list[QueueSlot]:
     """Reads a page of slots in the order of their times; `dispatched_until` is None for lists of SCHEDULED slots."""
     statement = _LIST_OF_DRAFT if wanted.draft_id else _LIST_OF_ACCOUNT if wanted.social_account_id else _LIST
-    states = wanted.states or tuple(SlotState)
+    states, begin = wanted.states or tuple(SlotState), after.within(wanted)
     names: dict[str, object] = {
         "organization_id": wanted.organization_id,
         "states": list(states),
-        "after_time": after.schedule_time,
-        "after_id": after.slot_id,
+        "after_time": begin.schedule_time,
+        "after_id": begin.slot_id,
+        "end_time": wanted.end_time,
         "size": size,
     }
     if wanted.draft_id:
@@ -264,6 +279,14 @@ async def list_slots(
     if wanted.draft_id or wanted.social_account_id:
         names["social_account_id"] = wanted.social_account_id
     return [_slot(targets) for targets in by_slot(await connection.execute(statement, names))]
+
+
+async def find_draft_slots(
+    connection: AsyncConnection, organization_id: str, draft_ids: Sequence[str], *, live_only: bool, most: int
+) -> list[QueueSlot]:
+    """Reads up to `most` newest slots of each draft, in the order of their times."""
+    names = {"organization_id": organization_id, "draft_ids": list(draft_ids), "live_only": live_only, "most": most}
+    return [_slot(targets) for targets in by_slot(await connection.execute(_OF_DRAFTS, names))]
 
 
 def _slot(rows: Sequence[SimpleNamespace]) -> QueueSlot:

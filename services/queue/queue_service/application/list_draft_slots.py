@@ -1,0 +1,28 @@
+"""Listing the slots of drafts."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from queue_service.adapters.postgres.slots import find_draft_slots
+from queue_service.domain.slot import QueueSlot
+from servicekit.pg.database import Database
+
+_MOST = 100
+"""The most slots that are shown of a draft."""
+
+
+class ListDraftSlots:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def __call__(
+        self, organization_id: str, draft_ids: Sequence[str], *, live_only: bool
+    ) -> list[tuple[str, Sequence[QueueSlot]]]:
+        """Returns each draft, in the order given, with its slots."""
+        asked = list(dict.fromkeys(draft_ids))
+        async with self._database.read() as connection:
+            found = await find_draft_slots(connection, organization_id, asked, live_only=live_only, most=_MOST)
+        slots = defaultdict[str, list[QueueSlot]](list)
+        for slot in found:
+            slots[slot.draft_id].append(slot)
+        return [(draft, slots[draft]) for draft in draft_ids]
