@@ -91,6 +91,7 @@ VALID: Mapping[str, Mapping[str, object]] = {
     "postflow.queue.v1.QueueService/ReorderQueue": {"social_account_id": "page", "slot_ids": ["s1"], "etag": "1"},
     "postflow.queue.v1.QueueService/ShuffleQueue": {"social_account_id": "page"},
     "postflow.queue.v1.QueueService/ListDraftSlots": {"draft_ids": ["d1"]},
+    "postflow.queue.v1.QueueAdminService/RedispatchSlots": {},
     "postflow.drafts.v1.DraftsService/CreateDraft": {"draft": {**DRAFT, "id": ""}},
     "postflow.drafts.v1.DraftsService/GetDraft": {"draft_id": "d1"},
     "postflow.drafts.v1.DraftsService/UpdateDraft": {"draft": DRAFT, "update_mask": "content.text"},

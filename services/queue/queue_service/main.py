@@ -9,6 +9,7 @@ import grpc
 from opentelemetry import metrics
 
 from civil.zones import tzdata_version
+from postflow.queue.v1.queue_admin_service_pb2_grpc import add_QueueAdminServiceServicer_to_server
 from postflow.queue.v1.queue_service_pb2_grpc import add_QueueServiceServicer_to_server
 from queue_service.adapters.command_stream import CommandStream
 from queue_service.adapters.drafts_client import DraftsClient
@@ -32,6 +33,7 @@ from queue_service.application.list_draft_slots import ListDraftSlots
 from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.outstanding import Outstanding
 from queue_service.application.recover_commands import RecoverCommands
+from queue_service.application.redispatch_slots import RedispatchSlots
 from queue_service.application.reorder_queue import ReorderQueue
 from queue_service.application.schedule_at import ScheduleAt
 from queue_service.application.settle_slots import SettleSlots
@@ -43,6 +45,7 @@ from queue_service.application.slot_recorder import SlotRecorder
 from queue_service.application.slot_time_reader import SlotTimeReader
 from queue_service.application.take_back import TakeBack
 from queue_service.application.watch_overdue import WatchOverdue
+from queue_service.entrypoints.admin_rpc import QueueAdminServicer
 from queue_service.entrypoints.events import CONSUMER, routes
 from queue_service.entrypoints.loops import loops
 from queue_service.entrypoints.rpc import QueueServicer
@@ -97,7 +100,10 @@ async def compose(settings: Settings) -> Process:
     )
     watch_overdue = WatchOverdue(database=database, clock=clock)
     return backbone.process(
-        servicers=[(add_QueueServiceServicer_to_server, servicer)],
+        servicers=[
+            (add_QueueServiceServicer_to_server, servicer),
+            (add_QueueAdminServiceServicer_to_server, _admin_servicer(backbone, new_slots, wake_repeat)),
+        ],
         operations=backbone.operations(consumer, numbers=watch_overdue.numbers),
         consumers=[consumer],
         loops=loops(
@@ -164,6 +170,14 @@ def _servicer(
             seeds=lambda: 1 + secrets.randbelow(_SEEDS),
         ),
     )
+
+
+def _admin_servicer(backbone: Backbone, *wakes: asyncio.Event) -> QueueAdminServicer:
+    def wake() -> None:
+        for each in wakes:
+            each.set()
+
+    return QueueAdminServicer(redispatch_slots=RedispatchSlots(ledger=backbone.ledger, on_due=wake))
 
 
 def _command_stream(settings: Settings, backbone: Backbone) -> CommandStream:

@@ -1,4 +1,4 @@
-"""What QueueService shows of queues and slots, over the wire."""
+"""QueueService's reads of queues and slots, over the wire."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta

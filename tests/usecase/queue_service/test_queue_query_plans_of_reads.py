@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import TextClause, text
 
-from queue_service.adapters.postgres import queue_views, slots
+from queue_service.adapters.postgres import queue_views, redispatch, slots
+from queue_service.adapters.postgres.plans import pin_plans_of
 from servicekit.pg.session import Statement
 from testkit.clocks import START
 from testkit.plans import Explaining, planned_on
@@ -34,6 +35,27 @@ async def test_drafts_are_looked_up_one_by_one(crowded: "Queue") -> None:
         drafts = ["page-7-3", "page-8-4"]
         await slots.find_draft_slots(explaining, "acme", drafts, live_only=False, most=100)  # type: ignore[arg-type]
         explaining.check(len(drafts))
+
+
+async def test_redispatch_reads_what_was_dispatched(crowded: "Queue") -> None:
+    waiting = [f"waiting-{index}" for index in range(5)]
+    await crowded.fill(waiting, START, timedelta(hours=1), 3)
+    crowded.now = START
+    await crowded.hand_over.dispatch()
+    async with crowded.database.engine.connect() as connection:
+        await pin_plans_of(connection)
+        explaining: Any = Explaining(connection, growing={"slot", "account_queue"})
+        assert len(await redispatch.find_named(explaining, "acme", [f"{each}-0" for each in waiting])) == 5
+        assert await redispatch.hasten_named(explaining, "acme", [f"{each}-0" for each in waiting], now=START) == 5
+        assert await redispatch.hasten_unanswered(explaining, "acme", waiting[0], now=START) == 1
+        assert await redispatch.find_overlooked(explaining, "acme", waiting) == []
+        assert await redispatch.repair_due_times(explaining, "acme", waiting) == 0
+        explaining.check(15)
+        del explaining.read[:]
+        # All accounts have a slot within the longest lead.
+        assert await redispatch.hasten_unanswered(explaining, "acme", "", now=START) == 5
+        assert await redispatch.find_overlooked(explaining, "acme", None) == []
+        explaining.check(ACCOUNTS)
 
 
 @pytest.mark.parametrize("known", [0, 60], ids=["no slots", "slots of one account"])

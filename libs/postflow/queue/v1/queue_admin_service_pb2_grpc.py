@@ -48,8 +48,9 @@ class QueueAdminServiceServicer:
 
     def RedispatchSlots(self, request, context):
         """RedispatchSlots makes the commands of dispatched slots without an answer due for a repeat now, and has accounts
-        whose next due time was lost looked at again. It sends nothing twice: Publisher answers a command that it knows.
-        NOT_FOUND `SLOT_NOT_FOUND`. FAILED_PRECONDITION `SLOT_NOT_DISPATCHED`.
+        whose next due time was lost looked at again. Slots that the request names are asked about even if they have an
+        answer. A command that the stream still holds is not repeated, and Publisher answers a command that it knows, so
+        nothing is sent twice. NOT_FOUND `SLOT_NOT_FOUND`. FAILED_PRECONDITION `SLOT_NOT_DISPATCHED`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

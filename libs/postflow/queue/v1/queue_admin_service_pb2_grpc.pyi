@@ -35,8 +35,9 @@ class QueueAdminServiceStub:
     def __new__(cls, channel: _aio.Channel) -> QueueAdminServiceAsyncStub: ...
     RedispatchSlots: _grpc.UnaryUnaryMultiCallable[_queue_admin_service_pb2.RedispatchSlotsRequest, _queue_admin_service_pb2.RedispatchSlotsResponse]
     """RedispatchSlots makes the commands of dispatched slots without an answer due for a repeat now, and has accounts
-    whose next due time was lost looked at again. It sends nothing twice: Publisher answers a command that it knows.
-    NOT_FOUND `SLOT_NOT_FOUND`. FAILED_PRECONDITION `SLOT_NOT_DISPATCHED`.
+    whose next due time was lost looked at again. Slots that the request names are asked about even if they have an
+    answer. A command that the stream still holds is not repeated, and Publisher answers a command that it knows, so
+    nothing is sent twice. NOT_FOUND `SLOT_NOT_FOUND`. FAILED_PRECONDITION `SLOT_NOT_DISPATCHED`.
     """
 
 @_typing.type_check_only
@@ -46,8 +47,9 @@ class QueueAdminServiceAsyncStub(QueueAdminServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     RedispatchSlots: _aio.UnaryUnaryMultiCallable[_queue_admin_service_pb2.RedispatchSlotsRequest, _queue_admin_service_pb2.RedispatchSlotsResponse]  # type: ignore[assignment]
     """RedispatchSlots makes the commands of dispatched slots without an answer due for a repeat now, and has accounts
-    whose next due time was lost looked at again. It sends nothing twice: Publisher answers a command that it knows.
-    NOT_FOUND `SLOT_NOT_FOUND`. FAILED_PRECONDITION `SLOT_NOT_DISPATCHED`.
+    whose next due time was lost looked at again. Slots that the request names are asked about even if they have an
+    answer. A command that the stream still holds is not repeated, and Publisher answers a command that it knows, so
+    nothing is sent twice. NOT_FOUND `SLOT_NOT_FOUND`. FAILED_PRECONDITION `SLOT_NOT_DISPATCHED`.
     """
 
 class QueueAdminServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -60,8 +62,9 @@ class QueueAdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_queue_admin_service_pb2.RedispatchSlotsResponse, _abc.Awaitable[_queue_admin_service_pb2.RedispatchSlotsResponse]]:
         """RedispatchSlots makes the commands of dispatched slots without an answer due for a repeat now, and has accounts
-        whose next due time was lost looked at again. It sends nothing twice: Publisher answers a command that it knows.
-        NOT_FOUND `SLOT_NOT_FOUND`. FAILED_PRECONDITION `SLOT_NOT_DISPATCHED`.
+        whose next due time was lost looked at again. Slots that the request names are asked about even if they have an
+        answer. A command that the stream still holds is not repeated, and Publisher answers a command that it knows, so
+        nothing is sent twice. NOT_FOUND `SLOT_NOT_FOUND`. FAILED_PRECONDITION `SLOT_NOT_DISPATCHED`.
         """
 
 def add_QueueAdminServiceServicer_to_server(servicer: QueueAdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
