@@ -25,6 +25,7 @@ from queue_service.application.batch_add_to_queue import BatchAddToQueue
 from queue_service.application.book_requested_times import RequestedTimes
 from queue_service.application.catch_up import CatchUp
 from queue_service.application.complete_take_backs import CompleteTakeBacks
+from queue_service.application.count_slots import CountSlots
 from queue_service.application.draft_finder import DraftFinder
 from queue_service.application.follow_drafts import FollowDrafts
 from queue_service.application.get_queue import GetQueue
@@ -52,6 +53,7 @@ from queue_service.entrypoints.rpc import QueueServicer
 from queue_service.settings import Settings
 from servicekit.backbone import Backbone
 from servicekit.bus.publisher import PipelinedPublisher
+from servicekit.ops import Number
 from servicekit.rpc import open_channel
 from servicekit.run import Process, run_main
 
@@ -99,12 +101,17 @@ async def compose(settings: Settings) -> Process:
         routes(settle_slots=settle_slots, follow_drafts=FollowDrafts(backbone.outbox)),
     )
     watch_overdue = WatchOverdue(database=database, clock=clock)
+    count_slots = CountSlots(database=database, clock=clock, commands=commands, policy=policy)
+
+    async def numbers() -> list[Number]:
+        return [*await watch_overdue.numbers(), *await count_slots.numbers()]
+
     return backbone.process(
         servicers=[
             (add_QueueServiceServicer_to_server, servicer),
             (add_QueueAdminServiceServicer_to_server, _admin_servicer(backbone, new_slots, wake_repeat)),
         ],
-        operations=backbone.operations(consumer, numbers=watch_overdue.numbers),
+        operations=backbone.operations(consumer, numbers=numbers),
         consumers=[consumer],
         loops=loops(
             hand_over=HandOver(
@@ -123,6 +130,7 @@ async def compose(settings: Settings) -> Process:
             catch_up=CatchUp(database=database, clock=clock, mover=mover),
             complete_take_backs=CompleteTakeBacks(database=database, clock=clock, take_back=take_back),
             watch_overdue=watch_overdue,
+            count_slots=count_slots,
             wake=new_slots,
             wake_repeat=wake_repeat,
         ),

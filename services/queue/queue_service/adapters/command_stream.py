@@ -129,6 +129,11 @@ class CommandStream:
         filled = frozenset(organization for organization, held in held_by.items() if held >= self._share)
         return Room(min(self._limit - self._held, self._room), filled)
 
+    @property
+    def outstanding(self) -> int:
+        """The number of commands that the stream holds, as last seen."""
+        return self._held
+
     async def mark(self) -> StreamMark | None:
         """Returns the stream's creation time and last sequence; None while it is unreachable."""
         return self._mark if await self._refresh(_LOOK_PERIOD if self._held else _IDLE_LOOK_PERIOD) else None

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from queue_service.application.catch_up import CatchUp
 from queue_service.application.complete_take_backs import CompleteTakeBacks
+from queue_service.application.count_slots import CountSlots
 from queue_service.application.hand_over import HandOver
 from queue_service.application.recover_commands import RecoverCommands
 from queue_service.application.watch_overdue import WatchOverdue
@@ -18,6 +19,7 @@ def loops(
     complete_take_backs: CompleteTakeBacks,
     recover_commands: RecoverCommands,
     watch_overdue: WatchOverdue,
+    count_slots: CountSlots,
     wake: asyncio.Event,
     wake_repeat: asyncio.Event,
 ) -> list[Loop]:
@@ -29,4 +31,5 @@ def loops(
         Loop("catch up", catch_up, timedelta(seconds=1)),
         Loop("complete take-backs", complete_take_backs, timedelta(seconds=15)),
         Loop("watch overdue", watch_overdue, timedelta(seconds=15)),
+        Loop("count slots", count_slots, timedelta(seconds=15)),
     ]
