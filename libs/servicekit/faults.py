@@ -17,6 +17,7 @@ class Code(StrEnum):
     UNAUTHENTICATED = "UNAUTHENTICATED"
     UNAVAILABLE = "UNAVAILABLE"
     DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
+    OUT_OF_RANGE = "OUT_OF_RANGE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,3 +102,9 @@ class Unavailable(Fault):
 
 class DeadlineExceeded(Fault):
     code = Code.DEADLINE_EXCEEDED
+
+
+class OutOfRange(Fault):
+    """The call asks for something that is not kept any more."""
+
+    code = Code.OUT_OF_RANGE

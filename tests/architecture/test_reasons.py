@@ -15,6 +15,7 @@ FAULTS = {
     "InvalidRequest",
     "LimitReached",
     "NotFound",
+    "OutOfRange",
     "Refused",
     "Unauthenticated",
     "Unavailable",
@@ -22,7 +23,6 @@ FAULTS = {
 NOT_FOR_CALLERS = {
     "ACCOUNT_NOT_KNOWN",  # Drafts then says nothing about the account
     "MALFORMED_EVENT",  # operators see it
-    "SERVER_STOPPING",  # of streams, of which our services have none
     "WITHDRAWAL_NOT_CONFIRMED",  # Drafts makes WITHDRAW_PENDING of it
 }
 

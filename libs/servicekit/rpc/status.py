@@ -32,6 +32,7 @@ _CLASSES: Mapping[Code, type[Fault]] = {
     Code.RESOURCE_EXHAUSTED: faults.LimitReached,
     Code.PERMISSION_DENIED: faults.Forbidden,
     Code.UNAUTHENTICATED: faults.Unauthenticated,
+    Code.OUT_OF_RANGE: faults.OutOfRange,
     Code.UNAVAILABLE: faults.Unavailable,
     # The timeout of our own call does not mean that our caller's deadline has passed.
     Code.DEADLINE_EXCEEDED: faults.Unavailable,

@@ -11,7 +11,7 @@ import grpc
 import pytest
 from google.rpc import error_details_pb2, status_pb2
 
-from servicekit.faults import Conflict, InvalidField, LimitReached, NotFound, Refused
+from servicekit.faults import Conflict, InvalidField, LimitReached, NotFound, OutOfRange, Refused
 from servicekit.rpc import RpcServer
 from servicekit.run import context
 from testkit.eventually import eventually
@@ -62,6 +62,7 @@ async def test_an_answer_comes_back(connect: Connect) -> None:
         (NotFound("NOTE_NOT_FOUND", "no such note", metadata={"note": "n1"}), grpc.StatusCode.NOT_FOUND),
         (Conflict("ETAG_MISMATCH", "changed since"), grpc.StatusCode.ABORTED),
         (Refused("CLOSED", "it is closed"), grpc.StatusCode.FAILED_PRECONDITION),
+        (OutOfRange("EXPIRED", "it is not kept any more"), grpc.StatusCode.OUT_OF_RANGE),
     ],
 )
 async def test_a_fault_is_its_code_with_one_error_info(connect: Connect, fault: Any, code: grpc.StatusCode) -> None:
