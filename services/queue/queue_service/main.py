@@ -91,14 +91,12 @@ async def compose(settings: Settings) -> Process:
     consumer = backbone.consumer(
         CONSUMER,
         routes(
-            settle_slots=SettleSlots(policy, backbone.outbox),
+            settle_slots=settle_slots,
             follow_drafts=FollowDrafts(
                 outbox=backbone.outbox,
                 requested_times=RequestedTimes(mover=mover, record=record, arranger=arranger, outbox=backbone.outbox),
             ),
         ),
-        CONSUMER,
-        routes(settle_slots=settle_slots, follow_drafts=FollowDrafts(backbone.outbox)),
     )
     watch_overdue = WatchOverdue(database=database, clock=clock)
     count_slots = CountSlots(database=database, clock=clock, commands=commands, policy=policy)

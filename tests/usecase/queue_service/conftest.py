@@ -164,7 +164,6 @@ class Queue:
         self.publisher = FakePublisher()
         self.take_back = TakeBack(publisher=self.publisher, settle=self.settle_slots)
         self.complete_take_backs = CompleteTakeBacks(database=database, clock=self.clock, take_back=self.take_back)
-        self.follow_drafts = FollowDrafts(outbox)
         self.answers = FakeAnswers()
         self.hand_over = self.handing_over()
 

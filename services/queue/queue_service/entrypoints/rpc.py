@@ -124,6 +124,10 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         call = mutation(request, ShuffleQueueResponse, rearrangements.shuffle_queue_response)
         return await self._shuffle_queue(call, asked)
 
+    async def ListDraftSlots(self, request: ListDraftSlotsRequest, context: Context) -> ListDraftSlotsResponse:
+        drafts = await self._list_draft_slots(request.organization_id, request.draft_ids, live_only=request.live_only)
+        return wire.list_draft_slots_response(drafts)
+
 
 class _OfAccount(Protocol):
     @property
@@ -135,6 +139,3 @@ class _OfAccount(Protocol):
 
 def _account(request: _OfAccount) -> AccountKey:
     return request.organization_id, request.social_account_id
-    async def ListDraftSlots(self, request: ListDraftSlotsRequest, context: Context) -> ListDraftSlotsResponse:
-        drafts = await self._list_draft_slots(request.organization_id, request.draft_ids, live_only=request.live_only)
-        return wire.list_draft_slots_response(drafts)
