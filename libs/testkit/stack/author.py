@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -21,6 +21,7 @@ REFUSALS = frozenset({grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.ABORT
 ASK_SECONDS = 0.5
 FAILED = frozenset({"FAILED", "MISSED"})
 ENDED = FAILED | {"PUBLISHED", "NEEDS_ATTENTION", "CANCELED"}
+WITHOUT_TIME = frozenset({"PENDING", "CANCELED"})
 SCHEDULED_AGAIN = 2
 """Number of times that an author reschedules a failed draft."""
 
@@ -33,6 +34,18 @@ class Author:
         self._channels = CHANNELS[: chance.choice((1, 1, 2))]
         self._texts = 0
 
+    @property
+    def _changes(self) -> Sequence[Callable[[], Awaitable[None]]]:
+        return (
+            self._rest,
+            self._edit,
+            self._edit_twice,
+            self._retarget,
+            self._remove,
+            self._move,
+            self._pause,
+        )
+
     async def live(self, ahead: float, until: asyncio.Event) -> None:
         """Leads a draft due in `ahead` seconds to its end; `until` is set once every fault is repaired."""
         (mode,) = self._chance.choices(list(MODES), list(MODES.values()))
@@ -43,7 +56,7 @@ class Author:
         due, request_id = SystemClock().now() + timedelta(seconds=ahead), self._posting.new_request_id()
         for _ in range(self._chance.choice((1, 1, 2))):
             await self._attempt(lambda: self._posting.schedule_one(self._draft, due, request_id))
-        (change,) = self._chance.choices((self._rest, self._edit, self._edit_twice, self._retarget), (5, 3, 1, 2))
+        (change,) = self._chance.choices(self._changes, (5, 3, 1, 2, 2, 2, 2))
         await self._reach(due + timedelta(seconds=self._chance.uniform(-0.6, 0.6)))
         await change()
         await self._attempt(lambda: self._posting.approve(self._draft))
@@ -69,14 +82,28 @@ class Author:
         await asyncio.sleep(self._chance.uniform(0, 1))
         await self._attempt(lambda: self._posting.put_channels(self._draft, *self._channels))
 
+    async def _remove(self) -> None:
+        """Takes the draft out of the queue and, some time later, puts it back."""
+        await self._attempt(lambda: self._posting.remove(self._draft))
+        await asyncio.sleep(self._chance.uniform(0, 3))
+
+    async def _move(self) -> None:
+        due = SystemClock().now() + timedelta(seconds=self._chance.uniform(0, 4))
+        await self._attempt(lambda: self._posting.move(self._draft, due))
+
+    async def _pause(self) -> None:
+        await self._attempt(lambda: self._posting.pause(self._draft))
+        await asyncio.sleep(self._chance.uniform(0, 3))
+        await self._posting.resume(self._draft)
+
     async def _see_through(self, until: asyncio.Event) -> None:
         """Rewrites and reschedules a draft that failed; schedules one that has no time."""
         again = 0
         while again < SCHEDULED_AGAIN:
             states = await self._states()
-            if states and states <= ENDED and not states & FAILED:
+            if states and states <= ENDED and not states & FAILED and states != {"CANCELED"}:
                 return
-            if states & (FAILED | {"PENDING"}) and states <= ENDED | {"PENDING"}:
+            if states & (FAILED | WITHOUT_TIME) and states <= ENDED | WITHOUT_TIME:
                 await self._start_again()
                 again += 1
             elif until.is_set():

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from testkit.stack.edits import Edit
+from testkit.stack.stops import Stop
 
 Row = Mapping[str, Any]
 
@@ -15,11 +16,13 @@ ENDED = frozenset({"PUBLISHED", "FAILED", "MISSED", "CANCELED", "NEEDS_ATTENTION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledged:
-    """The calls that were answered OK: (organization, id) of drafts and of slots, and the edits of drafts."""
+    """The calls that were answered OK: (organization, id) of drafts and of slots, edits of drafts, and stops."""
 
     drafts: Set[tuple[str, str]] = frozenset()
     slots: Set[tuple[str, str]] = frozenset()
     edits: Sequence[Edit] = ()
+    removals: Sequence[Stop] = ()
+    pauses: Sequence[Stop] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

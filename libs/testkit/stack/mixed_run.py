@@ -45,6 +45,8 @@ QUICK = {
     "POSTFLOW_PUBLISHER_RETRY_CAP": "2",
     "POSTFLOW_PUBLISHER_SWEEP_PERIOD": "0.25",
     "POSTFLOW_SCHEDULE_TIMER_LOCK": "2",
+    # Overdue posts of a queue that is resumed go out this much later.
+    "POSTFLOW_QUEUE_NOTICE": "2",
 }
 
 

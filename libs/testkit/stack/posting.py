@@ -15,6 +15,7 @@ from testkit.stack import remains
 from testkit.stack.edits import Edit, Place
 from testkit.stack.history import Acknowledged, History, Row
 from testkit.stack.promises import open_jobs, violations
+from testkit.stack.stopping import Stopping
 from testkit.stack.tenant import Tenant, target
 
 T = TypeVar("T")
@@ -37,6 +38,7 @@ class Posting:
         self._drafts: set[tuple[str, str]] = set()
         self._slots: set[tuple[str, str]] = set()
         self._edits: list[Edit] = []
+        self._stopping = Stopping(tenant, self.insist)
         self._texts: dict[str, list[str]] = {}
         self._ids = Uuid7Source()
         self._room = asyncio.Semaphore(AT_ONCE)
@@ -83,7 +85,11 @@ class Posting:
             {self.tenant.organization_id},
             self.ledger,
             acknowledged=Acknowledged(
-                drafts=frozenset(self._drafts), slots=frozenset(self._slots), edits=tuple(self._edits)
+                drafts=frozenset(self._drafts),
+                slots=frozenset(self._slots),
+                edits=tuple(self._edits),
+                removals=self._stopping.removals,
+                pauses=self._stopping.pauses,
             ),
         )
 
@@ -183,8 +189,23 @@ class Posting:
         return in_flight
 
     async def schedule_one(self, draft: str, due: datetime, request_id: str) -> None:
+        self._stopping.ended(f"of-{draft}", "RemoveFromQueue")
         slots = await self.insist(lambda: self.tenant.schedule_at(draft, due, request_id=request_id))
         self._slots |= {(self.tenant.organization_id, slot.id) for slot in slots}
+
+    async def remove(self, draft: str) -> None:
+        """Removes the draft's live slot, if it has one."""
+        await self._stopping.remove(draft, self._ids.new())
+
+    async def move(self, draft: str, due: datetime) -> None:
+        """Moves the draft's live slot, if it has one."""
+        await self._stopping.move(draft, due, self._ids.new())
+
+    async def pause(self, draft: str) -> None:
+        await self._stopping.pause(f"of-{draft}", self._ids.new())
+
+    async def resume(self, draft: str) -> None:
+        await self._stopping.resume(f"of-{draft}", self._ids.new())
 
     def new_request_id(self) -> str:
         return self._ids.new()

@@ -4,7 +4,7 @@ The checks know the promises and not the code: they fold states themselves.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from datetime import datetime, timedelta
 
 from testkit.stack.agreement import disagreements
@@ -21,6 +21,7 @@ from testkit.stack.history import (
     target_of_slot,
     time_of,
 )
+from testkit.stack.stops import Stop, started_anyway
 
 DEFAULT_ATTEMPTS = 5
 EARLY = timedelta(milliseconds=50)
@@ -144,6 +145,20 @@ def _failed_is_true(history: History) -> Iterator[str]:
             yield f"job {job['id']} is {job['state']}, the provider has {ids}"
 
 
+def _removals_respected(history: History) -> Iterator[str]:
+    """G6: once a removal was answered OK, nothing goes out until the draft gets a time again."""
+    yield from _stopped(history, history.acknowledged.removals)
+
+
+def _pauses_respected(history: History) -> Iterator[str]:
+    """G19: once a pause was answered OK, nothing starts until the queue is resumed, except what the answer names."""
+    yield from _stopped(history, history.acknowledged.pauses)
+
+
+def _stopped(history: History, stops: Sequence[Stop]) -> Iterator[str]:
+    return started_anyway(stops, {job["id"]: job for job in history.jobs}, effects_by_job(history))
+
+
 def _not_early(history: History) -> Iterator[str]:
     """G7: nothing goes out before its time."""
     due = {run_of(job): job["schedule_time"] for job in history.jobs}
@@ -188,8 +203,10 @@ CHECKS: Mapping[str, Callable[[History], Iterator[str]]] = {
     "G2 (events)": _events_applied,
     "G3": _published_is_true,
     "G4": _failed_is_true,
+    "G6": _removals_respected,
     "G7": _not_early,
     "G8": disagreements,
     "G10": _recorded_first,
+    "G19": _pauses_respected,
     "G21": _edits_respected,
 }

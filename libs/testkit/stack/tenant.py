@@ -27,6 +27,7 @@ from servicekit.rpc import open_channel
 from servicekit.timestamps import timestamp
 from testkit.eventually import eventually
 
+PACED = queue_service_pb2.OVERDUE_POLICY_PUBLISH_PACED
 TOKEN = "sandbox-token"  # noqa: S105 - the sandbox accepts any token with this prefix
 
 
@@ -171,6 +172,42 @@ class Tenant:
             )
         )
         return list(answer.queue_slots)
+
+    async def remove(self, slot_id: str, *, request_id: str) -> None:
+        await self.clients.queue.RemoveFromQueue(
+            queue_service_pb2.RemoveFromQueueRequest(
+                organization_id=self.organization_id, slot_id=slot_id, request_id=request_id
+            )
+        )
+
+    async def move(self, slot_id: str, time: datetime, *, request_id: str) -> None:
+        await self.clients.queue.MoveSlot(
+            queue_service_pb2.MoveSlotRequest(
+                organization_id=self.organization_id,
+                slot_id=slot_id,
+                schedule_time=timestamp(time),
+                request_id=request_id,
+            )
+        )
+
+    async def pause(self, account: str, *, request_id: str) -> Sequence[str]:
+        """Returns the post jobs that are in flight."""
+        answer = await self.clients.queue.PauseQueue(
+            queue_service_pb2.PauseQueueRequest(
+                organization_id=self.organization_id, social_account_id=account, request_id=request_id
+            )
+        )
+        return answer.in_flight_post_job_ids
+
+    async def resume(self, account: str, overdue: queue_service_pb2.OverduePolicy = PACED, *, request_id: str) -> None:
+        await self.clients.queue.ResumeQueue(
+            queue_service_pb2.ResumeQueueRequest(
+                organization_id=self.organization_id,
+                social_account_id=account,
+                overdue=overdue,
+                request_id=request_id,
+            )
+        )
 
     async def draft(self, draft_id: str) -> draft_pb2.Draft:
         answer = await self.clients.drafts.GetDraft(
