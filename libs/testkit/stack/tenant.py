@@ -103,14 +103,23 @@ class Tenant:
         return answer.timer
 
     async def create(
-        self, draft_id: str, text: str, targets: Sequence[target_pb2.Target] = (), *, approved: bool = True
+        self,
+        draft_id: str,
+        text: str,
+        targets: Sequence[target_pb2.Target] = (),
+        *,
+        approved: bool = True,
+        requested_time: datetime | None = None,
     ) -> draft_pb2.Draft:
         """Creates a draft; without targets it gets the account `page` on Facebook."""
+        content = draft_pb2.DraftContent(text=text)
         created = await self.clients.drafts.CreateDraft(
             drafts_service_pb2.CreateDraftRequest(
                 organization_id=self.organization_id,
                 draft_id=draft_id,
-                draft=draft_pb2.Draft(content=draft_pb2.DraftContent(text=text), targets=targets or [target()]),
+                draft=draft_pb2.Draft(
+                    content=content, targets=targets or [target()], requested_time=timestamp(requested_time)
+                ),
                 request_id=f"create-{draft_id}",
             )
         )
@@ -144,6 +153,14 @@ class Tenant:
         )
         request.update_mask.paths.extend(paths)
         return await self.clients.drafts.UpdateDraft(request)
+
+    async def ask_for(self, draft_id: str, time: datetime | None) -> draft_pb2.Draft:
+        """Has the draft ask for another time, or for none."""
+        request = drafts_service_pb2.UpdateDraftRequest(
+            organization_id=self.organization_id, draft=draft_pb2.Draft(id=draft_id, requested_time=timestamp(time))
+        )
+        request.update_mask.paths.append("requested_time")
+        return (await self.clients.drafts.UpdateDraft(request)).draft
 
     async def change_targets(
         self, draft_id: str, targets: Sequence[target_pb2.Target]
