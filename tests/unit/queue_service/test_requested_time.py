@@ -14,7 +14,7 @@ from queue_service.domain.requested_time import (
     Request,
     Step,
     answer,
-    is_new_request,
+    asking_accounts,
 )
 from queue_service.domain.slot import HORIZON, BlockingSlot, SlotOrigin, SlotState
 
@@ -50,26 +50,29 @@ def answered(
     return found.reason if isinstance(found, RefusedTime) else found
 
 
+ALL = {"page", "group"}
+
+
 @pytest.mark.parametrize(
-    ("saved", "before", "asks"),
+    ("saved", "before", "asking"),
     [
-        (SAVED, None, True),
-        (replace(SAVED, is_approved=False), None, False),
-        (replace(SAVED, requested_time=None), None, False),
-        (SAVED, BEFORE, False),
-        (SAVED, BEFORE._replace(is_approved=False), True),
-        (SAVED, BEFORE._replace(requested_time=None), True),
-        (SAVED, BEFORE._replace(requested_time=NOW), True),
-        (SAVED, BEFORE._replace(accounts=frozenset({"page"})), True),
-        (SAVED, BEFORE._replace(accounts=frozenset({"page", "group", "former"})), False),
-        (SAVED, BEFORE._replace(version=3, requested_time=NOW), False),
-        (SAVED, BEFORE._replace(version=4, is_approved=False), False),
+        (SAVED, None, ALL),
+        (replace(SAVED, is_approved=False), None, set()),
+        (replace(SAVED, requested_time=None), None, set()),
+        (SAVED, BEFORE, set()),
+        (SAVED, BEFORE._replace(is_approved=False), ALL),
+        (SAVED, BEFORE._replace(requested_time=None), ALL),
+        (SAVED, BEFORE._replace(requested_time=NOW), ALL),
+        (SAVED, BEFORE._replace(accounts=frozenset({"page"})), {"group"}),
+        (SAVED, BEFORE._replace(accounts=frozenset({"page", "group", "former"})), set()),
+        (SAVED, BEFORE._replace(version=3, requested_time=NOW), set()),
+        (SAVED, BEFORE._replace(version=4, is_approved=False), set()),
     ],
 )
 def test_only_a_newer_announcement_that_changes_the_question_asks(
-    saved: SavedDraft, before: AskedBefore | None, asks: bool
+    saved: SavedDraft, before: AskedBefore | None, asking: set[str]
 ) -> None:
-    assert is_new_request(saved, before) is asks
+    assert asking_accounts(saved, before) == asking
 
 
 def test_a_free_time_is_booked_and_an_own_slot_moves() -> None:

@@ -189,6 +189,13 @@ async def test_a_new_account_of_a_draft_gets_a_slot_too(queue: "Queue") -> None:
     assert await booked(queue) == {("d1", account): (NOON, "DRAFT", 1) for account in ("group", "page")}
 
 
+async def test_a_new_account_does_not_bring_back_the_slot_of_another(queue: "Queue") -> None:
+    await queue.apply(queue.follow_drafts, asking("d1", "page"))
+    await queue.rows("update slot set state = 'CANCELED', next_emit_at = null returning id")
+    await queue.apply(queue.follow_drafts, asking("d1", "page", "group", version=2))
+    assert [each.social_account_id for each in await queue.announced()] == ["page", "group"]
+
+
 async def test_calls_and_announcements_that_meet_keep_slots_apart(queue: "Queue") -> None:
     drafts = [f"d{number}" for number in range(8)]
     for draft in drafts:

@@ -19,9 +19,18 @@ from queue_service.application.slot_mover import SlotMover
 from queue_service.application.slot_recorder import SlotRecorder
 from queue_service.domain.account import AccountKey, AccountQueue
 from queue_service.domain.booking import Place
-from queue_service.domain.draft import DraftKey, LockedDraft, SavedDraft
+from queue_service.domain.draft import Draft, DraftKey, LockedDraft, SavedDraft
 from queue_service.domain.moving_to_requested import move_to_requested
-from queue_service.domain.requested_time import LiveSlot, RefusedTime, Request, Step, answer, is_new_request
+from queue_service.domain.requested_time import (
+    AskedBefore,
+    LiveSlot,
+    RefusedTime,
+    Request,
+    Step,
+    answer,
+    asking_accounts,
+    asks_for_slots,
+)
 from queue_service.domain.slot import QueueSlot, SlotOrigin
 from queue_service.domain.taken_times import TakenTimes
 from queue_service.wire.announcements import slot_refused
@@ -50,9 +59,10 @@ class _Locked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """Announcements that ask for slots, and their accounts, which are locked."""
+    """Requests for slots, and their accounts, which are locked."""
 
-    saved: Sequence[SavedDraft] = ()
+    requests: Sequence[Request] = ()
+    drafts: Sequence[Draft] = ()
     queues: Mapping[AccountKey, AccountQueue] = field(default_factory=dict)
 
 
@@ -68,30 +78,31 @@ class RequestedTimes:
 
         Accounts are locked before drafts, each in the order of their keys, as everywhere.
         """
-        candidates = [each for each in saved if is_new_request(each, None)]
+        candidates = [each for each in saved if asks_for_slots(each)]
         if not candidates:
             return Asking()
         before = await find_asked_before(tx, [each.draft.key for each in candidates])
-        asking = [each for each in candidates if is_new_request(each, before.get(each.draft.key))]
-        accounts = {(each.draft.organization_id, account) for each in asking for account in each.draft.account_ids}
-        if not accounts:
+        requests = [request for each in candidates for request in _requests(each, before.get(each.draft.key))]
+        if not requests:
             return Asking()
+        accounts = {request.account for request in requests}
         queues = await self._mover.bring_up_to_date(tx, await lock_or_add_queues(tx, accounts), now)
-        return Asking(saved=asking, queues=queues)
+        asking = {request.draft for request in requests}
+        drafts = [each.draft for each in candidates if each.draft.key in asking]
+        return Asking(requests=requests, drafts=drafts, queues=queues)
 
     async def book(self, tx: Transaction, asking: Asking, now: datetime) -> None:
         """Books, moves or refuses slots of drafts that have been saved."""
-        if not asking.saved:
+        if not asking.requests:
             return
-        requests = _requests(asking.saved)
-        drafts = await lock_drafts(tx, [each.draft for each in asking.saved])
+        drafts = await lock_drafts(tx, asking.drafts)
         locked = _Locked(
             drafts=drafts,
             live=await find_live_slots(tx, drafts.keys()),
-            taken=TakenTimes(await find_near(tx, [(each.account, each.schedule_time) for each in requests])),
+            taken=TakenTimes(await find_near(tx, [(each.account, each.schedule_time) for each in asking.requests])),
             queues=dict(asking.queues),
         )
-        for request in requests:
+        for request in asking.requests:
             self._answer(request, locked, now)
         await self._record.store(tx, locked.booked, now)
         await self._move_all(tx, locked, now)
@@ -99,6 +110,8 @@ class RequestedTimes:
 
     def _answer(self, request: Request, locked: _Locked, now: datetime) -> None:
         draft = locked.drafts[request.draft]
+        if request.social_account_id not in draft.draft.account_ids:
+            return  # a newer announcement was saved before the locks
         unpublished = draft.draft.without({each.target for each in draft.published})
         live = locked.live.get((request.draft, request.social_account_id))
         decided = answer(
@@ -130,15 +143,14 @@ class RequestedTimes:
             await self._arranger.apply(tx, snapshot, arrangement, now)
 
 
-def _requests(asking: Sequence[SavedDraft]) -> list[Request]:
+def _requests(saved: SavedDraft, before: AskedBefore | None) -> list[Request]:
+    assert saved.requested_time
     return [
         Request(
-            draft=each.draft.key,
-            draft_version=each.version,
+            draft=saved.draft.key,
+            draft_version=saved.version,
             social_account_id=account,
-            schedule_time=each.requested_time,
+            schedule_time=saved.requested_time,
         )
-        for each in asking
-        if each.requested_time
-        for account in sorted(each.draft.account_ids)
+        for account in sorted(asking_accounts(saved, before))
     ]

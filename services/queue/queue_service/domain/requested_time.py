@@ -67,17 +67,24 @@ class Step(Enum):
     MOVE = auto()
 
 
-def is_new_request(saved: SavedDraft, before: AskedBefore | None) -> bool:
-    """Returns whether an announcement asks for a time for which no slots were given or refused yet.
+def asks_for_slots(saved: SavedDraft) -> bool:
+    return saved.is_approved and saved.requested_time is not None
+
+
+def asking_accounts(saved: SavedDraft, before: AskedBefore | None) -> frozenset[str]:
+    """Returns the accounts on which an announcement asks for a time that was neither given nor refused yet.
 
     Other changes of a draft, such as of its category, ask for nothing: a slot that was removed stays removed.
     """
-    if not saved.is_approved or saved.requested_time is None:
-        return False
+    if not asks_for_slots(saved):
+        return frozenset()
+    accounts = saved.draft.account_ids
     if before is None:
-        return True
-    asked = before.is_approved and before.requested_time == saved.requested_time
-    return saved.version > before.version and not (asked and before.accounts.issuperset(saved.draft.account_ids))
+        return accounts
+    if saved.version <= before.version:
+        return frozenset()
+    is_repeated = before.is_approved and before.requested_time == saved.requested_time
+    return accounts - before.accounts if is_repeated else accounts
 
 
 def answer(
