@@ -4,6 +4,8 @@ import asyncio
 import logging
 import secrets
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import grpc
 from opentelemetry import metrics
@@ -24,18 +26,22 @@ from queue_service.application.arranger import Arranger
 from queue_service.application.batch_add_to_queue import BatchAddToQueue
 from queue_service.application.book_requested_times import RequestedTimes
 from queue_service.application.catch_up import CatchUp
+from queue_service.application.complete_holds import CompleteHolds
 from queue_service.application.complete_take_backs import CompleteTakeBacks
 from queue_service.application.count_slots import CountSlots
 from queue_service.application.draft_finder import DraftFinder
 from queue_service.application.follow_drafts import FollowDrafts
 from queue_service.application.get_queue import GetQueue
 from queue_service.application.hand_over import HandOver
+from queue_service.application.hold_keeper import HoldKeeper
 from queue_service.application.list_draft_slots import ListDraftSlots
 from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.outstanding import Outstanding
+from queue_service.application.pause_queue import PauseQueue
 from queue_service.application.recover_commands import RecoverCommands
 from queue_service.application.redispatch_slots import RedispatchSlots
 from queue_service.application.reorder_queue import ReorderQueue
+from queue_service.application.resume_queue import ResumeQueue
 from queue_service.application.schedule_at import ScheduleAt
 from queue_service.application.settle_slots import SettleSlots
 from queue_service.application.shuffle_queue import ShuffleQueue
@@ -45,6 +51,8 @@ from queue_service.application.slot_mover import SlotMover
 from queue_service.application.slot_recorder import SlotRecorder
 from queue_service.application.slot_time_reader import SlotTimeReader
 from queue_service.application.take_back import TakeBack
+from queue_service.application.times_on_demand import TimesOnDemand
+from queue_service.application.update_queue import UpdateQueue
 from queue_service.application.watch_overdue import WatchOverdue
 from queue_service.entrypoints.admin_rpc import QueueAdminServicer
 from queue_service.entrypoints.events import CONSUMER, routes
@@ -81,21 +89,17 @@ async def compose(settings: Settings) -> Process:
         "publisher": open_channel(settings.publisher_target),
     }
     new_slots, wake_repeat = asyncio.Event(), asyncio.Event()
-    mover = SlotMover(outbox=backbone.outbox, policy=policy, release=tzdata_version())
-    record = SlotRecorder(outbox=backbone.outbox, ids=backbone.ids, policy=policy, on_slots=new_slots.set)
-    arranger = Arranger(outbox=backbone.outbox, mover=mover, policy=policy, on_slots=new_slots.set)
-    servicer = _servicer(settings, backbone, channels, mover, record, arranger)
+    parts = _parts(settings, backbone, channels, new_slots.set)
+    servicer = _servicer(settings, backbone, channels, parts)
     commands = _command_stream(settings, backbone)
-    settle_slots = SettleSlots(policy, backbone.outbox)
-    take_back = TakeBack(publisher=PublisherClient(channels["publisher"]), settle=settle_slots)
+    requested_times = RequestedTimes(
+        mover=parts.mover, record=parts.record, arranger=parts.arranger, outbox=backbone.outbox
+    )
     consumer = backbone.consumer(
         CONSUMER,
         routes(
-            settle_slots=settle_slots,
-            follow_drafts=FollowDrafts(
-                outbox=backbone.outbox,
-                requested_times=RequestedTimes(mover=mover, record=record, arranger=arranger, outbox=backbone.outbox),
-            ),
+            settle_slots=parts.settle_slots,
+            follow_drafts=FollowDrafts(outbox=backbone.outbox, requested_times=requested_times),
         ),
     )
     watch_overdue = WatchOverdue(database=database, clock=clock)
@@ -125,8 +129,9 @@ async def compose(settings: Settings) -> Process:
             recover_commands=RecoverCommands(
                 database=database, clock=clock, commands=commands, policy=policy, wake=wake_repeat
             ),
-            catch_up=CatchUp(database=database, clock=clock, mover=mover),
-            complete_take_backs=CompleteTakeBacks(database=database, clock=clock, take_back=take_back),
+            catch_up=CatchUp(database=database, clock=clock, mover=parts.mover),
+            complete_holds=CompleteHolds(database=database, keeper=parts.keeper),
+            complete_take_backs=CompleteTakeBacks(database=database, clock=clock, take_back=parts.take_back),
             watch_overdue=watch_overdue,
             count_slots=count_slots,
             wake=new_slots,
@@ -137,44 +142,87 @@ async def compose(settings: Settings) -> Process:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """Holds what calls, loops and consumers share."""
+
+    accounts: AccountPresence
+    arranger: Arranger
+    check_accounts: AccountCheck
+    keeper: HoldKeeper
+    mover: SlotMover
+    on_slots: Callable[[], None]
+    read_times: SlotTimeReader
+    record: SlotRecorder
+    settle_slots: SettleSlots
+    take_back: TakeBack
+
+
+def _parts(
+    settings: Settings, backbone: Backbone, channels: dict[str, grpc.aio.Channel], on_slots: Callable[[], None]
+) -> _Parts:
+    database, clock, outbox, policy = backbone.database, backbone.clock, backbone.outbox, settings.policy
+    publisher = PublisherClient(channels["publisher"])
+    mover = SlotMover(outbox=outbox, policy=policy, release=tzdata_version())
+    settle_slots = SettleSlots(policy, outbox)
+    take_back = TakeBack(publisher=publisher, settle=settle_slots)
+    check_accounts = AccountCheck(publisher)
+    return _Parts(
+        accounts=AccountPresence(database, check_accounts),
+        arranger=Arranger(outbox=outbox, mover=mover, policy=policy, on_slots=on_slots),
+        check_accounts=check_accounts,
+        keeper=HoldKeeper(database=database, clock=clock, publisher=publisher, take_back=take_back),
+        mover=mover,
+        on_slots=on_slots,
+        read_times=SlotTimeReader(
+            database=database,
+            clock=clock,
+            schedule=ScheduleClient(channels["schedule"], cached_times=settings.slot_times_cached),
+            policy=policy,
+        ),
+        record=SlotRecorder(outbox=outbox, ids=backbone.ids, policy=policy, on_slots=on_slots),
+        settle_slots=settle_slots,
+        take_back=take_back,
+    )
+
+
 def _servicer(
-    settings: Settings,
-    backbone: Backbone,
-    channels: dict[str, grpc.aio.Channel],
-    mover: SlotMover,
-    record: SlotRecorder,
-    arranger: Arranger,
+    settings: Settings, backbone: Backbone, channels: dict[str, grpc.aio.Channel], parts: _Parts
 ) -> QueueServicer:
-    database, ledger, policy = backbone.database, backbone.ledger, settings.policy
-    check_accounts = AccountCheck(PublisherClient(channels["publisher"]))
+    database, clock, ledger, policy = backbone.database, backbone.clock, backbone.ledger, settings.policy
+    check_accounts, read_times = parts.check_accounts, parts.read_times
     find_draft = DraftFinder(database=database, drafts=DraftsClient(channels["drafts"]), check_accounts=check_accounts)
-    book = SlotBooker(
-        lock=AccountLock(mover),
-        record=record,
-        policy=policy,
-        release=mover.release,
-    )
-    read_times = SlotTimeReader(
-        database=database,
-        clock=backbone.clock,
-        schedule=ScheduleClient(channels["schedule"], cached_times=settings.slot_times_cached),
-        policy=policy,
-    )
+    book = SlotBooker(lock=AccountLock(parts.mover), record=parts.record, policy=policy, release=parts.mover.release)
     return QueueServicer(
         add_to_queue=AddToQueue(ledger=ledger, find_draft=find_draft, read_times=read_times, book=book),
         batch_add_to_queue=BatchAddToQueue(ledger=ledger, find_draft=find_draft, read_times=read_times, book=book),
         schedule_at=ScheduleAt(ledger=ledger, find_draft=find_draft, book=book),
-        get_queue=GetQueue(database=database, clock=backbone.clock, check_accounts=check_accounts),
+        get_queue=GetQueue(database=database, clock=clock, check_accounts=check_accounts),
         list_draft_slots=ListDraftSlots(database),
-        list_queue_slots=ListQueueSlots(database, backbone.clock),
-        skip_next_slot=SkipNextSlot(ledger=ledger, accounts=AccountPresence(database, check_accounts)),
-        reorder_queue=ReorderQueue(ledger=ledger, arranger=arranger),
+        list_queue_slots=ListQueueSlots(database, clock),
+        skip_next_slot=SkipNextSlot(ledger=ledger, accounts=parts.accounts),
+        reorder_queue=ReorderQueue(ledger=ledger, arranger=parts.arranger),
         shuffle_queue=ShuffleQueue(
             ledger=ledger,
-            arranger=arranger,
-            accounts=AccountPresence(database, check_accounts),
+            arranger=parts.arranger,
+            accounts=parts.accounts,
             seeds=lambda: 1 + secrets.randbelow(_SEEDS),
         ),
+        pause_queue=PauseQueue(
+            database=database, clock=clock, ledger=ledger, accounts=parts.accounts, keeper=parts.keeper
+        ),
+        resume_queue=ResumeQueue(
+            database=database,
+            clock=clock,
+            ledger=ledger,
+            policy=policy,
+            accounts=parts.accounts,
+            arranger=parts.arranger,
+            keeper=parts.keeper,
+            times=TimesOnDemand(read_times),
+            on_slots=parts.on_slots,
+        ),
+        update_queue=UpdateQueue(ledger=ledger, policy=policy, accounts=parts.accounts),
     )
 
 

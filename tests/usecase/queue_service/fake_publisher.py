@@ -19,14 +19,15 @@ class FakePublisher:
     states: dict[tuple[str, str, str], JobState] = field(default_factory=dict)
     versions: dict[tuple[str, str, str], int] = field(default_factory=dict)
     fault: Fault | None = None
+    cancel_fault: Fault | None = None
     asked: list[list[SlotPost]] = field(default_factory=list)
     holds: dict[str, Hold] = field(default_factory=dict)
     in_flight: tuple[str, ...] = ()
 
     async def cancel_posts(self, organization_id: str, posts: Sequence[SlotPost]) -> list[CancelAnswer]:
         self.asked.append(list(posts))
-        if self.fault:
-            raise self.fault
+        if fault := self.fault or self.cancel_fault:
+            raise fault
         return [self._cancel(post) for post in posts]
 
     async def put_hold(self, hold: Hold) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """Fakes of Schedule, Drafts, Publisher and the stream, and a clock that tests set."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -128,12 +129,15 @@ class FakeStream:
     loses: set[str] = field(default_factory=set)
     sequences: dict[Command, int] = field(default_factory=dict)
     stored: list[SentCommand] = field(default_factory=list)
+    may_send: asyncio.Event | None = None
     first_sequence: int = 1
 
     async def room(self) -> Room:
         return Room(self.limit, self.filled)
 
     async def send(self, commands: Sequence[Command]) -> list[Command]:
+        if self.may_send:
+            await self.may_send.wait()
         for each in commands:
             if each.draft_id not in self.loses:
                 self.sequences[each] = len(self.sequences) + 1

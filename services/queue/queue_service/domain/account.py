@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from queue_service.domain.frontier import NOTHING_KNOWN, Frontier
-from queue_service.domain.late_policy import DEFAULT_POLICY, PACE, LateAction, LatePolicy
+from queue_service.domain.late_policy import DEFAULT_POLICY, PACE, LatePolicy
 from servicekit.faults import Conflict
 
 AccountKey: TypeAlias = tuple[str, str]
@@ -52,8 +52,7 @@ class AccountQueue:
 
     def latest(self, schedule_time: datetime, late_limit: timedelta) -> datetime:
         """Returns the instant after which a slot at this time is MISSED; MISS has a limit of its own."""
-        policy = self.late_policy
-        return schedule_time + (policy.grace if policy.action is LateAction.MISS else late_limit)
+        return schedule_time + self.late_policy.limit(late_limit)
 
     def learns_from(self, announced: "AnnouncedSchedule") -> bool:
         return announced.version > self.schedule_version or announced.tzdata_version > self.tzdata_version

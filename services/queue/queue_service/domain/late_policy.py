@@ -18,6 +18,10 @@ class LatePolicy:
     grace: timedelta = timedelta(minutes=10)
     action: LateAction = LateAction.PUBLISH
 
+    def limit(self, late_limit: timedelta) -> timedelta:
+        """Returns how late a post may be before it is MISSED: `late_limit`, unless the action is MISS."""
+        return self.grace if self.action is LateAction.MISS else late_limit
+
 
 DEFAULT_POLICY = LatePolicy()
 PACE = timedelta(minutes=5)

@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from civil.days import local_day
 from civil.zones import find_zone, zone_names
 from queue_service.domain.late_policy import DEFAULT_POLICY, PACE, LatePolicy
+from queue_service.domain.slot import QueueSlot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,3 +54,20 @@ class QueueView:
         if self.time_zone not in zone_names():
             return self.slots.last_time.astimezone(UTC).date()
         return local_day(self.slots.last_time, find_zone(self.time_zone))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paused:
+    """A paused queue, and the posts of it that were being sent or may be out."""
+
+    view: QueueView
+    in_flight: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed:
+    """A resumed queue, and the first of its overdue slots by what has become of them."""
+
+    view: QueueView
+    moved: tuple[QueueSlot, ...] = ()
+    canceled: tuple[QueueSlot, ...] = ()

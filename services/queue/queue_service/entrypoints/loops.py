@@ -4,6 +4,7 @@ import asyncio
 from datetime import timedelta
 
 from queue_service.application.catch_up import CatchUp
+from queue_service.application.complete_holds import CompleteHolds
 from queue_service.application.complete_take_backs import CompleteTakeBacks
 from queue_service.application.count_slots import CountSlots
 from queue_service.application.hand_over import HandOver
@@ -16,6 +17,7 @@ def loops(
     *,
     hand_over: HandOver,
     catch_up: CatchUp,
+    complete_holds: CompleteHolds,
     complete_take_backs: CompleteTakeBacks,
     recover_commands: RecoverCommands,
     watch_overdue: WatchOverdue,
@@ -29,6 +31,7 @@ def loops(
         Loop("repeat", hand_over.repeat, timedelta(seconds=1), wake_repeat),
         Loop("recover commands", recover_commands, timedelta(milliseconds=250)),
         Loop("catch up", catch_up, timedelta(seconds=1)),
+        Loop("complete holds", complete_holds, timedelta(seconds=2)),
         Loop("complete take-backs", complete_take_backs, timedelta(seconds=15)),
         Loop("watch overdue", watch_overdue, timedelta(seconds=15)),
         Loop("count slots", count_slots, timedelta(seconds=15)),

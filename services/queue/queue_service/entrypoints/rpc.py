@@ -16,27 +16,36 @@ from postflow.queue.v1.queue_service_pb2 import (
     ListDraftSlotsResponse,
     ListQueueSlotsRequest,
     ListQueueSlotsResponse,
+    PauseQueueRequest,
+    PauseQueueResponse,
     ReorderQueueRequest,
     ReorderQueueResponse,
+    ResumeQueueRequest,
+    ResumeQueueResponse,
     ScheduleAtRequest,
     ScheduleAtResponse,
     ShuffleQueueRequest,
     ShuffleQueueResponse,
     SkipNextSlotRequest,
     SkipNextSlotResponse,
+    UpdateQueueRequest,
+    UpdateQueueResponse,
 )
 from queue_service.application.add_to_queue import AddToQueue, QueueOrder
 from queue_service.application.batch_add_to_queue import Batch, BatchAddToQueue
 from queue_service.application.get_queue import GetQueue
 from queue_service.application.list_draft_slots import ListDraftSlots
 from queue_service.application.list_queue_slots import ListQueueSlots
+from queue_service.application.pause_queue import PauseOrder, PauseQueue
 from queue_service.application.reorder_queue import NewOrder, ReorderQueue
+from queue_service.application.resume_queue import ResumeOrder, ResumeQueue
 from queue_service.application.schedule_at import ExactOrder, ScheduleAt
 from queue_service.application.shuffle_queue import ShuffleQueue, Shuffling
 from queue_service.application.skip_next_slot import Skip, SkipNextSlot
+from queue_service.application.update_queue import QueueSettings, UpdateQueue
 from queue_service.domain.account import AccountKey
 from queue_service.domain.listing import Filter
-from queue_service.wire import batches, rearrangements
+from queue_service.wire import batches, pauses, rearrangements
 from queue_service.wire import slots as wire
 from queue_service.wire.queues import get_queue_response, skip_next_slot_response
 from servicekit.pg.ledger import mutation
@@ -59,6 +68,9 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         skip_next_slot: SkipNextSlot,
         reorder_queue: ReorderQueue,
         shuffle_queue: ShuffleQueue,
+        pause_queue: PauseQueue,
+        resume_queue: ResumeQueue,
+        update_queue: UpdateQueue,
     ) -> None:
         self._add_to_queue = add_to_queue
         self._batch_add_to_queue = batch_add_to_queue
@@ -69,6 +81,9 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         self._skip_next_slot = skip_next_slot
         self._reorder_queue = reorder_queue
         self._shuffle_queue = shuffle_queue
+        self._pause_queue = pause_queue
+        self._resume_queue = resume_queue
+        self._update_queue = update_queue
 
     async def AddToQueue(self, request: AddToQueueRequest, context: Context) -> AddToQueueResponse:
         order = QueueOrder(
@@ -127,6 +142,32 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
     async def ListDraftSlots(self, request: ListDraftSlotsRequest, context: Context) -> ListDraftSlotsResponse:
         drafts = await self._list_draft_slots(request.organization_id, request.draft_ids, live_only=request.live_only)
         return wire.list_draft_slots_response(drafts)
+
+    async def PauseQueue(self, request: PauseQueueRequest, context: Context) -> PauseQueueResponse:
+        order = PauseOrder(
+            account=_account(request),
+            pauser=request.pauser,
+            reason=request.reason,
+            etag=request.etag,
+        )
+        return await self._pause_queue(mutation(request, PauseQueueResponse, pauses.pause_queue_response), order)
+
+    async def ResumeQueue(self, request: ResumeQueueRequest, context: Context) -> ResumeQueueResponse:
+        order = ResumeOrder(
+            account=_account(request),
+            overdue=pauses.overdue_policy(request.overdue),
+            etag=request.etag,
+        )
+        return await self._resume_queue(mutation(request, ResumeQueueResponse, pauses.resume_queue_response), order)
+
+    async def UpdateQueue(self, request: UpdateQueueRequest, context: Context) -> UpdateQueueResponse:
+        settings = QueueSettings(
+            account=_account(request),
+            late_policy=pauses.late_policy(request),
+            pace=pauses.pace(request),
+            etag=request.etag,
+        )
+        return await self._update_queue(mutation(request, UpdateQueueResponse, pauses.update_queue_response), settings)
 
 
 class _OfAccount(Protocol):
