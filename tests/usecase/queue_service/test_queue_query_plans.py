@@ -1,6 +1,5 @@
 """Query plans: no periodic statement reads the future, the past or a whole table."""
 
-from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -12,22 +11,20 @@ from queue_service.adapters.postgres import (
     connections,
     dispatch,
     drafts,
-    relocation,
     requested_times,
     settlement,
     slots,
 )
-from queue_service.adapters.postgres.plans import pin_plans, pin_plans_of
+from queue_service.adapters.postgres.plans import pin_plans
 from queue_service.domain.command import ANSWERED_DELAY, LONGEST_DELAY, OVERDUE_GRACE, REPEAT_DELAYS
 from servicekit.pg.session import Statement
 from testkit.clocks import START
 from testkit.plans import planned_on
+from tests.usecase.queue_service.plans import ACCOUNTS, DUE, EACH, crowd, names_of, reads
 
 if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue
 
-ACCOUNTS, EACH = 200, 100
-DUE = 5
 HORIZON = START + timedelta(minutes=1)
 
 TENANTS = """
@@ -41,40 +38,8 @@ TENANTS = """
 
 @pytest.fixture
 async def crowded(queue: "Queue") -> "Queue":
-    """Fills 200 accounts with 20,000 future slots. 5 others have a slot that is due, and 5 wait for an answer."""
-    pages = [f"page-{index}" for index in range(ACCOUNTS)]
-    await queue.fill(pages, START + timedelta(days=1), timedelta(hours=1), EACH)
-    await queue.fill([f"waiting-{index}" for index in range(DUE)], START, timedelta(hours=1), 3)
-    queue.now = START
-    await queue.hand_over.dispatch()
-    await queue.fill([f"due-{index}" for index in range(DUE)], START, timedelta(hours=1), 3)
-    async with queue.database.statement() as connection:
-        await connection.execute(text("analyze"))
+    await crowd(queue)
     return queue
-
-
-def names_of(statement: TextClause | Statement) -> Collection[str]:
-    return statement.names if isinstance(statement, Statement) else statement.compile().params
-
-
-async def reads(
-    queue: "Queue", statement: TextClause | Statement, names: Mapping[str, object]
-) -> list[tuple[str, str, int]]:
-    """Returns (kind of scan, table, rows it looked at) of every scan."""
-    async with queue.database.engine.connect() as connection:
-        await pin_plans_of(connection)
-        explained = text(f"explain (analyze, format json) {statement.text}")
-        [answer] = (await connection.execute(explained, names)).scalar_one()
-        await connection.rollback()
-        return list(_scans(answer["Plan"]))
-
-
-def _scans(plan: dict[str, Any]) -> Iterator[tuple[str, str, int]]:
-    if "Relation Name" in plan and "Scan" in plan["Node Type"]:
-        seen = plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)
-        yield plan["Node Type"], plan["Relation Name"], round(seen * plan["Actual Loops"])
-    for below in plan.get("Plans", ()):
-        yield from _scans(below)
 
 
 def claim_names(horizon: datetime) -> dict[str, object]:
@@ -354,50 +319,3 @@ async def test_settlement_finds_its_rows_by_their_keys(crowded: "Queue") -> None
         scans = await reads(crowded, statement, names)
         assert {kind for kind, _, _ in scans} <= {"Index Scan", "Index Only Scan"}, (statement.text, scans)
         assert {rows for _, _, rows in scans} == {DUE}, (statement.text, scans)
-
-
-async def test_moving_slots_of_some_accounts_reads_no_others(crowded: "Queue") -> None:
-    theirs = [f"due-{index}" for index in range(DUE)]
-    async with crowded.database.transaction() as tx:
-        behind = text("""
-            update account_queue set tzdata_version = '2026a', slots_behind = social_account_id like 'due-%'
-        """)
-        await tx.connection.execute(behind)
-        zone = text("update slot set time_zone = 'UTC', local_date = '2026-03-02', local_time = '09:00'")
-        await tx.connection.execute(zone)
-    async with crowded.database.statement() as connection:
-        await connection.execute(text("vacuum analyze"))
-    slots = await crowded.rows("select * from slot where social_account_id = any(:theirs) order by id", theirs=theirs)
-    account_keys = {"organization_ids": ["acme"] * DUE, "social_account_ids": theirs}
-    keys: dict[str, object] = {
-        "organization_ids": ["acme"] * len(slots),
-        "ids": [row.id for row in slots],
-        "schedule_times": [row.schedule_time + timedelta(minutes=7) for row in slots],
-        "not_afters": [row.not_after for row in slots],
-        "local_dates": [row.local_date for row in slots],
-        "local_times": [row.local_time for row in slots],
-        "nominals": [None] * len(slots),
-        "are_moved": [True] * len(slots),
-        "previous_times": [row.schedule_time for row in slots],
-        "release": "2026b",
-        "now": START,
-    }
-    wanted: list[tuple[TextClause, Mapping[str, object], int]] = [
-        (relocation._LOCK_BEHIND, {"release": "2026b", "limit": 10}, DUE),
-        (relocation._LOCK_OUTDATED, account_keys | {"releases": ["2026b"] * DUE}, len(slots)),
-        (relocation._OTHERS, account_keys | {"releases": ["2026b"] * DUE}, len(slots)),
-        (relocation._LIFT, {name: keys[name] for name in ("organization_ids", "ids")}, len(slots)),
-        (relocation._PLACE, keys, len(slots)),
-        (relocation._CAUGHT_UP, account_keys | {"are_changed": [True] * DUE, "epoch": START}, DUE),
-    ]
-    for statement, names, rows in wanted:
-        scans = await reads(crowded, statement, names)
-        assert {kind for kind, _, _ in scans} <= {"Index Scan", "Index Only Scan"}, (statement.text, scans)
-        assert {found for _, _, found in scans} == {rows}, (statement.text, scans)
-
-
-async def test_having_no_account_behind_costs_no_walk(crowded: "Queue") -> None:
-    [(kind, _, rows)] = await reads(crowded, relocation._LOCK_BEHIND, {"release": "2026b", "limit": 10})
-    assert (kind, rows) == ("Index Scan", 0)
-    [(kind, _, rows)] = await reads(crowded, relocation._IS_ONE_BEHIND, {"release": "2026b"})
-    assert (kind, rows) == ("Index Only Scan", 0)
