@@ -34,7 +34,7 @@ _CLAIM = text("""
     on conflict do nothing
 """)
 _ROW = """
-    select request_digest, response from request_ledger
+    select request_digest, response, create_time from request_ledger
     where organization_id = :organization_id and method = :method and request_id = :request_id
 """
 _FIND = text(f"{_ROW} for update")
@@ -109,6 +109,14 @@ _Outcomes = dict[int, Any]
 
 class _Overtaken(Exception):
     """Another process has answered one of the calls meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun(Generic[Answer]):
+    """The beginning of a call: its stored answer, or since when an earlier attempt has left it without one."""
+
+    answer: Answer | None = None
+    since: datetime | None = None
 
 
 class Request(Protocol):
@@ -238,16 +246,20 @@ class RequestLedger:
 
         For flows of several transactions; all others use `once`. A concurrent call with the same id waits here.
         """
+        return (await self.begin(tx, call, now=now)).answer
+
+    async def begin(self, tx: Transaction, call: Call[Result, Answer], *, now: datetime) -> Begun[Answer]:
+        """Does what `recall` does, for flows that have to know what an earlier attempt has committed."""
         if not call.request_id:
-            return None
+            return Begun()
         while True:
             taken = await tx.connection.execute(
                 _CLAIM, _names(call) | {"request_digest": call.request_digest, "now": now}
             )
             if taken.rowcount == 1:
-                return None
+                return Begun()
             if row := (await tx.connection.execute(_FIND, _names(call))).one_or_none():
-                return _stored(row, call)
+                return Begun(answer=_stored(row, call), since=row.create_time)
             # Housekeeping has just deleted the row, so it can be inserted.
 
     async def answer(self, tx: Transaction, call: Call[Result, Answer], result: Result) -> Answer:

@@ -40,6 +40,7 @@ from queue_service.application.outstanding import Outstanding
 from queue_service.application.pause_queue import PauseQueue
 from queue_service.application.recover_commands import RecoverCommands
 from queue_service.application.redispatch_slots import RedispatchSlots
+from queue_service.application.remove_from_queue import RemoveFromQueue
 from queue_service.application.reorder_queue import ReorderQueue
 from queue_service.application.resume_queue import ResumeQueue
 from queue_service.application.schedule_at import ScheduleAt
@@ -201,6 +202,14 @@ def _servicer(
         list_draft_slots=ListDraftSlots(database),
         list_queue_slots=ListQueueSlots(database, clock),
         skip_next_slot=SkipNextSlot(ledger=ledger, accounts=parts.accounts),
+        remove_from_queue=RemoveFromQueue(
+            database=database,
+            clock=clock,
+            ledger=ledger,
+            policy=policy,
+            arranger=parts.arranger,
+            take_back=parts.take_back,
+        ),
         reorder_queue=ReorderQueue(ledger=ledger, arranger=parts.arranger),
         shuffle_queue=ShuffleQueue(
             ledger=ledger,

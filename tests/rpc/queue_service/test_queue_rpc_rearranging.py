@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Refusal = Callable[[Awaitable[object]], Awaitable[Fault]]
 MIDNIGHT = SystemClock().now().replace(hour=0, minute=0, second=0, microsecond=0)
 DAYS = [MIDNIGHT + timedelta(days=number, hours=12) for number in range(2, 500)]
-PAGE = {"organization_id": "acme", "social_account_id": "page"}
+PAGE: dict[str, Any] = {"organization_id": "acme", "social_account_id": "page"}
 
 
 async def queued(rig: "Rig", count: int = 3) -> list[QueueSlot]:

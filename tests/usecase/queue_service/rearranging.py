@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from postflow.queue.v1.queue_service_pb2 import (
+    RemoveFromQueueRequest,
+    RemoveFromQueueResponse,
     ReorderQueueRequest,
     ReorderQueueResponse,
     ShuffleQueueRequest,
@@ -10,6 +12,7 @@ from postflow.queue.v1.queue_service_pb2 import (
 )
 from queue_service.application.account_check import AccountCheck
 from queue_service.application.account_presence import AccountPresence
+from queue_service.application.remove_from_queue import Removal, RemoveFromQueue
 from queue_service.application.reorder_queue import NewOrder, ReorderQueue
 from queue_service.application.shuffle_queue import ShuffleQueue, Shuffling
 from queue_service.wire import rearrangements
@@ -58,6 +61,25 @@ class Rearranging:
             ledger=self._ledger, arranger=self._arranger, accounts=self._accounts, seeds=lambda: SEED
         )
         return await shuffle(call, asked)
+
+    async def remove(
+        self, slot_id: str, *, close_gap: bool = False, etag: str = "", request_id: str = "", organization: str = ACME
+    ) -> RemoveFromQueueResponse:
+        queue = self._queue
+        request = RemoveFromQueueRequest(
+            organization_id=organization, slot_id=slot_id, close_gap=close_gap, etag=etag, request_id=request_id
+        )
+        call = mutation(request, RemoveFromQueueResponse, rearrangements.remove_from_queue_response)
+        removal = Removal(organization_id=organization, slot_id=slot_id, close_gap=close_gap, etag=etag)
+        remove = RemoveFromQueue(
+            database=queue.database,
+            clock=queue.clock,
+            ledger=self._ledger,
+            policy=queue.policy,
+            arranger=self._arranger,
+            take_back=queue.take_back,
+        )
+        return await remove(call, removal)
 
     async def drafts(self) -> list[str]:
         """Returns the drafts of the live slots in order."""

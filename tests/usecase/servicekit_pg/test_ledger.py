@@ -1,5 +1,5 @@
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +9,7 @@ from sqlalchemy import text
 from servicekit.faults import InvalidField
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
-from servicekit.pg.ledger import Call, RequestLedger, mutation
+from servicekit.pg.ledger import Begun, Call, RequestLedger, mutation
 from testkit.calls import call
 from testkit.eventually import eventually
 
@@ -148,6 +148,17 @@ async def test_a_flow_may_commit_before_it_answers(ledger: RequestLedger, databa
         assert await ledger.recall(tx, _call(), now=NOW) is None
         await ledger.answer(tx, _call(), "at last")
     assert await ledger.once(_call(), _Work()) == "at last"
+
+
+async def test_a_flow_learns_that_an_earlier_attempt_has_begun(ledger: RequestLedger, database: Database) -> None:
+    later = NOW + timedelta(seconds=1)
+    for first in (_call(""), _call()):
+        async with database.transaction() as tx:
+            assert await ledger.begin(tx, first, now=NOW) == Begun()
+    async with database.transaction() as tx:
+        assert await ledger.begin(tx, _call(), now=later) == Begun(since=NOW)
+        await ledger.answer(tx, _call(), "at last")
+        assert await ledger.begin(tx, _call(), now=later) == Begun(answer="at last", since=NOW)
 
 
 async def test_a_look_takes_nothing(ledger: RequestLedger, database: Database) -> None:

@@ -23,6 +23,7 @@ from servicekit.failpoints import failpoint
 from servicekit.faults import Fault, Unavailable
 from servicekit.pg.database import Transaction
 
+INTENDED = failpoints.declare("queue.take_back.intended")
 ASKED = failpoints.declare("queue.take_back.asked")
 
 _RETRY_AFTER = timedelta(seconds=1)
@@ -69,6 +70,7 @@ class TakeBack:
 
     async def ask(self, posts: Iterable[SlotPost]) -> list[CancelAnswer]:
         """Asks Publisher for the posts. Raises `TAKE_BACK_PENDING` if it does not answer: some may be given back."""
+        await failpoint(INTENDED)
         by_organization = defaultdict[str, list[SlotPost]](list)
         for post in posts:
             by_organization[post.organization_id].append(post)

@@ -2,15 +2,22 @@
 
 from datetime import datetime
 
-from queue_service.domain.arrangement import Arrangement, Cancellation, SeatedSlot, Snapshot
+from queue_service.domain.arrangement import NO_CHANGE, Arrangement, Cancellation, SeatedSlot, Snapshot
 from queue_service.domain.shifting import close_gap
-from queue_service.domain.slot import CancelReason
+from queue_service.domain.slot import SPACING, CancelReason
 
 
 def remove(snapshot: Snapshot, slot: SeatedSlot, *, closing: bool, earliest: datetime) -> Arrangement:
     """Cancels a SCHEDULED slot. With `closing` the later ones move up, unless that gives a time before `earliest`."""
     moves = close_gap(snapshot, slot, earliest=earliest) if closing else ()
     return Arrangement(moves=moves, cancellations=(Cancellation(slot, CancelReason.REMOVED),))
+
+
+def close_left_gap(snapshot: Snapshot, gap: SeatedSlot, *, earliest: datetime) -> Arrangement:
+    """Moves the later slots up after a slot that was taken back and canceled; not if another one has its time now."""
+    if any(abs(slot.time - gap.time) < SPACING for slot in snapshot.slots):
+        return NO_CHANGE
+    return Arrangement(moves=close_gap(snapshot, gap, earliest=earliest))
 
 
 def clear(snapshot: Snapshot) -> Arrangement:

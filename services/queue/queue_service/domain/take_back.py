@@ -6,7 +6,8 @@ from enum import StrEnum
 
 from queue_service.domain.account import AccountKey
 from queue_service.domain.settlement import JobReport
-from queue_service.domain.slot import TakingBack
+from queue_service.domain.slot import SlotState, TakingBack
+from servicekit.faults import NotFound, Refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,3 +56,19 @@ class CancelAnswer:
 def too_late(answers: Iterable[CancelAnswer]) -> dict[tuple[str, str], str]:
     """Returns the slots with a post for which it was too late, each with that post's job."""
     return {answer.post.slot_key: answer.job.job_id for answer in answers if answer.outcome is CancelOutcome.TOO_LATE}
+
+
+def slot_not_found(slot_id: str) -> NotFound:
+    return NotFound("SLOT_NOT_FOUND", f"slot {slot_id} does not exist", metadata={"slot_id": slot_id})
+
+
+def slot_not_live(slot_id: str, state: SlotState) -> Refused:
+    return Refused("SLOT_NOT_LIVE", f"slot {slot_id} has ended: {state}", metadata={"slot_id": slot_id, "state": state})
+
+
+def came_too_late(slot_id: str, post_job_id: str) -> Refused:
+    return Refused(
+        "TOO_LATE",
+        f"post {post_job_id} of slot {slot_id} is being sent or may be out",
+        metadata={"slot_id": slot_id, "post_job_id": post_job_id},
+    )

@@ -18,6 +18,8 @@ from postflow.queue.v1.queue_service_pb2 import (
     ListQueueSlotsResponse,
     PauseQueueRequest,
     PauseQueueResponse,
+    RemoveFromQueueRequest,
+    RemoveFromQueueResponse,
     ReorderQueueRequest,
     ReorderQueueResponse,
     ResumeQueueRequest,
@@ -37,6 +39,7 @@ from queue_service.application.get_queue import GetQueue
 from queue_service.application.list_draft_slots import ListDraftSlots
 from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.pause_queue import PauseOrder, PauseQueue
+from queue_service.application.remove_from_queue import Removal, RemoveFromQueue
 from queue_service.application.reorder_queue import NewOrder, ReorderQueue
 from queue_service.application.resume_queue import ResumeOrder, ResumeQueue
 from queue_service.application.schedule_at import ExactOrder, ScheduleAt
@@ -66,6 +69,7 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         list_draft_slots: ListDraftSlots,
         list_queue_slots: ListQueueSlots,
         skip_next_slot: SkipNextSlot,
+        remove_from_queue: RemoveFromQueue,
         reorder_queue: ReorderQueue,
         shuffle_queue: ShuffleQueue,
         pause_queue: PauseQueue,
@@ -79,6 +83,7 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         self._list_draft_slots = list_draft_slots
         self._list_queue_slots = list_queue_slots
         self._skip_next_slot = skip_next_slot
+        self._remove_from_queue = remove_from_queue
         self._reorder_queue = reorder_queue
         self._shuffle_queue = shuffle_queue
         self._pause_queue = pause_queue
@@ -128,6 +133,16 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
     async def SkipNextSlot(self, request: SkipNextSlotRequest, context: Context) -> SkipNextSlotResponse:
         asked = Skip(account=(request.organization_id, request.social_account_id), undo=request.undo)
         return await self._skip_next_slot(mutation(request, SkipNextSlotResponse, skip_next_slot_response), asked)
+
+    async def RemoveFromQueue(self, request: RemoveFromQueueRequest, context: Context) -> RemoveFromQueueResponse:
+        removal = Removal(
+            organization_id=request.organization_id,
+            slot_id=request.slot_id,
+            close_gap=request.close_gap,
+            etag=request.etag,
+        )
+        call = mutation(request, RemoveFromQueueResponse, rearrangements.remove_from_queue_response)
+        return await self._remove_from_queue(call, removal)
 
     async def ReorderQueue(self, request: ReorderQueueRequest, context: Context) -> ReorderQueueResponse:
         asked = NewOrder(account=_account(request), order=rearrangements.order(request), etag=request.etag)

@@ -16,7 +16,7 @@ from queue_service.domain.command import REPEAT_DELAYS
 from queue_service.domain.relocation import MovedSlot
 from queue_service.domain.reordering import Order
 from queue_service.domain.seat import Seat
-from queue_service.domain.slot import COUNTED, LIVE, CancelReason, MoveReason, SlotOrigin, SlotState
+from queue_service.domain.slot import COUNTED, LIVE, CancelReason, MoveReason, SlotOrigin, SlotState, TakingBack
 from servicekit.pg.database import Transaction
 from servicekit.pg.session import Row, Session, Statement
 
@@ -25,17 +25,26 @@ AT_ONCE = 500
 _STATES = {state.value: state for state in SlotState}
 _ORIGINS = {origin.value: origin for origin in SlotOrigin}
 
-# The pair is a bound of `slot_live_time` only: other partial indexes of live slots would read the whole organization.
-_SEATED = """
+_SEAT = """
     select s.id, s.draft_id, s.state, s.schedule_time, s.origin, s.time_zone, s.local_date, s.local_time,
-        s.nominal_local_time, coalesce(s.tzdata_version, ''), coalesce(d.category_id, '')
-    from slot s left join draft d on d.organization_id = s.organization_id and d.id = s.draft_id
+        s.nominal_local_time, coalesce(s.tzdata_version, ''), coalesce(d.category_id, '')"""
+_OF_DRAFT = "left join draft d on d.organization_id = s.organization_id and d.id = s.draft_id"
+# The pair is a bound of `slot_live_time` only: other partial indexes of live slots would read the whole organization.
+_SEATED = f"""
+    {_SEAT}
+    from slot s {_OF_DRAFT}
     where s.organization_id = :organization_id and s.social_account_id = :social_account_id and s.is_live
         and (s.social_account_id, s.schedule_time) >= (:social_account_id, '-infinity')
 """
 _FIND_LIVE = Statement(f"{_SEATED} order by s.schedule_time")
 _LOCK_SCHEDULED = Statement(f"{_SEATED} and s.state = 'SCHEDULED' order by s.id for update of s")
 _FIND_DISPATCHED = Statement(f"{_SEATED} and s.state <> 'SCHEDULED'")
+_FIND_ONE = Statement(f"""
+    {_SEAT}, s.taking_back
+    from slot s {_OF_DRAFT}
+    where s.organization_id = :organization_id and s.id = :id
+""")
+_FIND_ACCOUNT = Statement("select social_account_id from slot where organization_id = :organization_id and id = :id")
 _FIND_COUNTED = Statement("""
     select s.schedule_time from unnest(cast(:states as text[])) as counted (list_state)
     cross join lateral (
@@ -133,6 +142,19 @@ async def lock_seated(tx: Transaction, account: AccountKey) -> tuple[SeatedSlot,
     return tuple(sorted([*scheduled, *dispatched], key=lambda slot: slot.time))
 
 
+async def find_account(session: Session, organization_id: str, slot_id: str) -> str | None:
+    """Returns the account of a slot, which it has forever."""
+    found = await session.fetch(_FIND_ACCOUNT, {"organization_id": organization_id, "id": slot_id})
+    return found[0][0] if found else None
+
+
+async def find_one(session: Session, organization_id: str, slot_id: str) -> tuple[SeatedSlot, TakingBack]:
+    """Returns a slot that exists, live or not, with the seat that it has or had, and whether it is taken back."""
+    [row] = await session.fetch(_FIND_ONE, {"organization_id": organization_id, "id": slot_id})
+    *seat, taking_back = row
+    return _seated(seat), TakingBack(taking_back)
+
+
 async def find_counted(session: Session, account: AccountKey, *, since: datetime) -> tuple[datetime, ...]:
     """Returns the times of ended slots that use up the daily cap."""
     names = _key(account) | {"states": sorted(COUNTED - LIVE), "since": since}
@@ -226,7 +248,7 @@ def _seats(seats: Sequence[Seat]) -> dict[str, Any]:
     }
 
 
-def _seated(row: Row) -> SeatedSlot:
+def _seated(row: Iterable[Any]) -> SeatedSlot:
     slot_id, draft_id, state, time, origin, zone, local_date, local_time, nominal, release, category_id = row
     seat = Seat(time, _ORIGINS[origin], zone, local_date, local_time, nominal, release)
     return SeatedSlot(slot_id, draft_id, _STATES[state], seat, category_id)
