@@ -26,6 +26,7 @@ from queue_service.application.arranger import Arranger
 from queue_service.application.batch_add_to_queue import BatchAddToQueue
 from queue_service.application.book_requested_times import RequestedTimes
 from queue_service.application.catch_up import CatchUp
+from queue_service.application.clear_queue import ClearQueue
 from queue_service.application.complete_holds import CompleteHolds
 from queue_service.application.complete_take_backs import CompleteTakeBacks
 from queue_service.application.count_slots import CountSlots
@@ -207,6 +208,14 @@ def _servicer(
             clock=clock,
             ledger=ledger,
             policy=policy,
+            arranger=parts.arranger,
+            take_back=parts.take_back,
+        ),
+        clear_queue=ClearQueue(
+            database=database,
+            clock=clock,
+            ledger=ledger,
+            accounts=parts.accounts,
             arranger=parts.arranger,
             take_back=parts.take_back,
         ),

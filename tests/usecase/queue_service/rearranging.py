@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from postflow.queue.v1.queue_service_pb2 import (
+    ClearQueueRequest,
+    ClearQueueResponse,
     RemoveFromQueueRequest,
     RemoveFromQueueResponse,
     ReorderQueueRequest,
@@ -12,6 +14,7 @@ from postflow.queue.v1.queue_service_pb2 import (
 )
 from queue_service.application.account_check import AccountCheck
 from queue_service.application.account_presence import AccountPresence
+from queue_service.application.clear_queue import Clearing, ClearQueue
 from queue_service.application.remove_from_queue import Removal, RemoveFromQueue
 from queue_service.application.reorder_queue import NewOrder, ReorderQueue
 from queue_service.application.shuffle_queue import ShuffleQueue, Shuffling
@@ -80,6 +83,20 @@ class Rearranging:
             take_back=queue.take_back,
         )
         return await remove(call, removal)
+
+    async def clear(self, account: str = "page", *, etag: str = "", request_id: str = "") -> ClearQueueResponse:
+        queue = self._queue
+        request = ClearQueueRequest(organization_id=ACME, social_account_id=account, etag=etag, request_id=request_id)
+        call = mutation(request, ClearQueueResponse, rearrangements.clear_queue_response)
+        clear = ClearQueue(
+            database=queue.database,
+            clock=queue.clock,
+            ledger=self._ledger,
+            accounts=self._accounts,
+            arranger=self._arranger,
+            take_back=queue.take_back,
+        )
+        return await clear(call, Clearing(account=(ACME, account), etag=etag))
 
     async def drafts(self) -> list[str]:
         """Returns the drafts of the live slots in order."""

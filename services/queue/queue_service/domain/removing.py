@@ -4,7 +4,7 @@ from datetime import datetime
 
 from queue_service.domain.arrangement import NO_CHANGE, Arrangement, Cancellation, SeatedSlot, Snapshot
 from queue_service.domain.shifting import close_gap
-from queue_service.domain.slot import SPACING, CancelReason
+from queue_service.domain.slot import COUNTED, SPACING, CancelReason, QueueSlot, SlotState
 
 
 def remove(snapshot: Snapshot, slot: SeatedSlot, *, closing: bool, earliest: datetime) -> Arrangement:
@@ -18,6 +18,14 @@ def close_left_gap(snapshot: Snapshot, gap: SeatedSlot, *, earliest: datetime) -
     if any(abs(slot.time - gap.time) < SPACING for slot in snapshot.slots):
         return NO_CHANGE
     return Arrangement(moves=close_gap(snapshot, gap, earliest=earliest))
+
+
+_TOO_LATE = COUNTED - {SlotState.SCHEDULED}
+
+
+def is_too_late(slot: QueueSlot) -> bool:
+    """Returns whether a slot that should have been taken back is being sent, may be out, or is out."""
+    return slot.state in _TOO_LATE
 
 
 def clear(snapshot: Snapshot) -> Arrangement:

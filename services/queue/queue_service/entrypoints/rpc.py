@@ -10,6 +10,8 @@ from postflow.queue.v1.queue_service_pb2 import (
     AddToQueueResponse,
     BatchAddToQueueRequest,
     BatchAddToQueueResponse,
+    ClearQueueRequest,
+    ClearQueueResponse,
     GetQueueRequest,
     GetQueueResponse,
     ListDraftSlotsRequest,
@@ -35,6 +37,7 @@ from postflow.queue.v1.queue_service_pb2 import (
 )
 from queue_service.application.add_to_queue import AddToQueue, QueueOrder
 from queue_service.application.batch_add_to_queue import Batch, BatchAddToQueue
+from queue_service.application.clear_queue import Clearing, ClearQueue
 from queue_service.application.get_queue import GetQueue
 from queue_service.application.list_draft_slots import ListDraftSlots
 from queue_service.application.list_queue_slots import ListQueueSlots
@@ -70,6 +73,7 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         list_queue_slots: ListQueueSlots,
         skip_next_slot: SkipNextSlot,
         remove_from_queue: RemoveFromQueue,
+        clear_queue: ClearQueue,
         reorder_queue: ReorderQueue,
         shuffle_queue: ShuffleQueue,
         pause_queue: PauseQueue,
@@ -84,6 +88,7 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         self._list_queue_slots = list_queue_slots
         self._skip_next_slot = skip_next_slot
         self._remove_from_queue = remove_from_queue
+        self._clear_queue = clear_queue
         self._reorder_queue = reorder_queue
         self._shuffle_queue = shuffle_queue
         self._pause_queue = pause_queue
@@ -143,6 +148,10 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         )
         call = mutation(request, RemoveFromQueueResponse, rearrangements.remove_from_queue_response)
         return await self._remove_from_queue(call, removal)
+
+    async def ClearQueue(self, request: ClearQueueRequest, context: Context) -> ClearQueueResponse:
+        call = mutation(request, ClearQueueResponse, rearrangements.clear_queue_response)
+        return await self._clear_queue(call, Clearing(account=_account(request), etag=request.etag))
 
     async def ReorderQueue(self, request: ReorderQueueRequest, context: Context) -> ReorderQueueResponse:
         asked = NewOrder(account=_account(request), order=rearrangements.order(request), etag=request.etag)

@@ -54,6 +54,11 @@ _FIND_COUNTED = Statement("""
         offset 0
     ) as s
 """)
+_COUNT_CLEARED = Statement("""
+    select count(*) from slot
+    where organization_id = :organization_id and social_account_id = :social_account_id and list_state = 'CANCELED'
+        and state_reason = :reason and update_time >= :since
+""")
 # One of the two lists is empty. A draft may have had several slots on the account: the newest one counts.
 _FIND_NAMED = Statement("""
     select s.id, s.draft_id, s.state from unnest(cast(:ids as text[])) as u (id)
@@ -159,6 +164,12 @@ async def find_counted(session: Session, account: AccountKey, *, since: datetime
     """Returns the times of ended slots that use up the daily cap."""
     names = _key(account) | {"states": sorted(COUNTED - LIVE), "since": since}
     return tuple(time for (time,) in await session.fetch(_FIND_COUNTED, names))
+
+
+async def count_cleared(session: Session, account: AccountKey, *, since: datetime) -> int:
+    """Counts the slots that ClearQueue has canceled since then."""
+    names = _key(account) | {"reason": CancelReason.CLEARED, "since": since}
+    return int(await session.fetch_value(_COUNT_CLEARED, names))
 
 
 async def find_states(
