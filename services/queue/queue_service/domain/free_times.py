@@ -2,8 +2,9 @@
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta
+from typing import NamedTuple
 
 from civil.days import local_day
 from civil.zones import DAY, Zone, find_zone, tzdata_version
@@ -16,12 +17,19 @@ from queue_service.domain.slot_times import SlotTimes
 
 
 class MoreTimes(ReadAgain):
-    """A decision needs slot times of a category, from `start` on, that have not been read."""
+    """A decision needs slot times of a category, from `start` on, that have not been read: mostly `at_least` so many."""
 
-    def __init__(self, start: datetime, category: str) -> None:
-        super().__init__(needs_more=True)
+    def __init__(self, start: datetime, category: str, *, at_least: int = 0) -> None:
+        super().__init__(needs_more=True, at_least=at_least)
         self.start = start
         self.category = category
+
+
+class Head(NamedTuple):
+    """The slot times of a category up to the first free one, and the seat there."""
+
+    filled: Sequence[datetime]
+    free: Seat
 
 
 class FreeTimes:
@@ -48,18 +56,49 @@ class FreeTimes:
             yield from self._seats_of(name, start)
         raise shortage({self._snapshot.queue.social_account_id: Lack.NONE})
 
+    def head(self, category: str, start: datetime) -> Head | None:
+        """Takes the first free seat of one category from `start` on, and returns it with the times before it.
+
+        Returns None if none is free.
+        """
+        slots = sum(slot.time >= start for slot in self._snapshot.slots)
+        times = self._require_times(start, category, at_least=slots + 1)
+        index = next(self._open(times, self._begin(start, category)), None)
+        if index is not None:
+            return Head(times.times[bisect_left(times.times, start) : index], self._seat(times, index))
+        if not times.last:
+            raise MoreTimes(start, category, at_least=slots + 1)
+        return None
+
+    def seat_of(self, category: str, time: datetime) -> Seat:
+        """Returns the seat at a slot time, whether it is free or not."""
+        times = self._require_times(time, category)
+        return self._seat(times, bisect_left(times.times, time))
+
     def _seats_of(self, category: str, start: datetime) -> Iterator[Seat]:
         begin = self._begin(start, category)
         times = self._require_times(begin, category)
-        taken = self._taken = self._taken or _Taken(self._snapshot, self._leaving)
-        zone, release = self._snapshot.queue.time_zone, min(times.tzdata_version, tzdata_version())
-        for index in range(bisect_left(times.times, begin), len(times.times)):
-            time = times.times[index]
-            if taken.is_free(time):
-                taken.take(time)
-                yield seat_at(time, SlotOrigin.QUEUE, zone, nominal=times.nominals[index], tzdata_version=release)
+        for index in self._open(times, begin):
+            yield self._seat(times, index)
         if not times.last:
             raise MoreTimes(begin, category)
+
+    def _open(self, times: SlotTimes, begin: datetime) -> Iterator[int]:
+        """Yields the places of the free times from `begin` on, each of which is taken then."""
+        taken = self._taken = self._taken or _Taken(self._snapshot, self._leaving)
+        for index in range(bisect_left(times.times, begin), len(times.times)):
+            if taken.is_free(times.times[index]):
+                taken.take(times.times[index])
+                yield index
+
+    def _seat(self, times: SlotTimes, index: int) -> Seat:
+        return seat_at(
+            times.times[index],
+            SlotOrigin.QUEUE,
+            self._snapshot.queue.time_zone,
+            nominal=times.nominals[index],
+            tzdata_version=min(times.tzdata_version, tzdata_version()),
+        )
 
     def _begin(self, start: datetime, category: str) -> datetime:
         """Returns where the search begins: it skips what is known to be filled, unless a slot leaves its time there."""
@@ -69,10 +108,10 @@ class FreeTimes:
         left = min((slot.time - margin for slot in self._leaving), default=skipped_to)
         return max(start, min(skipped_to, left))
 
-    def _require_times(self, begin: datetime, category: str) -> SlotTimes:
+    def _require_times(self, begin: datetime, category: str, *, at_least: int = 0) -> SlotTimes:
         read = None if self._read is None else usable(self._snapshot.queue, self._read)
         if read is None or category not in read or begin < read[category].after:
-            raise MoreTimes(begin, category)
+            raise MoreTimes(begin, category, at_least=at_least)
         return read[category]
 
 

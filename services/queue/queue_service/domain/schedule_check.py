@@ -17,11 +17,12 @@ ReadTimes: TypeAlias = Mapping[str, SlotTimes] | Fault
 
 
 class ReadAgain(Unavailable):
-    """Makes a call read again: it needs more times, or what it has read has changed."""
+    """Makes a call read again: it needs more times, `at_least` so many, or what it has read has changed."""
 
-    def __init__(self, *, needs_more: bool) -> None:
+    def __init__(self, *, needs_more: bool, at_least: int = 0) -> None:
         super().__init__("SCHEDULE_CHANGING", "read again")
         self.needs_more = needs_more
+        self.at_least = at_least
 
 
 def usable(queue: AccountQueue, read: ReadTimes) -> Mapping[str, SlotTimes]:
