@@ -32,6 +32,7 @@ from queue_service.application.complete_take_backs import CompleteTakeBacks
 from queue_service.application.count_slots import CountSlots
 from queue_service.application.draft_finder import DraftFinder
 from queue_service.application.follow_drafts import FollowDrafts
+from queue_service.application.front_booker import FrontBooker
 from queue_service.application.get_queue import GetQueue
 from queue_service.application.hand_over import HandOver
 from queue_service.application.hold_keeper import HoldKeeper
@@ -194,9 +195,16 @@ def _servicer(
     database, clock, ledger, policy = backbone.database, backbone.clock, backbone.ledger, settings.policy
     check_accounts, read_times = parts.check_accounts, parts.read_times
     find_draft = DraftFinder(database=database, drafts=DraftsClient(channels["drafts"]), check_accounts=check_accounts)
-    book = SlotBooker(lock=AccountLock(parts.mover), record=parts.record, policy=policy, release=parts.mover.release)
+    lock = AccountLock(parts.mover)
+    book = SlotBooker(lock=lock, record=parts.record, policy=policy, release=parts.mover.release)
     return QueueServicer(
-        add_to_queue=AddToQueue(ledger=ledger, find_draft=find_draft, read_times=read_times, book=book),
+        add_to_queue=AddToQueue(
+            ledger=ledger,
+            find_draft=find_draft,
+            read_times=read_times,
+            book=book,
+            book_in_front=FrontBooker(lock=lock, arranger=parts.arranger, record=parts.record, policy=policy),
+        ),
         batch_add_to_queue=BatchAddToQueue(ledger=ledger, find_draft=find_draft, read_times=read_times, book=book),
         schedule_at=ScheduleAt(ledger=ledger, find_draft=find_draft, book=book),
         get_queue=GetQueue(database=database, clock=clock, check_accounts=check_accounts),

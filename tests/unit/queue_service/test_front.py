@@ -40,10 +40,19 @@ def at(*hours: float) -> SlotTimes:
     return replace(hourly(1000), times=times, nominals=tuple(time.replace(tzinfo=None) for time in times))
 
 
-def put(snapshot: Snapshot, category: str = "", *, start: float = 1, **lines: SlotTimes) -> Snapshot:
+HOURLY, NO_TIMES = hourly(1000), at()
+
+
+def put(
+    snapshot: Snapshot,
+    category: str = "",
+    *,
+    start: float = 1,
+    unkept: SlotTimes = HOURLY,
+    news: SlotTimes = NO_TIMES,
+) -> Snapshot:
     """Returns the queue with a new draft, "n", at its front."""
-    times = FreeTimes(snapshot, {"": lines.pop("open", hourly(1000)), "news": at(), **lines})
-    return put_by(times, snapshot, category, hour(start))
+    return put_by(FreeTimes(snapshot, {"": unkept, "news": news}), snapshot, category, hour(start))
 
 
 def put_by(times: FreeTimes, snapshot: Snapshot, category: str, earliest: datetime) -> Snapshot:
@@ -105,19 +114,19 @@ def test_a_day_that_is_full_of_what_was_sent_is_passed_over() -> None:
 
 def test_a_category_has_a_line_of_its_own() -> None:
     queue = queue_of(slot("a", hour(1)), slot("x", hour(2), category="news"), slot("b", hour(3)))
-    lines = {"open": at(1, 3, 5), "news": at(2, 4, 6)}
-    assert shown(put(queue, "news", **lines)) == "a1 n2 b3 x4"
-    assert shown(put(queue, **lines)) == "n1 x2 a3 b5"
+    unkept, news = at(1, 3, 5), at(2, 4, 6)
+    assert shown(put(queue, "news", unkept=unkept, news=news)) == "a1 n2 b3 x4"
+    assert shown(put(queue, unkept=unkept, news=news)) == "n1 x2 a3 b5"
 
 
 def test_a_category_without_free_times_goes_to_the_front_of_the_others() -> None:
     queue = queue_of(slot("a", hour(1)), slot("x", hour(2), category="news"))
-    assert shown(put(queue, "news", open=at(1, 3), news=at(2))) == "n1 x2 a3"
+    assert shown(put(queue, "news", unkept=at(1, 3), news=at(2))) == "n1 x2 a3"
 
 
 def test_a_draft_of_a_category_shifts_among_the_others_at_times_that_none_keeps() -> None:
     queue = queue_of(slot("a", hour(1)), slot("x", hour(2), category="news"), slot("b", hour(3)))
-    assert shown(put(queue, open=hourly(1000))) == "n1 a2 x3 b4"
+    assert shown(put(queue, unkept=HOURLY)) == "n1 a2 x3 b4"
 
 
 def test_slots_at_times_of_an_older_schedule_keep_their_order() -> None:
@@ -132,7 +141,7 @@ def test_a_free_time_before_slots_of_an_older_schedule_is_taken() -> None:
 def test_the_horizon_is_exhausted() -> None:
     queue = queue_of(slot("a", hour(1)))
     with pytest.raises(Refused) as refused:
-        put(queue, "news", open=at(1))
+        put(queue, "news", unkept=at(1))
     assert (refused.value.reason, refused.value.metadata) == ("HORIZON_EXHAUSTED", {"social_account_id": "page"})
 
 

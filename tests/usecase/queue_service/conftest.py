@@ -15,12 +15,14 @@ from postflow.bus.v1 import bus_pb2
 from postflow.queue.v1.queue_events_pb2 import SlotCanceled, SlotMoved, SlotRefused, SlotScheduled
 from postflow.queue.v1.queue_pb2 import Queue as ShownQueue
 from postflow.queue.v1.queue_service_pb2 import (
+    QUEUE_PLACE_END,
     AddToQueueRequest,
     AddToQueueResponse,
     BatchAddToQueueRequest,
     BatchAddToQueueResponse,
     QueueItem,
     QueueItemResult,
+    QueuePlace,
     ScheduleAtRequest,
     ScheduleAtResponse,
     SkipNextSlotRequest,
@@ -39,6 +41,7 @@ from queue_service.application.complete_take_backs import CompleteTakeBacks
 from queue_service.application.draft_finder import DraftFinder
 from queue_service.application.follow_drafts import FollowDrafts
 from queue_service.application.follow_schedules import follow_schedules
+from queue_service.application.front_booker import FrontBooker
 from queue_service.application.hand_over import HandOver
 from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.outstanding import Outstanding
@@ -58,7 +61,7 @@ from queue_service.domain.policy import Policy
 from queue_service.domain.settlement import JobReport
 from queue_service.wire import batches
 from queue_service.wire.queues import skip_next_slot_response
-from queue_service.wire.slots import add_to_queue_response, schedule_at_response
+from queue_service.wire.slots import add_to_queue_response, is_in_front, schedule_at_response
 from servicekit.ids import Uuid7Source
 from servicekit.pg.database import Database
 from servicekit.pg.ledger import Call, RequestLedger, mutation
@@ -144,9 +147,17 @@ class Queue:
         find_draft = DraftFinder(database=database, drafts=self.drafts, check_accounts=AccountCheck(self.accounts))
         mover = SlotMover(outbox=outbox, policy=policy, release=tzdata_version())
         record = SlotRecorder(outbox=outbox, ids=Uuid7Source(), policy=policy, on_slots=self.new_slots.set)
-        book = SlotBooker(lock=AccountLock(mover), record=record, policy=policy, release=mover.release)
+        lock = AccountLock(mover)
+        book = SlotBooker(lock=lock, record=record, policy=policy, release=mover.release)
+        self.arranger = Arranger(outbox=outbox, mover=mover, policy=policy, on_slots=self.new_slots.set)
         read_times = SlotTimeReader(database=database, clock=self.clock, schedule=self.schedule, policy=policy)
-        self.add_to_queue = AddToQueue(ledger=ledger, find_draft=find_draft, read_times=read_times, book=book)
+        self.add_to_queue = AddToQueue(
+            ledger=ledger,
+            find_draft=find_draft,
+            read_times=read_times,
+            book=book,
+            book_in_front=FrontBooker(lock=lock, arranger=self.arranger, record=record, policy=policy),
+        )
         self.batch_add_to_queue = BatchAddToQueue(
             ledger=ledger, find_draft=find_draft, read_times=read_times, book=book
         )
@@ -154,7 +165,6 @@ class Queue:
         self.skip_next_slot = SkipNextSlot(
             ledger=ledger, accounts=AccountPresence(database, AccountCheck(self.accounts))
         )
-        self.arranger = Arranger(outbox=outbox, mover=mover, policy=policy, on_slots=self.new_slots.set)
         self.read_times = read_times
         self.catch_up = self.catching_up(tzdata_version())
         self.list = ListQueueSlots(database, self.clock)
@@ -277,18 +287,36 @@ class Queue:
     # calls
 
     async def add(
-        self, draft_id: str, *accounts: str, request_id: str = "", organization_id: str = ORG
+        self,
+        draft_id: str,
+        *accounts: str,
+        request_id: str = "",
+        organization_id: str = ORG,
+        place: QueuePlace = QUEUE_PLACE_END,
     ) -> list[QueueSlot]:
-        call = self.call_add(draft_id, *accounts, request_id=request_id, organization_id=organization_id)
-        order = QueueOrder(organization_id=organization_id, draft_id=draft_id, social_account_ids=accounts)
+        call = self.call_add(draft_id, *accounts, request_id=request_id, organization_id=organization_id, place=place)
+        order = QueueOrder(
+            organization_id=organization_id,
+            draft_id=draft_id,
+            social_account_ids=accounts,
+            in_front=is_in_front(place),
+        )
         return list((await self.add_to_queue(call, order)).queue_slots)
 
     @staticmethod
     def call_add(
-        draft_id: str, *accounts: str, request_id: str = "", organization_id: str = ORG
+        draft_id: str,
+        *accounts: str,
+        request_id: str = "",
+        organization_id: str = ORG,
+        place: QueuePlace = QUEUE_PLACE_END,
     ) -> Call[Any, AddToQueueResponse]:
         request = AddToQueueRequest(
-            organization_id=organization_id, draft_id=draft_id, social_account_ids=accounts, request_id=request_id
+            organization_id=organization_id,
+            draft_id=draft_id,
+            social_account_ids=accounts,
+            request_id=request_id,
+            place=place,
         )
         return mutation(request, AddToQueueResponse, add_to_queue_response)
 

@@ -94,7 +94,10 @@ class Arranger:
         return Snapshot(account=account, queue=queue, slots=slots, counted=counted)
 
     async def apply(self, tx: Transaction, snapshot: Snapshot, arrangement: Arrangement, now: datetime) -> Arranged:
-        """Writes and announces what was decided about the locked queue; without a change it keeps its etag."""
+        """Writes and announces what was decided about the locked queue; without a change it keeps its etag.
+
+        Additions are left to the caller: their seats are free after this.
+        """
         if not arrangement.changes_anything:
             return Arranged(queue=snapshot.queue)
         account, queue = snapshot.account, snapshot.queue
@@ -127,12 +130,14 @@ class Arranger:
         return Rearranged(etag=arranged.queue.etag, moved=tuple(found[name] for name in moved), slot=found.get(slot_id))
 
     async def _save(self, tx: Transaction, snapshot: Snapshot, arrangement: Arrangement, now: datetime) -> AccountQueue:
-        queue = replace(snapshot.queue, arrangement=snapshot.queue.arrangement + 1)
+        # A new slot counts as a change of its own when it is stored.
+        changes = 0 if arrangement.additions else 1
+        queue = replace(snapshot.queue, arrangement=snapshot.queue.arrangement + changes)
         freed = freed_stretches(queue, arrangement.freed_times, earliest=now + self._policy.notice)
         for start, end in freed:
             queue = queue.reopened(start, end)
         releases = [move.seat.tzdata_version for move in arrangement.moves if move.seat.time_zone]
-        await save_arrangement(tx, snapshot.account, oldest_release=min(releases, default=None))
+        await save_arrangement(tx, snapshot.account, oldest_release=min(releases, default=None), changes=changes)
         await save_frontiers(tx, {snapshot.account: queue} if freed else {})
         soon = now + self._policy.lead + _LOOP_PERIOD
         if any(move.seat.time < soon for move in arrangement.moves):

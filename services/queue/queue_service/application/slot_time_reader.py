@@ -50,21 +50,24 @@ class Schedule(Protocol):
 class TimesWanted:
     """The slot times that a call needs of an account: about `count`, and at least `needed` if there are as many.
 
-    They begin at the account's frontier or, if given, at `start`. `attempts` counts those that have needed more.
+    They begin at the account's frontier or, if given, at `start`; or at the first one that a new slot may get if they
+    are wanted `even_filled`. `attempts` counts those that have needed more.
     """
 
     count: int = FEW_TIMES
     needed: int = 1
     categories: Collection[str] = ("",)
     start: datetime | None = None
+    even_filled: bool = False
     attempts: int = 0
 
-    def more(self) -> "TimesWanted":
+    def more(self, at_least: int = 0) -> "TimesWanted":
         """Returns what to read after it was not enough.
 
         An attempt mostly begins where the one before has stopped. If that does not help, it gets more at once.
         """
         count = _PAGE if self.attempts < _PATIENCE else min(max(self.count, _PAGE) * 8, _MOST_TIMES)
+        count = max(count, min(at_least, _MOST_TIMES))
         return replace(self, count=max(count, self.count), needed=count, attempts=self.attempts + 1)
 
 
@@ -76,7 +79,7 @@ async def with_times(attempt: Callable[[TimesWanted], Awaitable[Outcome]], wante
             return await attempt(wanted)
         except ReadAgain as again:
             changes += not again.needs_more or wanted.count == _MOST_TIMES
-            wanted = wanted.more() if again.needs_more else wanted
+            wanted = wanted.more(again.at_least) if again.needs_more else wanted
     raise changing()
 
 
@@ -127,7 +130,8 @@ class SlotTimeReader:
     async def _read_line(
         self, organization_id: str, queue: AccountQueue, wanted: TimesWanted, category: str, now: datetime
     ) -> SlotTimes:
-        start = wanted.start or queue.frontier_of(category).next_open(now + self._policy.notice)
+        earliest = now + self._policy.notice
+        start = wanted.start or (earliest if wanted.even_filled else queue.frontier_of(category).next_open(earliest))
         pages: list[SlotTimes] = []
         missing, needed = wanted.count, wanted.needed
         while missing > 0:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from queue_service.application.slot_time_reader import SlotTimeReader, TimesWanted
+from queue_service.application.slot_time_reader import FEW_TIMES, SlotTimeReader, TimesWanted
 from queue_service.domain.account import AccountKey
 from queue_service.domain.free_times import MoreTimes
 from queue_service.domain.schedule_check import ReadAgain, ReadTimes, changing
@@ -38,8 +38,13 @@ class TimesOnDemand:
 def _including(wanted: TimesWanted | None, needed: MoreTimes) -> TimesWanted:
     """Returns what to read next: times from where they are needed, and more of them if that did not help."""
     if wanted is None or wanted.start is None:
-        return TimesWanted(start=needed.start, categories=frozenset({needed.category}))
+        return TimesWanted(
+            count=max(FEW_TIMES, needed.at_least),
+            needed=max(1, needed.at_least),
+            start=needed.start,
+            categories=frozenset({needed.category}),
+        )
     if needed.category not in wanted.categories or needed.start < wanted.start:
         categories = frozenset({*wanted.categories, needed.category})
         return replace(wanted, start=min(wanted.start, needed.start), categories=categories)
-    return wanted.more()
+    return wanted.more(needed.at_least)

@@ -17,7 +17,7 @@ from queue_service.domain.slot_times import SlotTimes
 
 
 class MoreTimes(ReadAgain):
-    """A decision needs slot times of a category, from `start` on, that have not been read: mostly `at_least` so many."""
+    """A decision needs slot times of a category that were not read: `at_least` so many, from `start` on."""
 
     def __init__(self, start: datetime, category: str, *, at_least: int = 0) -> None:
         super().__init__(needs_more=True, at_least=at_least)

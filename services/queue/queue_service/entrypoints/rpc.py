@@ -100,6 +100,7 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
             organization_id=request.organization_id,
             draft_id=request.draft_id,
             social_account_ids=tuple(request.social_account_ids),
+            in_front=wire.is_in_front(request.place),
         )
         return await self._add_to_queue(mutation(request, AddToQueueResponse, wire.add_to_queue_response), order)
 

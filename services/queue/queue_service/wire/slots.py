@@ -15,6 +15,10 @@ _STATES = {
 }
 
 
+def is_in_front(place: queue_service_pb2.QueuePlace) -> bool:
+    return place == queue_service_pb2.QUEUE_PLACE_FRONT
+
+
 def add_to_queue_response(slots: Iterable[QueueSlot]) -> queue_service_pb2.AddToQueueResponse:
     return queue_service_pb2.AddToQueueResponse(queue_slots=map(queue_slot, slots))
 

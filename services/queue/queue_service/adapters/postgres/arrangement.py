@@ -121,7 +121,7 @@ _CANCEL = Statement(f"""
 """)
 _SAVE = Statement("""
     update account_queue q set
-        arrangement = q.arrangement + 1,
+        arrangement = q.arrangement + cast(:changes as integer),
         next_due_time = (
             select s.schedule_time from slot s
             where s.organization_id = q.organization_id and s.social_account_id = q.social_account_id
@@ -238,9 +238,9 @@ async def cancel_slots(
     return [_canceled(rows) for rows in _grouped(await tx.fetch(_CANCEL, names))]
 
 
-async def save_arrangement(tx: Transaction, account: AccountKey, *, oldest_release: str | None) -> None:
+async def save_arrangement(tx: Transaction, account: AccountKey, *, oldest_release: str | None, changes: int) -> None:
     """Records on the locked account that its slots have changed. `oldest_release` is that of their seats."""
-    await tx.execute(_SAVE, _key(account) | {"oldest_release": oldest_release})
+    await tx.execute(_SAVE, _key(account) | {"oldest_release": oldest_release, "changes": changes})
 
 
 def _key(account: AccountKey) -> dict[str, Any]:
