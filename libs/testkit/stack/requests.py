@@ -85,6 +85,7 @@ VALID: Mapping[str, Mapping[str, object]] = {
     "postflow.queue.v1.QueueService/AddToQueue": {"draft_id": "d1"},
     "postflow.queue.v1.QueueService/ScheduleAt": {"draft_id": "d1", "schedule_time": TOMORROW},
     "postflow.queue.v1.QueueService/BatchAddToQueue": {"items": [{"draft_id": "d1", "social_account_id": "page"}]},
+    "postflow.queue.v1.QueueService/ExplainSlot": {"slot_id": "s1"},
     "postflow.queue.v1.QueueService/GetQueue": {"social_account_id": "page"},
     "postflow.queue.v1.QueueService/SkipNextSlot": {"social_account_id": "page"},
     "postflow.queue.v1.QueueService/ListQueueSlots": {},

@@ -31,6 +31,8 @@ from queue_service.application.complete_holds import CompleteHolds
 from queue_service.application.complete_take_backs import CompleteTakeBacks
 from queue_service.application.count_slots import CountSlots
 from queue_service.application.draft_finder import DraftFinder
+from queue_service.application.earlier_times import EarlierTimes
+from queue_service.application.explain_slot import ExplainSlot
 from queue_service.application.follow_drafts import FollowDrafts
 from queue_service.application.front_booker import FrontBooker
 from queue_service.application.get_queue import GetQueue
@@ -157,6 +159,7 @@ class _Parts:
     on_slots: Callable[[], None]
     read_times: SlotTimeReader
     record: SlotRecorder
+    schedule: ScheduleClient
     settle_slots: SettleSlots
     take_back: TakeBack
 
@@ -166,6 +169,7 @@ def _parts(
 ) -> _Parts:
     database, clock, outbox, policy = backbone.database, backbone.clock, backbone.outbox, settings.policy
     publisher = PublisherClient(channels["publisher"])
+    schedule = ScheduleClient(channels["schedule"], cached_times=settings.slot_times_cached)
     mover = SlotMover(outbox=outbox, policy=policy, release=tzdata_version())
     settle_slots = SettleSlots(policy, outbox)
     take_back = TakeBack(publisher=publisher, settle=settle_slots)
@@ -180,10 +184,11 @@ def _parts(
         read_times=SlotTimeReader(
             database=database,
             clock=clock,
-            schedule=ScheduleClient(channels["schedule"], cached_times=settings.slot_times_cached),
+            schedule=schedule,
             policy=policy,
         ),
         record=SlotRecorder(outbox=outbox, ids=backbone.ids, policy=policy, on_slots=on_slots),
+        schedule=schedule,
         settle_slots=settle_slots,
         take_back=take_back,
     )
@@ -197,6 +202,9 @@ def _servicer(
     find_draft = DraftFinder(database=database, drafts=DraftsClient(channels["drafts"]), check_accounts=check_accounts)
     lock = AccountLock(parts.mover)
     book = SlotBooker(lock=lock, record=parts.record, policy=policy, release=parts.mover.release)
+    drafts = DraftsClient(channels["drafts"])
+    find_draft = DraftFinder(database=database, drafts=drafts, check_accounts=check_accounts)
+    book = SlotBooker(lock=AccountLock(parts.mover), record=parts.record, policy=policy, release=parts.mover.release)
     return QueueServicer(
         add_to_queue=AddToQueue(
             ledger=ledger,
@@ -207,6 +215,14 @@ def _servicer(
         ),
         batch_add_to_queue=BatchAddToQueue(ledger=ledger, find_draft=find_draft, read_times=read_times, book=book),
         schedule_at=ScheduleAt(ledger=ledger, find_draft=find_draft, book=book),
+        explain_slot=ExplainSlot(
+            database=database,
+            clock=clock,
+            drafts=drafts,
+            check_accounts=check_accounts,
+            earlier_times=EarlierTimes(parts.schedule),
+            policy=policy,
+        ),
         get_queue=GetQueue(database=database, clock=clock, check_accounts=check_accounts),
         list_draft_slots=ListDraftSlots(database),
         list_queue_slots=ListQueueSlots(database, clock),

@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 
 from civil.weekly import Occurrence, WeeklySlot, occurrences
 from civil.zones import find_zone, tzdata_version
-from queue_service.domain.account import AccountQueue, AnnouncedSchedule
+from queue_service.domain.account import AccountKey, AccountQueue, AnnouncedSchedule
 from queue_service.domain.command import Command, SentCommand
 from queue_service.domain.draft import Draft
+from queue_service.domain.passed_times import OfferedTime
 from queue_service.domain.slot_times import SlotTimes
 from queue_service.domain.stream import Hearing, Holding, Room
 from servicekit.faults import DeadlineExceeded, Fault, NotFound
@@ -78,6 +79,17 @@ class FakeSchedule:
             schedule=None if self.says_little else replace(schedule, tzdata_version=self.release),
         )
 
+    async def offered_times(self, account: AccountKey, start: datetime, end: datetime) -> list[OfferedTime]:
+        """Answers with the times of all categories."""
+        self.asked += 1
+        if fault := self.fault or self.faults.get(account[1]):
+            raise fault
+        if account[1] not in self.slots:
+            raise NotFound("SCHEDULE_NOT_FOUND", "no")
+        after = start - timedelta(microseconds=1)
+        found = occurrences(self.slots[account[1]], find_zone(self.zone), after=after, until=end)
+        return [OfferedTime(each.instant, self.kept.get(each.slot, "")) for each in found if each.instant < end]
+
 
 @dataclass
 class FakeDrafts:
@@ -85,6 +97,13 @@ class FakeDrafts:
     asked: int = 0
     fault: Fault | None = None
     slow: bool = False
+    unapproved: set[str] = field(default_factory=set)
+
+    async def is_approved(self, organization_id: str, draft_id: str) -> bool:
+        self.asked += 1
+        if self.fault:
+            raise self.fault
+        return draft_id not in self.unapproved
 
     async def get_draft(self, organization_id: str, draft_id: str, *, is_optional: bool) -> Draft:
         self.asked += 1

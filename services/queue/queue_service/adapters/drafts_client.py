@@ -46,6 +46,13 @@ class DraftsClient:
             raise found
         return found
 
+    async def is_approved(self, organization_id: str, draft_id: str) -> bool:
+        """Returns whether the content of the draft is approved now. Has a short timeout."""
+        request = drafts_service_pb2.GetDraftRequest(organization_id=organization_id, draft_id=draft_id)
+        with calling():
+            found = await self._drafts.GetDraft(request, timeout=_SHORT_TIMEOUT)
+        return found.draft.approved
+
     async def _find_all(self, keys: Sequence[DraftKey]) -> list[Draft | Fault]:
         request = draft_targets_service_pb2.FindDraftTargetsRequest(drafts=draft_names(keys))
         try:

@@ -10,7 +10,8 @@ from typing import TypeAlias
 import grpc
 
 from postflow.schedule.v1 import schedule_service_pb2, schedule_service_pb2_grpc
-from queue_service.domain.account import AccountQueue
+from queue_service.domain.account import AccountKey, AccountQueue
+from queue_service.domain.passed_times import OfferedTime
 from queue_service.domain.slot_times import SlotTimes
 from queue_service.wire import schedules as wire
 from servicekit.faults import DeadlineExceeded, Unavailable
@@ -18,7 +19,9 @@ from servicekit.rpc import calling
 from servicekit.timestamps import timestamp
 
 _SHORT_TIMEOUT = 1.0
-"""The timeout in seconds when cached times can serve as the answer."""
+"""The timeout in seconds when cached times can serve as the answer, or the caller can do without one."""
+_MOST = 1000
+"""The most times that Schedule lists in one answer: more than a week has."""
 
 
 class ScheduleClient:
@@ -73,6 +76,19 @@ class ScheduleClient:
         # times, which the bound of the cache would not count.
         self._cache.put(key, None if times.last or not times.times else times)
         return times
+
+    async def offered_times(self, account: AccountKey, start: datetime, end: datetime) -> list[OfferedTime]:
+        """Returns the times of all categories from `start` until `end`, 1,000 at most. Caches nothing."""
+        organization_id, social_account_id = account
+        request = schedule_service_pb2.FindSlotTimesRequest(
+            organization_id=organization_id,
+            social_account_id=social_account_id,
+            after=timestamp(start),
+            before=timestamp(end),
+            count=_MOST,
+        )
+        with calling():
+            return wire.offered_times(await self._service.FindSlotTimes(request, timeout=_SHORT_TIMEOUT))
 
 
 _CacheKey: TypeAlias = tuple[str, str, str | None]

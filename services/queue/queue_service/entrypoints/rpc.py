@@ -12,6 +12,8 @@ from postflow.queue.v1.queue_service_pb2 import (
     BatchAddToQueueResponse,
     ClearQueueRequest,
     ClearQueueResponse,
+    ExplainSlotRequest,
+    ExplainSlotResponse,
     GetQueueRequest,
     GetQueueResponse,
     ListDraftSlotsRequest,
@@ -38,6 +40,7 @@ from postflow.queue.v1.queue_service_pb2 import (
 from queue_service.application.add_to_queue import AddToQueue, QueueOrder
 from queue_service.application.batch_add_to_queue import Batch, BatchAddToQueue
 from queue_service.application.clear_queue import Clearing, ClearQueue
+from queue_service.application.explain_slot import ExplainSlot
 from queue_service.application.get_queue import GetQueue
 from queue_service.application.list_draft_slots import ListDraftSlots
 from queue_service.application.list_queue_slots import ListQueueSlots
@@ -53,6 +56,7 @@ from queue_service.domain.account import AccountKey
 from queue_service.domain.listing import Filter
 from queue_service.wire import batches, pauses, rearrangements
 from queue_service.wire import slots as wire
+from queue_service.wire.explanations import explain_slot_response
 from queue_service.wire.queues import get_queue_response, skip_next_slot_response
 from servicekit.pg.ledger import mutation
 from servicekit.rpc import next_page_token, read_page
@@ -68,6 +72,7 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         add_to_queue: AddToQueue,
         batch_add_to_queue: BatchAddToQueue,
         schedule_at: ScheduleAt,
+        explain_slot: ExplainSlot,
         get_queue: GetQueue,
         list_draft_slots: ListDraftSlots,
         list_queue_slots: ListQueueSlots,
@@ -83,6 +88,7 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         self._add_to_queue = add_to_queue
         self._batch_add_to_queue = batch_add_to_queue
         self._schedule_at = schedule_at
+        self._explain_slot = explain_slot
         self._get_queue = get_queue
         self._list_draft_slots = list_draft_slots
         self._list_queue_slots = list_queue_slots
@@ -135,6 +141,9 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         page = await self._list_queue_slots(wanted, after=wire.position(asked.after), size=asked.size)
         token = next_page_token(request, wire.cursor(page.last)) if page.last else ""
         return wire.list_queue_slots_response(page.slots, token)
+
+    async def ExplainSlot(self, request: ExplainSlotRequest, context: Context) -> ExplainSlotResponse:
+        return explain_slot_response(await self._explain_slot(request.organization_id, request.slot_id))
 
     async def SkipNextSlot(self, request: SkipNextSlotRequest, context: Context) -> SkipNextSlotResponse:
         asked = Skip(account=(request.organization_id, request.social_account_id), undo=request.undo)

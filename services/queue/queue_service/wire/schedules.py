@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from civil.zones import find_zone, zone_names
 from postflow.schedule.v1 import account_schedule_pb2, schedule_events_pb2, schedule_service_pb2
 from queue_service.domain.account import AnnouncedSchedule
+from queue_service.domain.passed_times import OfferedTime
 from queue_service.domain.slot_times import SlotTimes
 from queue_service.wire.required import required
 from servicekit.timestamps import moment
@@ -27,6 +28,10 @@ def slot_times(
         last=not cut_off,
         schedule=_schedule(asked, found),
     )
+
+
+def offered_times(found: schedule_service_pb2.FindSlotTimesResponse) -> list[OfferedTime]:
+    return [OfferedTime(moment(each.time), each.category_id) for each in found.slot_times]
 
 
 def _is_wanted(asked: schedule_service_pb2.FindSlotTimesRequest, found: account_schedule_pb2.SlotTime) -> bool:

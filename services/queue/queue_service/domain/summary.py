@@ -1,0 +1,173 @@
+"""The explanation of a slot in sentences: what happened or will happen, why then, and what stands in the way."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from queue_service.domain.circumstances import Circumstances
+from queue_service.domain.job import ENDED, JobState
+from queue_service.domain.obstacles import Obstacle
+from queue_service.domain.passed_times import MOST_PASSED, PassedTime, PassReason
+from queue_service.domain.slot import LIVE, QueueSlot, SlotState, SlotTarget, TakingBack
+from queue_service.domain.wording import counted, duration, instant, listed, sentence
+
+_MOST_TARGETS = 10
+_TIME = {
+    "NEXT_FREE": "it was the next free slot time when the draft was added",
+    "CHOSEN": "the caller chose this time",
+    "DRAFT_TIME": "the draft asks for this time",
+    "REORDERED": "ReorderQueue gave it this time",
+    "MOVED": "MoveSlot gave it this time",
+    "SHUFFLED": "ShuffleQueue gave it this time",
+    "SHIFTED": "it shifted to this time because another slot was put before it, or one was removed and the gap closed",
+    "RESUMED": "it was overdue when its queue was resumed, and got this time then",
+    "LATE": "it could not go out in time, and the late policy of its queue gave it this time",
+    "ZONE_DATA": "newer time zone data made its wall-clock time this instant",
+}
+_ENDED = {
+    SlotState.PUBLISHED: "Every target of draft {draft} on account {account} is published",
+    SlotState.PARTIALLY_PUBLISHED: "Some targets of draft {draft} on account {account} are published, others are not",
+    SlotState.FAILED: "Draft {draft} was not published on account {account}",
+    SlotState.MISSED: "Draft {draft} was not published on account {account}, because its latest time passed",
+    SlotState.NEEDS_ATTENTION: "Nothing proves whether draft {draft} was published on account {account}: a person must "
+    "look at the provider and say so with ResolvePostJob",
+    SlotState.CANCELED: "Nothing was sent of draft {draft} on account {account} for this slot, and nothing will be",
+}
+_CANCELED = {
+    "REMOVED": "RemoveFromQueue canceled it",
+    "CLEARED": "ClearQueue canceled it",
+    "OVERDUE": "it was overdue when its queue was resumed, and ResumeQueue canceled what was overdue",
+    "DRAFT_PUBLISHED": "an earlier slot of the draft had sent its targets",
+    "NEEDS_ATTENTION": "an earlier slot of the draft may have sent its targets, which a person must find out first",
+    "": "its targets were removed from the draft, or Publisher gave its posts up",
+}
+_PASSED = {
+    PassReason.FILLED: "filled",
+    PassReason.SKIPPED: "left empty by SkipNextSlot",
+    PassReason.CAPPED: "on a day that has reached the daily cap",
+    PassReason.CATEGORY: "kept for another category",
+    PassReason.NOTICE: "too near",
+    PassReason.GAP: "free now",
+}
+_JOBS = {
+    JobState.PENDING: "has no time at Publisher yet",
+    JobState.SCHEDULED: "waits for its command",
+    JobState.READY: "is at Publisher and waits for its turn",
+    JobState.SENDING: "is being sent",
+    JobState.WAITING: "waits at Publisher",
+    JobState.BLOCKED: "is blocked at Publisher",
+    JobState.UNKNOWN: "may be out: Publisher is looking for it at the provider",
+    JobState.PUBLISHED: "was published",
+    JobState.FAILED: "failed",
+    JobState.MISSED: "was missed",
+    JobState.CANCELED: "was canceled",
+    JobState.NEEDS_ATTENTION: "may be out, and needs a person",
+}
+_TAKING_BACK = {
+    TakingBack.RETURN: "Publisher is asked to give it back, so that it returns to the queue",
+    TakingBack.CANCEL: "Publisher is asked to give it back, so that it is canceled",
+}
+
+
+def summary(
+    slot: QueueSlot,
+    known: Circumstances,
+    *,
+    time_reason: str,
+    passed: Sequence[PassedTime] | None,
+    obstacles: Sequence[Obstacle],
+    now: datetime,
+) -> str:
+    """Writes the summary; `passed` is None if the slot times before the slot could not be read."""
+    lines = _live(slot, known, obstacles, now) if slot.state in LIVE else _ended(slot)
+    clauses = [*lines[:1], _TIME.get(time_reason, f"its time has the reason {time_reason}")]
+    if now < slot.schedule_time:
+        clauses.append(_earlier_times(passed))
+    return " ".join(map(sentence, [*clauses, *lines[1:]]))
+
+
+def _live(slot: QueueSlot, known: Circumstances, obstacles: Sequence[Obstacle], now: datetime) -> list[str]:
+    return [
+        f"draft {slot.draft_id} is to go out on account {slot.social_account_id} at {_time_of(slot)}",
+        *_progress(slot, known, obstacles, now),
+        *_hindrances(obstacles),
+        *([] if known.pause_time else [f"if it has not gone out by {instant(slot.not_after)}, it is missed"]),
+    ]
+
+
+def _progress(slot: QueueSlot, known: Circumstances, obstacles: Sequence[Obstacle], now: datetime) -> Iterator[str]:
+    is_overdue = now > slot.schedule_time
+    if slot.state is SlotState.DISPATCHED:
+        yield "its commands have been sent to Publisher"
+        yield from _posts(slot)
+    elif is_overdue:
+        yield f"it is overdue by {duration(now - slot.schedule_time)}, and has not been handed to Publisher"
+        if not obstacles:
+            yield "nothing is known to hold it up: it is handed over as soon as the stream takes its commands"
+    elif all(each.reason == "NOT_DUE" for each in obstacles):
+        yield "it is handed to Publisher shortly before its time, and nothing is known to prevent that"
+    if known.taking_back:
+        yield _TAKING_BACK[known.taking_back]
+
+
+def _hindrances(obstacles: Sequence[Obstacle]) -> Iterator[str]:
+    for obstacle in obstacles:
+        if obstacle.reason != "NOT_DUE":
+            whose = f"{_name(obstacle.target)} does not go out yet" if obstacle.target else "it does not go out yet"
+            until = f", until {instant(obstacle.clear_time)}" if obstacle.clear_time else ""
+            yield f"{whose}: {obstacle.message}{until}"
+
+
+def _ended(slot: QueueSlot) -> list[str]:
+    what = _ENDED[slot.state].format(draft=slot.draft_id, account=slot.social_account_id)
+    return [f"{what}; its time was {_time_of(slot)}", *_posts(slot), *_reason_of_end(slot)]
+
+
+def _reason_of_end(slot: QueueSlot) -> Iterator[str]:
+    if slot.state is SlotState.CANCELED:
+        yield _CANCELED.get(slot.state_reason, f"it has the reason {slot.state_reason}")
+    elif slot.state is SlotState.MISSED:
+        yield f"its latest time was {instant(slot.not_after)}"
+
+
+def _posts(slot: QueueSlot) -> Iterator[str]:
+    """Says of each post that Publisher has announced how it is doing."""
+    for target in slot.targets[:_MOST_TARGETS]:
+        if target.job_state is None and slot.state in LIVE:
+            yield f"{_name(target)} waits for Publisher's answer"
+        elif target.job_state is not None:
+            yield f"{_name(target)} {_JOBS[target.job_state]}{_details(target)}"
+    if len(slot.targets) > _MOST_TARGETS:
+        yield f"it has {counted(len(slot.targets) - _MOST_TARGETS, 'more target')}"
+
+
+def _details(target: SlotTarget) -> str:
+    at = f" at {instant(target.publish_time)}" if target.publish_time else ""
+    where = f" ({target.external_url})" if target.external_url else ""
+    why = f": {target.error_message}" if target.error_message and target.job_state in ENDED else ""
+    return f"{at}{where}{why}"
+
+
+def _earlier_times(passed: Sequence[PassedTime] | None) -> str:
+    if passed is None:
+        return "the slot times before it could not be read, because Schedule does not answer"
+    if not passed:
+        return "there is no earlier slot time from now on"
+    counts = Counter(each.reason for each in passed)
+    parts = [
+        f"{counts[reason]} {'is' if counts[reason] == 1 else 'are'} {what}"
+        for reason, what in _PASSED.items()
+        if reason in counts
+    ]
+    latest = "latest " if len(passed) == MOST_PASSED else ""
+    return f"of the {latest}{counted(len(passed), 'slot time')} before it, {listed(parts)}"
+
+
+def _name(target: SlotTarget) -> str:
+    return f"the post to {target.channel}{f' {target.destination}' if target.destination else ''}"
+
+
+def _time_of(slot: QueueSlot) -> str:
+    if slot.local_date is None or slot.local_time is None:
+        return instant(slot.schedule_time)
+    return f"{slot.local_date} {slot.local_time:%H:%M} in {slot.time_zone} ({instant(slot.schedule_time)})"

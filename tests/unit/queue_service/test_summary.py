@@ -1,0 +1,120 @@
+"""The explanation in sentences."""
+
+from datetime import date, datetime, time, timedelta
+from typing import Any
+
+import pytest
+
+from queue_service.domain.circumstances import Circumstances
+from queue_service.domain.explaining import explain
+from queue_service.domain.job import JobState
+from queue_service.domain.passed_times import PassedTime, PassReason
+from queue_service.domain.slot import QueueSlot, SlotState, TakingBack
+from testkit.clocks import START
+from tests.unit.queue_service.explained import HOUR, slot_of, target
+
+DUE = START + HOUR
+SENT = SlotState.DISPATCHED
+
+
+def summed_up(
+    slot: QueueSlot, *, now: datetime = START, passed: tuple[PassedTime, ...] | None = (), **known: Any
+) -> str:
+    return explain(slot, Circumstances(**known), passed, now=now).summary
+
+
+def test_a_slot_that_nothing_prevents_reads_like_this() -> None:
+    slot = slot_of(
+        time_zone="America/New_York", local_date=date(2026, 3, 2), local_time=time(5), not_after=DUE + 24 * HOUR
+    )
+    passed = tuple(PassedTime(START, reason) for reason in (PassReason.FILLED, PassReason.FILLED, PassReason.SKIPPED))
+    assert summed_up(slot, passed=passed) == (
+        "Draft d1 is to go out on account page at 2026-03-02 05:00 in America/New_York (2026-03-02 10:00:00 UTC). "
+        "It was the next free slot time when the draft was added. "
+        "Of the 3 slot times before it, 2 are filled and 1 is left empty by SkipNextSlot. "
+        "It is handed to Publisher shortly before its time, and nothing is known to prevent that. "
+        "If it has not gone out by 2026-03-03 10:00:00 UTC, it is missed."
+    )
+
+
+def test_earlier_times_are_left_out_once_the_time_has_come() -> None:
+    assert "slot time from now" in summed_up(slot_of())
+    assert "slot time from now" not in summed_up(slot_of(), now=DUE)
+    assert "could not be read" in summed_up(slot_of(), passed=None)
+
+
+def test_an_overdue_slot_says_how_late_it_is() -> None:
+    text = summed_up(slot_of(), now=DUE + timedelta(minutes=2))
+    assert "It is overdue by 2 minutes, and has not been handed to Publisher." in text
+    assert "as soon as the stream takes its commands" in text
+
+
+def test_an_obstacle_takes_the_place_of_the_promise() -> None:
+    text = summed_up(slot_of(), is_disabled=True)
+    assert "It does not go out yet: the account's schedule is disabled." in text
+    assert "nothing is known" not in text
+
+
+def test_a_paused_slot_is_not_missed() -> None:
+    assert "is missed" not in summed_up(slot_of(), pause_time=START)
+
+
+@pytest.mark.parametrize("state", list(JobState))
+def test_every_post_says_how_it_is_doing(state: JobState) -> None:
+    for now in (START, DUE):
+        assert "The post to facebook " in summed_up(slot_of(target(state), state=SENT), now=now)
+
+
+def test_each_target_is_named() -> None:
+    there = target(JobState.READY, channel="telegram")
+    slot = slot_of(target(JobState.SENDING), there, state=SENT)
+    assert "The post to facebook is being sent. The post to telegram is at Publisher" in summed_up(slot)
+
+
+def test_a_long_list_of_targets_is_cut() -> None:
+    slot = slot_of(*(target(JobState.READY, channel=f"c{number}") for number in range(12)), state=SENT)
+    assert "The post to c9 is at Publisher and waits for its turn. It has 2 more targets." in summed_up(slot)
+
+
+@pytest.mark.parametrize(
+    ("purpose", "text"),
+    [(TakingBack.RETURN, "so that it returns to the queue"), (TakingBack.CANCEL, "so that it is canceled")],
+)
+def test_a_slot_that_is_being_taken_back_says_what_for(purpose: TakingBack, text: str) -> None:
+    assert text in summed_up(slot_of(state=SENT), taking_back=purpose)
+
+
+@pytest.mark.parametrize("state", [state for state in SlotState if state not in {SlotState.SCHEDULED, SENT}])
+def test_every_end_is_explained(state: SlotState) -> None:
+    text = summed_up(slot_of(target(JobState.PUBLISHED, publish_time=DUE), state=state), now=DUE + HOUR)
+    assert "of draft d1 on account page" in text.lower() or "draft d1 " in text.lower()
+    assert "its time was 2026-03-02 10:00:00 UTC" in text
+    assert "is to go out" not in text
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        ("REMOVED", "RemoveFromQueue canceled it."),
+        ("CLEARED", "ClearQueue canceled it."),
+        ("OVERDUE", "ResumeQueue canceled what was overdue."),
+        ("DRAFT_PUBLISHED", "An earlier slot of the draft had sent its targets."),
+        ("NEEDS_ATTENTION", "which a person must find out first."),
+        ("", "Its targets were removed from the draft"),
+        ("NEWER", "It has the reason NEWER."),
+    ],
+)
+def test_a_canceled_slot_says_why(reason: str, text: str) -> None:
+    assert text in summed_up(slot_of(state=SlotState.CANCELED, state_reason=reason))
+
+
+def test_a_published_post_says_when_and_where() -> None:
+    post = target(JobState.PUBLISHED, publish_time=DUE, external_url="https://example.org/1")
+    text = summed_up(slot_of(post, state=SlotState.PUBLISHED), now=DUE + HOUR)
+    assert text.startswith("Every target of draft d1 on account page is published; its time was")
+    assert "was published at 2026-03-02 10:00:00 UTC (https://example.org/1)." in text
+
+
+def test_a_failed_post_says_what_the_provider_said() -> None:
+    post = target(JobState.FAILED, error_message="Caption too long.")
+    assert "The post to facebook failed: Caption too long." in summed_up(slot_of(post, state=SlotState.FAILED), now=DUE)
