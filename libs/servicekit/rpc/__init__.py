@@ -1,7 +1,7 @@
 """gRPC: the server with its edge, channels to other services, faults as statuses, pages."""
 
 from servicekit.rpc.channel import open_channel
-from servicekit.rpc.paging import Page, next_page_token, read_page
+from servicekit.rpc.paging import Page, next_page_token, read_page, read_resume_token, resume_token
 from servicekit.rpc.server import CannotListen, RpcServer
 from servicekit.rpc.status import calling, fault_from_error
 
@@ -14,4 +14,6 @@ __all__ = [
     "next_page_token",
     "open_channel",
     "read_page",
+    "read_resume_token",
+    "resume_token",
 ]
