@@ -49,6 +49,7 @@ from queue_service.application.reorder_queue import ReorderQueue
 from queue_service.application.resume_queue import ResumeQueue
 from queue_service.application.schedule_at import ScheduleAt
 from queue_service.application.settle_slots import SettleSlots
+from queue_service.application.shared_hearing import SharedHearing
 from queue_service.application.shuffle_queue import ShuffleQueue
 from queue_service.application.skip_next_slot import SkipNextSlot
 from queue_service.application.slot_booker import SlotBooker
@@ -59,12 +60,16 @@ from queue_service.application.take_back import TakeBack
 from queue_service.application.times_on_demand import TimesOnDemand
 from queue_service.application.update_queue import UpdateQueue
 from queue_service.application.watch_overdue import WatchOverdue
+from queue_service.application.watch_queue import WatchQueue
+from queue_service.application.watched_queues import WatchedQueues
 from queue_service.entrypoints.admin_rpc import QueueAdminServicer
 from queue_service.entrypoints.events import CONSUMER, routes
 from queue_service.entrypoints.loops import loops
 from queue_service.entrypoints.rpc import QueueServicer
 from queue_service.settings import Settings
+from queue_service.wire import watching
 from servicekit.backbone import Backbone
+from servicekit.bus.feed import Feed
 from servicekit.bus.publisher import PipelinedPublisher
 from servicekit.ops import Number
 from servicekit.rpc import open_channel
@@ -95,7 +100,8 @@ async def compose(settings: Settings) -> Process:
     }
     new_slots, wake_repeat = asyncio.Event(), asyncio.Event()
     parts = _parts(settings, backbone, channels, new_slots.set)
-    servicer = _servicer(settings, backbone, channels, parts)
+    watches = _watches(settings, backbone)
+    servicer = _servicer(settings, backbone, channels, parts, watches)
     commands = _command_stream(settings, backbone)
     requested_times = RequestedTimes(
         mover=parts.mover, record=parts.record, arranger=parts.arranger, outbox=backbone.outbox
@@ -120,28 +126,32 @@ async def compose(settings: Settings) -> Process:
         ],
         operations=backbone.operations(consumer, numbers=numbers),
         consumers=[consumer],
-        loops=loops(
-            hand_over=HandOver(
-                database=database,
-                clock=clock,
-                commands=commands,
-                outstanding=Outstanding(
-                    database=database, commands=commands, answers=EventStream(backbone.nats, CONSUMER)
+        loops=[
+            watches.feed,
+            *loops(
+                hand_over=HandOver(
+                    database=database,
+                    clock=clock,
+                    commands=commands,
+                    outstanding=Outstanding(
+                        database=database, commands=commands, answers=EventStream(backbone.nats, CONSUMER)
+                    ),
+                    policy=policy,
+                    wake=new_slots,
                 ),
-                policy=policy,
+                recover_commands=RecoverCommands(
+                    database=database, clock=clock, commands=commands, policy=policy, wake=wake_repeat
+                ),
+                catch_up=CatchUp(database=database, clock=clock, mover=parts.mover),
+                complete_holds=CompleteHolds(database=database, keeper=parts.keeper),
+                complete_take_backs=CompleteTakeBacks(database=database, clock=clock, take_back=parts.take_back),
+                watch_overdue=watch_overdue,
+                count_slots=count_slots,
+                watched_queues=watches.queues,
                 wake=new_slots,
+                wake_repeat=wake_repeat,
             ),
-            recover_commands=RecoverCommands(
-                database=database, clock=clock, commands=commands, policy=policy, wake=wake_repeat
-            ),
-            catch_up=CatchUp(database=database, clock=clock, mover=parts.mover),
-            complete_holds=CompleteHolds(database=database, keeper=parts.keeper),
-            complete_take_backs=CompleteTakeBacks(database=database, clock=clock, take_back=parts.take_back),
-            watch_overdue=watch_overdue,
-            count_slots=count_slots,
-            wake=new_slots,
-            wake_repeat=wake_repeat,
-        ),
+        ],
         starters={"publish stream": backbone.ensure_stream(settings.publish_stream)},
         closers={f"channel to {service}": channel.close for service, channel in channels.items()},
     )
@@ -194,8 +204,33 @@ def _parts(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Watches:
+    """Holds what all watchers share."""
+
+    feed: Feed
+    queues: WatchedQueues
+
+
+def _watches(settings: Settings, backbone: Backbone) -> _Watches:
+    return _Watches(
+        feed=Feed(
+            backbone.nats,
+            stream=settings.events_stream.name,
+            subjects=watching.SUBJECTS,
+            decode=watching.hints,
+            most=settings.watchers,
+        ),
+        queues=WatchedQueues(backbone.database, most_per_organization=max(settings.watchers // 2, 1)),
+    )
+
+
 def _servicer(
-    settings: Settings, backbone: Backbone, channels: dict[str, grpc.aio.Channel], parts: _Parts
+    settings: Settings,
+    backbone: Backbone,
+    channels: dict[str, grpc.aio.Channel],
+    parts: _Parts,
+    watches: _Watches,
 ) -> QueueServicer:
     database, clock, ledger, policy = backbone.database, backbone.clock, backbone.ledger, settings.policy
     check_accounts, read_times = parts.check_accounts, parts.read_times
@@ -265,6 +300,15 @@ def _servicer(
             on_slots=parts.on_slots,
         ),
         update_queue=UpdateQueue(ledger=ledger, policy=policy, accounts=parts.accounts),
+        watch_queue=WatchQueue(
+            database=database,
+            clock=clock,
+            feed=watches.feed,
+            queues=watches.queues,
+            hearing=SharedHearing(EventStream(backbone.nats, CONSUMER)),
+            accounts=parts.accounts,
+            lead=policy.lead,
+        ),
     )
 
 

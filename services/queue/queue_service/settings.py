@@ -28,6 +28,8 @@ class Settings(StreamSettings):
     max_attempts: Count = 5  # most attempts in one run of a post job
     slot_times_cached: Count = 100_000  # most slot times in memory, for all accounts together
 
+    watchers: Count = 1000  # most WatchQueue calls in flight, of which one organization has half at most
+
     publish_durables: Durables = 1  # the number of durables that share the PUBLISH stream
     outstanding_limit: Count = 10_000  # most outstanding commands per durable; beyond it Queue sends no more
     dispatch_batch: Count = 500  # most slots claimed, or repeated, in one transaction

@@ -10,6 +10,7 @@ from queue_service.application.count_slots import CountSlots
 from queue_service.application.hand_over import HandOver
 from queue_service.application.recover_commands import RecoverCommands
 from queue_service.application.watch_overdue import WatchOverdue
+from queue_service.application.watched_queues import WatchedQueues
 from servicekit.run import Loop
 
 
@@ -22,6 +23,7 @@ def loops(
     recover_commands: RecoverCommands,
     watch_overdue: WatchOverdue,
     count_slots: CountSlots,
+    watched_queues: WatchedQueues,
     wake: asyncio.Event,
     wake_repeat: asyncio.Event,
 ) -> list[Loop]:
@@ -35,4 +37,5 @@ def loops(
         Loop("complete take-backs", complete_take_backs, timedelta(seconds=15)),
         Loop("watch overdue", watch_overdue, timedelta(seconds=15)),
         Loop("count slots", count_slots, timedelta(seconds=15)),
+        Loop("look at watched queues", watched_queues.look, timedelta(seconds=2)),
     ]

@@ -1,5 +1,7 @@
 """QueueService: decode, call, encode."""
 
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any, Protocol
 
 import grpc
@@ -36,6 +38,8 @@ from postflow.queue.v1.queue_service_pb2 import (
     SkipNextSlotResponse,
     UpdateQueueRequest,
     UpdateQueueResponse,
+    WatchQueueRequest,
+    WatchQueueResponse,
 )
 from queue_service.application.add_to_queue import AddToQueue, QueueOrder
 from queue_service.application.batch_add_to_queue import Batch, BatchAddToQueue
@@ -52,14 +56,15 @@ from queue_service.application.schedule_at import ExactOrder, ScheduleAt
 from queue_service.application.shuffle_queue import ShuffleQueue, Shuffling
 from queue_service.application.skip_next_slot import Skip, SkipNextSlot
 from queue_service.application.update_queue import QueueSettings, UpdateQueue
+from queue_service.application.watch_queue import WatchQueue
 from queue_service.domain.account import AccountKey
 from queue_service.domain.listing import Filter
-from queue_service.wire import batches, pauses, rearrangements
+from queue_service.wire import batches, pauses, rearrangements, watching
 from queue_service.wire import slots as wire
 from queue_service.wire.explanations import explain_slot_response
 from queue_service.wire.queues import get_queue_response, skip_next_slot_response
 from servicekit.pg.ledger import mutation
-from servicekit.rpc import next_page_token, read_page
+from servicekit.rpc import next_page_token, read_page, read_resume_token, resume_token
 from servicekit.timestamps import moment
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -84,6 +89,7 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         pause_queue: PauseQueue,
         resume_queue: ResumeQueue,
         update_queue: UpdateQueue,
+        watch_queue: WatchQueue,
     ) -> None:
         self._add_to_queue = add_to_queue
         self._batch_add_to_queue = batch_add_to_queue
@@ -100,6 +106,7 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         self._pause_queue = pause_queue
         self._resume_queue = resume_queue
         self._update_queue = update_queue
+        self._watch_queue = watch_queue
 
     async def AddToQueue(self, request: AddToQueueRequest, context: Context) -> AddToQueueResponse:
         order = QueueOrder(
@@ -202,6 +209,12 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
             etag=request.etag,
         )
         return await self._update_queue(mutation(request, UpdateQueueResponse, pauses.update_queue_response), settings)
+
+    async def WatchQueue(self, request: WatchQueueRequest, context: Context) -> AsyncIterator[WatchQueueResponse]:
+        since = watching.mark(read_resume_token(request))
+        async with aclosing(self._watch_queue(_account(request), since)) as watch:
+            async for news in watch:
+                yield watching.watch_queue_response(news, resume_token(request, watching.cursor(news.mark)))
 
 
 class _OfAccount(Protocol):
