@@ -134,6 +134,16 @@ class Database:
             yield session
 
     @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Session]:
+        """Yields a session for queries that belong together: all see the database as it was at the first of them."""
+        async with self._held(_Snapshot, self._readers) as session:
+            await session.begin()
+            try:
+                yield session
+            finally:
+                await session.end()
+
+    @asynccontextmanager
     async def _held(self, kind: type[S], engine: AsyncEngine) -> AsyncIterator[S]:
         pooled = await _opened(engine.raw_connection())
         session = kind(pooled, engine, self._losses.of(pooled), self.listeners)
@@ -284,6 +294,17 @@ class _ReadSession(Session):
         await super()._failed(error)
         if is_refused_write(error):
             raise _write_in_read() from None
+
+
+class _Snapshot(_ReadSession):
+    async def begin(self) -> None:
+        await self._command("BEGIN ISOLATION LEVEL REPEATABLE READ")
+
+    async def end(self) -> None:
+        """Ends the transaction, of which nothing remains, if it is still open. A lost connection has ended it, too."""
+        if self.is_in_transaction:
+            with suppress(ConnectionError, TimeoutError):
+                await self._command("ROLLBACK")
 
 
 def _forget_rows(context: ExceptionContext) -> None:

@@ -181,6 +181,23 @@ async def test_a_read_session_cannot_write(counters: Database) -> None:
     assert await _value(counters) == 0
 
 
+async def test_the_queries_of_a_snapshot_see_the_database_at_one_moment(counters: Database) -> None:
+    async with counters.snapshot() as session:
+        before = await session.fetch_value(_VALUE, _A)
+        async with counters.session() as other:
+            await other.fetch(_ADD, _A)
+        assert await session.fetch_value(_VALUE, _A) == before
+    assert await _value(counters) == before + 1
+
+
+async def test_a_snapshot_cannot_write_and_returns_its_connection(counters: Database) -> None:
+    for _ in range(counters.reader_count + 1):
+        with pytest.raises(WriteInRead):
+            async with counters.snapshot() as session:
+                await session.fetch(_ADD, _A)
+    assert await _value(counters) == 0
+
+
 async def test_a_refused_row_does_not_show_in_the_error(counters: Database) -> None:
     async with counters.session() as session:
         await session.execute(Statement("create table secret (body text check (body <> 'the launch code'))"))

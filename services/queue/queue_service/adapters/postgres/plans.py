@@ -3,8 +3,7 @@
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from servicekit.pg.database import Transaction
-from servicekit.pg.session import Statement
+from servicekit.pg.session import Session, Statement
 
 # A generic plan does not know the length of an array or a LIMIT, and a plan made while a table was small stays in use
 # when it has grown. Batches need index scans that stop early, and lookups by key: never a bitmap of everything that is
@@ -18,9 +17,9 @@ _PIN_PLANS = Statement("""
 _PIN_PLANS_SLOWLY = text(_PIN_PLANS.text)
 
 
-async def pin_plans(tx: Transaction) -> None:
-    """Pins the plans of all further statements of this transaction."""
-    await tx.execute(_PIN_PLANS)
+async def pin_plans(session: Session) -> None:
+    """Pins the plans of all further statements of this session's transaction."""
+    await session.execute(_PIN_PLANS)
 
 
 async def pin_plans_of(connection: AsyncConnection) -> None:
