@@ -42,6 +42,7 @@ from queue_service.application.list_draft_slots import ListDraftSlots
 from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.outstanding import Outstanding
 from queue_service.application.pause_queue import PauseQueue
+from queue_service.application.plan_queue import PlanQueue
 from queue_service.application.recover_commands import RecoverCommands
 from queue_service.application.redispatch_slots import RedispatchSlots
 from queue_service.application.remove_from_queue import RemoveFromQueue
@@ -191,12 +192,7 @@ def _parts(
         keeper=HoldKeeper(database=database, clock=clock, publisher=publisher, take_back=take_back),
         mover=mover,
         on_slots=on_slots,
-        read_times=SlotTimeReader(
-            database=database,
-            clock=clock,
-            schedule=schedule,
-            policy=policy,
-        ),
+        read_times=SlotTimeReader(database=database, clock=clock, schedule=schedule, policy=policy),
         record=SlotRecorder(outbox=outbox, ids=backbone.ids, policy=policy, on_slots=on_slots),
         schedule=schedule,
         settle_slots=settle_slots,
@@ -234,12 +230,10 @@ def _servicer(
 ) -> QueueServicer:
     database, clock, ledger, policy = backbone.database, backbone.clock, backbone.ledger, settings.policy
     check_accounts, read_times = parts.check_accounts, parts.read_times
-    find_draft = DraftFinder(database=database, drafts=DraftsClient(channels["drafts"]), check_accounts=check_accounts)
-    lock = AccountLock(parts.mover)
-    book = SlotBooker(lock=lock, record=parts.record, policy=policy, release=parts.mover.release)
     drafts = DraftsClient(channels["drafts"])
     find_draft = DraftFinder(database=database, drafts=drafts, check_accounts=check_accounts)
-    book = SlotBooker(lock=AccountLock(parts.mover), record=parts.record, policy=policy, release=parts.mover.release)
+    lock = AccountLock(parts.mover)
+    book = SlotBooker(lock=lock, record=parts.record, policy=policy, release=parts.mover.release)
     return QueueServicer(
         add_to_queue=AddToQueue(
             ledger=ledger,
@@ -308,6 +302,15 @@ def _servicer(
             hearing=SharedHearing(EventStream(backbone.nats, CONSUMER)),
             accounts=parts.accounts,
             lead=policy.lead,
+        ),
+        plan_queue=PlanQueue(
+            database=database,
+            clock=clock,
+            policy=policy,
+            accounts=parts.accounts,
+            check_accounts=check_accounts,
+            read_times=read_times,
+            timetables=parts.schedule,
         ),
     )
 

@@ -1,5 +1,6 @@
 """The announcements of a schedule that an account's queue learns from."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -60,8 +61,20 @@ def test_the_newest_version_and_release_are_learned_in_any_order(given_order: li
     known = queue(0, "")
     for version, release in given_order:
         if known.learns_from(announced(version, release)):
-            known = queue(max(known.schedule_version, version), max(known.tzdata_version, release))
-    assert known == queue(max(version for version, _ in given_order), max(release for _, release in given_order))
+            known = known.learned(announced(version, release))
+    newest = max(version for version, _ in given_order), max(release for _, release in given_order)
+    assert (known.schedule_version, known.tzdata_version) == newest
+
+
+def test_what_was_searched_in_an_older_schedule_is_forgotten() -> None:
+    searched = queue(2, "2026a").with_frontier_of("", NOTHING_KNOWN.passed(START))
+    searched = searched.with_frontier_of("news", NOTHING_KNOWN.passed(START))
+    newer = replace(announced(3, "2026a"), time_zone="Asia/Tokyo", max_posts_per_day=4)
+    learned = searched.learned(newer)
+    assert (learned.frontier, learned.category_frontiers) == (NOTHING_KNOWN, {})
+    assert (learned.time_zone, learned.max_posts_per_day, learned.enabled) == ("Asia/Tokyo", 4, True)
+    older = learned.learned(announced(1, "2026b"))
+    assert (older.time_zone, older.schedule_version, older.tzdata_version) == ("Asia/Tokyo", 3, "2026b")
 
 
 def test_times_that_become_free_reopen_the_frontiers_of_all_categories() -> None:

@@ -13,7 +13,7 @@ from queue_service.domain.arrangement import (
 from queue_service.domain.frontier import Frontier
 from queue_service.domain.removing import clear
 from queue_service.domain.shifting import shuffle
-from queue_service.domain.slot import SPACING, CancelReason, MoveReason
+from queue_service.domain.slot import SPACING, CancelReason, MoveReason, SlotState
 from tests.unit.queue_service.snapshots import DAY, HOUR, NOW, hour, queue_of, slot, snapshots
 
 
@@ -31,6 +31,13 @@ def test_a_cancellation_frees_its_time_unless_another_slot_gets_it() -> None:
     assert Arrangement(cancellations=canceled).freed_times == [hour(1)]
     closed = Arrangement(cancellations=canceled, moves=(Move(next_one, gone.seat, MoveReason.SHIFTED),))
     assert closed.freed_times == [hour(2)]
+
+
+def test_publisher_gives_back_the_slots_that_are_named_or_all() -> None:
+    one, two = (slot(name, hour(place), state=SlotState.DISPATCHED) for place, name in enumerate("ab"))
+    snapshot = queue_of(one, two)
+    assert [each.slot_id for each in snapshot.taken_back({"b"}).scheduled] == ["b"]
+    assert [each.slot_id for each in snapshot.taken_back().scheduled] == ["a", "b"]
 
 
 @given(snapshots())

@@ -11,6 +11,7 @@ from queue_service.domain.account import AccountKey, AccountQueue, AnnouncedSche
 from queue_service.domain.command import Command, SentCommand
 from queue_service.domain.draft import Draft
 from queue_service.domain.passed_times import OfferedTime
+from queue_service.domain.rescheduling import Timetable
 from queue_service.domain.slot_times import SlotTimes
 from queue_service.domain.stream import Hearing, Holding, Room
 from servicekit.faults import DeadlineExceeded, Fault, NotFound
@@ -89,6 +90,20 @@ class FakeSchedule:
         after = start - timedelta(microseconds=1)
         found = occurrences(self.slots[account[1]], find_zone(self.zone), after=after, until=end)
         return [OfferedTime(each.instant, self.kept.get(each.slot, "")) for each in found if each.instant < end]
+
+    async def timetable(self, organization_id: str, social_account_id: str) -> Timetable:
+        self.asked += 1
+        if fault := self.fault or self.faults.get(social_account_id):
+            raise fault
+        if social_account_id not in self.slots:
+            raise NotFound("SCHEDULE_NOT_FOUND", "no")
+        schedule = self.schedules[social_account_id]
+        return Timetable(
+            weekly_slots={slot: self.kept.get(slot, "") for slot in self.slots[social_account_id]},
+            time_zone=schedule.time_zone,
+            max_posts_per_day=schedule.max_posts_per_day,
+            enabled=schedule.enabled,
+        )
 
 
 @dataclass

@@ -1,6 +1,7 @@
-"""A client of Schedule, for the times of an account's weekly slots, with a cache.
+"""A client of Schedule, for the times of an account's weekly slots, with a cache, and for its schedule.
 
-Each call asks Schedule whether the cached times are still valid, because the event of a change may not have arrived.
+Each call for times asks Schedule whether the cached ones are still valid, because the event of a change may not have
+arrived.
 """
 
 from collections import OrderedDict
@@ -12,6 +13,7 @@ import grpc
 from postflow.schedule.v1 import schedule_service_pb2, schedule_service_pb2_grpc
 from queue_service.domain.account import AccountKey, AccountQueue
 from queue_service.domain.passed_times import OfferedTime
+from queue_service.domain.rescheduling import Timetable
 from queue_service.domain.slot_times import SlotTimes
 from queue_service.wire import schedules as wire
 from servicekit.faults import DeadlineExceeded, Unavailable
@@ -89,6 +91,14 @@ class ScheduleClient:
         )
         with calling():
             return wire.offered_times(await self._service.FindSlotTimes(request, timeout=_SHORT_TIMEOUT))
+
+    async def timetable(self, organization_id: str, social_account_id: str) -> Timetable:
+        """Returns the schedule of an account. Raises NotFound if it has none."""
+        request = schedule_service_pb2.GetAccountScheduleRequest(
+            organization_id=organization_id, social_account_id=social_account_id
+        )
+        with calling():
+            return wire.timetable((await self._service.GetAccountSchedule(request)).account_schedule)
 
 
 _CacheKey: TypeAlias = tuple[str, str, str | None]

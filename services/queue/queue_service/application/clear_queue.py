@@ -99,7 +99,7 @@ class ClearQueue:
         arranged = await self._arranger.apply(tx, snapshot, clear(snapshot), now)
         slot_ids = tuple(slot.slot_id for slot in snapshot.slots if not slot.is_scheduled)
         if slot_ids and not arranged.canceled:
-            await save_arrangement(tx, snapshot.account, oldest_release=None)
+            await save_arrangement(tx, snapshot.account, oldest_release=None, changes=1)
         return arranged.queue, slot_ids
 
     async def _apply(self, answers: Sequence[CancelAnswer], tx: Transaction) -> None:

@@ -83,7 +83,7 @@ class RemoveFromQueue:
     async def _intend(self, tx: Transaction, named: NamedSlot, now: datetime) -> list[SlotPost]:
         """Records that the slot is to be canceled, which changes the etag once."""
         if not named.is_leaving:
-            await save_arrangement(tx, named.snapshot.account, oldest_release=None)
+            await save_arrangement(tx, named.snapshot.account, oldest_release=None, changes=1)
         slot_ids = [named.slot.slot_id]
         return await self._take_back.intend_cancel(
             tx, named.snapshot.account, slot_ids, reason=CancelReason.REMOVED, now=now

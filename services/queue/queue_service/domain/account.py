@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from queue_service.domain.frontier import NOTHING_KNOWN, Frontier
 from queue_service.domain.late_policy import DEFAULT_POLICY, PACE, LatePolicy
@@ -56,6 +56,19 @@ class AccountQueue:
 
     def learns_from(self, announced: "AnnouncedSchedule") -> bool:
         return announced.version > self.schedule_version or announced.tzdata_version > self.tzdata_version
+
+    def learned(self, announced: "AnnouncedSchedule") -> "AccountQueue":
+        """Returns the account as it is once a newer schedule, or newer time zone data, has been saved."""
+        fields: dict[str, Any] = {}
+        if announced.version > self.schedule_version:
+            fields = {
+                "schedule_version": announced.version,
+                "time_zone": announced.time_zone,
+                "max_posts_per_day": announced.max_posts_per_day,
+                "enabled": announced.enabled,
+            }
+        release = max(announced.tzdata_version, self.tzdata_version)
+        return replace(self, **fields, tzdata_version=release, frontier=NOTHING_KNOWN, category_frontiers={})
 
     def frontier_of(self, category: str) -> Frontier:
         return self.category_frontiers.get(category, NOTHING_KNOWN) if category else self.frontier

@@ -6,8 +6,8 @@ arrangement. They neither read nor write, so that a plan shows what the change i
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -62,6 +62,14 @@ class Snapshot:
     @property
     def shiftable(self) -> list[SeatedSlot]:
         return [slot for slot in self.slots if slot.can_shift]
+
+    def taken_back(self, slot_ids: Collection[str] | None = None) -> "Snapshot":
+        """Returns the queue once Publisher has given back its dispatched slots, or these of them."""
+        slots = tuple(
+            slot._replace(state=SlotState.SCHEDULED) if slot_ids is None or slot.slot_id in slot_ids else slot
+            for slot in self.slots
+        )
+        return replace(self, slots=slots)
 
     def find(self, slot_id: str) -> SeatedSlot | None:
         return next((slot for slot in self.slots if slot.slot_id == slot_id), None)

@@ -24,6 +24,8 @@ from postflow.queue.v1.queue_service_pb2 import (
     ListQueueSlotsResponse,
     PauseQueueRequest,
     PauseQueueResponse,
+    PlanQueueRequest,
+    PlanQueueResponse,
     RemoveFromQueueRequest,
     RemoveFromQueueResponse,
     ReorderQueueRequest,
@@ -49,6 +51,7 @@ from queue_service.application.get_queue import GetQueue
 from queue_service.application.list_draft_slots import ListDraftSlots
 from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.pause_queue import PauseOrder, PauseQueue
+from queue_service.application.plan_queue import PlanQueue
 from queue_service.application.remove_from_queue import Removal, RemoveFromQueue
 from queue_service.application.reorder_queue import NewOrder, ReorderQueue
 from queue_service.application.resume_queue import ResumeOrder, ResumeQueue
@@ -59,7 +62,7 @@ from queue_service.application.update_queue import QueueSettings, UpdateQueue
 from queue_service.application.watch_queue import WatchQueue
 from queue_service.domain.account import AccountKey
 from queue_service.domain.listing import Filter
-from queue_service.wire import batches, pauses, rearrangements, watching
+from queue_service.wire import batches, pauses, plans, rearrangements, watching
 from queue_service.wire import slots as wire
 from queue_service.wire.explanations import explain_slot_response
 from queue_service.wire.queues import get_queue_response, skip_next_slot_response
@@ -90,6 +93,7 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         resume_queue: ResumeQueue,
         update_queue: UpdateQueue,
         watch_queue: WatchQueue,
+        plan_queue: PlanQueue,
     ) -> None:
         self._add_to_queue = add_to_queue
         self._batch_add_to_queue = batch_add_to_queue
@@ -107,6 +111,7 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         self._resume_queue = resume_queue
         self._update_queue = update_queue
         self._watch_queue = watch_queue
+        self._plan_queue = plan_queue
 
     async def AddToQueue(self, request: AddToQueueRequest, context: Context) -> AddToQueueResponse:
         order = QueueOrder(
@@ -215,6 +220,12 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         async with aclosing(self._watch_queue(_account(request), since)) as watch:
             async for news in watch:
                 yield watching.watch_queue_response(news, resume_token(request, watching.cursor(news.mark)))
+
+    async def PlanQueue(self, request: PlanQueueRequest, context: Context) -> PlanQueueResponse:
+        change = plans.planned_change(request)
+        with plans.fields_of(request):
+            plan = await self._plan_queue(_account(request), change)
+        return await plans.plan_queue_response(plan)
 
 
 class _OfAccount(Protocol):

@@ -2,10 +2,12 @@
 
 from datetime import datetime, timedelta
 
+from civil.weekly import WeeklySlot
 from civil.zones import find_zone, zone_names
 from postflow.schedule.v1 import account_schedule_pb2, schedule_events_pb2, schedule_service_pb2
 from queue_service.domain.account import AnnouncedSchedule
 from queue_service.domain.passed_times import OfferedTime
+from queue_service.domain.rescheduling import Timetable
 from queue_service.domain.slot_times import SlotTimes
 from queue_service.wire.required import required
 from servicekit.timestamps import moment
@@ -63,6 +65,20 @@ def _schedule(
         enabled=found.enabled,
         tzdata_version=found.tzdata_version,
     )
+
+
+def timetable(schedule: account_schedule_pb2.AccountSchedule) -> Timetable:
+    return Timetable(
+        weekly_slots={weekly_slot(each): each.category_id for each in schedule.weekly_slots},
+        time_zone=schedule.time_zone,
+        max_posts_per_day=schedule.max_posts_per_day,
+        enabled=schedule.enabled,
+    )
+
+
+def weekly_slot(message: account_schedule_pb2.WeeklySlot) -> WeeklySlot:
+    # Sunday is 7 there, and 0 here.
+    return WeeklySlot(day=message.day_of_week % 7, hour=message.hour, minute=message.minute)
 
 
 def changed_schedule(message: schedule_events_pb2.AccountScheduleChanged) -> AnnouncedSchedule:
