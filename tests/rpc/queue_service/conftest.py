@@ -34,7 +34,12 @@ from postflow.queue.v1.publish_command_pb2 import PublishCommand
 from postflow.queue.v1.queue_service_pb2_grpc import QueueServiceStub
 from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule, SlotTime
 from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged
-from postflow.schedule.v1.schedule_service_pb2 import FindSlotTimesRequest, FindSlotTimesResponse
+from postflow.schedule.v1.schedule_service_pb2 import (
+    FindSlotTimesRequest,
+    FindSlotTimesResponse,
+    GetAccountScheduleRequest,
+    GetAccountScheduleResponse,
+)
 from postflow.schedule.v1.schedule_service_pb2_grpc import (
     ScheduleServiceServicer,
     add_ScheduleServiceServicer_to_server,
@@ -99,10 +104,19 @@ class FakeSchedule(ScheduleServiceServicer):
             tzdata_version=schedule.tzdata_version,
         )
 
-    async def PutAccountSchedule(self, request: object, context: Context) -> NoReturn:
-        raise AssertionError("Queue asks for slot times only")
+    async def GetAccountSchedule(
+        self, request: GetAccountScheduleRequest, context: Context
+    ) -> GetAccountScheduleResponse:
+        if self.fault:
+            raise self.fault
+        if request.social_account_id not in self.schedules:
+            raise NotFound("SCHEDULE_NOT_FOUND", "no schedule")
+        return GetAccountScheduleResponse(account_schedule=self.schedules[request.social_account_id])
 
-    GetAccountSchedule = ListAccountSchedules = DeleteAccountSchedule = CheckSendWindow = PutAccountSchedule
+    async def PutAccountSchedule(self, request: object, context: Context) -> NoReturn:
+        raise AssertionError("Queue changes no schedule")
+
+    ListAccountSchedules = DeleteAccountSchedule = CheckSendWindow = PutAccountSchedule
     CreateScheduleRule = GetScheduleRule = UpdateScheduleRule = DeleteScheduleRule = PutAccountSchedule
     ListScheduleRules = ListRuleTargets = PutAccountSchedule
 

@@ -1,4 +1,4 @@
-"""Queue's questions to Schedule for the times of one category."""
+"""Queue's questions to Schedule: for the times of one category, and for a whole schedule."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -8,15 +8,23 @@ from typing import Any, NoReturn
 
 import pytest
 
+from civil import weekly
 from civil.zones import tzdata_version
-from postflow.schedule.v1.account_schedule_pb2 import SlotTime
-from postflow.schedule.v1.schedule_service_pb2 import FindSlotTimesRequest, FindSlotTimesResponse
+from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule, SlotTime, WeeklySlot
+from postflow.schedule.v1.schedule_service_pb2 import (
+    FindSlotTimesRequest,
+    FindSlotTimesResponse,
+    GetAccountScheduleRequest,
+    GetAccountScheduleResponse,
+)
 from postflow.schedule.v1.schedule_service_pb2_grpc import (
     ScheduleServiceServicer,
     add_ScheduleServiceServicer_to_server,
 )
 from queue_service.adapters.schedule_client import ScheduleClient
 from queue_service.domain.account import AccountQueue
+from queue_service.domain.rescheduling import Timetable
+from servicekit.faults import NotFound
 from servicekit.ids import Uuid7Source
 from servicekit.rpc import RpcServer, open_channel
 from servicekit.timestamps import timestamp
@@ -51,10 +59,26 @@ class Schedule(ScheduleServiceServicer):
             tzdata_version=tzdata_version(),
         )
 
-    async def PutAccountSchedule(self, request: object, context: Any) -> NoReturn:
-        raise AssertionError("Queue asks for slot times only")
+    async def GetAccountSchedule(self, request: GetAccountScheduleRequest, context: Any) -> GetAccountScheduleResponse:
+        if request.social_account_id != "page":
+            raise NotFound("SCHEDULE_NOT_FOUND", "no schedule")
+        return GetAccountScheduleResponse(
+            account_schedule=AccountSchedule(
+                social_account_id="page",
+                weekly_slots=[
+                    WeeklySlot(day_of_week="DAY_OF_WEEK_SUNDAY", hour=9, minute=30, category_id="news"),
+                    WeeklySlot(day_of_week="DAY_OF_WEEK_SATURDAY", hour=10),
+                ],
+                time_zone="Asia/Tokyo",
+                max_posts_per_day=3,
+                enabled=True,
+            )
+        )
 
-    GetAccountSchedule = ListAccountSchedules = DeleteAccountSchedule = CheckSendWindow = PutAccountSchedule
+    async def PutAccountSchedule(self, request: object, context: Any) -> NoReturn:
+        raise AssertionError("Queue changes no schedule")
+
+    ListAccountSchedules = DeleteAccountSchedule = CheckSendWindow = PutAccountSchedule
     CreateScheduleRule = GetScheduleRule = UpdateScheduleRule = DeleteScheduleRule = PutAccountSchedule
     ListScheduleRules = ListRuleTargets = PutAccountSchedule
 
@@ -100,3 +124,17 @@ async def test_times_are_cached_by_category(rig: Rig) -> None:
         await rig.hours(category)
     assert [each.known_schedule_version for each in rig.schedule.asked] == [0, 0, 0, 1, 1, 1, 0]
     assert (await rig.hours("news"), await rig.hours(None)) == ([2, 2, 2], [1, 2, 3])
+
+
+async def test_a_schedule_is_read_with_the_categories_of_its_weekly_slots(rig: Rig) -> None:
+    assert await rig.client.timetable("acme", "page") == Timetable(
+        weekly_slots={
+            weekly.WeeklySlot(day=0, hour=9, minute=30): "news",
+            weekly.WeeklySlot(day=6, hour=10, minute=0): "",
+        },
+        time_zone="Asia/Tokyo",
+        max_posts_per_day=3,
+        enabled=True,
+    )
+    with pytest.raises(NotFound):
+        await rig.client.timetable("acme", "other")

@@ -74,7 +74,14 @@ def _planned_slot(slot: PlannedSlot) -> queue_service_pb2.PlannedSlot:
 
 
 def _additions(request: _Request) -> PlannedAdditions:
-    return PlannedAdditions(count=request.add.count, category=request.add.category_id)
+    return PlannedAdditions(count=_given(request.add.count, "count"), category=request.add.category_id)
+
+
+def _given(number: int, field: str) -> int:
+    """Returns a number that must not be left out, which the rules of the fields allow."""
+    if not number:
+        raise InvalidField(field, "is required")
+    return number
 
 
 def _schedule(request: _Request) -> PlannedSchedule:
@@ -108,7 +115,7 @@ _CHANGES: dict[str, Callable[[_Request], PlannedChange]] = {
     "schedule": _schedule,
     "reorder": lambda request: order(request.reorder),
     "clear": lambda _: PlannedClearing(),
-    "shuffle": lambda request: PlannedShuffle(seed=request.shuffle.seed),
+    "shuffle": lambda request: PlannedShuffle(seed=_given(request.shuffle.seed, "seed")),
     "pause": _pause,
     "resume": lambda request: PlannedResumption(overdue=overdue_policy(request.resume)),
     "remove": lambda request: PlannedRemoval(slot_id=request.remove.slot_id, close_gap=request.remove.close_gap),
