@@ -47,6 +47,7 @@ from queue_service.application.recover_commands import RecoverCommands
 from queue_service.application.redispatch_slots import RedispatchSlots
 from queue_service.application.remove_from_queue import RemoveFromQueue
 from queue_service.application.reorder_queue import ReorderQueue
+from queue_service.application.reslot_late import ReslotLate
 from queue_service.application.resume_queue import ResumeQueue
 from queue_service.application.schedule_at import ScheduleAt
 from queue_service.application.settle_slots import SettleSlots
@@ -63,6 +64,7 @@ from queue_service.application.update_queue import UpdateQueue
 from queue_service.application.watch_overdue import WatchOverdue
 from queue_service.application.watch_queue import WatchQueue
 from queue_service.application.watched_queues import WatchedQueues
+from queue_service.domain.policy import Policy
 from queue_service.entrypoints.admin_rpc import QueueAdminServicer
 from queue_service.entrypoints.events import CONSUMER, routes
 from queue_service.entrypoints.loops import loops
@@ -130,19 +132,11 @@ async def compose(settings: Settings) -> Process:
         loops=[
             watches.feed,
             *loops(
-                hand_over=HandOver(
-                    database=database,
-                    clock=clock,
-                    commands=commands,
-                    outstanding=Outstanding(
-                        database=database, commands=commands, answers=EventStream(backbone.nats, CONSUMER)
-                    ),
-                    policy=policy,
-                    wake=new_slots,
-                ),
+                hand_over=_hand_over(backbone, commands, policy, new_slots),
                 recover_commands=RecoverCommands(
                     database=database, clock=clock, commands=commands, policy=policy, wake=wake_repeat
                 ),
+                reslot_late=_reslot_late(backbone, parts, policy),
                 catch_up=CatchUp(database=database, clock=clock, mover=parts.mover),
                 complete_holds=CompleteHolds(database=database, keeper=parts.keeper),
                 complete_take_backs=CompleteTakeBacks(database=database, clock=clock, take_back=parts.take_back),
@@ -312,6 +306,28 @@ def _servicer(
             read_times=read_times,
             timetables=parts.schedule,
         ),
+    )
+
+
+def _hand_over(backbone: Backbone, commands: CommandStream, policy: Policy, wake: asyncio.Event) -> HandOver:
+    answers = EventStream(backbone.nats, CONSUMER)
+    return HandOver(
+        database=backbone.database,
+        clock=backbone.clock,
+        commands=commands,
+        outstanding=Outstanding(database=backbone.database, commands=commands, answers=answers),
+        policy=policy,
+        wake=wake,
+    )
+
+
+def _reslot_late(backbone: Backbone, parts: _Parts, policy: Policy) -> ReslotLate:
+    return ReslotLate(
+        database=backbone.database,
+        clock=backbone.clock,
+        policy=policy,
+        arranger=parts.arranger,
+        times=TimesOnDemand(parts.read_times),
     )
 
 

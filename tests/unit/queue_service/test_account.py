@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from queue_service.domain.account import AccountQueue, AnnouncedSchedule
 from queue_service.domain.frontier import NOTHING_KNOWN
+from queue_service.domain.late_policy import LateAction, LatePolicy
 from testkit.clocks import START
 
 RELEASES = ["", "2025b", "2026a", "2026b"]
@@ -84,3 +85,17 @@ def test_times_that_become_free_reopen_the_frontiers_of_all_categories() -> None
     after = before.reopened(start, end)
     assert {after.frontier_of(name).next_open(START) for name in ("", "news")} == {start}
     assert after.frontier_of("other") == NOTHING_KNOWN
+
+
+def test_late_slots_get_other_times_only_where_dispatch_would_take_them() -> None:
+    policy = LatePolicy(action=LateAction.RESLOT)
+    running = AccountQueue(
+        social_account_id="page", schedule_version=1, time_zone="UTC", enabled=True, late_policy=policy
+    )
+    assert running.reslots
+    assert not replace(running, late_policy=LatePolicy(action=LateAction.MISS)).reslots
+    assert not replace(running, pause_time=START).reslots
+    assert not replace(running, enabled=False).reslots
+    # A queue without a schedule, or whose schedule was deleted, is not disabled.
+    assert replace(running, enabled=False, time_zone="").reslots
+    assert AccountQueue(social_account_id="page", late_policy=policy).reslots

@@ -17,6 +17,7 @@ from queue_service.adapters.postgres import (
 )
 from queue_service.adapters.postgres.plans import pin_plans
 from queue_service.domain.command import ANSWERED_DELAY, LONGEST_DELAY, OVERDUE_GRACE, REPEAT_DELAYS
+from queue_service.domain.frontier import EPOCH
 from servicekit.pg.session import Statement
 from testkit.clocks import START
 from testkit.plans import planned_on
@@ -46,6 +47,7 @@ def claim_names(horizon: datetime) -> dict[str, object]:
     return {
         "organization_ids": ["acme"] * DUE,
         "social_account_ids": [f"due-{index}" for index in range(DUE)],
+        "late_befores": [EPOCH] * DUE,
         "now": START,
         "horizon": horizon,
         "limit": 500,
@@ -90,17 +92,16 @@ def new_slot(account: str) -> dict[str, object]:
     }
 
 
-_KEYS: dict[str, object] = {
-    "organization_ids": ["acme"] * 2,
-    "ids": ["waiting-1-0", "waiting-2-0"],
-    "emissions": [1] * 2,
-}
+_WAITING: dict[str, object] = {"organization_ids": ["acme"] * 2, "ids": ["waiting-1-0", "waiting-2-0"]}
+_KEYS: dict[str, object] = _WAITING | {"emissions": [1] * 2}
+_FAR: dict[str, object] = {"organization_ids": ["acme"] * 2, "ids": ["page-7-50", "page-8-50"]}
 _TWO: dict[str, object] = {"organization_ids": ["acme"] * 2, "ids": ["page-7-3", "page-8-4"]}
 _PAUSES: dict[str, object] = {"now": START, "answered_delay": ANSWERED_DELAY, "longest_delay": LONGEST_DELAY}
+_DUE: dict[str, object] = {"now": START, "horizon": HORIZON, "pool": 2000, "limit": 500, "filled": ["big"]}
 STATEMENTS: dict[str, tuple[TextClause | Statement, dict[str, object]]] = {
     "next due": (dispatch._NEXT_DUE, {}),
     "next repeat": (dispatch._NEXT_REPEAT, {"stream": "PUBLISH"}),
-    "due accounts": (dispatch._LOCK_DUE, {"horizon": HORIZON, "pool": 2000, "limit": 500, "filled": ["big"]}),
+    "due accounts": (dispatch._LOCK_DUE, _DUE),
     "claim": (dispatch._CLAIM, claim_names(HORIZON)),
     "due repeats": (
         dispatch._DUE_REPEATS,
@@ -118,14 +119,8 @@ STATEMENTS: dict[str, tuple[TextClause | Statement, dict[str, object]]] = {
         },
     ),
     "unanswered": (dispatch._ADVANCE_UNANSWERED, {"now": START, "until": START + LONGEST_DELAY, "limit": 500}),
-    "unanswered targets": (
-        dispatch._UNANSWERED_TARGETS,
-        {"organization_ids": ["acme"] * 2, "ids": ["waiting-1-0", "waiting-2-0"], "answered": ["READY"]},
-    ),
-    "places in line": (
-        dispatch._PLACES,
-        {"organization_ids": ["acme"] * 2, "ids": ["page-7-50", "page-8-50"], "ended": ["PUBLISHED", "SCHEDULED"]},
-    ),
+    "unanswered targets": (dispatch._UNANSWERED_TARGETS, _WAITING | {"answered": ["READY"]}),
+    "places in line": (dispatch._PLACES, _FAR | {"ended": ["PUBLISHED", "SCHEDULED"]}),
     "put off": (dispatch._PUT_OFF, _KEYS | _PAUSES),
     "lines": (
         dispatch._ADVANCE_LINES,

@@ -1,6 +1,6 @@
 """Setting up a queue: late policy and pace."""
 
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +9,7 @@ from queue_service.domain.late_policy import LateAction, LatePolicy
 from servicekit.faults import Conflict, Refused
 from testkit.clocks import START
 from tests.usecase.queue_service.pausing import FEED, Pausing, dispatched
+from tests.usecase.queue_service.rearranging import Rearranging
 
 if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue
@@ -81,3 +82,14 @@ async def test_new_slots_have_the_latest_time_of_the_policy(queue: "Queue", paus
     await queue.hand_over.dispatch()
     [command] = queue.stream.taken()
     assert command.not_after == START + GRACE
+
+
+async def test_moved_slots_have_the_latest_times_of_the_policy(queue: "Queue", pausing: Pausing) -> None:
+    await pausing.update(late_policy=MISS)
+    await queue.fill("page", START + HOUR, HOUR, 2)
+    await Rearranging(queue).reorder(drafts=("page-1", "page-0"))
+    assert await limits(queue) == {GRACE}
+    assert [moved.not_after.ToDatetime(UTC) - moved.schedule_time.ToDatetime(UTC) for moved in await queue.moves()] == [
+        GRACE,
+        GRACE,
+    ]

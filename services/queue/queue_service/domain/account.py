@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 from queue_service.domain.frontier import NOTHING_KNOWN, Frontier
-from queue_service.domain.late_policy import DEFAULT_POLICY, PACE, LatePolicy
+from queue_service.domain.late_policy import DEFAULT_POLICY, PACE, LateAction, LatePolicy
 from servicekit.faults import Conflict
 
 AccountKey: TypeAlias = tuple[str, str]
@@ -53,6 +53,12 @@ class AccountQueue:
     def latest(self, schedule_time: datetime, late_limit: timedelta) -> datetime:
         """Returns the instant after which a slot at this time is MISSED; MISS has a limit of its own."""
         return schedule_time + self.late_policy.limit(late_limit)
+
+    @property
+    def reslots(self) -> bool:
+        """Returns whether late slots get other times now: not while dispatch passes the account over."""
+        is_disabled = self.schedule_version > 0 and bool(self.time_zone) and not self.enabled
+        return self.late_policy.action is LateAction.RESLOT and self.pause_time is None and not is_disabled
 
     def learns_from(self, announced: "AnnouncedSchedule") -> bool:
         return announced.version > self.schedule_version or announced.tzdata_version > self.tzdata_version

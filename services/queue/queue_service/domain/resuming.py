@@ -24,7 +24,7 @@ def resume(
 
     Times that a caller or a draft chose have passed, too: such slots get slot times like all others.
     """
-    overdue = _late(snapshot, now)
+    overdue = [slot for slot in snapshot.scheduled if slot.time <= now]
     if not overdue:
         return NO_CHANGE
     match policy:
@@ -38,22 +38,22 @@ def resume(
             assert_never(policy)
 
 
-def reslot(snapshot: Snapshot, free: FreeTimes, *, now: datetime, notice: timedelta) -> Arrangement:
+def reslot(snapshot: Snapshot, free: FreeTimes | None, *, now: datetime, notice: timedelta) -> Arrangement:
     """Moves the slots that are later than the grace of their queue to the next free slot times.
 
-    Without such times they go out now, one after the other, at the pace of the queue.
+    Without such times, or if Schedule cannot be asked for them (`free` is None), they go out now, one after the other,
+    at the pace of the queue.
     """
-    late = _late(snapshot, now - snapshot.queue.late_policy.grace)
+    latest = now - snapshot.queue.late_policy.grace
+    late = [slot for slot in snapshot.scheduled if slot.time < latest]
     if not late:
         return NO_CHANGE
     try:
-        return Arrangement(moves=_reseated(late, free, MoveReason.LATE, start=now + notice))
+        if free is not None:
+            return Arrangement(moves=_reseated(late, free, MoveReason.LATE, start=now + notice))
     except Refused:
-        return Arrangement(moves=_paced(snapshot, late, MoveReason.LATE, now=now))
-
-
-def _late(snapshot: Snapshot, instant: datetime) -> list[SeatedSlot]:
-    return [slot for slot in snapshot.scheduled if slot.time <= instant]
+        pass
+    return Arrangement(moves=_paced(snapshot, late, MoveReason.LATE, now=now))
 
 
 def _reseated(slots: Sequence[SeatedSlot], free: FreeTimes, reason: MoveReason, *, start: datetime) -> tuple[Move, ...]:

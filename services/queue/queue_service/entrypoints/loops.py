@@ -9,6 +9,7 @@ from queue_service.application.complete_take_backs import CompleteTakeBacks
 from queue_service.application.count_slots import CountSlots
 from queue_service.application.hand_over import HandOver
 from queue_service.application.recover_commands import RecoverCommands
+from queue_service.application.reslot_late import ReslotLate
 from queue_service.application.watch_overdue import WatchOverdue
 from queue_service.application.watched_queues import WatchedQueues
 from servicekit.run import Loop
@@ -21,6 +22,7 @@ def loops(
     complete_holds: CompleteHolds,
     complete_take_backs: CompleteTakeBacks,
     recover_commands: RecoverCommands,
+    reslot_late: ReslotLate,
     watch_overdue: WatchOverdue,
     count_slots: CountSlots,
     watched_queues: WatchedQueues,
@@ -33,6 +35,7 @@ def loops(
         Loop("repeat", hand_over.repeat, timedelta(seconds=1), wake_repeat),
         Loop("recover commands", recover_commands, timedelta(milliseconds=250)),
         Loop("catch up", catch_up, timedelta(seconds=1)),
+        Loop("reslot late", reslot_late, timedelta(seconds=1)),
         Loop("complete holds", complete_holds, timedelta(seconds=2)),
         Loop("complete take-backs", complete_take_backs, timedelta(seconds=15)),
         Loop("watch overdue", watch_overdue, timedelta(seconds=15)),

@@ -46,15 +46,18 @@ _NEXT_REPEAT = Statement("""
 
 # Takes the oldest due accounts, in turns of their organizations. Accounts that another dispatcher or an RPC has locked
 # are skipped: the next batch finds them. With statistics from a calm the index of due accounts looks empty, and each
-# account would be looked for among all that are due: hence the sum, which that index cannot answer.
+# account would be looked for among all that are due: hence the sum, which that index cannot answer. Accounts with slots
+# that their late policy moves first are passed over, because these slots are not to be claimed; see `reslot_late`.
 _LOCK_DUE = Statement("""
-    select q.organization_id, q.social_account_id
+    select q.organization_id, q.social_account_id,
+        case when q.late_action = 'RESLOT' then cast(:now as timestamptz) - q.late_grace else 'epoch' end
     from (
         select organization_id, social_account_id, due_time,
             row_number() over (partition by organization_id order by due_time, social_account_id) as turn
         from (
             select organization_id, social_account_id, due_time from account_queue
             where due_time <= :horizon and organization_id <> all(cast(:filled as text[]))
+                and (late_action <> 'RESLOT' or due_time + late_grace >= :now)
             order by due_time limit :pool
         ) as due
         order by turn, due_time, organization_id
@@ -76,22 +79,25 @@ _COMMAND = """
 # This is a separate statement, because its snapshot must be newer than the locks: otherwise it would overlook a slot
 # added in between when it sets the account's next due time. It reads one due row more per account than may be claimed,
 # and of its future slots only the first, however many there are: the first row left over gives the account's next due
-# time. An account that has reached its limit of unanswered slots is
-# checked again at `retry_at`, once for all its waiting slots. A slot past its latest time does not count as unanswered:
-# Publisher ends it, and if that report is lost, the account must not be stuck. With statistics from before a backlog
-# all indexes look empty: so all lists are read in the order of `slot_live_time`, and their bounds are
-# pairs, which no index without the account has. The update changes no column of an index, so it writes none: a slot has
+# time. An account that has reached its limit of unanswered slots is checked again at `retry_at`, once for all its
+# waiting slots. Slots from before `late_before` get other times first. A slot past its latest time does not count as
+# unanswered: Publisher ends it, and if that report is lost, the account must not be stuck. With statistics from before
+# a backlog all indexes look empty: so all lists are read in the order of `slot_live_time`, and their bounds are pairs,
+# which no index without the account has. The update changes no column of an index, so it writes none: a slot has
 # `next_emit_at` from the start, unless it was moved or the previous release has touched it. That one clears it, keeps
 # it in a move, and makes it due after a loss of the stream.
 _CLAIM = Statement(f"""
     with waiting as materialized (
         select a.organization_id, a.social_account_id, s.id, s.schedule_time,
+            s.schedule_time < a.late_before as is_late,
             s.schedule_time <= :horizon and s.turn > :open_slots - o.slots as is_held,
-            s.schedule_time <= :horizon and s.turn <= least(:per_account, :open_slots - o.slots) and row_number() over (
-                order by s.schedule_time > :horizon, s.turn, s.schedule_time
-            ) <= :limit as is_claimed
-        from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]))
-            as a (organization_id, social_account_id)
+            s.schedule_time <= :horizon and s.schedule_time >= a.late_before
+                and s.turn <= least(:per_account, :open_slots - o.slots) and row_number() over (
+                    order by s.schedule_time > :horizon, s.turn, s.schedule_time
+                ) <= :limit as is_claimed
+        from unnest(
+            cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:late_befores as timestamptz[])
+        ) as a (organization_id, social_account_id, late_before)
         cross join lateral (
             select count(*) as slots from (
                 select from slot s
@@ -126,7 +132,8 @@ _CLAIM = Statement(f"""
         update account_queue q set next_due_time = remaining.next_due_time
         from (
             select organization_id, social_account_id,
-                case when bool_or(is_held) then greatest(min(schedule_time) filter (where not is_claimed), :retry_at)
+                case when bool_or(is_held) and not bool_or(is_late)
+                    then greatest(min(schedule_time) filter (where not is_claimed), :retry_at)
                     else min(schedule_time) filter (where not is_claimed) end as next_due_time
             from waiting group by organization_id, social_account_id
         ) as remaining
@@ -303,15 +310,16 @@ async def claim(tx: Transaction, *, now: datetime, horizon: datetime, room: Room
     """Marks slots that are due until `horizon` as DISPATCHED. Returns their commands, to be sent after the commit."""
     await pin_plans(tx)
     limit = min(room.size, policy.batch)
-    names = {"horizon": horizon, "pool": policy.pool, "limit": limit, "filled": list(room.filled)}
+    names = {"now": now, "horizon": horizon, "pool": policy.pool, "limit": limit, "filled": list(room.filled)}
     accounts = await tx.fetch(_LOCK_DUE, names)
     if not accounts:
         return []
     rows = await tx.fetch(
         _CLAIM,
         {
-            "organization_ids": [organization for organization, _ in accounts],
-            "social_account_ids": [account for _, account in accounts],
+            "organization_ids": [organization for organization, _, _ in accounts],
+            "social_account_ids": [account for _, account, _ in accounts],
+            "late_befores": [late_before for _, _, late_before in accounts],
             "now": now,
             "horizon": horizon,
             "limit": limit,

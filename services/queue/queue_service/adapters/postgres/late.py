@@ -1,0 +1,60 @@
+"""Statements that find queues with slots that their late policy gives other times."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from queue_service.domain.account import AccountKey
+from queue_service.domain.frontier import EPOCH
+from servicekit.pg.database import Transaction
+from servicekit.pg.session import Session, Statement
+
+# An account whose slots are all in time is read only if its first one is due: `account_queue_late` has no others.
+_FIND = Statement("""
+    select due_time, organization_id, social_account_id from account_queue
+    where late_action = 'RESLOT' and due_time < :now and due_time >= :after_time
+        and (due_time, organization_id, social_account_id)
+            > (cast(:after_time as timestamptz), cast(:organization_id as text), cast(:social_account_id as text))
+        and due_time + late_grace < :now
+    order by due_time, organization_id, social_account_id limit :limit
+""")
+_CORRECT = Statement("""
+    update account_queue q set
+        next_due_time = (
+            select s.schedule_time from slot s
+            where s.organization_id = q.organization_id and s.social_account_id = q.social_account_id
+                and s.is_live and s.state = 'SCHEDULED'
+            order by s.schedule_time limit 1
+        )
+    where q.organization_id = :organization_id and q.social_account_id = :social_account_id
+""")
+
+
+class LateAccount(NamedTuple):
+    due_time: datetime
+    organization_id: str
+    social_account_id: str
+
+    @property
+    def account(self) -> AccountKey:
+        return self.organization_id, self.social_account_id
+
+
+FIRST = LateAccount(EPOCH, "", "")
+
+
+async def find_late(session: Session, after: LateAccount, *, now: datetime, limit: int) -> Sequence[LateAccount]:
+    """Returns accounts that are not held up, and whose first slot is due for another time; the latest first."""
+    names = {
+        "now": now,
+        "after_time": after.due_time,
+        "organization_id": after.organization_id,
+        "social_account_id": after.social_account_id,
+        "limit": limit,
+    }
+    return list(map(LateAccount._make, await session.fetch(_FIND, names)))
+
+
+async def correct_due_time(tx: Transaction, account: AccountKey) -> None:
+    """Sets when the locked account is due, which may be said to be too early: slots have ended unsent."""
+    await tx.execute(_CORRECT, {"organization_id": account[0], "social_account_id": account[1]})
