@@ -33,7 +33,7 @@ from tests.unit.publisher_service.post_jobs import sending
 ROWS = 20_000
 BATCH = 50
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
-GROWING = {"post_job", "account_gate", "hold"}
+GROWING = {"post_job", "account_gate", "attempt", "hold"}
 
 FILL = (
     """
@@ -55,6 +55,30 @@ FILL = (
         select case when n % 40 = 0 then 'UNKNOWN' when n % 4 = 1 then 'SCHEDULED' else 'BLOCKED' end as state,
             case when n % 40 = 0 or n % 4 = 1 then '' else 'ACCOUNT_ON_HOLD' end as reason
     ) s
+    """,
+    """
+    insert into account_gate (organization_id, social_account_id, connected, resume_time)
+    values ('acme', 'paused', true, cast(:now as timestamptz) + interval '1 second')
+    """,
+    """
+    insert into post_job (organization_id, id, draft_id, social_account_id, channel, destination, state, state_reason,
+        version, run, slot_id, slot_revision, schedule_time, not_after, max_attempts, attempts, fence,
+        content_revision, withdrawn_below, external_id, external_url, evidence_kind, error_reason, error_message,
+        target_month, traceparent, create_time, update_time, publish_time)
+    values ('acme', 'out', 'out', 'paused', 'facebook', '', 'PUBLISHED', '', 1, 1, 's', 1, :now, :now, 5, 2, 2, 1, 0,
+        '1', '', 'PROVIDER_ID', '', '', '', '', :now, :now, :now)
+    """,
+    # The attempts of all posts, and the claims of some: those of the others have ended.
+    """
+    insert into attempt (organization_id, post_job_id, run, number, fence, state, idempotency_key, content_revision,
+        content_digest, start_time, external_id, error_reason, error_message, sender)
+    select organization_id, id, 1, attempts, fence, 'ABANDONED', '', 1, '', :now, '', '', '', 'sender' from post_job
+    """,
+    """
+    insert into open_claim
+    select 'claim-' || g.n, cast(:now as timestamptz) + g.n * interval '1 second', 1,
+        array_agg(text 'acme'), array_agg(case m.n when 1 then 'out' else 'b' || m.n end)
+    from generate_series(-20, 1) g (n), generate_series(1, 50) m (n) group by g.n
     """,
     """
     insert into hold select 'acme', 'h' || n, 'ACCOUNT', 'b' || n, 1, '', '', n % 2 = 0,
@@ -103,14 +127,21 @@ async def test_a_hold_reads_and_writes_one_row_of_each_table(explaining: Explain
 
 async def test_what_is_in_flight_is_found_beside_a_long_line(explaining: Explaining) -> None:
     connection: Any = explaining
-    assert await in_flight_jobs(connection, ("acme", "page")) == []
+    assert await in_flight_jobs(connection, ("acme", "page"), now=NOW) == []
     explaining.check(1)
 
 
 async def test_what_is_in_doubt_is_all_that_is_read(explaining: Explaining) -> None:
     connection: Any = explaining
-    assert len(await in_flight_jobs(connection, ("acme", "doubtful"))) == ROWS // 40
+    assert len(await in_flight_jobs(connection, ("acme", "doubtful"), now=NOW)) == ROWS // 40
     explaining.check(ROWS // 40)
+
+
+async def test_a_later_attempt_of_what_is_out_is_found_in_its_claim(explaining: Explaining) -> None:
+    """Of an account whose line is paused, only the posts of claims that are open are read."""
+    connection: Any = explaining
+    assert await in_flight_jobs(connection, ("acme", "paused"), now=NOW) == ["out"]
+    explaining.check(BATCH)
 
 
 @pytest.mark.parametrize("after", [None, (NOW, "h")], ids=["first page", "next page"])

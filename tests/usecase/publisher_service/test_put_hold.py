@@ -12,7 +12,15 @@ from publisher_service.domain.hold import Scope, WantedHold
 from publisher_service.domain.outcome import RateLimited
 from servicekit.faults import Refused
 from testkit.eventually import eventually
-from tests.usecase.publisher_service.replica import DUE, FAR, Replica, a_command, a_sent, claims_in
+from tests.usecase.publisher_service.replica import (
+    DUE,
+    FAR,
+    Replica,
+    a_command,
+    a_second_attempt,
+    a_sent,
+    claims_in,
+)
 from tests.usecase.publisher_service.rig import Start
 
 
@@ -64,6 +72,16 @@ async def test_a_post_that_a_person_must_find_is_listed(replica: Replica) -> Non
     await replica.write("update post_job set state = 'NEEDS_ATTENTION', in_doubt = true")
     (job,) = await replica.rows("select id from post_job")
     assert (await replica.hold(f"page-{name}")).in_flight == (job.id,)
+
+
+async def test_a_later_attempt_of_a_post_that_is_out_is_listed(replica: Replica, hasty: Replica) -> None:
+    first, second = await a_second_attempt(replica, hasty)
+    await replica.settle([a_sent(first)])
+    assert await replica.states() == {"PUBLISHED": 1}
+    # Proof of the first attempt has ended the job, but the process of the second one may be about to begin.
+    assert (await replica.hold("page-d0")).in_flight == (second.job.id,)
+    await replica.write("update open_claim set lease_end = cast(:due as timestamptz)", due=DUE)
+    assert (await replica.hold("page-d0", hold="later")).in_flight == ()
 
 
 async def test_posts_that_have_ended_or_wait_are_not_listed(replica: Replica) -> None:

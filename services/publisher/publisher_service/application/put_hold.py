@@ -53,7 +53,7 @@ class PutHold:
             await set_held(tx.connection, account, now=now)
             tx.before_commit(partial(raise_hold_epoch, tx.connection))
             tx.after_commit(self._on_changed)
-        in_flight = await in_flight_jobs(tx.connection, account)
+        in_flight = await in_flight_jobs(tx.connection, account, now=now)
         if hold is not known:
             tx.after_commit(partial(_report, hold, len(in_flight)))
         return Holding(hold=hold, in_flight=tuple(in_flight))

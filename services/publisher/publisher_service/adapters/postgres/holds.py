@@ -69,7 +69,9 @@ _IS_HELD = Statement("""
     select held from account_gate where organization_id = :organization_id and social_account_id = :id
 """)
 
-# What is being sent is named by the gate. All else that may be out is in doubt, and has an index of its own.
+# What is being sent is named by the gate. All else that may be out is in doubt, and has an index of its own. The last
+# part is rare: proof of an earlier attempt has ended the job and freed the gate, which stays paused until the lease of
+# the later attempt ends. Its process may still begin.
 _IN_FLIGHT = text("""
     select j.id from account_gate g
     join post_job j on j.organization_id = g.organization_id and j.id = g.open_job_id
@@ -77,6 +79,24 @@ _IN_FLIGHT = text("""
     union
     select id from post_job
     where organization_id = :organization_id and social_account_id = :id and in_doubt
+    union
+    select j.id from account_gate g
+    -- The offset keeps the claims behind the gate: only those of a paused account are read.
+    cross join lateral (
+        select job_id from open_claim c
+        cross join lateral unnest(c.organization_ids, c.post_job_ids) as claimed (of_organization, job_id)
+        where c.lease_end > :now and g.resume_time > :now and of_organization = :organization_id
+        offset 0
+    ) as one
+    -- Lateral with a limit, so that each is found by key.
+    cross join lateral (
+        select id, fence from post_job
+        where organization_id = :organization_id and id = one.job_id and social_account_id = :id
+            and state = 'PUBLISHED'
+        limit 1
+    ) as j
+    join attempt a on a.organization_id = :organization_id and a.post_job_id = j.id and a.fence = j.fence
+    where g.organization_id = :organization_id and g.social_account_id = :id and a.state = 'ABANDONED'
     order by id
 """)
 
@@ -134,9 +154,9 @@ async def is_held(session: Session, account: Key) -> bool:
     return bool(held)
 
 
-async def in_flight_jobs(connection: AsyncConnection, account: Key) -> Sequence[str]:
-    """Returns the post jobs of the account that are being sent or may be out."""
-    return list((await connection.execute(_IN_FLIGHT, _names(account))).scalars())
+async def in_flight_jobs(connection: AsyncConnection, account: Key, *, now: datetime) -> Sequence[str]:
+    """Returns the post jobs of the account that are being sent or may be out, or of which an attempt may yet begin."""
+    return list((await connection.execute(_IN_FLIGHT, _names(account) | {"now": now})).scalars())
 
 
 def _names(account: Key) -> dict[str, Any]:
