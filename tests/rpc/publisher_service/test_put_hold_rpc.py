@@ -76,6 +76,15 @@ async def test_an_older_revision_is_superseded(publisher: PublisherServiceAsyncS
     assert await listed(publisher) == ["h1"]
 
 
+async def test_no_revision_is_so_great_that_none_can_follow(publisher: PublisherServiceAsyncStub) -> None:
+    last = 2**63 - 1
+    for call in (publisher.PutHold(putting(revision=last)), publisher.ReleaseHold(releasing(revision=last))):
+        code, fault = await refusal_of(call)
+        assert (code, [each.field for each in fault.violations]) == (Code.INVALID_ARGUMENT, ["revision"])
+    await publisher.PutHold(putting(revision=2**62))
+    assert not (await publisher.ReleaseHold(releasing())).hold.in_force
+
+
 async def test_a_release_overtakes_its_put(publisher: PublisherServiceAsyncStub) -> None:
     released = (await publisher.ReleaseHold(releasing(revision=2))).hold
     assert (released.revision, released.in_force, released.scope) == (2, False, HOLD_SCOPE_UNSPECIFIED)
