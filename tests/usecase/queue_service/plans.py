@@ -1,4 +1,4 @@
-"""What statements of Queue read, in a database with many accounts."""
+"""Counts what statements of Queue read, in a database with many accounts."""
 
 from collections.abc import Collection, Iterator, Mapping
 from datetime import timedelta
