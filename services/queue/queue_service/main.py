@@ -40,6 +40,7 @@ from queue_service.application.hand_over import HandOver
 from queue_service.application.hold_keeper import HoldKeeper
 from queue_service.application.list_draft_slots import ListDraftSlots
 from queue_service.application.list_queue_slots import ListQueueSlots
+from queue_service.application.move_slot import MoveSlot
 from queue_service.application.outstanding import Outstanding
 from queue_service.application.pause_queue import PauseQueue
 from queue_service.application.plan_queue import PlanQueue
@@ -250,6 +251,15 @@ def _servicer(
         list_draft_slots=ListDraftSlots(database),
         list_queue_slots=ListQueueSlots(database, clock),
         skip_next_slot=SkipNextSlot(ledger=ledger, accounts=parts.accounts),
+        move_slot=MoveSlot(
+            database=database,
+            clock=clock,
+            ledger=ledger,
+            policy=policy,
+            arranger=parts.arranger,
+            take_back=parts.take_back,
+            times=TimesOnDemand(read_times),
+        ),
         remove_from_queue=RemoveFromQueue(
             database=database,
             clock=clock,

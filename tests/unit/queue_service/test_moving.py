@@ -77,6 +77,17 @@ def test_a_slot_moves_down_before_another() -> None:
     assert moved("a", Before("b")) == NO_CHANGE
 
 
+def test_no_slot_gets_a_time_that_is_too_near() -> None:
+    """The first slot goes out any moment: nobody can have its time."""
+    snapshot = queue_of(slot("n", NOW), slot("a", hour(2)), slot("b", hour(3)), slot("c", hour(5)))
+    arrangement = moved("n", Before("b"), snapshot)
+    assert names(after(snapshot, arrangement)) == "a n b c"
+    assert [(each.slot.slot_id, each.seat.time) for each in arrangement.moves] == [("n", hour(3)), ("b", hour(4))]
+    assert moved("n", Before("a"), snapshot) == NO_CHANGE
+    assert moved("n", ToTop(), snapshot) == NO_CHANGE
+    assert names(after(snapshot, moved("c", ToTop(), snapshot))) == "c n a b"
+
+
 def test_a_pinned_slot_takes_a_seat_and_a_free_time_the_last_one() -> None:
     arrangement = moved("p", Before("b"))
     assert [(each.slot_id, each.time) for each in after(QUEUE, arrangement)[1:]] == [

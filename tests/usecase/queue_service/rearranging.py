@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 from postflow.queue.v1.queue_service_pb2 import (
     ClearQueueRequest,
     ClearQueueResponse,
+    MoveSlotRequest,
+    MoveSlotResponse,
     RemoveFromQueueRequest,
     RemoveFromQueueResponse,
     ReorderQueueRequest,
@@ -15,9 +17,11 @@ from postflow.queue.v1.queue_service_pb2 import (
 from queue_service.application.account_check import AccountCheck
 from queue_service.application.account_presence import AccountPresence
 from queue_service.application.clear_queue import Clearing, ClearQueue
+from queue_service.application.move_slot import MoveSlot, Relocation
 from queue_service.application.remove_from_queue import Removal, RemoveFromQueue
 from queue_service.application.reorder_queue import NewOrder, ReorderQueue
 from queue_service.application.shuffle_queue import ShuffleQueue, Shuffling
+from queue_service.application.times_on_demand import TimesOnDemand
 from queue_service.wire import rearrangements
 from servicekit.pg.ledger import mutation
 
@@ -97,6 +101,24 @@ class Rearranging:
             take_back=queue.take_back,
         )
         return await clear(call, Clearing(account=(ACME, account), etag=etag))
+
+    async def move(self, slot_id: str, *, organization: str = ACME, **fields: Any) -> MoveSlotResponse:
+        """Moves a slot; `fields` has the destination as the request names it."""
+        queue = self._queue
+        request = MoveSlotRequest(organization_id=organization, slot_id=slot_id, **fields)
+        call = mutation(request, MoveSlotResponse, rearrangements.move_slot_response)
+        destination = rearrangements.destination(request)
+        asked = Relocation(organization_id=organization, slot_id=slot_id, destination=destination, etag=request.etag)
+        move = MoveSlot(
+            database=queue.database,
+            clock=queue.clock,
+            ledger=self._ledger,
+            policy=queue.policy,
+            arranger=self._arranger,
+            take_back=queue.take_back,
+            times=TimesOnDemand(queue.read_times),
+        )
+        return await move(call, asked)
 
     async def drafts(self) -> list[str]:
         """Returns the drafts of the live slots in order."""

@@ -70,8 +70,10 @@ def move(
 
 def _before(snapshot: Snapshot, slot: SeatedSlot, mark: SeatedSlot, free: FreeTimes, earliest: datetime) -> Arrangement:
     shiftable = snapshot.shiftable
-    if not slot.can_shift:
-        # It has no slot time to give, so the slots shift until a free one takes the last of them.
+    would_move_up = any(slot.time < each.time < mark.time for each in shiftable)
+    if not slot.can_shift or (would_move_up and slot.time < earliest):
+        # It has no slot time to give, or one with which another slot would go out at once. So the slots shift until a
+        # free one takes the last of them.
         absorbing = next(free.without([slot]).seats(max(mark.time, earliest)))
         seat, moves = let_in(slots_from(shiftable, mark.time), absorbing)
         return Arrangement(moves=(Move(slot, seat, MoveReason.MOVED), *moves))

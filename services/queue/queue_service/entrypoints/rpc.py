@@ -22,6 +22,8 @@ from postflow.queue.v1.queue_service_pb2 import (
     ListDraftSlotsResponse,
     ListQueueSlotsRequest,
     ListQueueSlotsResponse,
+    MoveSlotRequest,
+    MoveSlotResponse,
     PauseQueueRequest,
     PauseQueueResponse,
     PlanQueueRequest,
@@ -50,6 +52,7 @@ from queue_service.application.explain_slot import ExplainSlot
 from queue_service.application.get_queue import GetQueue
 from queue_service.application.list_draft_slots import ListDraftSlots
 from queue_service.application.list_queue_slots import ListQueueSlots
+from queue_service.application.move_slot import MoveSlot, Relocation
 from queue_service.application.pause_queue import PauseOrder, PauseQueue
 from queue_service.application.plan_queue import PlanQueue
 from queue_service.application.remove_from_queue import Removal, RemoveFromQueue
@@ -85,6 +88,7 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         list_draft_slots: ListDraftSlots,
         list_queue_slots: ListQueueSlots,
         skip_next_slot: SkipNextSlot,
+        move_slot: MoveSlot,
         remove_from_queue: RemoveFromQueue,
         clear_queue: ClearQueue,
         reorder_queue: ReorderQueue,
@@ -103,6 +107,7 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
         self._list_draft_slots = list_draft_slots
         self._list_queue_slots = list_queue_slots
         self._skip_next_slot = skip_next_slot
+        self._move_slot = move_slot
         self._remove_from_queue = remove_from_queue
         self._clear_queue = clear_queue
         self._reorder_queue = reorder_queue
@@ -160,6 +165,15 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
     async def SkipNextSlot(self, request: SkipNextSlotRequest, context: Context) -> SkipNextSlotResponse:
         asked = Skip(account=(request.organization_id, request.social_account_id), undo=request.undo)
         return await self._skip_next_slot(mutation(request, SkipNextSlotResponse, skip_next_slot_response), asked)
+
+    async def MoveSlot(self, request: MoveSlotRequest, context: Context) -> MoveSlotResponse:
+        asked = Relocation(
+            organization_id=request.organization_id,
+            slot_id=request.slot_id,
+            destination=rearrangements.destination(request),
+            etag=request.etag,
+        )
+        return await self._move_slot(mutation(request, MoveSlotResponse, rearrangements.move_slot_response), asked)
 
     async def RemoveFromQueue(self, request: RemoveFromQueueRequest, context: Context) -> RemoveFromQueueResponse:
         removal = Removal(
