@@ -24,6 +24,7 @@ from benchmarks import (
     outbox,
     overload,
     pipeline,
+    queues,
     sites,
     timers,
 )
@@ -50,7 +51,9 @@ def main() -> None:
         default=[10_000],
         help="posts that are due at once (default 10000); 10000,60000 measures both, and how the cost grows",
     )
-    parser.add_argument("--profile", action="store_true", help="write flame graphs of the services (pipeline, calls)")
+    parser.add_argument(
+        "--profile", action="store_true", help="write flame graphs of the services (pipeline, calls, queue)"
+    )
     parser.add_argument("--timers", type=int, default=10_000, help="timers that are due at once (default 10,000)")
     parser.add_argument("--rate", type=int, default=100, help="posts a second in the lateness run (default 100)")
     parser.add_argument("--seconds", type=int, default=20, help="length of each lateness run (default 20)")
@@ -63,6 +66,7 @@ def main() -> None:
     parser.add_argument("--answer-seconds", type=float, default=2.0, help="seconds until it answers (default 2)")
     parser.add_argument("--due", type=int, default=40_000, help="slots that are due at once (default 40,000)")
     parser.add_argument("--future", type=int, default=1_000_000, help="slots that are not due yet (default 1,000,000)")
+    parser.add_argument("--depth", type=int, default=10_000, help="slots of the deep queue (default 10,000)")
     parser.add_argument("--burst", type=int, default=20_000, help="posts of one tenant at one time (default 20,000)")
     parser.add_argument("--events", type=int, default=100_000, help="events that the stream has lost (default 100,000)")
     parser.add_argument(
@@ -138,6 +142,10 @@ def _dispatch(arguments: Namespace) -> list[Result]:
     return asyncio.run(dispatch.measure(arguments.due, arguments.future, arguments.burst))
 
 
+def _queue(arguments: Namespace) -> list[Result]:
+    return asyncio.run(queues.measure(arguments.depth, Profiler(wanted=arguments.profile)))
+
+
 def _overload(arguments: Namespace) -> list[Result]:
     load = overload.Load(
         posts=arguments.backlog,
@@ -198,6 +206,7 @@ _PARTS: Mapping[str, _Part] = {
     "dispatch": _Part(
         "due slots to commands, beside a million future slots; small tenants beside a big one", _dispatch
     ),
+    "queue": _Part("adding to queues: how it grows with their depth, single and batch calls, against bare SQL", _queue),
     "overload": _Part("commands and events per post while Publisher is down, or its provider is slow", _overload),
     "lateness": _Part("lateness of posts at a steady rate; AddToQueue; one request in flight per account", _lateness),
     "lines": _Part("lateness of posts beside a backlog of one busy account", _lines),

@@ -1,0 +1,180 @@
+"""Measures adding to queues: how the time of a call grows with the queue, and the rates of single and batch calls.
+
+The baseline of the rates is bare SQL that inserts the same rows in transactions of the same size, right after them.
+"""
+
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from statistics import median
+
+import grpc
+
+from benchmarks import bare_slots, sites
+from benchmarks.callers import made
+from benchmarks.profiles import Profiler
+from benchmarks.queue_calls import BATCH, MOST_WEEKLY_SLOTS, Account, Post, QueueCalls, Slot, batches
+from benchmarks.result import Result
+from benchmarks.sites import Site
+
+_SHALLOW = 10
+_PAIRS = 300
+_SHALLOW_ACCOUNTS = 30
+"""Enough that a shallow queue is about as deep after the measurement as it was before."""
+_CLIENTS, _BATCH_CLIENTS = 16, 4
+_ORGANIZATIONS, _ACCOUNTS_OF_EACH = 40, 10
+_WEEKLY_SLOTS = 84
+_ROUNDS = 3
+_ADDED, _IN_BATCHES = 5, 100
+"""Drafts of each account in a round."""
+_WITH_BATCHES = [f"org-{number}" for number in range(10)]
+_MOST_GROWTH, _MOST_PER_ADD, _MOST_PER_ITEM = 1.1, 2500.0, 100.0
+"""Microseconds: 400 calls a second, and 10,000 items."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """Seconds per slot, and those of the bare INSERT, of each round."""
+
+    calls: Sequence[float]
+    bare: Sequence[float]
+
+
+async def measure(depth: int, profiler: Profiler) -> list[Result]:
+    async with sites.running() as site, AsyncExitStack() as stack:
+        channels = {
+            service: await stack.enter_async_context(grpc.aio.insecure_channel(target))
+            for service, target in site.stack.targets.items()
+        }
+        bench = _Bench(site, QueueCalls(channels), profiler)
+        deep, shallow = await bench.depths(depth)
+        accounts = await bench.accounts()
+        single = await bench.single(accounts)
+        batch = await bench.batch(accounts)
+    return [*growth(depth, deep, shallow), *rates(single, batch)]
+
+
+def growth(depth: int, deep: Sequence[float], shallow: Sequence[float]) -> list[Result]:
+    """Compares the seconds of calls for a deep queue with those for shallow ones."""
+    return [
+        Result(
+            name=f"AddToQueue at depth {depth:,}",
+            value=median(deep) * 1000,
+            unit="ms",
+            baseline=median(shallow) * 1000,
+            note=f"depth {_SHALLOW}, by turns",
+            target=_MOST_GROWTH,
+        ),
+    ]
+
+
+def rates(single: Rate, batch: Rate) -> list[Result]:
+    each = f"AddToQueue, {_CLIENTS} clients, {_ORGANIZATIONS * _ACCOUNTS_OF_EACH} accounts"
+    return [
+        *_rate(each, single, "slot", _MOST_PER_ADD, "bare INSERT of each slot"),
+        *_rate(f"BatchAddToQueue of {BATCH:,}", batch, "item", _MOST_PER_ITEM, f"bare INSERT of {BATCH:,} slots"),
+    ]
+
+
+def _rate(name: str, rate: Rate, what: str, target: float, note: str) -> list[Result]:
+    taken, bare = median(rate.calls) * 1e6, median(rate.bare) * 1e6
+    return [
+        Result(name=name, value=taken, unit=f"us per {what}", target=target),
+        Result(name=f"{name}, rate", value=1e6 / taken, unit=f"{what}s a second"),
+        Result(name=f"{name} against the floor", value=taken, unit=f"us per {what}", baseline=bare, note=note),
+    ]
+
+
+Add = Callable[[Sequence[Post]], Awaitable[list[Slot]]]
+
+
+class _Bench:
+    def __init__(self, site: Site, calls: QueueCalls, profiler: Profiler) -> None:
+        self._site = site
+        self._calls = calls
+        self._profiler = profiler
+
+    async def depths(self, depth: int) -> tuple[list[float], list[float]]:
+        """Returns the seconds of calls for a queue of that depth, and for shallow ones, made by turns."""
+        _announce(f"AddToQueue at depths {depth:,} and {_SHALLOW}")
+        deep = Account("deep", "deep")
+        others = [Account("deep", f"shallow-{number}") for number in range(_SHALLOW_ACCOUNTS)]
+        await self._calls.connect([deep, *others], weekly_slots=MOST_WEEKLY_SLOTS)
+        await self._add([*await self._drafts([deep], depth), *await self._drafts(others, _SHALLOW)])
+        in_deep = await self._drafts([deep], _PAIRS)
+        in_shallow = await self._drafts(others, _PAIRS // len(others))
+        took: tuple[list[float], list[float]] = ([], [])
+        for number, pair in enumerate(zip(in_deep, in_shallow, strict=True)):
+            for side in (number % 2, 1 - number % 2):
+                took[side].append(await self._timed(pair[side]))
+        return took
+
+    async def accounts(self) -> list[Account]:
+        accounts = [
+            Account(f"org-{owner}", f"account-{owner}-{number}")
+            for number in range(_ACCOUNTS_OF_EACH)
+            for owner in range(_ORGANIZATIONS)
+        ]
+        await self._calls.connect(accounts, weekly_slots=_WEEKLY_SLOTS)
+        return accounts
+
+    async def single(self, accounts: Sequence[Account]) -> Rate:
+        return await self._rate("AddToQueue", accounts, _ADDED, self._add, at_once=1, connections=_CLIENTS)
+
+    async def batch(self, accounts: Sequence[Account]) -> Rate:
+        of_few = [account for account in accounts if account.organization_id in _WITH_BATCHES]
+        return await self._rate(
+            "BatchAddToQueue", of_few, _IN_BATCHES, self._add_batches, at_once=BATCH, connections=_BATCH_CLIENTS
+        )
+
+    async def _rate(
+        self, name: str, accounts: Sequence[Account], of_each: int, add: Add, *, at_once: int, connections: int
+    ) -> Rate:
+        _announce(name)
+        await add(await self._drafts(accounts, of_each))
+        taken, bare = [], []
+        for _ in range(_ROUNDS):
+            posts = await self._drafts(accounts, of_each)
+            async with self._profiler.recording(self._site.stack, f"queue-{name}"):
+                began = time.perf_counter()
+                slots = await add(posts)
+                taken.append((time.perf_counter() - began) / len(posts))
+            await self._site.streams.settled(lambda: None)
+            url = self._site.stack.database_urls["queue"]
+            bare.append(await bare_slots.inserted(url, slots, at_once=at_once, connections=connections))
+        return Rate(calls=taken, bare=bare)
+
+    async def _drafts(self, accounts: Sequence[Account], of_each: int) -> list[Post]:
+        """Creates drafts, of which Queue knows then."""
+        posts = await self._calls.drafts(accounts, of_each)
+        await self._site.streams.settled(lambda: None)
+        return posts
+
+    async def _add(self, posts: Sequence[Post]) -> list[Slot]:
+        slots: list[Slot] = []
+
+        async def add(number: int) -> None:
+            slots.append(await self._calls.add(posts[number]))
+
+        await made(len(posts), _CLIENTS, add)
+        return slots
+
+    async def _add_batches(self, posts: Sequence[Post]) -> list[Slot]:
+        slots, calls = list[Slot](), batches(posts)
+
+        async def add(number: int) -> None:
+            slots.extend(await self._calls.add_batch(calls[number]))
+
+        await made(len(calls), _BATCH_CLIENTS, add)
+        return slots
+
+    async def _timed(self, post: Post) -> float:
+        began = time.perf_counter()
+        await self._calls.add(post)
+        return time.perf_counter() - began
+
+
+def _announce(what: str) -> None:
+    print(f"measuring: {what}", file=sys.stderr, flush=True)
