@@ -205,7 +205,7 @@ class Rig:
     async def publish(self, context: str, payload: bytes) -> None:
         await self.nats.jetstream().publish(events_subject(context, "thing"), payload)
 
-    async def report(self, command: PublishCommand, state: int, version: int) -> None:
+    async def report(self, command: PublishCommand, state: int, version: int, *, state_reason: str = "") -> None:
         changed = PostJobChanged(organization_id=ORG)
         job = changed.post_job
         job.id, job.draft_id, job.version = f"job-{command.draft_id}", command.draft_id, version
@@ -213,7 +213,7 @@ class Rig:
         job.target.CopyFrom(command.target)
         job.slot_id, job.slot_revision = command.slot_id, command.slot_revision
         job.publish_time.CopyFrom(command.schedule_time)
-        job.external_url = "https://example.org/1"
+        job.external_url, job.state_reason = "https://example.org/1", state_reason
         await self.announce("publisher", changed, job.id)
 
     async def rows(self, sql: str) -> list[Any]:

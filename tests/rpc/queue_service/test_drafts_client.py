@@ -59,7 +59,8 @@ class OldDrafts(DraftsServiceServicer):
     async def GetDraft(self, request: GetDraftRequest, context: Context) -> GetDraftResponse:
         if request.draft_id == "missing":
             raise NotFound("DRAFT_NOT_FOUND", "no")
-        return GetDraftResponse(draft=DraftMessage(id=request.draft_id, revision=2, targets=[FEED]))
+        approved = request.draft_id == "approved"
+        return GetDraftResponse(draft=DraftMessage(id=request.draft_id, revision=2, targets=[FEED], approved=approved))
 
     async def CreateDraft(self, request: object, context: Context) -> NoReturn:
         raise AssertionError("Queue changes no draft")
@@ -145,3 +146,11 @@ async def test_all_callers_learn_that_drafts_is_away(free_port: Callable[[], int
             await ask(client, *keys(3))
     assert {type(each) for each in away.value.exceptions} <= {Unavailable, DeadlineExceeded}
     assert isinstance(channel, grpc.aio.Channel)
+
+
+async def test_drafts_says_whether_a_draft_is_approved() -> None:
+    async with client_of([(add_DraftsServiceServicer_to_server, OldDrafts())]) as client:
+        assert await client.is_approved("acme", "approved") is True
+        assert await client.is_approved("acme", "d1") is False
+        with pytest.raises(NotFound):
+            await client.is_approved("acme", "missing")

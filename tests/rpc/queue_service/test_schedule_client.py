@@ -138,3 +138,12 @@ async def test_a_schedule_is_read_with_the_categories_of_its_weekly_slots(rig: R
     )
     with pytest.raises(NotFound):
         await rig.client.timetable("acme", "other")
+
+
+async def test_offered_times_are_those_of_all_categories(rig: Rig) -> None:
+    end = NOW + timedelta(days=3)
+    found = await rig.client.offered_times(("acme", "page"), NOW, end)
+    assert [(each.time.hour - NOW.hour, each.category_id) for each in found[:3]] == [(1, ""), (2, "news"), (3, "sport")]
+    [asked] = rig.schedule.asked
+    assert (asked.after, asked.before, asked.of_category_only) == (timestamp(NOW), timestamp(end), False)
+    assert asked.known_schedule_version == 0

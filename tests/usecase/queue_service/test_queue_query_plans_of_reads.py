@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import TextClause, text
 
-from queue_service.adapters.postgres import queue_views, redispatch, slots
+from queue_service.adapters.postgres import circumstances, queue_views, redispatch, slots
 from queue_service.adapters.postgres.plans import pin_plans_of
 from servicekit.pg.session import Statement
 from testkit.clocks import START
@@ -24,8 +24,7 @@ async def crowded(queue: "Queue") -> "Queue":
     """Fills 200 accounts with 20,000 future slots."""
     pages = [f"page-{index}" for index in range(ACCOUNTS)]
     await queue.fill(pages, START + timedelta(days=1), timedelta(hours=1), EACH)
-    async with queue.database.statement() as connection:
-        await connection.execute(text("analyze"))
+    await analyze(queue)
     return queue
 
 
@@ -58,12 +57,35 @@ async def test_redispatch_reads_what_was_dispatched(crowded: "Queue") -> None:
         explaining.check(ACCOUNTS)
 
 
+@pytest.mark.parametrize("crowd", [(ACCOUNTS, EACH), (1, 10_000)], ids=["many accounts", "a long queue"])
+@pytest.mark.parametrize("is_calm", [False, True], ids=["statistics", "statistics from a calm"])
+async def test_explaining_a_slot_reads_it_and_its_neighbours(
+    queue: "Queue", crowd: tuple[int, int], *, is_calm: bool
+) -> None:
+    accounts, each = crowd
+    pages = [f"page-{index}" for index in range(accounts)]
+    if is_calm:
+        await analyze(queue)
+    await queue.fill_weekly(pages, START + timedelta(days=1), timedelta(hours=1), each)
+    if not is_calm:
+        await analyze(queue)
+    async with queue.database.engine.connect() as connection:
+        explaining: Any = Explaining(connection, growing={"slot", "slot_target", "account_queue"})
+        await circumstances.find_circumstances(explaining, "acme", "page-0-90")
+        [slot] = await slots.find_slots(explaining, [("acme", "page-0-90")])
+        explaining.check(1)
+        before = [slot.schedule_time - timedelta(hours=number) for number in range(1, 51)]
+        assert len(await circumstances.find_filling(explaining, slot, before)) == len(before)
+        day = slots.Day(account=slot.account, local_date=START.date(), start=before[23], end=before[0])
+        assert await slots.count_slots(explaining, [day]) == {(slot.account, START.date()): 23}
+        explaining.check(len(before))
+
+
 @pytest.mark.parametrize("known", [0, 60], ids=["no slots", "slots of one account"])
 async def test_counting_an_accounts_slots_reads_no_others(queue: "Queue", known: int) -> None:
     """Guards against statistics from before a backlog: all indexes look empty, and the planner takes any."""
     await queue.fill("page-0", START, timedelta(hours=1), known)
-    async with queue.database.statement() as connection:
-        await connection.execute(text("analyze"))
+    await analyze(queue)
     await queue.fill([f"page-{index}" for index in range(1, ACCOUNTS)], START, timedelta(hours=1), EACH)
     scans = [each async for each in _scans_of_slot(queue, queue_views._VIEW)]
     assert {node["Index Name"] for node in scans} == {"slot_live_time"}
@@ -76,6 +98,11 @@ async def test_counting_an_accounts_slots_reads_their_index_only(crowded: "Queue
     scans = [each async for each in _scans_of_slot(crowded, queue_views._VIEW)]
     [whole] = [node for node in scans if "infinity" in node["Index Cond"]]
     assert whole["Node Type"] == "Index Only Scan"
+
+
+async def analyze(queue: "Queue") -> None:
+    async with queue.database.statement() as connection:
+        await connection.execute(text("analyze"))
 
 
 async def _scans_of_slot(queue: "Queue", statement: TextClause | Statement) -> AsyncIterator[dict[str, Any]]:
