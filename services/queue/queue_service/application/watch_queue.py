@@ -5,7 +5,7 @@ read slowly is sent the newest state of each slot, and costs no more than the na
 """
 
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -99,8 +99,11 @@ class _Watch:
         self._point: Point
         self._mark: Mark
         self._state: QueueState
-        # The slots that were found not to be SCHEDULED when they were last looked for.
-        self._dispatched: dict[str, tuple[str, int]] = {}
+        # The slots that were found not to be SCHEDULED when they were last looked for; those of them that have not been
+        # sent yet; and the mark's `low` after these.
+        self._dispatched: Mapping[str, tuple[str, int]] = {}
+        self._unsent: list[str] = []
+        self._next_low: datetime | None = None
         self._retry, self._retry_at = _FIRST_RETRY, 0.0
         self._has_changed, self._look_at = False, 0.0
         self._sent_at, self._sent = time.monotonic(), 0
@@ -122,7 +125,10 @@ class _Watch:
 
     async def next(self) -> list[News]:
         """Returns the next messages, or none after a while."""
-        news = await self._page() if self._mark.after else await self._changes()
+        if self._unsent:
+            news = await self._send_dispatched()
+        else:
+            news = await self._page() if self._mark.after else await self._changes()
         if news:
             self._sent_at, self._sent = time.monotonic(), self._mark.sequence
         return news
@@ -223,7 +229,7 @@ class _Watch:
                 view = await find_queue_view(session, self._account, now=now)
                 self._mark = replace(self._advanced(), settings=self._state.settings)
                 news.append(News(mark=self._mark, view=view))
-            news += await self._find_dispatched(session, now)
+            await self._find_dispatched(session, now)
         if self._state.limits != self._mark.limits:
             self._mark = replace(self._mark, limits=self._state.limits, after=Position())
         self._look_at = time.monotonic() + self._until_look(now)
@@ -233,23 +239,28 @@ class _Watch:
         self._pulse.seen = (await watching.read_states(session, [self._account]))[self._account]
         return self._pulse.seen
 
-    async def _find_dispatched(self, session: Session, now: datetime) -> list[News]:
-        """Returns slots that have left SCHEDULED without an event.
+    async def _find_dispatched(self, session: Session, now: datetime) -> None:
+        """Finds slots that have left SCHEDULED without an event.
 
         The first SCHEDULED slot is read before the others, so a slot that is dispatched in between is found.
         """
         if self._mark.low is None:
-            return []
+            return
         low = await watching.first_scheduled(session, self._account)
         found = await watching.find_not_scheduled(session, self._account, self._mark.low, now + MOST_LEAD)
-        changed = [(self._account[0], id_) for id_, seen in found.items() if self._dispatched.get(id_) != seen]
-        news: list[News] = []
-        for begin in range(0, len(changed), self._parts.rhythm.page):
-            slots = await find_slots(session.connection, changed[begin : begin + self._parts.rhythm.page])
-            news += [News(mark=self._mark, slot=slot) for slot in slots]
-        self._dispatched = dict(found)
-        self._mark = replace(self._mark, low=low)
-        if news:
+        self._unsent = [slot_id for slot_id, seen in found.items() if self._dispatched.get(slot_id) != seen]
+        self._dispatched, self._next_low = found, low
+        if not self._unsent:
+            self._mark = replace(self._mark, low=low)
+
+    async def _send_dispatched(self) -> list[News]:
+        size = self._parts.rhythm.page
+        now, self._unsent = self._unsent[:size], self._unsent[size:]
+        async with self._parts.database.read_session() as session:
+            slots = await find_slots(session.connection, [(self._account[0], slot_id) for slot_id in now])
+        news = [News(mark=self._mark, slot=slot) for slot in slots]
+        if not self._unsent:
+            self._mark = replace(self._mark, low=self._next_low)
             news[-1] = replace(news[-1], mark=self._mark)
         return news
 

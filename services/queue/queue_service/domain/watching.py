@@ -75,7 +75,7 @@ class Announced(NamedTuple):
     first: int
     until: int
     version: int
-    is_tried: bool = False
+    tries: int = 0
 
     def is_stored(self, slots: Mapping[str, QueueSlot], heard: int) -> bool:
         """Returns whether the slots, as they were read, have the change."""
@@ -102,23 +102,23 @@ class Pending:
 
     @property
     def has_fresh(self) -> bool:
-        return any(not each.is_tried for each in self._changes.values())
+        return any(not each.tries for each in self._changes.values())
 
     @property
     def has_tried(self) -> bool:
-        return any(each.is_tried for each in self._changes.values())
+        return any(each.tries for each in self._changes.values())
 
     def first(self, most: int, *, tried: bool) -> list[Announced]:
-        """Returns the earliest changes that have been tried, or that have not."""
-        wanted = (each for each in self._changes.values() if each.is_tried == tried)
-        return sorted(wanted, key=lambda each: each.first)[:most]
+        """Returns the earliest of the changes that have been tried least often, or not at all."""
+        wanted = (each for each in self._changes.values() if bool(each.tries) == tried)
+        return sorted(wanted, key=lambda each: (each.tries, each.first))[:most]
 
     def settle(self, stored: Iterable[Announced], tried: Iterable[Announced]) -> None:
         """Forgets changes that are stored, and notes that others are not yet."""
         for each in stored:
             del self._changes[each.change]
         for each in tried:
-            self._changes[each.change] = each._replace(is_tried=True)
+            self._changes[each.change] = each._replace(tries=each.tries + 1)
 
     def safe(self, position: int) -> int:
         """Returns the sequence up to which nothing is pending, if all events up to the position have been heard."""

@@ -15,7 +15,9 @@ _STATES = Statement("""
     select u.organization_id, u.id, q.next_due_time, coalesce(q.is_held_up, false) as is_held_up,
         q.arrangement, q.pause_time, q.pauser, q.pause_reason, q.hold_revision <> q.hold_stored_revision as is_pending,
         q.enabled and q.time_zone <> '' as is_enabled, q.time_zone, q.skip_next, q.skipped_times, q.late_action,
-        q.late_grace, q.pace, a.is_connected, q.tzdata_version, q.slots_behind
+        q.late_grace, q.pace, a.is_connected, coalesce(q.late_action, 'PUBLISH') as slots_late_action,
+        coalesce(q.late_grace, interval '10 minutes') as slots_late_grace,
+        coalesce(q.tzdata_version, '') as slots_release, coalesce(q.slots_behind, false) as slots_behind
     from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as u (organization_id, id)
     left join account_queue q on q.organization_id = u.organization_id and q.social_account_id = u.id
     left join social_account a on a.organization_id = u.organization_id and a.id = u.id
@@ -35,8 +37,9 @@ _SETTINGS = (
     "pace",
     "is_connected",
 )
-# What changes slots that no event announces: their latest times, and the local times of instants.
-_LIMITS = ("late_action", "late_grace", "tzdata_version", "slots_behind")
+# What changes slots without an event: their latest times, and the local times of instants. A queue that is absent has
+# the defaults, so that its first slot changes nothing.
+_LIMITS = ("slots_late_action", "slots_late_grace", "slots_release", "slots_behind")
 
 _FIRST_SCHEDULED = Statement("""
     select s.schedule_time from slot s
