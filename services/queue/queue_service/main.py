@@ -129,25 +129,22 @@ async def compose(settings: Settings) -> Process:
             (add_QueueAdminServiceServicer_to_server, _admin_servicer(backbone, new_slots, wake_repeat)),
         ],
         operations=backbone.operations(consumer, numbers=numbers),
-        consumers=[consumer],
-        loops=[
-            watches.feed,
-            *loops(
-                hand_over=_hand_over(backbone, commands, policy, new_slots),
-                recover_commands=RecoverCommands(
-                    database=database, clock=clock, commands=commands, policy=policy, wake=wake_repeat
-                ),
-                reslot_late=_reslot_late(backbone, parts, policy),
-                catch_up=CatchUp(database=database, clock=clock, mover=parts.mover),
-                complete_holds=CompleteHolds(database=database, keeper=parts.keeper),
-                complete_take_backs=CompleteTakeBacks(database=database, clock=clock, take_back=parts.take_back),
-                watch_overdue=watch_overdue,
-                count_slots=count_slots,
-                watched_queues=watches.queues,
-                wake=new_slots,
-                wake_repeat=wake_repeat,
+        consumers=[consumer, watches.feed],
+        loops=loops(
+            hand_over=_hand_over(backbone, commands, policy, new_slots),
+            recover_commands=RecoverCommands(
+                database=database, clock=clock, commands=commands, policy=policy, wake=wake_repeat
             ),
-        ],
+            reslot_late=_reslot_late(backbone, parts, policy),
+            catch_up=CatchUp(database=database, clock=clock, mover=parts.mover),
+            complete_holds=CompleteHolds(database=database, keeper=parts.keeper),
+            complete_take_backs=CompleteTakeBacks(database=database, clock=clock, take_back=parts.take_back),
+            watch_overdue=watch_overdue,
+            count_slots=count_slots,
+            watched_queues=watches.queues,
+            wake=new_slots,
+            wake_repeat=wake_repeat,
+        ),
         starters={"publish stream": backbone.ensure_stream(settings.publish_stream)},
         closers={f"channel to {service}": channel.close for service, channel in channels.items()},
     )

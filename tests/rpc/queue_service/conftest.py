@@ -170,6 +170,7 @@ class Rig:
     publisher: FakePublisher
     nats: Client
     database_url: str
+    settings: Settings
 
     def draft(self, draft_id: str, *targets: tuple[str, str, str]) -> None:
         self.drafts.drafts[draft_id] = Draft(
@@ -254,22 +255,21 @@ async def rig(database_url: str, fresh_nats: EmbeddedNats) -> AsyncIterator[Rig]
         await neighbour(add_DraftsServiceServicer_to_server, drafts),
         await neighbour(add_SocialAccountServiceServicer_to_server, publisher),
     ]
-    process = await compose(
-        Settings(
-            listen="127.0.0.1:0",
-            database_url=Secret(database_url),
-            nats_url=fresh_nats.url,
-            schedule_target=f"127.0.0.1:{neighbours[0].port}",
-            drafts_target=f"127.0.0.1:{neighbours[1].port}",
-            publisher_target=f"127.0.0.1:{neighbours[2].port}",
-        )
+    settings = Settings(
+        listen="127.0.0.1:0",
+        database_url=Secret(database_url),
+        nats_url=fresh_nats.url,
+        schedule_target=f"127.0.0.1:{neighbours[0].port}",
+        drafts_target=f"127.0.0.1:{neighbours[1].port}",
+        publisher_target=f"127.0.0.1:{neighbours[2].port}",
     )
+    process = await compose(settings)
     nats = Client()
     await nats.connect(fresh_nats.url)
     async with running(process) as channel:
         assert isinstance(process.server, RpcServer)
         address = f"127.0.0.1:{process.server.port}"
-        yield Rig(QueueServiceStub(channel), address, schedule, drafts, publisher, nats, database_url)
+        yield Rig(QueueServiceStub(channel), address, schedule, drafts, publisher, nats, database_url, settings)
     await nats.close()
     for server in neighbours:
         await server.stop(0)

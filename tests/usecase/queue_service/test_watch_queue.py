@@ -137,6 +137,8 @@ async def test_a_slot_that_is_added_and_dispatched_while_away_is_sent(queue: "Qu
         await book(queue, "d1", ahead=timedelta(seconds=40))
         await watch.relay()
         await watcher.until_state("d1", "SCHEDULED")
+        await watch.queues.look()
+        await watcher.until(lambda: watcher.view is not None)
     queue.now = START + timedelta(seconds=20)
     await queue.hand_over.dispatch()
     async with watch.watching(watcher.mark) as again:
