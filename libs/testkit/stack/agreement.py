@@ -48,12 +48,14 @@ def _drafts(history: History) -> Iterator[str]:
         jobs[draft_of(job)].append(job)
     for draft in history.drafts:
         # A failure on a target that was removed from the draft does not count.
-        its_jobs = [
-            job["state"]
+        counted = [
+            job
             for job in jobs[draft["organization_id"], draft["id"]]
             if target_of(job)[2:] in draft["targets"] or job["state"] not in {"FAILED", "MISSED"}
         ]
-        if (expected := draft_state(its_jobs)) and draft["state"] != expected:
+        its_jobs = [job["state"] for job in counted]
+        given_up = any(job["state"] == "CANCELED" and target_of(job)[2:] in draft["targets"] for job in counted)
+        if (expected := draft_state(its_jobs, given_up=given_up)) and draft["state"] != expected:
             yield f"draft {draft['id']} is {draft['state']}, its jobs are {its_jobs}"
 
 
@@ -68,15 +70,18 @@ def slot_state(states: Sequence[str]) -> str | None:
     return states[0] if set(states) in ({"MISSED"}, {"CANCELED"}) else "FAILED"
 
 
-def draft_state(states: Sequence[str]) -> str | None:
-    """Returns the state of a draft that is in flight or whose jobs have all ended; None if its times decide."""
+def draft_state(states: Sequence[str], *, given_up: bool = False) -> str | None:
+    """Returns the state of a draft that is in flight or whose jobs have all ended; None if its times decide.
+
+    `given_up` says whether the job of a target that it still has was canceled.
+    """
     counted = [state for state in states if state != "CANCELED"]
     if {"SENDING", "UNKNOWN"} & set(counted):
         return "PUBLISHING"
     if not counted or not set(counted) <= ENDED:
         return None
     if set(counted) == {"PUBLISHED"}:
-        return "PUBLISHED"
+        return "PARTIALLY_PUBLISHED" if given_up else "PUBLISHED"
     if "NEEDS_ATTENTION" in counted:
         return "NEEDS_ATTENTION"
     return "PARTIALLY_PUBLISHED" if "PUBLISHED" in counted else "FAILED"

@@ -16,12 +16,17 @@ ENDED = frozenset({"PUBLISHED", "FAILED", "MISSED", "CANCELED", "NEEDS_ATTENTION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledged:
-    """The calls that were answered OK: (organization, id) of drafts and of slots, edits of drafts, and stops."""
+    """The calls that were answered OK: (organization, id) of drafts and of slots, edits of drafts, and stops.
+
+    `asked_to_remove` has the drafts that were to leave their queue, whatever the answer: one target may be out already,
+    and another one may still be taken back.
+    """
 
     drafts: Set[tuple[str, str]] = frozenset()
     slots: Set[tuple[str, str]] = frozenset()
     edits: Sequence[Edit] = ()
     removals: Sequence[Stop] = ()
+    asked_to_remove: Set[tuple[str, str]] = frozenset()
     pauses: Sequence[Stop] = ()
 
 

@@ -89,6 +89,7 @@ class Posting:
                 slots=frozenset(self._slots),
                 edits=tuple(self._edits),
                 removals=self._stopping.removals,
+                asked_to_remove=self._stopping.asked_to_remove,
                 pauses=self._stopping.pauses,
             ),
         )

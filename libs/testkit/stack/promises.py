@@ -105,11 +105,12 @@ def _finished(history: History) -> Iterator[str]:
 
 
 def _targets_kept(history: History) -> Iterator[str]:
-    """G2: a target of a draft whose account has a slot is not given up."""
+    """G2: a target of a draft whose account has a slot is not given up, unless somebody asked to remove it."""
     jobs = {target_of(row): row for row in history.jobs}
     for target in sorted(_booked(history)):
         job = jobs.get(target)
-        if job is None or job["state"] in {"CANCELED", "PENDING"}:
+        given_up = {"PENDING"} if target[:2] in history.acknowledged.asked_to_remove else {"CANCELED", "PENDING"}
+        if job is None or job["state"] in given_up:
             yield f"draft {target[1]} has the target {target[2:]}, its job is {job['state'] if job else 'missing'}"
 
 

@@ -1,6 +1,6 @@
 """Removals, moves and pauses of posts under faults; remembers what was stopped, from which answer until which call."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence, Set
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -28,6 +28,7 @@ class Stopping:
         self._tenant = tenant
         self._insist = insist
         self._stops: list[Stop] = []
+        self._asked_to_remove = set[tuple[str, str]]()
 
     @property
     def removals(self) -> Sequence[Stop]:
@@ -37,7 +38,12 @@ class Stopping:
     def pauses(self) -> Sequence[Stop]:
         return [stop for stop in self._stops if stop.what == PAUSE]
 
+    @property
+    def asked_to_remove(self) -> Set[tuple[str, str]]:
+        return frozenset(self._asked_to_remove)
+
     async def remove(self, draft: str, request_id: str) -> None:
+        self._asked_to_remove.add((self._tenant.organization_id, draft))
         for slot in await self._live(draft):
             await self._insist(partial(self._tenant.remove, slot.id, request_id=request_id))
             self._stopped(slot.social_account_id, REMOVAL)
