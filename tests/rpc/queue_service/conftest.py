@@ -20,6 +20,7 @@ from postflow.drafts.v1.draft_pb2 import Draft
 from postflow.drafts.v1.drafts_service_pb2 import GetDraftRequest, GetDraftResponse
 from postflow.drafts.v1.drafts_service_pb2_grpc import DraftsServiceServicer, add_DraftsServiceServicer_to_server
 from postflow.publisher.v1.publisher_events_pb2 import PostJobChanged
+from postflow.publisher.v1.publisher_service_pb2_grpc import add_PublisherServiceServicer_to_server
 from postflow.publisher.v1.social_account_pb2 import (
     SOCIAL_ACCOUNT_STATE_CONNECTED,
     SOCIAL_ACCOUNT_STATE_DISCONNECTED,
@@ -54,6 +55,7 @@ from servicekit.rpc import RpcServer, calling
 from servicekit.run import Secret
 from testkit.eventually import eventually
 from testkit.processes import running
+from tests.rpc.queue_service.fake_posts import FakePosts
 from topology import PUBLISH, events_subject
 
 ORG = "acme"
@@ -168,6 +170,7 @@ class Rig:
     schedule: FakeSchedule
     drafts: FakeDrafts
     publisher: FakePublisher
+    posts: FakePosts
     nats: Client
     database_url: str
     settings: Settings
@@ -249,11 +252,13 @@ def stamp(moment: datetime) -> Timestamp:
 
 @pytest.fixture
 async def rig(database_url: str, fresh_nats: EmbeddedNats) -> AsyncIterator[Rig]:
-    schedule, drafts, publisher = FakeSchedule(), FakeDrafts(), FakePublisher()
+    schedule, drafts, publisher, posts = FakeSchedule(), FakeDrafts(), FakePublisher(), FakePosts()
     neighbours = [
-        await neighbour(add_ScheduleServiceServicer_to_server, schedule),
-        await neighbour(add_DraftsServiceServicer_to_server, drafts),
-        await neighbour(add_SocialAccountServiceServicer_to_server, publisher),
+        await neighbour((add_ScheduleServiceServicer_to_server, schedule)),
+        await neighbour((add_DraftsServiceServicer_to_server, drafts)),
+        await neighbour(
+            (add_SocialAccountServiceServicer_to_server, publisher), (add_PublisherServiceServicer_to_server, posts)
+        ),
     ]
     settings = Settings(
         listen="127.0.0.1:0",
@@ -269,14 +274,14 @@ async def rig(database_url: str, fresh_nats: EmbeddedNats) -> AsyncIterator[Rig]
     async with running(process) as channel:
         assert isinstance(process.server, RpcServer)
         address = f"127.0.0.1:{process.server.port}"
-        yield Rig(QueueServiceStub(channel), address, schedule, drafts, publisher, nats, database_url, settings)
+        yield Rig(QueueServiceStub(channel), address, schedule, drafts, publisher, posts, nats, database_url, settings)
     await nats.close()
     for server in neighbours:
         await server.stop(0)
 
 
-async def neighbour(add: Callable[[Any, Any], None], servicer: object) -> RpcServer:
-    server = RpcServer(listen="127.0.0.1:0", servicers=[(add, servicer)], ids=Uuid7Source())
+async def neighbour(*servicers: tuple[Callable[[Any, Any], None], Any]) -> RpcServer:
+    server = RpcServer(listen="127.0.0.1:0", servicers=servicers, ids=Uuid7Source())
     await server.start()
     await server.set_serving(serving=True)
     return server

@@ -1,0 +1,58 @@
+"""A fake of Publisher's posts on a real gRPC server: it gives back all but those that have started."""
+
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import grpc
+
+from postflow.publisher.v1.post_job_pb2 import (
+    POST_JOB_STATE_CANCELED,
+    POST_JOB_STATE_SENDING,
+    PostJob,
+)
+from postflow.publisher.v1.publisher_service_pb2 import (
+    CANCEL_OUTCOME_CANCELED,
+    CANCEL_OUTCOME_TOO_LATE,
+    CancelPostJobsRequest,
+    CancelPostJobsResponse,
+    CancelResult,
+    SlotPost,
+)
+from postflow.publisher.v1.publisher_service_pb2_grpc import PublisherServiceServicer
+from servicekit.faults import Fault
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+@dataclass
+class FakePosts(PublisherServiceServicer):
+    # The drafts whose posts are being sent.
+    started: set[str] = field(default_factory=set)
+    fault: Fault | None = None
+    asked: list[SlotPost] = field(default_factory=list)
+
+    async def CancelPostJobs(self, request: CancelPostJobsRequest, context: Context) -> CancelPostJobsResponse:
+        self.asked += request.posts
+        if self.fault:
+            raise self.fault
+        return CancelPostJobsResponse(results=map(self._result, request.posts))
+
+    def _result(self, post: SlotPost) -> CancelResult:
+        job = PostJob(
+            id=f"job-{post.draft_id}",
+            draft_id=post.draft_id,
+            target=post.target,
+            slot_id=post.slot_id,
+            slot_revision=post.slot_revision,
+            version=100 + len(self.asked),
+            state=POST_JOB_STATE_SENDING,
+        )
+        if post.draft_id in self.started:
+            return CancelResult(outcome=CANCEL_OUTCOME_TOO_LATE, post_job=job)
+        job.state, job.state_reason = POST_JOB_STATE_CANCELED, "TAKEN_BACK"
+        return CancelResult(outcome=CANCEL_OUTCOME_CANCELED, post_job=job)
+
+    async def GetPostJob(self, request: object, context: Context) -> NoReturn:
+        raise AssertionError("Queue does not ask for it")
+
+    ListPostJobs = WithdrawContent = ResolvePostJob = ListHolds = PutHold = ReleaseHold = GetPostJob
