@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import TextClause, text
 
-from queue_service.adapters.postgres import circumstances, queue_views, redispatch, slots
+from queue_service.adapters.postgres import arrangement, circumstances, queue_views, redispatch, slots
 from queue_service.adapters.postgres.plans import pin_plans_of
 from servicekit.pg.session import Statement
 from testkit.clocks import START
@@ -79,6 +79,28 @@ async def test_explaining_a_slot_reads_it_and_its_neighbours(
         day = slots.Day(account=slot.account, local_date=START.date(), start=before[23], end=before[0])
         assert await slots.count_slots(explaining, [day]) == {(slot.account, START.date()): 23}
         explaining.check(len(before))
+
+
+@pytest.mark.parametrize("is_calm", [False, True], ids=["statistics", "statistics from a calm"])
+async def test_a_named_slot_is_looked_up_and_cleared_ones_are_counted_by_account(
+    queue: "Queue", *, is_calm: bool
+) -> None:
+    if is_calm:
+        await analyze(queue)
+    await queue.fill([f"page-{index}" for index in range(ACCOUNTS)], START, timedelta(hours=1), EACH)
+    await queue.rows("update slot set state = 'CANCELED', state_reason = 'CLEARED', next_emit_at = null returning 1")
+    if not is_calm:
+        await analyze(queue)
+    async with queue.database.engine.connect() as connection:
+        await pin_plans_of(connection)
+        explaining: Any = Explaining(connection, growing={"slot", "draft"})
+        assert await arrangement.find_account(explaining, "acme", "page-7-3") == "page-7"
+        assert (await arrangement.find_one(explaining, "acme", "page-7-3"))[0].slot_id == "page-7-3"
+        explaining.check(1)
+        later = START + timedelta(days=900)
+        assert await arrangement.count_cleared(explaining, ("acme", "page-7"), since=later) == 0
+        assert await arrangement.count_cleared(explaining, ("acme", "page-7"), since=START) == EACH
+        explaining.check(EACH)
 
 
 @pytest.mark.parametrize("known", [0, 60], ids=["no slots", "slots of one account"])
