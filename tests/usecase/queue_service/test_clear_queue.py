@@ -1,5 +1,6 @@
 """ClearQueue: everything that has not started is canceled, no matter when the call dies."""
 
+import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -170,3 +171,17 @@ async def test_thousands_of_slots_are_taken_back_page_by_page(queue: "Queue", ca
     assert answer.canceled_slots == 2400
     assert [len(page) for page in queue.publisher.asked] == [500, 500, 200]
     assert len(await queue.cancellations()) == 2400
+
+
+async def test_what_is_dispatched_meanwhile_is_given_back(queue: "Queue", call: Rearranging) -> None:
+    """Covers a dispatcher that has found the account due while the call has its lock."""
+    async with asyncio.TaskGroup() as group:
+        for _ in range(5):
+            queue.now += HOUR
+            group.create_task(queue.hand_over.dispatch())
+            group.create_task(call.clear())
+    await queue.hand_over.dispatch()
+    sent = {(command.slot_id, command.revision) for command in queue.stream.taken()}
+    given_back = {(post.slot_id, post.slot_revision) for page in queue.publisher.asked for post in page}
+    assert sent <= given_back
+    assert set((await queue.states()).values()) == {"CANCELED"}

@@ -1,5 +1,6 @@
 """RemoveFromQueue: slots that wait, and slots that Publisher has already."""
 
+import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -264,3 +265,15 @@ async def test_the_event_may_come_before_the_answer_is_applied(queue: "Queue", c
     answer = await call.remove("page-0", close_gap=True)
     assert [slot.id for slot in answer.moved_slots] == ["page-1", "page-2", "page-3"]
     assert len(await queue.cancellations()) == 1
+
+
+async def test_calls_at_once_remove_a_slot_once(queue: "Queue", call: Rearranging) -> None:
+    await dispatch_first(queue)
+    async with asyncio.TaskGroup() as group:
+        calls = [group.create_task(call.remove("page-0", request_id=f"r{number % 3}")) for number in range(6)]
+        cleared = group.create_task(call.clear())
+    assert {each.result().queue_slot.state for each in calls} == {QUEUE_SLOT_STATE_CANCELED}
+    assert list(cleared.result().too_late_slots) == []
+    assert set((await queue.states()).values()) == {"CANCELED"}
+    canceled = [each.slot_id for each in await queue.cancellations()]
+    assert sorted(canceled) == ["page-0", "page-1", "page-2", "page-3"]
