@@ -102,6 +102,13 @@ async def test_each_kind_of_change_is_planned(rig: "Rig") -> None:
     assert {each.etag for each in plans.values()} == {"3"}
 
 
+async def test_drafts_are_added_at_the_end_or_at_the_front(rig: "Rig") -> None:
+    await queued(rig)
+    for place, times in [("UNSPECIFIED", DAYS[3:5]), ("END", DAYS[3:5]), ("FRONT", DAYS[:2])]:
+        plan = await rig.stub.PlanQueue(request(add={"count": 2, "place": f"QUEUE_PLACE_{place}"}))
+        assert [after for draft, _, after in shown(plan) if not draft] == times
+
+
 async def test_a_planned_slot_says_which_slot_it_is_and_its_local_time(rig: "Rig") -> None:
     slots = await queued(rig)
     before = SystemClock().now()

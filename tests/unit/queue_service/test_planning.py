@@ -12,8 +12,8 @@ from queue_service.domain.arrangement import NO_CHANGE, Arrangement, Cancellatio
 from queue_service.domain.free_times import FreeTimes
 from queue_service.domain.moving import ToBottom, ToTop, move
 from queue_service.domain.planned_change import (
+    DecidedAtOnce,
     PlannedAdditions,
-    PlannedChange,
     PlannedClearing,
     PlannedMove,
     PlannedPause,
@@ -77,7 +77,7 @@ def test_the_functions_of_the_changes_decide(snapshot: Snapshot, late: int, over
     now = hour(late) + timedelta(minutes=30)
     free, earliest = FreeTimes(snapshot, READ), now + NOTICE
     order = Order(slot_ids=tuple(each.slot_id for each in reversed(snapshot.scheduled)))
-    expected: list[tuple[PlannedChange, Arrangement]] = [
+    expected: list[tuple[DecidedAtOnce, Arrangement]] = [
         (PlannedAdditions(count=3, category="news"), append(snapshot, READ, 3, "news", earliest=earliest)),
         (order, reorder(snapshot, order, {})),
         (PlannedShuffle(seed=7), shuffle(snapshot, 7)),
@@ -137,7 +137,7 @@ def test_a_canceled_slot_is_removed_without_effect_and_other_ended_ones_are_refu
     removal = PlannedRemoval(slot_id="a", close_gap=True)
     assert decide(removal, basis(queue_of(), ended={"a": SlotState.CANCELED})) == NO_CHANGE
     top = PlannedMove(slot_id="a", destination=ToTop())
-    cases: list[tuple[PlannedChange, SlotState | None, str]] = [
+    cases: list[tuple[DecidedAtOnce, SlotState | None, str]] = [
         (removal, SlotState.PUBLISHED, "SLOT_NOT_LIVE"),
         (top, SlotState.CANCELED, "SLOT_NOT_LIVE"),
         (top, None, "SLOT_NOT_FOUND"),

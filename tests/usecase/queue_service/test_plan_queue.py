@@ -13,6 +13,7 @@ from queue_service.domain.planned_change import (
     PlannedAdditions,
     PlannedChange,
     PlannedClearing,
+    PlannedInFront,
     PlannedMove,
     PlannedPause,
     PlannedRemoval,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 RESCHEDULE = OverduePolicy.RESCHEDULE
 CHANGES: list[PlannedChange] = [
     PlannedAdditions(count=3),
+    PlannedInFront(count=3),
     PlannedSchedule(max_posts_per_day=2),
     Order(draft_ids=("page-2", "page-1", "page-0")),
     PlannedClearing(),
@@ -77,6 +79,15 @@ async def test_additions_use_up_a_pending_skip(hourly: "Queue") -> None:
     planned = await plan(hourly, PlannedAdditions(count=2))
     assert hours(planned) == [("", None, 5), ("", None, 6)]
     assert planned.etag == "1"
+
+
+async def test_additions_in_front_shift_the_slots_up_to_the_free_times(hourly: "Queue") -> None:
+    await hourly.skip("page")
+    planned = await plan(hourly, PlannedInFront(count=2))
+    moved = [("page-0", 1, 3), ("page-1", 2, 4), ("page-2", 3, 5)]
+    assert hours(planned) == [("", None, 1), ("", None, 2), *moved]
+    assert planned.unchanged == 0
+    assert len((await plan(hourly, PlannedInFront(count=1000))).slots) == 1003
 
 
 async def test_a_thousand_additions_are_planned_with_the_times_that_they_need(hourly: "Queue") -> None:
@@ -169,6 +180,9 @@ async def test_changes_of_unknown_and_ended_slots_are_refused(hourly: "Queue") -
         ("gone", PlannedShuffle(seed=1), "ACCOUNT_NOT_FOUND"),
         ("gone", PlannedResumption(overdue=RESCHEDULE), "ACCOUNT_NOT_FOUND"),
         ("away", PlannedAdditions(count=1), "ACCOUNT_NOT_CONNECTED"),
+        ("away", PlannedInFront(count=1), "ACCOUNT_NOT_CONNECTED"),
+        ("bare", PlannedInFront(count=1), "NO_SCHEDULE"),
+        ("rare", PlannedInFront(count=1000), "HORIZON_EXHAUSTED"),
     ],
 )
 async def test_a_plan_is_refused_for_the_reasons_of_the_change(

@@ -4,6 +4,7 @@ It reads one moment of the database, without locks and over a connection that ca
 that decide for the change itself. Slots that new time zone data is about to move are planned with the times they have.
 """
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -19,15 +20,16 @@ from queue_service.application.arranger import COUNTED_FOR
 from queue_service.application.slot_time_reader import SlotTimeReader, TimesWanted, with_times
 from queue_service.application.times_on_demand import TimesOnDemand
 from queue_service.domain.account import AccountKey, AccountQueue
-from queue_service.domain.arrangement import Snapshot
+from queue_service.domain.arrangement import Arrangement, Snapshot
 from queue_service.domain.planned_change import (
     PlannedAdditions,
     PlannedChange,
+    PlannedInFront,
     PlannedMove,
     PlannedRemoval,
     PlannedSchedule,
 )
-from queue_service.domain.planning import Basis, Plan, check_change, decide, plan
+from queue_service.domain.planning import Basis, Plan, check_change, decide, front, plan
 from queue_service.domain.policy import Policy
 from queue_service.domain.reordering import Order
 from queue_service.domain.rescheduling import Timetable
@@ -69,7 +71,7 @@ class PlanQueue:
     async def __call__(self, account: AccountKey, change: PlannedChange) -> Plan:
         check_change(change)
         match change:
-            case PlannedAdditions():
+            case PlannedAdditions() | PlannedInFront():
                 return await self._plan_additions(account, change)
             case PlannedSchedule():
                 await self._accounts.require(account)
@@ -80,7 +82,7 @@ class PlanQueue:
                 await self._accounts.require(account)
         return await self._times(account, lambda read: self._plan(account, change, read))
 
-    async def _plan_additions(self, account: AccountKey, change: PlannedAdditions) -> Plan:
+    async def _plan_additions(self, account: AccountKey, change: PlannedAdditions | PlannedInFront) -> Plan:
         """Checks and reads what AddToQueue does."""
         await self._require_connected(account)
         categories = tuple(dict.fromkeys((change.category, "")))
@@ -89,7 +91,7 @@ class PlanQueue:
             read = (await self._read_times({account: wanted}))[account]
             return await self._plan(account, change, read)
 
-        few = TimesWanted(categories=categories)
+        few = TimesWanted(categories=categories, even_filled=isinstance(change, PlannedInFront))
         return await with_times(attempt, replace(few, count=few.count + change.count, needed=change.count))
 
     async def _require_connected(self, account: AccountKey) -> None:
@@ -114,7 +116,18 @@ class PlanQueue:
             snapshot = await _snapshot(session, account, read, now=now)
             ended = await _ended(session, change, snapshot)
         basis = Basis(snapshot=snapshot, now=now, policy=self._policy, read=read, ended=ended, timetable=timetable)
-        return plan(snapshot, decide(change, basis), now=now)
+        arrangement = (
+            await _put_in_front(change, basis) if isinstance(change, PlannedInFront) else decide(change, basis)
+        )
+        return plan(snapshot, arrangement, now=now)
+
+
+async def _put_in_front(change: PlannedInFront, basis: Basis) -> Arrangement:
+    queue, left = front(change, basis), change.count
+    while left:
+        left -= queue.put(left)
+        await asyncio.sleep(0)  # a step takes milliseconds, in which other posts may become due
+    return queue.arrangement
 
 
 async def _snapshot(session: Session, account: AccountKey, read: ReadTimes | None, *, now: datetime) -> Snapshot:

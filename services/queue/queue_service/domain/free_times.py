@@ -4,6 +4,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta
+from itertools import islice
 from typing import NamedTuple
 
 from civil.days import local_day
@@ -30,6 +31,13 @@ class Head(NamedTuple):
 
     filled: Sequence[datetime]
     free: Seat
+
+
+class Line(NamedTuple):
+    """The slot times of a category up to the last of some free ones, and the seats there."""
+
+    times: Sequence[datetime]
+    free: Sequence[Seat]
 
 
 class FreeTimes:
@@ -69,6 +77,15 @@ class FreeTimes:
         if not times.last:
             raise MoreTimes(start, category, at_least=slots + 1)
         return None
+
+    def line(self, category: str, start: datetime, most: int) -> Line:
+        """Takes the first free seats of one category from `start` on, at most so many."""
+        times = self._require_times(start, category, at_least=most)
+        free = list(islice(self._open(times, self._begin(start, category)), most))
+        if len(free) < most and not times.last:
+            raise MoreTimes(start, category, at_least=len(times.times) + most)
+        last = free[-1] + 1 if free else 0
+        return Line(times.times[bisect_left(times.times, start) : last], [self._seat(times, index) for index in free])
 
     def seat_of(self, category: str, time: datetime) -> Seat:
         """Returns the seat at a slot time, whether it is free or not."""

@@ -13,7 +13,15 @@ from queue_service.domain.resuming import OverduePolicy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedAdditions:
-    """New drafts of one category, one after the other."""
+    """New drafts of one category, one after the other at the end."""
+
+    count: int
+    category: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedInFront:
+    """New drafts of one category, one after the other at the front."""
 
     count: int
     category: str = ""
@@ -64,7 +72,7 @@ class PlannedMove:
     destination: Destination
 
 
-PlannedChange: TypeAlias = (
+DecidedAtOnce: TypeAlias = (
     PlannedAdditions
     | PlannedSchedule
     | Order
@@ -75,3 +83,4 @@ PlannedChange: TypeAlias = (
     | PlannedRemoval
     | PlannedMove
 )
+PlannedChange: TypeAlias = DecidedAtOnce | PlannedInFront

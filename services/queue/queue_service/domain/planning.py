@@ -11,11 +11,14 @@ from typing import NamedTuple, assert_never
 from queue_service.domain.appending import append
 from queue_service.domain.arrangement import NO_CHANGE, Arrangement, SeatedSlot, Snapshot
 from queue_service.domain.free_times import FreeTimes
+from queue_service.domain.many_in_front import ManyInFront
 from queue_service.domain.moving import move
 from queue_service.domain.planned_change import (
+    DecidedAtOnce,
     PlannedAdditions,
     PlannedChange,
     PlannedClearing,
+    PlannedInFront,
     PlannedMove,
     PlannedPause,
     PlannedRemoval,
@@ -78,13 +81,17 @@ def check_change(change: PlannedChange) -> None:
         check_order(change)
 
 
-def decide(change: PlannedChange, basis: Basis) -> Arrangement:
+def front(change: PlannedInFront, basis: Basis) -> ManyInFront:
+    """Returns the queue as it is before the drafts are put in front, which may take longer than other decisions."""
+    return ManyInFront(basis.snapshot, _require_read(basis), change.category, earliest=basis.earliest)
+
+
+def decide(change: DecidedAtOnce, basis: Basis) -> Arrangement:
     """Returns what the change would do. Dispatched slots that it concerns are taken to be given back by Publisher."""
     snapshot, now, notice = basis.snapshot, basis.now, basis.policy.notice
     match change:
         case PlannedAdditions(count=count, category=category):
-            assert basis.read is not None
-            return append(snapshot, basis.read, count, category, earliest=basis.earliest)
+            return append(snapshot, _require_read(basis), count, category, earliest=basis.earliest)
         case PlannedSchedule():
             assert basis.timetable is not None
             return reschedule(snapshot, basis.timetable.changed(change), now=now, notice=notice)
@@ -128,6 +135,11 @@ def plan(snapshot: Snapshot, arrangement: Arrangement, *, now: datetime) -> Plan
 def _new_time(slot: PlannedSlot) -> datetime:
     assert slot.seat is not None
     return slot.seat.time
+
+
+def _require_read(basis: Basis) -> ReadTimes:
+    assert basis.read is not None
+    return basis.read
 
 
 def _pause(change: PlannedPause, basis: Basis) -> Arrangement:

@@ -11,6 +11,7 @@ from queue_service.domain.planned_change import (
     PlannedAdditions,
     PlannedChange,
     PlannedClearing,
+    PlannedInFront,
     PlannedMove,
     PlannedPause,
     PlannedRemoval,
@@ -22,6 +23,7 @@ from queue_service.domain.planning import Plan, PlannedSlot
 from queue_service.wire.pauses import overdue_policy
 from queue_service.wire.rearrangements import destination, order
 from queue_service.wire.schedules import weekly_slot
+from queue_service.wire.slots import is_in_front
 from servicekit.faults import InvalidField
 from servicekit.timestamps import moment, timestamp
 
@@ -73,8 +75,9 @@ def _planned_slot(slot: PlannedSlot) -> queue_service_pb2.PlannedSlot:
     )
 
 
-def _additions(request: _Request) -> PlannedAdditions:
-    return PlannedAdditions(count=_given(request.add.count, "count"), category=request.add.category_id)
+def _additions(request: _Request) -> PlannedAdditions | PlannedInFront:
+    kind = PlannedInFront if is_in_front(request.add.place) else PlannedAdditions
+    return kind(count=_given(request.add.count, "count"), category=request.add.category_id)
 
 
 def _given(number: int, field: str) -> int:
