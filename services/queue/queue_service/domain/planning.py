@@ -35,7 +35,8 @@ from queue_service.domain.schedule_check import ReadTimes
 from queue_service.domain.seat import Seat
 from queue_service.domain.shifting import shuffle
 from queue_service.domain.slot import HORIZON, SlotState
-from servicekit.faults import InvalidField, NotFound, Refused
+from queue_service.domain.take_back import slot_not_found, slot_not_live
+from servicekit.faults import InvalidField
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +170,5 @@ def _require_live(slot_id: str, snapshot: Snapshot, basis: Basis) -> SeatedSlot:
     if slot := snapshot.find(slot_id):
         return slot
     if state := basis.ended.get(slot_id):
-        metadata = {"slot_id": slot_id, "state": state}
-        raise Refused("SLOT_NOT_LIVE", f"slot {slot_id} has ended: it is {state}", metadata=metadata)
-    raise NotFound("SLOT_NOT_FOUND", f"the account has no slot {slot_id}", metadata={"slot_id": slot_id})
+        raise slot_not_live(slot_id, state)
+    raise slot_not_found(slot_id)
