@@ -9,6 +9,7 @@ from sqlalchemy import TextClause, text
 
 from queue_service.adapters.postgres import arrangement, circumstances, queue_views, redispatch, slots
 from queue_service.adapters.postgres.plans import pin_plans_of
+from queue_service.adapters.postgres.plans import pin_plans, pin_plans_of
 from servicekit.pg.session import Statement
 from testkit.clocks import START
 from testkit.plans import Explaining, planned_on
@@ -101,6 +102,21 @@ async def test_a_named_slot_is_looked_up_and_cleared_ones_are_counted_by_account
         assert await arrangement.count_cleared(explaining, ("acme", "page-7"), since=later) == 0
         assert await arrangement.count_cleared(explaining, ("acme", "page-7"), since=START) == EACH
         explaining.check(EACH)
+
+
+async def test_a_plan_reads_the_slots_of_its_account(crowded: "Queue") -> None:
+    account = ("acme", "page-7")
+    async with crowded.database.engine.connect() as connection:
+        explaining: Any = Explaining(connection, growing={"slot", "draft", "account_queue"})
+        await pin_plans(explaining)
+        assert len(await arrangement.find_seated(explaining, account)) == EACH
+        explaining.check(EACH)
+        del explaining.read[:]
+        assert await arrangement.find_counted(explaining, account, since=START) == ()
+        names = ["page-7-1", "page-7-2", "nobody"]
+        for are_drafts in (False, True):
+            assert len(await arrangement.find_states(explaining, account, names, are_drafts=are_drafts)) == 2
+        explaining.check(len(names))
 
 
 @pytest.mark.parametrize("known", [0, 60], ids=["no slots", "slots of one account"])
