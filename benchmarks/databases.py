@@ -32,6 +32,10 @@ class Databases:
             position: str = await queue.fetchval("select pg_current_wal_insert_lsn()::text")
         return position
 
+    async def analyze(self, service: str) -> None:
+        """Takes statistics, as autovacuum does within minutes: without them, plans are made for empty tables."""
+        await self._connections[service].execute("analyze")
+
     async def value(self, service: str, query: str, *values: object) -> int:
         return int(await self._connections[service].fetchval(query, *values))
 

@@ -36,10 +36,12 @@ _MOST_GROWTH, _MOST_PER_ADD, _MOST_PER_ITEM = 1.1, 2500.0, 100.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """Seconds per slot, and those of the bare INSERT, of each round."""
+    """Seconds per slot, those of the bare INSERT, and of CPU until its events have settled, of each round."""
 
-    calls: Sequence[float]
-    bare: Sequence[float]
+    calls: list[float]
+    bare: list[float]
+    queue_cpu: list[float]
+    cpu: list[float]
 
 
 async def measure(depth: int, profiler: Profiler) -> list[Result]:
@@ -84,6 +86,8 @@ def _rate(name: str, rate: Rate, what: str, target: float, note: str) -> list[Re
         Result(name=name, value=taken, unit=f"us per {what}", target=target),
         Result(name=f"{name}, rate", value=1e6 / taken, unit=f"{what}s a second"),
         Result(name=f"{name} against the floor", value=taken, unit=f"us per {what}", baseline=bare, note=note),
+        Result(name=f"{name}, CPU of Queue's process", value=median(rate.queue_cpu) * 1e6, unit=f"us per {what}"),
+        Result(name=f"{name}, CPU of everything", value=median(rate.cpu) * 1e6, unit=f"us per {what}"),
     ]
 
 
@@ -134,17 +138,21 @@ class _Bench:
     ) -> Rate:
         _announce(name)
         await add(await self._drafts(accounts, of_each))
-        taken, bare = [], []
+        await self._site.stored.analyze("queue")
+        rate = Rate(calls=[], bare=[], queue_cpu=[], cpu=[])
         for _ in range(_ROUNDS):
             posts = await self._drafts(accounts, of_each)
+            processes = self._site.processes()
             async with self._profiler.recording(self._site.stack, f"queue-{name}"):
-                began = time.perf_counter()
+                cpu, began = processes.cpu(), time.perf_counter()
                 slots = await add(posts)
-                taken.append((time.perf_counter() - began) / len(posts))
-            await self._site.streams.settled(lambda: None)
+                rate.calls.append((time.perf_counter() - began) / len(posts))
+                used = await self._site.streams.settled(lambda: processes.since(cpu))  # noqa: B023 - awaited at once
+            rate.queue_cpu.append(used["queue"] / len(posts))
+            rate.cpu.append(sum(used.values()) / len(posts))
             url = self._site.stack.database_urls["queue"]
-            bare.append(await bare_slots.inserted(url, slots, at_once=at_once, connections=connections))
-        return Rate(calls=taken, bare=bare)
+            rate.bare.append(await bare_slots.inserted(url, slots, at_once=at_once, connections=connections))
+        return rate
 
     async def _drafts(self, accounts: Sequence[Account], of_each: int) -> list[Post]:
         """Creates drafts, of which Queue knows then."""

@@ -1,7 +1,8 @@
 from benchmarks.queue_calls import BATCH, Account, Post, batches
 from benchmarks.queues import Rate, growth, rates
 
-FAST, SLOW = Rate(calls=[90e-6, 100e-6, 300e-6], bare=[20e-6, 25e-6, 30e-6]), Rate(calls=[3e-3], bare=[1e-3])
+FAST = Rate(calls=[90e-6, 100e-6, 300e-6], bare=[20e-6, 25e-6, 30e-6], queue_cpu=[80e-6], cpu=[200e-6])
+SLOW = Rate(calls=[3e-3], bare=[1e-3], queue_cpu=[1e-3], cpu=[2e-3])
 
 
 def test_growth_is_the_ratio_of_the_medians() -> None:
@@ -17,6 +18,8 @@ def test_a_rate_is_the_median_of_its_rounds_beside_its_floor() -> None:
     assert (round(batch.value, 6), batch.meets_target) == (100, True)
     assert round(found["BatchAddToQueue of 1,000, rate"].value) == 10_000
     assert round(found["BatchAddToQueue of 1,000 against the floor"].ratio or 0, 6) == 4
+    assert round(found["BatchAddToQueue of 1,000, CPU of Queue's process"].value) == 80
+    assert round(found["BatchAddToQueue of 1,000, CPU of everything"].value) == 200
     assert not found["AddToQueue, 16 clients, 400 accounts"].meets_target
     assert round(found["AddToQueue, 16 clients, 400 accounts, rate"].value) == 333
 

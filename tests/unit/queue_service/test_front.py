@@ -124,7 +124,7 @@ def test_a_category_without_free_times_goes_to_the_front_of_the_others() -> None
     assert shown(put(queue, "news", unkept=at(1, 3), news=at(2))) == "n1 x2 a3"
 
 
-def test_a_draft_of_a_category_shifts_among_the_others_at_times_that_none_keeps() -> None:
+def test_a_draft_of_a_category_shifts_at_times_that_none_keeps() -> None:
     queue = queue_of(slot("a", hour(1)), slot("x", hour(2), category="news"), slot("b", hour(3)))
     assert shown(put(queue, unkept=HOURLY)) == "n1 a2 x3 b4"
 
