@@ -5,7 +5,7 @@ Each call gets the slots, or the refusal, that it would get if the calls had com
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from queue_service.adapters.postgres.accounts import save_frontiers, save_skips
@@ -56,12 +56,14 @@ class _Locked:
     drafts: dict[DraftKey, LockedDraft]
     taken: TakenTimes
     openings: dict[AccountKey, Openings]
+    # Of the newest slots, which are not stored yet.
+    sequences: dict[AccountKey, int] = field(default_factory=dict)
 
     def add(self, slots: Sequence[QueueSlot], draft: DraftKey) -> None:
         self.taken.add(slots)
         self.drafts[draft] = self.drafts[draft].with_slots(slot.as_blocking() for slot in slots)
         for slot in slots:
-            self.queues[slot.account] = replace(self.queues[slot.account], last_sequence=slot.sequence)
+            self.sequences[slot.account] = slot.sequence
 
     def expect(self, readings: Iterable[Reading]) -> None:
         """Announces the drafts that are still to get times."""
@@ -158,6 +160,7 @@ class SlotBooker:
                 schedule_time=reading.schedule_time,
                 origin=SlotOrigin.EXACT,
                 tzdata_version=self._release,
+                last_sequence=locked.sequences.get(account, 0),
             )
             for account in reading.accounts
         ]
@@ -184,6 +187,7 @@ class SlotBooker:
             # Schedule computed the instant, we compute the local time. The slot gets the older of the two releases, so
             # that a process with a newer one checks it.
             tzdata_version=min(opening.tzdata_version, self._release),
+            last_sequence=locked.sequences.get(account, 0),
         )
 
     async def _store(

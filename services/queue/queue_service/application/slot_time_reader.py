@@ -112,7 +112,7 @@ class SlotTimeReader:
     ) -> list[tuple[datetime, Mapping[AccountKey, AccountQueue]]]:
         """Returns the time and what Queue knows of the accounts, for several calls that are in flight."""
         async with self._database.read_session() as session:
-            now = await self._clock.now(session.connection)
+            now = await self._clock.now(session)
             known = await find_queues(session, set(chain.from_iterable(asked)))
         return [(now, known)] * len(asked)
 

@@ -26,6 +26,8 @@ class Place:
     nominal: datetime | None = None
     # The tzdata release that converted between the instant and the local time.
     tzdata_version: str
+    # The sequence of the account's newest slot, if that is not stored yet.
+    last_sequence: int = 0
 
 
 def check_exact_time(schedule_time: datetime, now: datetime) -> None:
@@ -59,7 +61,7 @@ def book(
         state=SlotState.SCHEDULED,
         origin=seat.origin,
         revision=1,
-        sequence=next_sequence(place.queue.last_sequence, now),
+        sequence=next_sequence(max(place.queue.last_sequence, place.last_sequence), now),
         targets=tuple(SlotTarget(channel=target.channel, destination=target.destination) for target in targets),
         not_after=not_after,
         time_zone=seat.time_zone,

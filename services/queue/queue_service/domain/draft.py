@@ -42,6 +42,8 @@ class Draft:
         return self.account_ids.issuperset(accounts)
 
     def without(self, targets: Collection[Target]) -> "Draft":
+        if not targets:
+            return self
         return replace(self, targets=tuple(target for target in self.targets if target not in targets))
 
     def accounts(self, asked: Sequence[str]) -> tuple[str, ...]:
