@@ -105,3 +105,10 @@ async def test_a_slot_whose_time_has_passed_has_no_earlier_times(queue: "Queue")
     queue.now, queue.schedule.asked = NOON + DAY, 0
     assert passed(await explained(queue, slot_id)) == []
     assert queue.schedule.asked == 0
+
+
+async def test_a_slot_does_not_fill_a_time_that_it_could_have_had(queue: "Queue") -> None:
+    await queue.put_schedule("page", *DAILY)
+    await queue.save_draft("d0", "page")
+    [slot] = await queue.at("d0", NOON + timedelta(seconds=30))
+    assert passed(await explained(queue, slot.id)) == ["GAP"]
