@@ -8,6 +8,7 @@ import pytest
 from queue_service.domain.circumstances import Circumstances
 from queue_service.domain.explaining import explain
 from queue_service.domain.job import JobState
+from queue_service.domain.late_policy import LateAction, LatePolicy
 from queue_service.domain.passed_times import PassedTime, PassReason
 from queue_service.domain.slot import QueueSlot, SlotState, TakingBack
 from testkit.clocks import START
@@ -30,7 +31,7 @@ def test_a_slot_that_nothing_prevents_reads_like_this() -> None:
     passed = tuple(PassedTime(START, reason) for reason in (PassReason.FILLED, PassReason.FILLED, PassReason.SKIPPED))
     assert summed_up(slot, passed=passed) == (
         "Draft d1 is to go out on account page at 2026-03-02 05:00 in America/New_York (2026-03-02 10:00:00 UTC). "
-        "It was the next free slot time when the draft was added. "
+        "It was the next free slot time when the draft was added, or the next of all at the front of the queue. "
         "Of the 3 slot times before it, 2 are filled and 1 is left empty by SkipNextSlot. "
         "It is handed to Publisher shortly before its time, and nothing is known to prevent that. "
         "If it has not gone out by 2026-03-03 10:00:00 UTC, it is missed."
@@ -57,6 +58,26 @@ def test_an_obstacle_takes_the_place_of_the_promise() -> None:
 
 def test_a_paused_slot_is_not_missed() -> None:
     assert "is missed" not in summed_up(slot_of(), pause_time=START)
+
+
+@pytest.mark.parametrize("state", [JobState.SENDING, JobState.UNKNOWN, JobState.PUBLISHED])
+def test_a_slot_with_a_post_that_has_started_is_not_missed(state: JobState) -> None:
+    assert "is missed" not in summed_up(slot_of(target(state), target(JobState.READY, channel="x"), state=SENT))
+
+
+def test_a_latest_time_that_has_passed_is_not_promised() -> None:
+    text = summed_up(slot_of(), now=START + 26 * HOUR)
+    assert "Its latest time, 2026-03-03 10:00:00 UTC, has passed." in text
+    assert "is missed" not in text
+
+
+def test_the_late_policy_says_when_a_slot_moves() -> None:
+    policy = LatePolicy(grace=HOUR, action=LateAction.RESLOT)
+    moves = "If it has not been handed over by 2026-03-02 11:00:00 UTC, it moves to the next free slot time."
+    assert moves in summed_up(slot_of(), late_policy=policy)
+    # The loop that moves late slots passes over accounts that are held up.
+    assert "it is missed" in summed_up(slot_of(), late_policy=policy, is_disabled=True)
+    assert "it is missed" in summed_up(slot_of(state=SENT), late_policy=policy)
 
 
 @pytest.mark.parametrize("state", list(JobState))

@@ -8,6 +8,7 @@ import pytest
 from queue_service.application.follow_accounts import follow_accounts
 from queue_service.domain.account import Connection
 from queue_service.domain.job import JobState
+from queue_service.domain.late_policy import LateAction, LatePolicy
 from queue_service.domain.policy import Policy
 from queue_service.domain.resuming import OverduePolicy
 from servicekit.faults import NotFound, Unavailable
@@ -96,7 +97,7 @@ async def test_a_slot_is_explained_while_the_other_services_are_down(queue: "Que
     queue.accounts.fault = queue.drafts.fault = queue.schedule.fault = down
     found = await explained(queue, slot_id)
     assert (reasons(found), found.passed_times) == (["NOT_DUE"], ())
-    assert "could not be read, because Schedule does not answer" in found.summary
+    assert "could not be read from Schedule" in found.summary
 
 
 async def test_a_slot_behind_too_many_unanswered_posts_is_held_back(
@@ -173,6 +174,14 @@ async def test_a_slot_that_is_being_taken_back_says_so(queue: "Queue") -> None:
         await tx.execute(Statement("update slot set taking_back = 'CANCEL'"))
     found = await explained(queue, command.slot_id)
     assert "Publisher is asked to give it back, so that it is canceled." in found.summary
+
+
+async def test_the_late_policy_of_the_queue_is_explained(queue: "Queue") -> None:
+    slot_id = await booked(queue)
+    await Pausing(queue).update(late_policy=LatePolicy(grace=HOUR, action=LateAction.RESLOT))
+    assert (
+        "by 2026-03-02 11:00:00 UTC, it moves to the next free slot time" in (await explained(queue, slot_id)).summary
+    )
 
 
 async def test_the_last_move_is_the_reason_of_the_time(queue: "Queue") -> None:

@@ -31,9 +31,9 @@ async def test_times_before_a_slot_are_filled_by_others(queue: "Queue") -> None:
         (NOON, "FILLED", slots[0], "d0"),
         (NOON + DAY, "FILLED", slots[1], "d1"),
     ]
-    assert "It was the next free slot time when the draft was added." in found.summary
+    assert "It was the next free slot time when the draft was added" in found.summary
     assert "Of the 2 slot times before it, 2 are filled." in found.summary
-    assert "at 2026-03-04 12:00 in UTC (2026-03-04 12:00:00 UTC)" in found.summary
+    assert "on account page at 2026-03-04 12:00:00 UTC." in found.summary
 
 
 async def test_a_skipped_time_is_shown_as_such(queue: "Queue") -> None:

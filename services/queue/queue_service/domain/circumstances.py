@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from queue_service.domain.late_policy import DEFAULT_POLICY, LatePolicy
 from queue_service.domain.slot import TakingBack
 
 
@@ -22,8 +23,14 @@ class Circumstances:
     is_disabled: bool = False
     is_connected: bool | None = None
     next_due_time: datetime | None = None
+    late_policy: LatePolicy = DEFAULT_POLICY
     max_posts_per_day: int = 0
     time_zone: str = ""
     skipped_times: tuple[datetime, ...] = ()
     category_id: str = ""
     is_approved: bool | None = None
+
+    @property
+    def is_held_up(self) -> bool:
+        """Returns whether dispatch passes over the account."""
+        return self.pause_time is not None or self.is_disabled or self.is_connected is False

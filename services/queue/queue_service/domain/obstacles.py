@@ -69,8 +69,7 @@ def _is_held_back(slot: QueueSlot, known: Circumstances) -> bool:
 
     It never does so without this reason: an account's next due time is otherwise not later than its first slot.
     """
-    is_held_up = known.pause_time or known.is_disabled or known.is_connected is False
-    if slot.state is not SlotState.SCHEDULED or is_held_up or known.next_due_time is None:
+    if slot.state is not SlotState.SCHEDULED or known.is_held_up or known.next_due_time is None:
         return False
     return known.next_due_time > slot.schedule_time
 

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from queue_service.domain.circumstances import Circumstances
 from queue_service.domain.job import ENDED, JobState
+from queue_service.domain.late_policy import LateAction
 from queue_service.domain.obstacles import Obstacle
 from queue_service.domain.passed_times import MOST_PASSED, PassedTime, PassReason
 from queue_service.domain.slot import LIVE, QueueSlot, SlotState, SlotTarget, TakingBack
@@ -13,7 +14,7 @@ from queue_service.domain.wording import counted, duration, instant, listed, sen
 
 _MOST_TARGETS = 10
 _TIME = {
-    "NEXT_FREE": "it was the next free slot time when the draft was added",
+    "NEXT_FREE": "it was the next free slot time when the draft was added, or the next of all at the front of the queue",
     "CHOSEN": "the caller chose this time",
     "DRAFT_TIME": "the draft asks for this time",
     "REORDERED": "ReorderQueue gave it this time",
@@ -63,6 +64,7 @@ _JOBS = {
     JobState.CANCELED: "was canceled",
     JobState.NEEDS_ATTENTION: "may be out, and needs a person",
 }
+_STARTED = ENDED | {JobState.SENDING, JobState.UNKNOWN}
 _TAKING_BACK = {
     TakingBack.RETURN: "Publisher is asked to give it back, so that it returns to the queue",
     TakingBack.CANCEL: "Publisher is asked to give it back, so that it is canceled",
@@ -91,7 +93,7 @@ def _live(slot: QueueSlot, known: Circumstances, obstacles: Sequence[Obstacle], 
         f"draft {slot.draft_id} is to go out on account {slot.social_account_id} at {_time_of(slot)}",
         *_progress(slot, known, obstacles, now),
         *_hindrances(obstacles),
-        *([] if known.pause_time else [f"if it has not gone out by {instant(slot.not_after)}, it is missed"]),
+        *_too_late(slot, known, now),
     ]
 
 
@@ -116,6 +118,20 @@ def _hindrances(obstacles: Sequence[Obstacle]) -> Iterator[str]:
             whose = f"{_name(obstacle.target)} does not go out yet" if obstacle.target else "it does not go out yet"
             until = f", until {instant(obstacle.clear_time)}" if obstacle.clear_time else ""
             yield f"{whose}: {obstacle.message}{until}"
+
+
+def _too_late(slot: QueueSlot, known: Circumstances, now: datetime) -> Iterator[str]:
+    """Says what happens if it does not go out in time, unless its queue is paused or a post of it has started."""
+    policy, is_scheduled = known.late_policy, slot.state is SlotState.SCHEDULED
+    if known.pause_time or any(target.job_state in _STARTED for target in slot.targets):
+        return
+    if now > slot.not_after:
+        yield f"its latest time, {instant(slot.not_after)}, has passed"
+    elif policy.action is LateAction.RESLOT and is_scheduled and not known.is_held_up:
+        until = instant(slot.schedule_time + policy.grace)
+        yield f"if it has not been handed over by {until}, it moves to the next free slot time"
+    else:
+        yield f"if it has not gone out by {instant(slot.not_after)}, it is missed"
 
 
 def _ended(slot: QueueSlot) -> list[str]:
@@ -150,7 +166,7 @@ def _details(target: SlotTarget) -> str:
 
 def _earlier_times(passed: Sequence[PassedTime] | None) -> str:
     if passed is None:
-        return "the slot times before it could not be read, because Schedule does not answer"
+        return "the slot times before it could not be read from Schedule"
     if not passed:
         return "there is no earlier slot time from now on"
     counts = Counter(each.reason for each in passed)
@@ -168,6 +184,6 @@ def _name(target: SlotTarget) -> str:
 
 
 def _time_of(slot: QueueSlot) -> str:
-    if slot.local_date is None or slot.local_time is None:
+    if slot.local_date is None or slot.local_time is None or slot.time_zone == "UTC":
         return instant(slot.schedule_time)
     return f"{slot.local_date} {slot.local_time:%H:%M} in {slot.time_zone} ({instant(slot.schedule_time)})"

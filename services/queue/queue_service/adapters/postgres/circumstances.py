@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from queue_service.domain.circumstances import Circumstances
+from queue_service.domain.late_policy import DEFAULT_POLICY, LateAction, LatePolicy
 from queue_service.domain.passed_times import Filling
 from queue_service.domain.slot import SPACING, QueueSlot, TakingBack
 from servicekit.pg.session import Session, Statement
@@ -13,7 +14,8 @@ _FIND = Statement("""
     select s.move_reason, s.taking_back, q.pause_time, coalesce(q.pauser, '') as pauser,
         coalesce(q.pause_reason, '') as pause_reason,
         coalesce(q.schedule_version > 0 and q.time_zone <> '' and not q.enabled, false) as is_disabled,
-        a.is_connected, q.next_due_time, coalesce(q.max_posts_per_day, 0) as max_posts_per_day,
+        a.is_connected, q.next_due_time, q.late_action, q.late_grace,
+        coalesce(q.max_posts_per_day, 0) as max_posts_per_day,
         coalesce(q.time_zone, '') as time_zone, q.skipped_times, coalesce(d.category_id, '') as category_id,
         d.approved and d.version > 0 as is_approved
     from slot s
@@ -59,6 +61,9 @@ async def find_circumstances(session: Session, organization_id: str, slot_id: st
         is_disabled=row.is_disabled,
         is_connected=row.is_connected,
         next_due_time=row.next_due_time,
+        late_policy=LatePolicy(grace=row.late_grace, action=LateAction(row.late_action))
+        if row.late_action
+        else DEFAULT_POLICY,
         max_posts_per_day=row.max_posts_per_day,
         time_zone=row.time_zone,
         skipped_times=tuple(row.skipped_times or ()),
