@@ -31,7 +31,7 @@ def test_a_slot_that_nothing_prevents_reads_like_this() -> None:
     passed = tuple(PassedTime(START, reason) for reason in (PassReason.FILLED, PassReason.FILLED, PassReason.SKIPPED))
     assert summed_up(slot, passed=passed) == (
         "Draft d1 is to go out on account page at 2026-03-02 05:00 in America/New_York (2026-03-02 10:00:00 UTC). "
-        "It was the next free slot time when the draft was added, or the next of all at the front of the queue. "
+        "It was the next free slot time when the draft was added, or the next of all if put at the front. "
         "Of the 3 slot times before it, 2 are filled and 1 is left empty by SkipNextSlot. "
         "It is handed to Publisher shortly before its time, and nothing is known to prevent that. "
         "If it has not gone out by 2026-03-03 10:00:00 UTC, it is missed."

@@ -14,7 +14,7 @@ from queue_service.domain.wording import counted, duration, instant, listed, sen
 
 _MOST_TARGETS = 10
 _TIME = {
-    "NEXT_FREE": "it was the next free slot time when the draft was added, or the next of all at the front of the queue",
+    "NEXT_FREE": "it was the next free slot time when the draft was added, or the next of all if put at the front",
     "CHOSEN": "the caller chose this time",
     "DRAFT_TIME": "the draft asks for this time",
     "REORDERED": "ReorderQueue gave it this time",
