@@ -41,6 +41,7 @@ from queue_service.application.hold_keeper import HoldKeeper
 from queue_service.application.list_draft_slots import ListDraftSlots
 from queue_service.application.list_queue_slots import ListQueueSlots
 from queue_service.application.move_slot import MoveSlot
+from queue_service.application.next_free_time import NextFreeTime
 from queue_service.application.outstanding import Outstanding
 from queue_service.application.pause_queue import PauseQueue
 from queue_service.application.plan_queue import PlanQueue
@@ -244,7 +245,12 @@ def _servicer(
             earlier_times=EarlierTimes(parts.schedule),
             policy=policy,
         ),
-        get_queue=GetQueue(database=database, clock=clock, check_accounts=check_accounts),
+        get_queue=GetQueue(
+            database=database,
+            clock=clock,
+            check_accounts=check_accounts,
+            next_free_time=NextFreeTime(database=database, clock=clock, read_times=read_times, policy=policy),
+        ),
         list_draft_slots=ListDraftSlots(database),
         list_queue_slots=ListQueueSlots(database, clock),
         skip_next_slot=SkipNextSlot(ledger=ledger, accounts=parts.accounts),

@@ -16,6 +16,7 @@ from postflow.queue.v1.queue_service_pb2 import (
 from servicekit.clock import SystemClock
 from servicekit.faults import Fault, InvalidRequest, Refused
 from servicekit.timestamps import timestamp
+from testkit.eventually import eventually
 
 if TYPE_CHECKING:
     from tests.rpc.queue_service.conftest import Rig
@@ -51,6 +52,21 @@ async def test_a_queue_is_shown(rig: "Rig") -> None:
     assert found.last_time.ToDatetime(UTC) == DAYS[3]
     assert found.empty_on == DAYS[3].date().isoformat()
     assert found.etag
+
+
+async def test_a_queue_shows_where_the_next_draft_would_go(rig: "Rig") -> None:
+    await rig.put_schedule("page", *DAYS)
+    assert (await queue(rig)).next_free_time.ToDatetime(UTC) == DAYS[0]
+    await schedule(rig, "d1", DAYS[0])
+    assert (await queue(rig)).next_free_time.ToDatetime(UTC) == DAYS[1]
+    # A change of the schedule, so that the cached times are of no use.
+    await rig.put_schedule("page", *DAYS, version=2)
+    rig.schedule.is_frozen = True
+
+    async def is_left_out() -> bool:
+        return not (await queue(rig)).HasField("next_free_time")
+
+    assert await eventually(is_left_out)
 
 
 async def test_an_account_that_is_not_connected_has_a_queue(rig: "Rig") -> None:

@@ -9,6 +9,7 @@ from civil.weekly import WeeklySlot
 from queue_service.application.account_check import AccountCheck
 from queue_service.application.follow_accounts import follow_accounts
 from queue_service.application.get_queue import GetQueue
+from queue_service.application.next_free_time import NextFreeTime
 from queue_service.domain.account import Connection
 from queue_service.domain.late_policy import LateAction, LatePolicy
 from queue_service.domain.queue_view import LiveSlots, QueueView
@@ -23,8 +24,17 @@ HOUR = timedelta(hours=1)
 MONDAY_NINE = WeeklySlot(day=1, hour=9, minute=0)
 
 
+def next_free_time(queue: "Queue") -> NextFreeTime:
+    return NextFreeTime(database=queue.database, clock=queue.clock, read_times=queue.read_times, policy=queue.policy)
+
+
 async def view(queue: "Queue", account: str = "page", organization_id: str = "acme") -> QueueView:
-    get_queue = GetQueue(database=queue.database, clock=queue.clock, check_accounts=AccountCheck(queue.accounts))
+    get_queue = GetQueue(
+        database=queue.database,
+        clock=queue.clock,
+        check_accounts=AccountCheck(queue.accounts),
+        next_free_time=next_free_time(queue),
+    )
     return await get_queue((organization_id, account))
 
 
@@ -106,6 +116,8 @@ async def test_settings_pause_and_skips_are_shown(queue: "Queue") -> None:
         skipped_times=(START + HOUR,),
         late_policy=LatePolicy(grace=HOUR, action=LateAction.MISS),
         pace=timedelta(seconds=90),
+        # The one after the next one.
+        next_free_time=START + timedelta(weeks=2),
     )
 
 

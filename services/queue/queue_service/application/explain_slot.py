@@ -60,7 +60,7 @@ class ExplainSlot:
         return explain(read.slot, known.result(), passed, now=read.now)
 
     async def _read(self, organization_id: str, slot_id: str) -> _Reading:
-        async with self._database.read_session() as session:
+        async with self._database.snapshot() as session:
             now = await self._clock.now(session.connection)
             known = await find_circumstances(session, organization_id, slot_id)
             if known is None:
