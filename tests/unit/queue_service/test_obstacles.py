@@ -59,6 +59,19 @@ def test_a_pause_says_who_and_why(pauser: str, reason: str, message: str) -> Non
     assert obstacles(slot_of(), known, now=DUE) == (Obstacle("QUEUE_PAUSED", message),)
 
 
+@pytest.mark.parametrize("state", [JobState.SENDING, JobState.UNKNOWN, JobState.PUBLISHED])
+def test_what_holds_up_the_account_does_not_stop_a_post_that_has_started(state: JobState) -> None:
+    begun, waits = target(state), target(JobState.READY, channel="x")
+    assert obstacles(slot_of(begun, state=SlotState.DISPATCHED), EVERYTHING, now=DUE) == ()
+    both = obstacles(slot_of(begun, waits, state=SlotState.DISPATCHED), EVERYTHING, now=DUE)
+    assert reasons(*both) == ["QUEUE_PAUSED", "ACCOUNT_NOT_CONNECTED"]
+
+
+def test_a_slot_at_publisher_goes_out_though_the_schedule_is_disabled() -> None:
+    known = Circumstances(is_disabled=True)
+    assert obstacles(slot_of(target(JobState.READY), state=SlotState.DISPATCHED), known, now=DUE) == ()
+
+
 def test_a_slot_that_dispatch_has_passed_over_is_held_back() -> None:
     known = Circumstances(next_due_time=DUE + timedelta(seconds=1))
     assert reasons(*obstacles(slot_of(), known, now=DUE)) == ["HELD_BACK"]

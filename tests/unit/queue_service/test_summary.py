@@ -80,6 +80,20 @@ def test_the_late_policy_says_when_a_slot_moves() -> None:
     assert "it is missed" in summed_up(slot_of(state=SENT), late_policy=policy)
 
 
+def test_a_late_slot_of_a_queue_that_moves_them_is_not_to_be_handed_over() -> None:
+    policy = LatePolicy(grace=HOUR, action=LateAction.RESLOT)
+    text = summed_up(slot_of(), now=DUE + 2 * HOUR, late_policy=policy)
+    assert "The late policy of its queue moves it to the next free slot time." in text
+    assert "handed over" not in text
+
+
+@pytest.mark.parametrize("state", [None, JobState.PENDING, JobState.SCHEDULED, JobState.READY])
+def test_the_posts_of_a_slot_that_was_canceled_before_do_nothing(state: JobState | None) -> None:
+    text = summed_up(slot_of(target(state), state=SlotState.CANCELED, state_reason="REMOVED"))
+    assert "post" not in text
+    assert text.endswith("RemoveFromQueue canceled it.")
+
+
 @pytest.mark.parametrize("state", list(JobState))
 def test_every_post_says_how_it_is_doing(state: JobState) -> None:
     for now in (START, DUE):

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from civil.weekly import WeeklySlot
+from postflow.queue.v1.queue_service_pb2 import QUEUE_PLACE_FRONT
 from queue_service.application.follow_accounts import follow_accounts
 from queue_service.domain.account import Connection
 from queue_service.domain.job import JobState
@@ -12,7 +14,7 @@ from queue_service.domain.late_policy import LateAction, LatePolicy
 from queue_service.domain.policy import Policy
 from queue_service.domain.resuming import OverduePolicy
 from servicekit.faults import NotFound, Unavailable
-from servicekit.pg.session import Statement
+from servicekit.timestamps import timestamp
 from testkit.clocks import START
 from tests.usecase.queue_service.explaining import explained, reasons
 from tests.usecase.queue_service.pausing import Pausing, dispatched
@@ -26,10 +28,10 @@ if TYPE_CHECKING:
 HOUR = timedelta(hours=1)
 
 
-async def booked(queue: "Queue", draft_id: str = "d1") -> str:
-    """Gives the draft a slot in an hour; returns its id."""
+async def booked(queue: "Queue", draft_id: str = "d1", ahead: timedelta = HOUR) -> str:
+    """Gives the draft a slot; returns its id."""
     await queue.save_draft(draft_id, "page")
-    [slot] = await queue.at(draft_id, queue.now + HOUR)
+    [slot] = await queue.at(draft_id, queue.now + ahead)
     return slot.id
 
 
@@ -170,10 +172,21 @@ async def test_an_ended_slot_says_what_has_happened(queue: "Queue", state: JobSt
 async def test_a_slot_that_is_being_taken_back_says_so(queue: "Queue") -> None:
     await dispatched(queue)
     [command] = queue.stream.taken()
-    async with queue.database.transaction() as tx:
-        await tx.execute(Statement("update slot set taking_back = 'CANCEL'"))
+    queue.publisher.cancel_fault = Unavailable("TAKE_BACK_PENDING", "no")
+    with pytest.raises(Unavailable):
+        await Rearranging(queue).remove(command.slot_id)
     found = await explained(queue, command.slot_id)
     assert "Publisher is asked to give it back, so that it is canceled." in found.summary
+
+
+async def test_a_slot_that_was_removed_says_so_and_nothing_of_its_posts(queue: "Queue") -> None:
+    slot_id = await booked(queue)
+    await Rearranging(queue).remove(slot_id)
+    found = await explained(queue, slot_id)
+    assert found.summary == (
+        "Nothing was sent of draft d1 on account page for this slot, and nothing will be; its time was 2026-03-02 "
+        "10:00:00 UTC. The caller chose this time. RemoveFromQueue canceled it."
+    )
 
 
 async def test_the_late_policy_of_the_queue_is_explained(queue: "Queue") -> None:
@@ -185,12 +198,20 @@ async def test_the_late_policy_of_the_queue_is_explained(queue: "Queue") -> None
 
 
 async def test_the_last_move_is_the_reason_of_the_time(queue: "Queue") -> None:
-    first, second = await booked(queue, "d1"), await at_two(queue, "d2")
+    first, second = await booked(queue, "d1"), await booked(queue, "d2", 2 * HOUR)
     await Rearranging(queue).reorder(second, first)
     assert (await explained(queue, first)).time_reason == "REORDERED"
+    await Rearranging(queue).move(first, schedule_time=timestamp(START + 3 * HOUR))
+    assert (await explained(queue, first)).time_reason == "MOVED"
 
 
-async def at_two(queue: "Queue", draft_id: str) -> str:
-    await queue.save_draft(draft_id, "page")
-    [slot] = await queue.at(draft_id, queue.now + 2 * HOUR)
-    return slot.id
+async def test_a_slot_that_made_room_at_the_front_was_shifted(queue: "Queue") -> None:
+    await queue.put_schedule("page", *(WeeklySlot(day=day, hour=12, minute=0) for day in range(7)))
+    for draft in ("d1", "d2"):
+        await queue.save_draft(draft, "page")
+    [shifted] = await queue.add("d1")
+    [front] = await queue.add("d2", place=QUEUE_PLACE_FRONT)
+    assert (await explained(queue, front.id)).time_reason == "NEXT_FREE"
+    found = await explained(queue, shifted.id)
+    assert found.time_reason == "SHIFTED"
+    assert [(each.reason, each.draft_id) for each in found.passed_times] == [("FILLED", "d2")]

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from queue_service.domain.late_policy import DEFAULT_POLICY, LatePolicy
-from queue_service.domain.slot import TakingBack
+from queue_service.domain.late_policy import DEFAULT_POLICY, LateAction, LatePolicy
+from queue_service.domain.slot import QueueSlot, SlotState, TakingBack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +29,11 @@ class Circumstances:
     skipped_times: tuple[datetime, ...] = ()
     category_id: str = ""
     is_approved: bool | None = None
+
+    def is_moved_when_late(self, slot: QueueSlot) -> bool:
+        """Returns whether the late policy gives the slot another time when its grace has passed."""
+        is_reslot = self.late_policy.action is LateAction.RESLOT
+        return is_reslot and slot.state is SlotState.SCHEDULED and not self.is_held_up
 
     @property
     def is_held_up(self) -> bool:

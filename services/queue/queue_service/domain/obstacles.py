@@ -27,6 +27,8 @@ _BY_REASON = {
 # Publisher checks these when a post is due; until then its job says nothing about them.
 _UNCHECKED = frozenset({None, JobState.PENDING, JobState.SCHEDULED, JobState.READY})
 
+# An attempt has begun, or the post has ended: what holds up an account holds up no such post.
+STARTED = ENDED | {JobState.SENDING, JobState.UNKNOWN}
 # Publisher looks again now and then, but nobody knows when these end.
 _ENDLESS = frozenset({"CONTENT_PENDING", "CREDENTIALS_UNREADABLE", "PROVIDER_UNKNOWN"})
 
@@ -48,9 +50,11 @@ def obstacles(slot: QueueSlot, known: Circumstances, *, now: datetime) -> tuple[
 
 
 def _of_account(slot: QueueSlot, known: Circumstances) -> Iterator[Obstacle]:
+    if all(target.job_state in STARTED for target in slot.targets):
+        return
     if known.pause_time:
         yield Obstacle("QUEUE_PAUSED", _pause(known, known.pause_time))
-    if known.is_disabled:
+    if known.is_disabled and slot.state is SlotState.SCHEDULED:
         yield Obstacle("SCHEDULE_DISABLED", "the account's schedule is disabled")
     if known.is_connected is False:
         yield Obstacle("ACCOUNT_NOT_CONNECTED", _BY_REASON["ACCOUNT_NOT_CONNECTED"])

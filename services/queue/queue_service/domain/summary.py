@@ -6,8 +6,7 @@ from datetime import datetime
 
 from queue_service.domain.circumstances import Circumstances
 from queue_service.domain.job import ENDED, JobState
-from queue_service.domain.late_policy import LateAction
-from queue_service.domain.obstacles import Obstacle
+from queue_service.domain.obstacles import STARTED, Obstacle
 from queue_service.domain.passed_times import MOST_PASSED, PassedTime, PassReason
 from queue_service.domain.slot import LIVE, QueueSlot, SlotState, SlotTarget, TakingBack
 from queue_service.domain.wording import counted, duration, instant, listed, sentence
@@ -64,7 +63,6 @@ _JOBS = {
     JobState.CANCELED: "was canceled",
     JobState.NEEDS_ATTENTION: "may be out, and needs a person",
 }
-_STARTED = ENDED | {JobState.SENDING, JobState.UNKNOWN}
 _TAKING_BACK = {
     TakingBack.RETURN: "Publisher is asked to give it back, so that it returns to the queue",
     TakingBack.CANCEL: "Publisher is asked to give it back, so that it is canceled",
@@ -83,7 +81,7 @@ def summary(
     """Writes the summary; `passed` is None if the slot times before the slot could not be read."""
     lines = _live(slot, known, obstacles, now) if slot.state in LIVE else _ended(slot)
     clauses = [*lines[:1], _TIME.get(time_reason, f"its time has the reason {time_reason}")]
-    if now < slot.schedule_time:
+    if now < slot.schedule_time and slot.state in LIVE:
         clauses.append(_earlier_times(passed))
     return " ".join(map(sentence, [*clauses, *lines[1:]]))
 
@@ -104,7 +102,7 @@ def _progress(slot: QueueSlot, known: Circumstances, obstacles: Sequence[Obstacl
         yield from _posts(slot)
     elif is_overdue:
         yield f"it is overdue by {duration(now - slot.schedule_time)}, and has not been handed to Publisher"
-        if not obstacles:
+        if not obstacles and not _is_late(slot, known, now):
             yield "nothing is known to hold it up: it is handed over as soon as the stream takes its commands"
     elif all(each.reason == "NOT_DUE" for each in obstacles):
         yield "it is handed to Publisher shortly before its time, and nothing is known to prevent that"
@@ -122,16 +120,21 @@ def _hindrances(obstacles: Sequence[Obstacle]) -> Iterator[str]:
 
 def _too_late(slot: QueueSlot, known: Circumstances, now: datetime) -> Iterator[str]:
     """Says what happens if it does not go out in time, unless its queue is paused or a post of it has started."""
-    policy, is_scheduled = known.late_policy, slot.state is SlotState.SCHEDULED
-    if known.pause_time or any(target.job_state in _STARTED for target in slot.targets):
+    if known.pause_time or any(target.job_state in STARTED for target in slot.targets):
         return
-    if now > slot.not_after:
+    if _is_late(slot, known, now):
+        yield "the late policy of its queue moves it to the next free slot time"
+    elif now > slot.not_after:
         yield f"its latest time, {instant(slot.not_after)}, has passed"
-    elif policy.action is LateAction.RESLOT and is_scheduled and not known.is_held_up:
-        until = instant(slot.schedule_time + policy.grace)
+    elif known.is_moved_when_late(slot):
+        until = instant(slot.schedule_time + known.late_policy.grace)
         yield f"if it has not been handed over by {until}, it moves to the next free slot time"
     else:
         yield f"if it has not gone out by {instant(slot.not_after)}, it is missed"
+
+
+def _is_late(slot: QueueSlot, known: Circumstances, now: datetime) -> bool:
+    return known.is_moved_when_late(slot) and now > slot.schedule_time + known.late_policy.grace
 
 
 def _ended(slot: QueueSlot) -> list[str]:
@@ -147,12 +150,12 @@ def _reason_of_end(slot: QueueSlot) -> Iterator[str]:
 
 
 def _posts(slot: QueueSlot) -> Iterator[str]:
-    """Says of each post that Publisher has announced how it is doing."""
+    """Says of each post how it is doing. Those of a slot that ended before they were handed over do nothing."""
     for target in slot.targets[:_MOST_TARGETS]:
-        if target.job_state is None and slot.state in LIVE:
-            yield f"{_name(target)} waits for Publisher's answer"
-        elif target.job_state is not None:
+        if target.job_state is not None and (slot.state in LIVE or target.job_state in STARTED):
             yield f"{_name(target)} {_JOBS[target.job_state]}{_details(target)}"
+        elif slot.state in LIVE:
+            yield f"{_name(target)} waits for Publisher's answer"
     if len(slot.targets) > _MOST_TARGETS:
         yield f"it has {counted(len(slot.targets) - _MOST_TARGETS, 'more target')}"
 
