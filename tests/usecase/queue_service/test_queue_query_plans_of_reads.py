@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import TextClause, text
 
 from queue_service.adapters.postgres import arrangement, circumstances, queue_views, redispatch, slots
+from queue_service.adapters.postgres import queue_views, redispatch, slots, watching
 from queue_service.adapters.postgres.plans import pin_plans_of
 from queue_service.adapters.postgres.plans import pin_plans, pin_plans_of
 from servicekit.pg.session import Statement
@@ -35,6 +36,19 @@ async def test_drafts_are_looked_up_one_by_one(crowded: "Queue") -> None:
         drafts = ["page-7-3", "page-8-4"]
         await slots.find_draft_slots(explaining, "acme", drafts, live_only=False, most=100)  # type: ignore[arg-type]
         explaining.check(len(drafts))
+
+
+async def test_a_watch_reads_slots_of_its_account_alone(crowded: "Queue") -> None:
+    page, day = ("acme", "page-7"), START + timedelta(days=1)
+    async with crowded.database.engine.connect() as connection:
+        explaining: Any = Explaining(connection, growing={"slot", "account_queue"})
+        assert len(await watching.read_states(explaining, [page, ("acme", "page-8")])) == 2
+        assert await watching.first_scheduled(explaining, page) == day
+        assert await watching.live_slots_of(explaining, page, ["page-7-3", "page-8-4"]) == ["page-7-3"]
+        explaining.check(6)
+        del explaining.read[:]
+        assert await watching.find_not_scheduled(explaining, page, day, day + timedelta(hours=10)) == {}
+        explaining.check(12)
 
 
 async def test_redispatch_reads_what_was_dispatched(crowded: "Queue") -> None:

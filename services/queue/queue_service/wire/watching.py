@@ -14,10 +14,9 @@ from servicekit.bus.feed import Hint
 from servicekit.faults import OutOfRange
 from servicekit.rpc.paging import Cursor
 from servicekit.timestamps import from_micros, micros
-from topology import events_subject
 
-SUBJECTS = (events_subject("queue", "slot"), "events.publisher.>")
-"""Like the filter of the consumer, the second matches the subjects of earlier releases, too."""
+SUBJECTS = ("events.queue.>", "events.publisher.>")
+"""Like the filters of consumers, they match the subjects of earlier releases, too."""
 
 _FORM = 1
 """The form of a token; a process of another release may not know it."""

@@ -11,6 +11,7 @@ from queue_service.domain.slot import SlotState
 from queue_service.domain.watching import QueueState
 from servicekit.pg.session import Row, Session, Statement
 
+# OFFSET has each row looked up by its key.
 _STATES = Statement("""
     select u.organization_id, u.id, q.next_due_time, coalesce(q.is_held_up, false) as is_held_up,
         q.arrangement, q.pause_time, q.pauser, q.pause_reason, q.hold_revision <> q.hold_stored_revision as is_pending,
@@ -19,8 +20,13 @@ _STATES = Statement("""
         coalesce(q.late_grace, interval '10 minutes') as slots_late_grace,
         coalesce(q.tzdata_version, '') as slots_release, coalesce(q.slots_behind, false) as slots_behind
     from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as u (organization_id, id)
-    left join account_queue q on q.organization_id = u.organization_id and q.social_account_id = u.id
-    left join social_account a on a.organization_id = u.organization_id and a.id = u.id
+    left join lateral (
+        select * from account_queue q where q.organization_id = u.organization_id and q.social_account_id = u.id
+        offset 0
+    ) as q on true
+    left join lateral (
+        select * from social_account a where a.organization_id = u.organization_id and a.id = u.id offset 0
+    ) as a on true
 """)
 _SETTINGS = (
     "arrangement",
