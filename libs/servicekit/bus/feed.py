@@ -1,6 +1,6 @@
-"""One reader of a stream for any number of listeners in this process, each of which is told what concerns its key.
+"""One reader of a stream for any number of listeners in this process, each of which hears what concerns its key.
 
-What it tells are hints: names of things that have changed, with the greatest version that was announced of each. A
+It passes on hints: names of things that have changed, with the greatest version that was announced of each. A
 listener that falls behind holds each name once, so it costs no more than the things that it listens to.
 
 The reader begins with the first listener and ends with the last. A listener that goes on after a point in the past
@@ -106,7 +106,7 @@ class Feed:
         patience: timedelta = timedelta(seconds=10),
     ) -> None:
         """`most` listeners are taken. `longest` is the most messages that are read again for one of them, and
-        `patience` the time without the stream after which they are told.
+        `patience` the time without the stream after which they hear of it.
         """
         self.name = f"feed of {stream}"
         self._connection = connection
@@ -127,7 +127,7 @@ class Feed:
 
     @property
     def point(self) -> Point:
-        """The last message of which every listener has been told."""
+        """The last message of which every listener has heard."""
         assert self._created is not None
         return Point(self._created, self._position)
 

@@ -1,7 +1,7 @@
 """Reads a stream in order from a sequence on, for readers that keep nothing: an ephemeral consumer pushes to them.
 
-The server numbers what it pushes, and tells the last number with its heartbeats, so a lost message is noticed. Whoever
-reads opens the consumer again then, after the last message that came.
+The server numbers what it pushes, and tells the last number with its heartbeats, so a lost message is noticed. The
+user opens the consumer again then, after the last message that came.
 """
 
 import asyncio

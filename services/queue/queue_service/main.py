@@ -105,8 +105,7 @@ async def compose(settings: Settings) -> Process:
     }
     new_slots, wake_repeat = asyncio.Event(), asyncio.Event()
     parts = _parts(settings, backbone, channels, new_slots.set)
-    watches = _watches(settings, backbone)
-    servicer = _servicer(settings, backbone, channels, parts, watches)
+    servicer = _servicer(settings, backbone, channels, parts)
     commands = _command_stream(settings, backbone)
     requested_times = RequestedTimes(
         mover=parts.mover, record=parts.record, arranger=parts.arranger, outbox=backbone.outbox
@@ -130,7 +129,7 @@ async def compose(settings: Settings) -> Process:
             (add_QueueAdminServiceServicer_to_server, _admin_servicer(backbone, new_slots, wake_repeat)),
         ],
         operations=backbone.operations(consumer, numbers=numbers),
-        consumers=[consumer, watches.feed],
+        consumers=[consumer, parts.watched_feed],
         loops=loops(
             hand_over=_hand_over(backbone, commands, policy, new_slots),
             recover_commands=RecoverCommands(
@@ -142,7 +141,7 @@ async def compose(settings: Settings) -> Process:
             complete_take_backs=CompleteTakeBacks(database=database, clock=clock, take_back=parts.take_back),
             watch_overdue=watch_overdue,
             count_slots=count_slots,
-            watched_queues=watches.queues,
+            watched_queues=parts.watched_queues,
             wake=new_slots,
             wake_repeat=wake_repeat,
         ),
@@ -166,6 +165,8 @@ class _Parts:
     schedule: ScheduleClient
     settle_slots: SettleSlots
     take_back: TakeBack
+    watched_feed: Feed
+    watched_queues: WatchedQueues
 
 
 def _parts(
@@ -190,36 +191,23 @@ def _parts(
         schedule=schedule,
         settle_slots=settle_slots,
         take_back=take_back,
+        watched_feed=_watched_feed(settings, backbone),
+        watched_queues=WatchedQueues(database, most_per_organization=max(settings.watchers // 2, 1)),
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Watches:
-    """Holds what all watchers share."""
-
-    feed: Feed
-    queues: WatchedQueues
-
-
-def _watches(settings: Settings, backbone: Backbone) -> _Watches:
-    return _Watches(
-        feed=Feed(
-            backbone.nats,
-            stream=settings.events_stream.name,
-            subjects=watching.SUBJECTS,
-            decode=watching.hints,
-            most=settings.watchers,
-        ),
-        queues=WatchedQueues(backbone.database, most_per_organization=max(settings.watchers // 2, 1)),
+def _watched_feed(settings: Settings, backbone: Backbone) -> Feed:
+    return Feed(
+        backbone.nats,
+        stream=settings.events_stream.name,
+        subjects=watching.SUBJECTS,
+        decode=watching.hints,
+        most=settings.watchers,
     )
 
 
 def _servicer(
-    settings: Settings,
-    backbone: Backbone,
-    channels: dict[str, grpc.aio.Channel],
-    parts: _Parts,
-    watches: _Watches,
+    settings: Settings, backbone: Backbone, channels: dict[str, grpc.aio.Channel], parts: _Parts
 ) -> QueueServicer:
     database, clock, ledger, policy = backbone.database, backbone.clock, backbone.ledger, settings.policy
     check_accounts, read_times = parts.check_accounts, parts.read_times
@@ -304,8 +292,8 @@ def _servicer(
         watch_queue=WatchQueue(
             database=database,
             clock=clock,
-            feed=watches.feed,
-            queues=watches.queues,
+            feed=parts.watched_feed,
+            queues=parts.watched_queues,
             hearing=SharedHearing(EventStream(backbone.nats, CONSUMER)),
             accounts=parts.accounts,
             lead=policy.lead,

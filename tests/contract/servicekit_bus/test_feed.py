@@ -1,4 +1,4 @@
-"""A feed: hints from one reader of a stream for many listeners, which miss none, whatever the server goes through."""
+"""A feed: hints from one reader of a stream for many listeners, which miss none in any trouble of the server."""
 
 import asyncio
 import random
@@ -58,8 +58,8 @@ async def consumers(connection: Client) -> int:
     return len(await connection.jetstream().consumers_info(NEWS.name))
 
 
-async def told(listener: Listener, *names: str) -> dict[Any, Heard]:
-    """Waits until the listener has been told all these names."""
+async def hinted(listener: Listener, *names: str) -> dict[Any, Heard]:
+    """Waits until the listener has heard all these names."""
     found: dict[Any, Heard] = {}
 
     def complete() -> bool:
@@ -70,12 +70,12 @@ async def told(listener: Listener, *names: str) -> dict[Any, Heard]:
     return found
 
 
-async def test_a_listener_is_told_what_concerns_its_key(news: Client) -> None:
+async def test_a_listener_hears_what_concerns_its_key(news: Client) -> None:
     async with running(feed_of(news)) as feed, feed.listening("acme", "acme/page", None) as listener:
         await say(news, "acme/page/s1/1", "acme/other/s2/1", "umbrella/page/s3/1", subject="news.b")
         await say(news, "acme/page/s4/1", subject="news.c")
         await say(news, "acme/page/s5/1")
-        assert (await told(listener, "s1", "s5")).keys() == {"s1", "s5"}
+        assert (await hinted(listener, "s1", "s5")).keys() == {"s1", "s5"}
 
 
 async def test_hints_about_a_thing_become_one(news: Client) -> None:
@@ -94,15 +94,15 @@ async def test_all_listeners_share_a_consumer_that_ends_with_the_last(news: Clie
         async with feed.listening("acme", "acme/page", None) as one:
             async with feed.listening("acme", "acme/page", None) as two:
                 await say(news, "acme/page/s1/1")
-                await told(one, "s1")
-                await told(two, "s1")
+                await hinted(one, "s1")
+                await hinted(two, "s1")
                 assert await consumers(news) == 1
             await say(news, "acme/page/s2/1")
-            await told(one, "s2")
+            await hinted(one, "s2")
         await eventually(lambda: _has_none(news))
         async with feed.listening("acme", "acme/page", None) as again:
             await say(news, "acme/page/s3/1")
-            await told(again, "s3")
+            await hinted(again, "s3")
 
 
 async def _has_none(connection: Client) -> bool:
@@ -113,18 +113,18 @@ async def test_a_listener_goes_on_after_a_point(news: Client) -> None:
     async with running(feed_of(news)) as feed:
         async with feed.listening("acme", "acme/page", None) as listener:
             await say(news, "acme/page/s1/1")
-            await told(listener, "s1")
+            await hinted(listener, "s1")
             await eventually(lambda: feed.point.sequence == 1)
             point = feed.point
         await say(news, "acme/page/s2/1", "acme/other/s9/1")
         await say(news, "acme/page/s3/1")
         async with feed.listening("acme", "acme/page", point) as listener:
             await say(news, "acme/page/s4/1")
-            assert (await told(listener, "s2", "s3", "s4")).keys() == {"s2", "s3", "s4"}
+            assert (await hinted(listener, "s2", "s3", "s4")).keys() == {"s2", "s3", "s4"}
 
 
 async def test_nothing_is_lost_across_breaks_of_listening(news: Client) -> None:
-    """Whatever is said while a listener comes and goes reaches it, if it goes on after the point of its last hints."""
+    """All that is said while a listener comes and goes reaches it, if it goes on after the point of its last hints."""
     chance = random.Random(7)
     said: set[str] = set()
     heard: set[Any] = set()
@@ -142,7 +142,7 @@ async def test_nothing_is_lost_across_breaks_of_listening(news: Client) -> None:
                 point = feed.point
                 heard |= listener.take().keys()
         async with feed.listening("acme", "acme/page", point) as listener:
-            heard |= (await told(listener, *(said - heard))).keys()
+            heard |= (await hinted(listener, *(said - heard))).keys()
     assert heard == said
 
 
@@ -184,30 +184,30 @@ async def test_a_restart_of_the_server_loses_nothing(news: Client, fresh_nats: E
     patient = feed_of(news, patience=timedelta(seconds=20))
     async with running(patient) as feed, feed.listening("acme", "acme/page", None) as listener:
         await say(news, "acme/page/s1/1")
-        await told(listener, "s1")
+        await hinted(listener, "s1")
         await fresh_nats.restart()
         await eventually(lambda: news.is_connected)
         await say(news, "acme/page/s2/1")
-        await told(listener, "s2")
+        await hinted(listener, "s2")
 
 
-async def test_listeners_are_told_that_the_stream_is_away(news: Client, fresh_nats: EmbeddedNats) -> None:
+async def test_listeners_hear_that_the_stream_is_away(news: Client, fresh_nats: EmbeddedNats) -> None:
     async with running(feed_of(news, patience=timedelta(seconds=0.5))) as feed:
         async with feed.listening("acme", "acme/page", None) as listener:
             await fresh_nats.kill()
             with pytest.raises(Unavailable) as away:
-                await told(listener, "never")
+                await hinted(listener, "never")
             assert away.value.reason == "STREAM_UNREACHABLE"
         with pytest.raises(Unavailable):
             await _listen(feed, feed.point)
         await fresh_nats.start()
 
 
-async def test_listeners_are_told_that_it_is_another_stream(news: Client) -> None:
+async def test_listeners_hear_that_it_is_another_stream(news: Client) -> None:
     async with running(feed_of(news)) as feed, feed.listening("acme", "acme/page", None) as listener:
         await say(news, "acme/page/s1/1")
-        await told(listener, "s1")
+        await hinted(listener, "s1")
         await news.jetstream().delete_stream(NEWS.name)
         await ensure_stream(news.jetstream(), NEWS)
         with pytest.raises(OutOfRange):
-            await told(listener, "never")
+            await hinted(listener, "never")

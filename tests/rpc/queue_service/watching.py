@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Watcher:
-    """A client that reads a watch and keeps what it was told."""
+    """A client that reads a watch and keeps the newest of each slot."""
 
     def __init__(self, call: Any) -> None:
         self.call = call

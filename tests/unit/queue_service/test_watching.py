@@ -1,4 +1,4 @@
-"""What a watcher still has to be sent, and how far it may say that it has come."""
+"""The changes that a watcher still has to be sent, and the mark that it may have reached."""
 
 from collections.abc import Mapping
 from datetime import timedelta

@@ -55,7 +55,7 @@ async def test_all_pages_of_live_slots_come_first(queue: "Queue", watch: Watchin
     await queue.fill("other", START + HOUR, HOUR, 2)
     async with watch.watching() as watcher:
         await watcher.caught_up()
-    assert watcher.told == [f"page-{number}" for number in range(7)]
+    assert watcher.read_drafts == [f"page-{number}" for number in range(7)]
 
 
 async def test_a_change_during_the_first_slots_is_sent_after_them(queue: "Queue", watch: Watching) -> None:
@@ -128,7 +128,7 @@ async def test_a_dispatch_is_sent(queue: "Queue", watch: Watching) -> None:
         await queue.hand_over.dispatch()
         await watcher.until_state("d2", "DISPATCHED")
         await watcher.until_state("d3", "DISPATCHED")
-        assert watcher.told.count("d1") == 2
+        assert watcher.read_drafts.count("d1") == 2
 
 
 async def test_a_slot_that_is_added_and_dispatched_while_away_is_sent(queue: "Queue", watch: Watching) -> None:
@@ -209,9 +209,9 @@ async def test_a_slow_reader_is_sent_each_slot_once_with_its_newest_state(queue:
             await rearranging.reorder(drafts=("d1", "d2", "d0") if turn % 2 else ("d0", "d2", "d1"))
             last = await watch.relay()
         await eventually(lambda: watch.feed.point.sequence >= last)
-        told = len(watcher.told)
+        before = len(watcher.read_drafts)
         await watcher.until(lambda: bool(watcher.mark and watcher.mark.sequence >= last))
-        assert sorted(watcher.told[told:]) == ["d0", "d1", "d2"]
+        assert sorted(watcher.read_drafts[before:]) == ["d0", "d1", "d2"]
         rows = await queue.rows("select draft_id, revision from slot")
         assert {name: slot.revision for name, slot in watcher.slots.items()} == dict(map(tuple, rows))
 

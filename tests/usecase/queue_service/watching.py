@@ -44,7 +44,7 @@ class FakeHearing:
 
 
 class Watcher:
-    """A reader of a watch, with the newest that it was told of each slot."""
+    """A reader of a watch, with the newest of each slot."""
 
     def __init__(self, news: "AsyncGenerator[News, None]") -> None:
         self._news = news
@@ -52,7 +52,7 @@ class Watcher:
         self.view: QueueView | None = None
         self.is_caught_up = False
         self.mark: Mark | None = None
-        self.told: list[str] = []
+        self.read_drafts: list[str] = []
         self.messages = 0
 
     async def read(self) -> News:
@@ -60,7 +60,7 @@ class Watcher:
             news = await anext(self._news)
         if news.slot:
             self.slots[news.slot.draft_id] = news.slot
-            self.told.append(news.slot.draft_id)
+            self.read_drafts.append(news.slot.draft_id)
         self.view = news.view or self.view
         self.is_caught_up |= news.is_caught_up
         self.mark = news.mark

@@ -1,4 +1,4 @@
-"""How far Queue has applied the events, asked once for all watchers of this process."""
+"""The events that Queue has applied, asked once for all watchers of this process."""
 
 import asyncio
 import time
@@ -22,7 +22,7 @@ class SharedHearing:
         self._heard = 0
 
     async def heard(self) -> int:
-        """Returns a sequence up to which all events that concern Queue are applied; 0 while the stream is away."""
+        """Returns the sequence up to which Queue has applied all events; 0 while the stream is unreachable."""
         async with self._lock:
             if self._asked is None or time.monotonic() >= self._asked + self._period:
                 hearing = await self._events.hearing()

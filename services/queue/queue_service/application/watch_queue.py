@@ -33,7 +33,7 @@ _EARLY = timedelta(seconds=2)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rhythm:
-    """How many slots are read at once, and when a watcher acts without a change."""
+    """The number of slots that are read at once, and when a watcher acts without a change."""
 
     page: int = 100
     # A message with only a token, if that is newer than the last one.

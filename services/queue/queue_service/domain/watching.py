@@ -25,7 +25,7 @@ class Change(NamedTuple):
 
 
 class QueueState(NamedTuple):
-    """What can change about a queue without an event: what `Queue` shows, and what moves the limits of many slots."""
+    """Holds what can change about a queue without an event: what it shows, and what moves the limits of its slots."""
 
     settings: str
     limits: str
@@ -35,7 +35,7 @@ class QueueState(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """How far a watcher has come.
+    """The place that a watcher has reached.
 
     The events up to `sequence` have been taken into account. `low` is the time of the first slot that was SCHEDULED
     when dispatched ones were last looked for. While all live slots are being sent, `after` is the place of the last.
