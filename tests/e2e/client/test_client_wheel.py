@@ -15,6 +15,7 @@ import grpc
 import pytest
 
 from devstack.stack import Stack
+from postflow.queue.v1 import queue_service_pb2
 from postflow.schedule.v1 import schedule_admin_service_pb2, schedule_service_pb2, schedule_service_pb2_grpc
 
 ROOT = Path(__file__).parents[3]
@@ -53,7 +54,7 @@ def _run(python: Path, code: str) -> subprocess.CompletedProcess[str]:
 
 
 async def test_the_program_of_the_documents_runs(python: Path, schedule: str) -> None:
-    (program,) = re.findall(r"```python\n(.+?)```", (ROOT / "docs/clients.md").read_text(), re.DOTALL)
+    program, _ = re.findall(r"```python\n(.+?)```", (ROOT / "docs/clients.md").read_text(), re.DOTALL)
     done = _run(python, program.replace("127.0.0.1:50051", schedule))
     assert done.stderr == ""
     stored, refused, reason, field = done.stdout.splitlines()
@@ -135,6 +136,22 @@ def test_the_policy_leaves_answers_alone(policy: str, name: str) -> None:
 
 
 def test_the_policy_names_methods_that_exist(policy: str) -> None:
-    (admin,) = schedule_admin_service_pb2.DESCRIPTOR.services_by_name.values()
     named = [name for config in json.loads(policy)["methodConfig"] for name in config["name"] if name]
-    assert named == [{"service": admin.full_name, "method": admin.methods_by_name["ApplyZoneChanges"].name}]
+    services = {
+        service.full_name: service
+        for file in (schedule_admin_service_pb2.DESCRIPTOR, queue_service_pb2.DESCRIPTOR)
+        for service in file.services_by_name.values()
+    }
+    assert [services[each["service"]].methods_by_name[each["method"]].name for each in named] == [
+        "ApplyZoneChanges",
+        "WatchQueue",
+    ]
+
+
+def test_the_policy_sets_no_deadline_for_streams(policy: str) -> None:
+    (config,) = (
+        each
+        for each in json.loads(policy)["methodConfig"]
+        if {"WatchQueue"} & {name.get("method") for name in each["name"]}
+    )
+    assert "timeout" not in config
