@@ -7,13 +7,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
+from opentelemetry import metrics
+
 from queue_service.adapters.postgres.watching import read_states
 from queue_service.domain.account import AccountKey
 from queue_service.domain.watching import QueueState
 from servicekit.faults import LimitReached
 from servicekit.pg.database import Database
+from servicekit.run.levels import Level
 
 _AT_ONCE = 500
+
+_meter = metrics.get_meter(__name__)
+_watchers = _meter.create_gauge("postflow.queue.watchers", description="Calls of WatchQueue that are in flight")
 
 
 class Pulse:
@@ -41,6 +47,7 @@ class WatchedQueues:
         self._most = most_per_organization
         self._pulses: dict[AccountKey, set[Pulse]] = defaultdict(set)
         self._counts: dict[str, int] = defaultdict(int)
+        self._level = Level(_watchers)
 
     @property
     def count(self) -> int:
@@ -73,6 +80,7 @@ class WatchedQueues:
                 del self._pulses[account]
 
     async def look(self) -> None:
+        self._level.set(self.count)
         accounts = list(self._pulses)
         for begin in range(0, len(accounts), _AT_ONCE):
             async with self._database.read_session() as session:
