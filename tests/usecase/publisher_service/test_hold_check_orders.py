@@ -128,7 +128,7 @@ async def test_no_order_starts_what_the_answer_does_not_list(
 
 
 async def test_nothing_begins_at_the_provider_after_a_hold_was_answered(database_url: str, another: Replica) -> None:
-    """As the orders above, but at random and at once, in two replicas and on the system's clock."""
+    """Takes the steps at random and at once, in two replicas and on the clock of the system."""
     witness = Witness()
     sender = Replica(database_url, adapter=witness)
     names = await sender.posts(120)

@@ -138,7 +138,7 @@ async def test_what_is_in_doubt_is_all_that_is_read(explaining: Explaining) -> N
 
 
 async def test_a_later_attempt_of_what_is_out_is_found_in_its_claim(explaining: Explaining) -> None:
-    """Of an account whose line is paused, only the posts of claims that are open are read."""
+    """Reads posts only for an account whose line is paused, and only those of open claims."""
     connection: Any = explaining
     assert await in_flight_jobs(connection, ("acme", "paused"), now=NOW) == ["out"]
     explaining.check(BATCH)
