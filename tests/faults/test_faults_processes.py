@@ -85,10 +85,14 @@ async def _revive(stack: Stack, victim: str) -> None:
 
 
 async def _work(posting: Posting) -> None:
-    """Passes every failpoint: a schedule, a timer, posts, and one post whose approved text is changed."""
+    """Passes every failpoint: a schedule, a timer, posts, one whose queue is paused for a while, and one whose approved
+    text is changed."""
     await posting.insist(lambda: posting.tenant.put_schedule(AccountSchedule(social_account_id="a", time_zone="UTC")))
     await posting.insist(lambda: posting.tenant.create_timer("due", Timer(topic="test", delay=Duration(seconds=1))))
     await posting.schedule("one", "two", ahead=1)
+    await posting.schedule("paused", ahead=2)
+    await posting.pause("paused")
+    await posting.resume("paused")
     await posting.write("changed")
     await posting.insist(lambda: posting.tenant.change_text("changed", "The new text"))
     await posting.schedule("changed", ahead=1)
