@@ -49,6 +49,7 @@ from queue_service.application.recover_commands import RecoverCommands
 from queue_service.application.redispatch_slots import RedispatchSlots
 from queue_service.application.remove_from_queue import RemoveFromQueue
 from queue_service.application.reorder_queue import ReorderQueue
+from queue_service.application.repair_connections import RepairConnections
 from queue_service.application.reslot_late import ReslotLate
 from queue_service.application.resume_queue import ResumeQueue
 from queue_service.application.schedule_at import ScheduleAt
@@ -135,6 +136,7 @@ async def compose(settings: Settings) -> Process:
             recover_commands=RecoverCommands(
                 database=database, clock=clock, commands=commands, policy=policy, wake=wake_repeat
             ),
+            repair_connections=RepairConnections(database=database, clock=clock, accounts=parts.publisher),
             reslot_late=_reslot_late(backbone, parts, policy),
             catch_up=CatchUp(database=database, clock=clock, mover=parts.mover),
             complete_holds=CompleteHolds(database=database, keeper=parts.keeper),
@@ -160,6 +162,7 @@ class _Parts:
     keeper: HoldKeeper
     mover: SlotMover
     on_slots: Callable[[], None]
+    publisher: PublisherClient
     read_times: SlotTimeReader
     record: SlotRecorder
     schedule: ScheduleClient
@@ -186,6 +189,7 @@ def _parts(
         keeper=HoldKeeper(database=database, clock=clock, publisher=publisher, take_back=take_back),
         mover=mover,
         on_slots=on_slots,
+        publisher=publisher,
         read_times=SlotTimeReader(database=database, clock=clock, schedule=schedule, policy=policy),
         record=SlotRecorder(outbox=outbox, ids=backbone.ids, policy=policy, on_slots=on_slots),
         schedule=schedule,

@@ -79,7 +79,7 @@ def test_without_late_slots_nothing_is_read() -> None:
     assert reslot(snapshot, unread, now=hour(4), notice=NOTICE) == NO_CHANGE
 
 
-def test_late_slots_that_cannot_wait_for_schedule_go_out_at_the_pace_of_the_queue() -> None:
+def test_late_slots_that_cannot_wait_go_out_at_the_pace() -> None:
     snapshot = late(slot("a", hour(1)), slot("b", hour(2)))
     moved = reslot(snapshot, None, now=hour(4), notice=NOTICE)
     assert [move.seat.time for move in moved.moves] == [hour(4), hour(4) + timedelta(minutes=5)]

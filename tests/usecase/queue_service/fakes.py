@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from civil.weekly import Occurrence, WeeklySlot, occurrences
 from civil.zones import find_zone, tzdata_version
 from queue_service.domain.account import AccountKey, AccountQueue, AnnouncedSchedule
+from queue_service.domain.account import AccountQueue, AnnouncedSchedule, Connection
 from queue_service.domain.command import Command, SentCommand
 from queue_service.domain.draft import Draft
 from queue_service.domain.passed_times import OfferedTime
@@ -140,14 +141,23 @@ class FakeAccounts:
     disconnected: set[str] = field(default_factory=set)
     fault: Fault | None = None
     asked: list[str] = field(default_factory=list)
+    version: int = 9
 
     async def is_connected(self, organization_id: str, social_account_id: str) -> bool:
+        return (await self.find_connection(organization_id, social_account_id)).is_connected
+
+    async def find_connection(self, organization_id: str, social_account_id: str) -> Connection:
         self.asked.append(social_account_id)
         if self.fault:
             raise self.fault
         if social_account_id in self.missing:
             raise NotFound("ACCOUNT_NOT_FOUND", "no")
-        return social_account_id not in self.disconnected
+        return Connection(
+            organization_id=organization_id,
+            social_account_id=social_account_id,
+            version=self.version,
+            is_connected=social_account_id not in self.disconnected,
+        )
 
 
 @dataclass

@@ -212,7 +212,7 @@ async def test_slots_past_the_grace_of_a_queue_that_misses_them_end_missed(queue
     queue.now = START + HOUR
     await queue.hand_over.dispatch()
     [command] = queue.stream.taken()
-    # Publisher ends what comes after its latest time, whatever else is wrong with it.
+    # Publisher ends what comes after its latest time.
     assert command.not_after == START + 10 * MINUTE
     await queue.settle(queue.report(command, JobState.MISSED, 2))
     assert await queue.states() == {"d1": "MISSED"}

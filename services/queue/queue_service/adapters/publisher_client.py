@@ -9,13 +9,14 @@ from postflow.publisher.v1 import (
     hold_pb2,
     publisher_service_pb2,
     publisher_service_pb2_grpc,
-    social_account_pb2,
     social_account_service_pb2,
     social_account_service_pb2_grpc,
 )
+from queue_service.domain.account import Connection
 from queue_service.domain.hold import Hold
 from queue_service.domain.take_back import CancelAnswer, SlotPost
 from queue_service.wire import take_backs as wire
+from queue_service.wire.connections import shown_connection
 from servicekit.faults import Code, Fault, Refused, Unavailable
 from servicekit.rpc import calling
 
@@ -34,6 +35,11 @@ class PublisherClient:
 
     async def is_connected(self, organization_id: str, social_account_id: str) -> bool:
         """Raises NotFound for an unknown account. Returns True if Publisher runs the release that lacks the RPC."""
+        found = await self.find_connection(organization_id, social_account_id)
+        return found is None or found.is_connected
+
+    async def find_connection(self, organization_id: str, social_account_id: str) -> Connection | None:
+        """Raises NotFound for an unknown account. Returns None if Publisher runs the release that lacks the RPC."""
         request = social_account_service_pb2.GetAccountRequest(
             organization_id=organization_id, social_account_id=social_account_id
         )
@@ -42,10 +48,9 @@ class PublisherClient:
                 found = await self._accounts.GetAccount(request, timeout=_SHORT_TIMEOUT)
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.UNIMPLEMENTED:
-                return True
+                return None
             raise
-        state = found.social_account.state
-        return bool(state == social_account_pb2.SOCIAL_ACCOUNT_STATE_CONNECTED)
+        return shown_connection(organization_id, found.social_account)
 
     async def cancel_posts(self, organization_id: str, posts: Sequence[SlotPost]) -> list[CancelAnswer]:
         """Takes back up to 500 posts that have not started; raises Unavailable unless each has an answer."""

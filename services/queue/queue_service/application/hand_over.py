@@ -15,9 +15,10 @@ from opentelemetry import metrics, trace
 from opentelemetry.trace import SpanKind
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_service.adapters.postgres import dispatch
+from queue_service.adapters.postgres import dispatch, held_up
 from queue_service.adapters.postgres.stream import count_losses
 from queue_service.application.outstanding import EARLY, Outstanding
+from queue_service.domain.account import BEFORE_ALL, AccountKey, DueAccount
 from queue_service.domain.command import (
     ANSWERED_DELAY,
     LONGEST_DELAY,
@@ -40,11 +41,15 @@ from topology import PUBLISH
 
 CLAIMED = failpoints.declare("queue.dispatch.claimed")
 PUBLISHED = failpoints.declare("queue.dispatch.published")
+EXPIRED = failpoints.declare("queue.dispatch.expired")
 
 # The pause before slots are claimed again that are due, but were locked elsewhere or too many for the stream.
 _SOON = timedelta(milliseconds=250)
 # The pause between looks at a backlog, for each command in it: 10,000 are looked at every 4 s, which takes 35 ms.
 _LOOK_PAUSE = timedelta(microseconds=400)
+# Publisher's clock may be behind: it must not find a post of a disabled account in time.
+_SURELY_LATE = timedelta(minutes=1)
+_PAGE = 500
 
 _log = logging.getLogger(__name__)
 _tracer = trace.get_tracer(__name__)
@@ -64,6 +69,10 @@ _lateness = Histogram(
 )
 _repeated = from_zero(
     _meter.create_counter("postflow.queue.commands.repeated", description="Publish commands that were repeated")
+)
+
+_expired = _meter.create_counter(
+    "postflow.queue.slots.expired", description="Slots of held-up accounts that were too late to be sent"
 )
 
 
@@ -98,6 +107,7 @@ class HandOver:
         self._looked_at: tuple[datetime, int] | None = None
         self._look_again: datetime | None = None
         _repeated.add(0)
+        _expired.add(0)
 
     async def dispatch(self) -> bool:
         """Dispatches a batch of slots that are due within the lead. Returns whether to call again at once."""
@@ -135,6 +145,39 @@ class HandOver:
             slots = [each for each in slots if each not in sent]
             room = await self._commands.room()
         return has_sent
+
+    async def miss_held_up(self) -> None:
+        """Hands over the slots of disabled and disconnected accounts that are too late by now: Publisher ends them.
+
+        Dispatch passes over these accounts. Those that are paused wait.
+        """
+        after: DueAccount | None = BEFORE_ALL
+        while after is not None:
+            async with self._database.read_session() as session:
+                now = await self._clock.now(session.connection)
+                before = now - _SURELY_LATE
+                accounts, after = await held_up.find_expired(session, after, before=before, limit=_PAGE)
+            while accounts and await self._claim_expired(accounts, before, now):
+                pass
+
+    async def _claim_expired(self, accounts: Sequence[AccountKey], before: datetime, now: datetime) -> bool:
+        """Returns whether there may be more to claim."""
+        room = await self._commands.room()
+        accounts = [each for each in accounts if each[0] not in room.filled]
+        limit = min(room.size, self._policy.batch)
+        if not (accounts and limit):
+            return False
+
+        async def claim(tx: Transaction) -> tuple[list[Command], int]:
+            commands = await held_up.claim_expired(tx, accounts, before=before, now=now, limit=limit)
+            return commands, await count_losses(tx, PUBLISH.name) if commands else 0
+
+        commands, losses = await self._database.run(claim)
+        if commands:
+            await failpoint(EXPIRED)
+            _expired.add(len({each.slot_id for each in commands}))
+            await self._send(commands, now, losses)
+        return bool(commands)
 
     async def _lost(self, losses: int, now: datetime) -> list[DueSlot]:
         """Returns the slots whose commands have to be repeated now."""

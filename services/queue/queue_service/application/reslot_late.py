@@ -14,7 +14,7 @@ from opentelemetry import metrics
 from queue_service.adapters.postgres import late
 from queue_service.application.arranger import Arranger
 from queue_service.application.times_on_demand import TimesOnDemand
-from queue_service.domain.account import AccountKey
+from queue_service.domain.account import BEFORE_ALL, AccountKey
 from queue_service.domain.free_times import FreeTimes
 from queue_service.domain.policy import Policy
 from queue_service.domain.resuming import reslot
@@ -53,7 +53,7 @@ class ReslotLate:
 
     async def __call__(self) -> None:
         """Tries each account with late slots once."""
-        after, unanswered = late.FIRST, dict[AccountKey, datetime]()
+        after, unanswered = BEFORE_ALL, dict[AccountKey, datetime]()
         while True:
             async with self._database.session() as session:
                 now = await self._clock.now(session.connection)

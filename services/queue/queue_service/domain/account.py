@@ -4,13 +4,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from queue_service.domain.frontier import NOTHING_KNOWN, Frontier
+from queue_service.domain.frontier import EPOCH, NOTHING_KNOWN, Frontier
 from queue_service.domain.late_policy import DEFAULT_POLICY, PACE, LateAction, LatePolicy
 from servicekit.faults import Conflict
 
 AccountKey: TypeAlias = tuple[str, str]
 """An organization and one of its accounts."""
+
+
+class DueAccount(NamedTuple):
+    """An account and when its first slot is due; accounts are paged through in this order."""
+
+    due_time: datetime
+    organization_id: str
+    social_account_id: str
+
+    @property
+    def account(self) -> AccountKey:
+        return self.organization_id, self.social_account_id
+
+
+BEFORE_ALL = DueAccount(EPOCH, "", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from queue_service.application.complete_take_backs import CompleteTakeBacks
 from queue_service.application.count_slots import CountSlots
 from queue_service.application.hand_over import HandOver
 from queue_service.application.recover_commands import RecoverCommands
+from queue_service.application.repair_connections import RepairConnections
 from queue_service.application.reslot_late import ReslotLate
 from queue_service.application.watch_overdue import WatchOverdue
 from queue_service.application.watched_queues import WatchedQueues
@@ -22,6 +23,7 @@ def loops(
     complete_holds: CompleteHolds,
     complete_take_backs: CompleteTakeBacks,
     recover_commands: RecoverCommands,
+    repair_connections: RepairConnections,
     reslot_late: ReslotLate,
     watch_overdue: WatchOverdue,
     count_slots: CountSlots,
@@ -36,6 +38,8 @@ def loops(
         Loop("recover commands", recover_commands, timedelta(milliseconds=250)),
         Loop("catch up", catch_up, timedelta(seconds=1)),
         Loop("reslot late", reslot_late, timedelta(seconds=1)),
+        Loop("miss held-up slots", hand_over.miss_held_up, timedelta(seconds=30)),
+        Loop("repair connections", repair_connections, timedelta(minutes=1)),
         Loop("complete holds", complete_holds, timedelta(seconds=2)),
         Loop("complete take-backs", complete_take_backs, timedelta(seconds=15)),
         Loop("watch overdue", watch_overdue, timedelta(seconds=15)),

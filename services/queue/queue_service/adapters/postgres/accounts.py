@@ -22,12 +22,16 @@ from servicekit.timestamps import from_micros, micros
 # rollout of Schedule, an older version of a schedule may arrive with newer time zone data.
 _SAVE_SCHEDULES = text("""
     insert into account_queue as q (organization_id, social_account_id, schedule_version, time_zone, max_posts_per_day,
-        enabled, tzdata_version, search_from, full_from, full_until)
-    select announced.*, :epoch, :epoch, :epoch from unnest(
+        enabled, tzdata_version, search_from, full_from, full_until, is_connected)
+    select announced.*, :epoch, :epoch, :epoch, coalesce((
+        select a.is_connected from social_account a
+        where a.organization_id = announced.organization_id and a.id = announced.social_account_id
+    ), true)
+    from unnest(
         cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:versions as bigint[]),
         cast(:time_zones as text[]), cast(:caps as integer[]), cast(:enabled as boolean[]),
         cast(:tzdata_versions as text[])
-    ) as announced
+    ) as announced (organization_id, social_account_id, version, time_zone, cap, enabled, tzdata_version)
     on conflict (organization_id, social_account_id) do update set
         schedule_version = greatest(q.schedule_version, excluded.schedule_version),
         time_zone = case when q.schedule_version < excluded.schedule_version then excluded.time_zone
@@ -64,9 +68,13 @@ _FIND = Statement(_OF_KEYS % "offset 0")
 _LOCK = Statement(_OF_KEYS % "for update")
 _ADD = text("""
     insert into account_queue (organization_id, social_account_id, schedule_version, time_zone, max_posts_per_day,
-        enabled, search_from, full_from, full_until)
-    select u.*, 0, '', 0, false, :epoch, :epoch, :epoch
-    from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[])) as u
+        enabled, search_from, full_from, full_until, is_connected)
+    select u.*, 0, '', 0, false, :epoch, :epoch, :epoch, coalesce((
+        select a.is_connected from social_account a
+        where a.organization_id = u.organization_id and a.id = u.social_account_id
+    ), true)
+    from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]))
+        as u (organization_id, social_account_id)
     on conflict do nothing
 """)
 

@@ -71,7 +71,7 @@ _LOCK_DUE = Statement("""
 """)
 
 # In the order of the fields of Command, then the state of the job.
-_COMMAND = """
+COMMAND = """
     c.organization_id, c.id, c.revision, c.emission, c.draft_id, c.social_account_id, t.channel, t.destination,
     c.schedule_time, c.not_after, c.content_revision, c.traceparent, c.sequence, c.time_zone, t.job_state
 """
@@ -148,7 +148,7 @@ _CLAIM = Statement(f"""
         where w.is_claimed and s.organization_id = w.organization_id and s.id = w.id and s.state = 'SCHEDULED'
         returning s.*
     )
-    select {_COMMAND}
+    select {COMMAND}
     from claimed c join slot_target t on t.organization_id = c.organization_id and t.slot_id = c.id
 """)
 
@@ -194,7 +194,7 @@ _CLAIM_REPEATS = Statement(f"""
             and s.next_emit_at <= :now
         returning s.*
     )
-    select {_COMMAND}, c.overdue_time = :now as is_new_overdue
+    select {COMMAND}, c.overdue_time = :now as is_new_overdue
     from claimed c join slot_target t on t.organization_id = c.organization_id and t.slot_id = c.id
 """)
 
@@ -329,7 +329,7 @@ async def claim(tx: Transaction, *, now: datetime, horizon: datetime, room: Room
             "delay": REPEAT_DELAYS[0],
         },
     )
-    return _commands(rows)
+    return commands_of(rows)
 
 
 async def next_repeat_time(session: Session, stream: str) -> tuple[datetime, datetime | None, int]:
@@ -413,7 +413,7 @@ async def claim_repeats(
         "grace": OVERDUE_GRACE,
     }
     rows = await tx.fetch(_CLAIM_REPEATS, _keys(slots) | names)
-    return _commands(rows), {row[:2] for row in rows if row.is_new_overdue}
+    return commands_of(rows), {row[:2] for row in rows if row.is_new_overdue}
 
 
 async def repeat_soon(tx: Transaction, commands: Iterable[Command], *, at: datetime) -> None:
@@ -450,7 +450,8 @@ def _keys(slots: Sequence[DueSlot]) -> dict[str, Any]:
     }
 
 
-def _commands(rows: Sequence[Row]) -> list[Command]:
+def commands_of(rows: Sequence[Row]) -> list[Command]:
+    """Reads rows of `COMMAND`."""
     if all(row[_JOB_STATE] is None for row in rows):
         return [Command._make(row[:_JOB_STATE]) for row in rows]
     slots = defaultdict[tuple[Any, ...], list[Row]](list)

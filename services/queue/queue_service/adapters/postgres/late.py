@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
 
-from queue_service.domain.account import AccountKey
-from queue_service.domain.frontier import EPOCH
+from queue_service.domain.account import AccountKey, DueAccount
 from servicekit.pg.database import Transaction
 from servicekit.pg.session import Session, Statement
 
@@ -30,20 +28,7 @@ _CORRECT = Statement("""
 """)
 
 
-class LateAccount(NamedTuple):
-    due_time: datetime
-    organization_id: str
-    social_account_id: str
-
-    @property
-    def account(self) -> AccountKey:
-        return self.organization_id, self.social_account_id
-
-
-FIRST = LateAccount(EPOCH, "", "")
-
-
-async def find_late(session: Session, after: LateAccount, *, now: datetime, limit: int) -> Sequence[LateAccount]:
+async def find_late(session: Session, after: DueAccount, *, now: datetime, limit: int) -> Sequence[DueAccount]:
     """Returns accounts that are not held up, and whose first slot is due for another time; the latest first."""
     names = {
         "now": now,
@@ -52,7 +37,7 @@ async def find_late(session: Session, after: LateAccount, *, now: datetime, limi
         "social_account_id": after.social_account_id,
         "limit": limit,
     }
-    return list(map(LateAccount._make, await session.fetch(_FIND, names)))
+    return list(map(DueAccount._make, await session.fetch(_FIND, names)))
 
 
 async def correct_due_time(tx: Transaction, account: AccountKey) -> None:
