@@ -6,6 +6,7 @@ import secrets
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypedDict
 
 import grpc
 from opentelemetry import metrics
@@ -246,6 +247,46 @@ def _servicer(
         list_draft_slots=ListDraftSlots(database),
         list_queue_slots=ListQueueSlots(database, clock),
         skip_next_slot=SkipNextSlot(ledger=ledger, accounts=parts.accounts),
+        **_rearranging(backbone, policy, parts),
+        **_holding(backbone, policy, parts),
+        watch_queue=WatchQueue(
+            database=database,
+            clock=clock,
+            feed=parts.watched_feed,
+            queues=parts.watched_queues,
+            hearing=SharedHearing(EventStream(backbone.nats, CONSUMER)),
+            accounts=parts.accounts,
+            lead=policy.lead,
+        ),
+        plan_queue=PlanQueue(
+            database=database,
+            clock=clock,
+            policy=policy,
+            accounts=parts.accounts,
+            check_accounts=check_accounts,
+            read_times=read_times,
+            timetables=parts.schedule,
+        ),
+    )
+
+
+class _Rearranging(TypedDict):
+    move_slot: MoveSlot
+    remove_from_queue: RemoveFromQueue
+    clear_queue: ClearQueue
+    reorder_queue: ReorderQueue
+    shuffle_queue: ShuffleQueue
+
+
+class _Holding(TypedDict):
+    pause_queue: PauseQueue
+    resume_queue: ResumeQueue
+    update_queue: UpdateQueue
+
+
+def _rearranging(backbone: Backbone, policy: Policy, parts: _Parts) -> _Rearranging:
+    database, clock, ledger = backbone.database, backbone.clock, backbone.ledger
+    return _Rearranging(
         move_slot=MoveSlot(
             database=database,
             clock=clock,
@@ -253,7 +294,7 @@ def _servicer(
             policy=policy,
             arranger=parts.arranger,
             take_back=parts.take_back,
-            times=TimesOnDemand(read_times),
+            times=TimesOnDemand(parts.read_times),
         ),
         remove_from_queue=RemoveFromQueue(
             database=database,
@@ -278,6 +319,12 @@ def _servicer(
             accounts=parts.accounts,
             seeds=lambda: 1 + secrets.randbelow(_SEEDS),
         ),
+    )
+
+
+def _holding(backbone: Backbone, policy: Policy, parts: _Parts) -> _Holding:
+    database, clock, ledger = backbone.database, backbone.clock, backbone.ledger
+    return _Holding(
         pause_queue=PauseQueue(
             database=database, clock=clock, ledger=ledger, accounts=parts.accounts, keeper=parts.keeper
         ),
@@ -289,28 +336,10 @@ def _servicer(
             accounts=parts.accounts,
             arranger=parts.arranger,
             keeper=parts.keeper,
-            times=TimesOnDemand(read_times),
+            times=TimesOnDemand(parts.read_times),
             on_slots=parts.on_slots,
         ),
         update_queue=UpdateQueue(ledger=ledger, policy=policy, accounts=parts.accounts),
-        watch_queue=WatchQueue(
-            database=database,
-            clock=clock,
-            feed=parts.watched_feed,
-            queues=parts.watched_queues,
-            hearing=SharedHearing(EventStream(backbone.nats, CONSUMER)),
-            accounts=parts.accounts,
-            lead=policy.lead,
-        ),
-        plan_queue=PlanQueue(
-            database=database,
-            clock=clock,
-            policy=policy,
-            accounts=parts.accounts,
-            check_accounts=check_accounts,
-            read_times=read_times,
-            timetables=parts.schedule,
-        ),
     )
 
 
