@@ -1,5 +1,6 @@
 """MoveSlot: where a slot comes to be, and what refuses it."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +108,16 @@ async def test_a_new_slot_time_needs_a_schedule(queue: "Queue", call: Rearrangin
     await queue.delete_schedule("page", version=3)
     assert (await refusal(call, "page-0", to_bottom=True)).reason == "NO_SCHEDULE"
     assert await call.move("page-1", to_top=True)
+
+
+async def test_in_a_zone_that_was_dropped_a_slot_moves_to_a_chosen_time_only(queue: "Queue", call: Rearranging) -> None:
+    schedule = queue.schedule.schedules["page"]
+    queue.schedule.schedules["page"] = replace(schedule, time_zone="Europe/Atlantis")
+    await queue.rows("update account_queue set time_zone = 'Europe/Atlantis' returning 1")
+    assert (await refusal(call, "page-0", to_bottom=True)).reason == "UNKNOWN_TIME_ZONE"
+    await call.move("page-0", to_top=True)
+    moved = await call.move("page-0", schedule_time=timestamp(START + 9 * HOUR))
+    assert (queue.time_of(moved.queue_slot), moved.queue_slot.time_zone) == (START + 9 * HOUR, "")
 
 
 @pytest.mark.parametrize("state", ["CANCELED", "FAILED", "MISSED"])
