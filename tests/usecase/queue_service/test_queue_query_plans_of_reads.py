@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import TextClause, text
 
-from queue_service.adapters.postgres import arrangement, circumstances, queue_views, redispatch, slots
-from queue_service.adapters.postgres import queue_views, redispatch, slots, watching
-from queue_service.adapters.postgres.plans import pin_plans_of
+from queue_service.adapters.postgres import arrangement, circumstances, queue_views, redispatch, slots, watching
 from queue_service.adapters.postgres.plans import pin_plans, pin_plans_of
 from servicekit.pg.session import Statement
 from testkit.clocks import START
