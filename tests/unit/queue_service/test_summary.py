@@ -31,7 +31,7 @@ def test_a_slot_that_nothing_prevents_reads_like_this() -> None:
     passed = tuple(PassedTime(START, reason) for reason in (PassReason.FILLED, PassReason.FILLED, PassReason.SKIPPED))
     assert summed_up(slot, passed=passed) == (
         "Draft d1 is to go out on account page at 2026-03-02 05:00 in America/New_York (2026-03-02 10:00:00 UTC). "
-        "It was the next free slot time when the draft was added, or the next of all if put at the front. "
+        "AddToQueue gave it this time: the next free slot time, or the first one for a draft put at the front. "
         "Of the 3 slot times before it, 2 are filled and 1 is left empty by SkipNextSlot. "
         "It is handed to Publisher shortly before its time, and nothing is known to prevent that. "
         "If it has not gone out by 2026-03-03 10:00:00 UTC, it is missed."
@@ -48,6 +48,17 @@ def test_an_overdue_slot_says_how_late_it_is() -> None:
     text = summed_up(slot_of(), now=DUE + timedelta(minutes=2))
     assert "It is overdue by 2 minutes, and has not been handed to Publisher." in text
     assert "as soon as the stream takes its commands" in text
+
+
+def test_a_post_that_may_be_out_is_not_sent_again() -> None:
+    post = target(JobState.UNKNOWN, "RESEND_REFUSED")
+    assert "The post to facebook is not sent again: the post may be out" in summed_up(slot_of(post, state=SENT))
+
+
+def test_a_post_that_waits_says_until_when() -> None:
+    post = target(JobState.WAITING, "RETRY", next_action_time=DUE + HOUR)
+    text = summed_up(slot_of(post, state=SENT), now=DUE)
+    assert "another one follows; Publisher goes on at 2026-03-02 11:00:00 UTC." in text
 
 
 def test_an_obstacle_takes_the_place_of_the_promise() -> None:
@@ -124,7 +135,7 @@ def test_every_end_is_explained(state: SlotState) -> None:
     text = summed_up(slot_of(target(JobState.PUBLISHED, publish_time=DUE), state=state), now=DUE + HOUR)
     assert "of draft d1 on account page" in text.lower() or "draft d1 " in text.lower()
     assert "its time was 2026-03-02 10:00:00 UTC" in text
-    assert "is to go out" not in text
+    assert " to go out" not in text
 
 
 @pytest.mark.parametrize(

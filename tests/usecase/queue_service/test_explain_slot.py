@@ -145,7 +145,7 @@ async def test_the_reasons_of_the_posts_are_obstacles(queue: "Queue") -> None:
     await queue.settle(limited)
     found = await explained(queue, slot_id)
     assert [(each.reason, each.clear_time) for each in found.obstacles] == [("RATE_LIMITED", later)]
-    assert "until 2026-03-02 10:00:00 UTC" in found.summary
+    assert "Publisher goes on at 2026-03-02 10:00:00 UTC." in found.summary
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ async def test_times_before_a_slot_are_filled_by_others(queue: "Queue") -> None:
         (NOON, "FILLED", slots[0], "d0"),
         (NOON + DAY, "FILLED", slots[1], "d1"),
     ]
-    assert "It was the next free slot time when the draft was added" in found.summary
+    assert "AddToQueue gave it this time: the next free slot time" in found.summary
     assert "Of the 2 slot times before it, 2 are filled." in found.summary
     assert "on account page at 2026-03-04 12:00:00 UTC." in found.summary
 

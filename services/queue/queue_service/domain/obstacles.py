@@ -13,7 +13,7 @@ _BY_REASON = {
     "IN_LINE": "earlier posts of the account are sent first",
     "CONTENT_PENDING": "Publisher has not received the draft's content yet",
     "RATE_LIMITED": "the provider has limited the rate of the account's posts",
-    "RETRY": "the last attempt was not sent or failed, and the next one follows",
+    "RETRY": "the last attempt has failed, and another one follows",
     "CREDENTIALS_UNREADABLE": "Publisher cannot read the account's stored credentials",
     "PROVIDER_UNKNOWN": "Publisher does not know the account's provider",
     "NOT_APPROVED": "the draft is not approved",

@@ -13,7 +13,7 @@ from queue_service.domain.wording import counted, duration, instant, listed, sen
 
 _MOST_TARGETS = 10
 _TIME = {
-    "NEXT_FREE": "it was the next free slot time when the draft was added, or the next of all if put at the front",
+    "NEXT_FREE": "AddToQueue gave it this time: the next free slot time, or the first one for a draft put at the front",
     "CHOSEN": "the caller chose this time",
     "DRAFT_TIME": "the draft asks for this time",
     "REORDERED": "ReorderQueue gave it this time",
@@ -39,7 +39,7 @@ _CANCELED = {
     "OVERDUE": "it was overdue when its queue was resumed, and ResumeQueue canceled what was overdue",
     "DRAFT_PUBLISHED": "an earlier slot of the draft had sent its targets",
     "NEEDS_ATTENTION": "an earlier slot of the draft may have sent its targets, which a person must find out first",
-    "": "its targets were removed from the draft, or Publisher gave its posts up",
+    "": "its targets were removed from the draft",
 }
 _PASSED = {
     PassReason.FILLED: "filled",
@@ -87,8 +87,9 @@ def summary(
 
 
 def _live(slot: QueueSlot, known: Circumstances, obstacles: Sequence[Obstacle], now: datetime) -> list[str]:
+    verb = "was" if now > slot.schedule_time else "is"
     return [
-        f"draft {slot.draft_id} is to go out on account {slot.social_account_id} at {_time_of(slot)}",
+        f"draft {slot.draft_id} {verb} to go out on account {slot.social_account_id} at {_time_of(slot)}",
         *_progress(slot, known, obstacles, now),
         *_hindrances(obstacles),
         *_too_late(slot, known, now),
@@ -113,9 +114,14 @@ def _progress(slot: QueueSlot, known: Circumstances, obstacles: Sequence[Obstacl
 def _hindrances(obstacles: Sequence[Obstacle]) -> Iterator[str]:
     for obstacle in obstacles:
         if obstacle.reason != "NOT_DUE":
-            whose = f"{_name(obstacle.target)} does not go out yet" if obstacle.target else "it does not go out yet"
-            until = f", until {instant(obstacle.clear_time)}" if obstacle.clear_time else ""
-            yield f"{whose}: {obstacle.message}{until}"
+            until = f"; Publisher goes on at {instant(obstacle.clear_time)}" if obstacle.clear_time else ""
+            yield f"{_hindered(obstacle.target)}: {obstacle.message}{until}"
+
+
+def _hindered(target: SlotTarget | None) -> str:
+    if target is None:
+        return "it does not go out yet"
+    return f"{_name(target)} {'is not sent again' if target.job_state is JobState.UNKNOWN else 'does not go out yet'}"
 
 
 def _too_late(slot: QueueSlot, known: Circumstances, now: datetime) -> Iterator[str]:
