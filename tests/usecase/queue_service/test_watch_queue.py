@@ -101,6 +101,29 @@ async def test_a_report_that_changes_nothing_is_not_waited_for_forever(queue: "Q
         await watcher.until(lambda: bool(watcher.mark and watcher.mark.sequence >= sequence))
 
 
+async def test_what_is_heard_while_slots_are_read_is_not_passed_over(queue: "Queue", watch: Watching) -> None:
+    await book(queue, "d1", ahead=timedelta(0))
+    await queue.hand_over.dispatch()
+    [command] = queue.stream.taken()
+    queue.offered.clear()
+    async with watch.watching() as watcher:
+        await watcher.caught_up()
+        first = await watch.report(queue.report(command, JobState.READY, 9))
+
+        async def meanwhile() -> None:
+            await book(queue, "d2")
+            second = await watch.relay()
+            await eventually(lambda: watch.feed.point.sequence >= second)
+            watch.hearing.sequence = first
+
+        watch.hearing.meanwhile = meanwhile
+        while "d2" not in watcher.slots:
+            before = watcher.mark
+            await watcher.read()
+        assert before
+        assert before.sequence == first
+
+
 async def test_a_report_about_an_older_slot_shows_the_newer_one(queue: "Queue", watch: Watching) -> None:
     await book(queue, "d1", ahead=timedelta(0))
     await queue.hand_over.dispatch()
@@ -154,6 +177,11 @@ async def test_pauses_settings_and_resumptions_are_sent(queue: "Queue", watch: W
         await pausing.pause(reason="a fire")
         await watch.queues.look()
         await watcher.until(lambda: watcher.view is not None and watcher.view.pause_time is not None)
+        await book(queue, "d2", ahead=2 * HOUR)
+        await watch.relay()
+        await watcher.until(lambda: watcher.views == 2)
+        assert watcher.view
+        assert watcher.view.etag == "3"
     await pausing.resume()
     async with watch.watching(watcher.mark) as again:
         await again.until(lambda: again.view is not None)

@@ -1,7 +1,7 @@
 """Watchers of the use cases among the fakes of `Queue`, on a real stream."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -38,8 +38,12 @@ class FakeHearing:
 
     def __init__(self) -> None:
         self.sequence = 0
+        self.meanwhile: Callable[[], Awaitable[None]] | None = None
 
     async def hearing(self) -> Hearing:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile:
+            await meanwhile()
         return Hearing(self.sequence, self.sequence)
 
 
@@ -50,6 +54,7 @@ class Watcher:
         self._news = news
         self.slots: dict[str, QueueSlot] = {}
         self.view: QueueView | None = None
+        self.views = 0
         self.is_caught_up = False
         self.mark: Mark | None = None
         self.read_drafts: list[str] = []
@@ -61,7 +66,8 @@ class Watcher:
         if news.slot:
             self.slots[news.slot.draft_id] = news.slot
             self.read_drafts.append(news.slot.draft_id)
-        self.view = news.view or self.view
+        if news.view:
+            self.view, self.views = news.view, self.views + 1
         self.is_caught_up |= news.is_caught_up
         self.mark = news.mark
         self.messages += 1
